@@ -1,0 +1,230 @@
+"""Runs a federation in one process, under a scheduler that decides every step.
+
+Each program runs in a thread of its own, so that it can be written in ordinary blocking style, but never two at a time: a
+program runs until it says something to the arbiter, then the `Schedule` picks who goes on. So a run is a function of the
+programs, the plan and the schedule alone. By what the lock promises, the schedule must not show in the result; the
+checker tries many and compares.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from worldline.federation.participant import Participant
+from worldline.federation.program import Federation, Program
+from worldline.lock import OPERATOR, Abort, Action, Arbiter, Lost, Over, ParticipantEvent, Received, RunEnded, Sent, State
+from worldline.lock.ledger import Ledger
+from worldline.model import InternalError, ModelError, Plan, WorldlineError
+
+ArbiterFactory = Callable[[Plan], Arbiter]
+
+
+class Schedule(Protocol):
+    """Decides what depends on luck elsewhere."""
+
+    def choose(self, names: list[str]) -> int:
+        """Pick one of the participants that can go on, in the order of their names."""
+
+    def flush_after_operation(self) -> bool:
+        """Whether an operation that only tells is told at once or together with the next request."""
+
+
+class InOrder:
+    """The plain schedule: the first by name, and as few frames as possible."""
+
+    def choose(self, names: list[str]) -> int:
+        return 0
+
+    def flush_after_operation(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a run."""
+
+    digest: bytes
+    times: dict[str, int]
+    journals: dict[str, list[Sent | Received]]
+    dropped: dict[tuple[str, str, str], int]
+    events: int
+
+
+class _Broken(BaseException):
+    """Unwinds a program whose run is broken off; not an Exception, so that a program can't catch it by accident."""
+
+
+class _Strand:
+    """One program in its thread, and the baton that goes back and forth between it and the scheduler."""
+
+    def __init__(self, name: str, program: Program, schedule: Schedule, keep_journal: bool) -> None:
+        self.name = name
+        self.ledger = Ledger(name, program.join(), keep_journal=keep_journal)
+        self.guest = program.guest
+        self.frame: list[ParticipantEvent] = []
+        self.answer: Action | None = None
+        self.asking = False
+        self.finished = False
+        self.failure: BaseException | None = None
+        self._schedule = schedule
+        self._program = program
+        self._broken = False
+        self._go = threading.Semaphore(0)
+        self._back = threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._live, name=f"worldline {name}", daemon=True)
+
+    def resume(self) -> None:
+        """Let the program run until it has something to say, or has finished."""
+        if not self._thread.is_alive() and not self.finished:
+            self._thread.start()
+        self._go.release()
+        self._back.acquire()
+
+    def break_off(self) -> None:
+        """Unwind the program, wherever it is."""
+        self._broken = True
+        while not self.finished:
+            self.resume()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def ready(self) -> bool:
+        return bool(self.frame) or not self.asking or self.answer is not None
+
+    # --- In the program's thread -------------------------------------------------------------------------------------------
+
+    def tell(self, events: list[ParticipantEvent]) -> None:
+        self.frame = events
+        self._pause()
+
+    def ask(self, events: list[ParticipantEvent]) -> Action:
+        self.frame = events
+        self.asking = True
+        self._pause()
+        if self.answer is None:
+            raise InternalError("resumed without an answer", participant=self.name)
+        answer, self.answer, self.asking = self.answer, None, False
+        return answer
+
+    def flush_after_operation(self) -> bool:
+        return self._schedule.flush_after_operation()
+
+    def _pause(self) -> None:
+        self._back.release()
+        self._go.acquire()
+        if self._broken:
+            raise _Broken
+
+    def _live(self) -> None:
+        self._go.acquire()
+        participant = Participant(self.ledger, self)
+        try:
+            if not self._broken:
+                participant.join()
+                self._run(participant)
+                participant.leave()
+        except _Broken:
+            self.frame = []
+        except BaseException as failure:  # Reported by the scheduler with the participant's name, whatever it is.
+            self.failure = failure
+            self.frame = []
+        self.finished = True
+        self._back.release()
+
+    def _run(self, participant: Participant) -> None:
+        try:
+            if not participant.ended:
+                self._program.run(participant)
+        except RunEnded:
+            return
+
+
+class _Run:
+    """One run under one schedule."""
+
+    def __init__(self, federation: Federation, schedule: Schedule, arbiter: ArbiterFactory, *, keep_journals: bool) -> None:
+        plan = federation.plan()
+        self._schedule = schedule
+        self._arbiter = arbiter(plan)
+        self._strands = {
+            name: _Strand(name, program, schedule, keep_journals) for name, program in sorted(federation.programs.items())
+        }
+        self._digest: bytes | None = None
+
+    def finish(self) -> Outcome:
+        try:
+            while self._digest is None:
+                self._step()
+        finally:
+            for strand in self._strands.values():
+                strand.break_off()
+        taken_part = self._arbiter.participants()
+        return Outcome(
+            digest=self._digest,
+            times={name: now for name, (_, now) in taken_part.items()},
+            journals={name: self._strands[name].ledger.journal.entries or [] for name in taken_part},
+            dropped=self._arbiter.dropped(),
+            events=self._arbiter.events,
+        )
+
+    def _step(self) -> None:
+        able = [strand for strand in self._strands.values() if self._able(strand)]
+        if not able:
+            raise self._stuck()
+        strand = able[self._schedule.choose([strand.name for strand in able])]
+        frame, strand.frame = strand.frame, []
+        for event in frame:
+            for action in self._arbiter.handle(strand.name, event):
+                self._carry_out(action)
+        if strand.ready() and not strand.finished:
+            strand.resume()
+        if strand.failure is not None:
+            raise self._failed(strand, strand.failure)
+
+    def _able(self, strand: _Strand) -> bool:
+        if strand.frame:
+            return self._expected(strand)
+        return not strand.finished and strand.ready() and self._expected(strand)
+
+    def _expected(self, strand: _Strand) -> bool:
+        """A guest comes when it has been invited: before that, nobody expects it."""
+        return not strand.guest or strand.name in self._arbiter.participants()
+
+    def _carry_out(self, action: Action) -> None:
+        if isinstance(action, Over):
+            self._digest = action.digest
+        else:
+            self._strands[action.to].answer = action
+
+    def _stuck(self) -> WorldlineError:
+        reasons = "; ".join(str(why) for why in self._arbiter.why())
+        missing = [name for name, (state, _) in self._arbiter.participants().items() if state is State.EXPECTED]
+        advice = f"there is no program for {', '.join(missing)}" if missing else None
+        return ModelError(f"nobody can go on: {reasons}", advice=advice)
+
+    def _failed(self, strand: _Strand, failure: BaseException) -> BaseException:
+        for action in self._arbiter.handle(OPERATOR, Lost(strand.name, repr(failure))):
+            assert isinstance(action, Abort)  # Each would get this error; here the caller gets the cause itself.
+        if not isinstance(failure, Exception):
+            return failure
+        error = failure if isinstance(failure, WorldlineError) else None
+        if error is None:
+            error = ModelError(
+                f"its program raised {type(failure).__name__}: {failure}", participant=strand.name, at=strand.ledger.now
+            )
+            error.__cause__ = failure
+        return error
+
+
+def run(
+    federation: Federation,
+    *,
+    schedule: Schedule | None = None,
+    arbiter: ArbiterFactory = Arbiter,
+    keep_journals: bool = False,
+) -> Outcome:
+    """Run a federation in this process and return what came of it."""
+    return _Run(federation, schedule or InOrder(), arbiter, keep_journals=keep_journals).finish()

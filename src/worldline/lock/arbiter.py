@@ -1,0 +1,551 @@
+"""The arbiter: decides who may go on, and up to when.
+
+Theory of operation
+-------------------
+A sans-IO state machine. `handle(who, event)` takes one typed event and returns a tuple of typed actions; it never blocks, calls back, logs or
+reads a clock. An event that isn't legal raises and leaves the state as it was. What a participant may do in which state is the table in
+`states`; who waits for whom is the calculus in `bounds`; who gets which message is the `router`'s. This module ties them together.
+
+A participant that has been granted up to a *horizon* knows everything that arrives before it. The arbiter gives it as much as it can, not just the
+time asked for, and learns from later events how far it has come.
+
+Invariants (`check_invariants` proves them for the present state, tests call it after every event)
+--------------------------------------------------------------------------------------------------
+A1. Safety: nobody is sent a message that arrives before its horizon, except by a subscription that it made since.
+    Why: a horizon is at most the bound, and the bound is at most send + latency of everybody who can reach the participant; a send is never below the
+    sender's promise, and a promise never shrinks. A new subscription adds edges, and takes the horizon back to the participant's own time.
+    A newcomer adds edges too, and nobody is granted beyond a newcomer's start before it is there.
+A2. Progress: a participant that waits has a bound below what it needs, or stands at the barrier or a newcomer's start. So nobody is forgotten.
+A3. No deadlock: while the run goes on, somebody computes, or the barrier, the roster or a newcomer is what everybody waits for.
+    Why: among the waiting, take the one that could act first. Everybody else acts later, and every latency is positive, so its bound lies
+    beyond what it needs: it isn't waiting.
+A4. A promise is never below the participant's time, and a participant's time never above its horizon.
+
+The order in which events of different participants come in shows in none of the results: messages are ordered by their key, draws are keyed, the earliest
+stop counts, and an invitation counts from the earliest time it was given for, before which the newcomer can't have started.
+
+Not handled here: silence. Whether a participant is slow or dead is for whoever owns the connection to find out; it says `Lost`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+from worldline.lock.bounds import Bounds, Clock, fixpoint
+from worldline.lock.events import (
+    Abort, Action, Advance, Barrier, End, Event, Grant, Invite, Join, Leave, Lost, Next, Over, Promise, Publish, Reached, Start, Stop, Subscribe,
+    Unsubscribe,
+)  # fmt: skip
+from worldline.lock.journal import run_digest
+from worldline.lock.router import Member, Router
+from worldline.lock.states import PHASES, Phase, State
+from worldline.lock.why import Cause, Hop, Why
+from worldline.model.buffer import as_buffer
+from worldline.model.errors import BrokenPromise, ConfigurationError, InternalError, PeerError, UsageError
+from worldline.model.message import check_name
+from worldline.model.plan import Plan, check_plan
+from worldline.model.time import FOREVER, TIME_MAX, as_time, format_time
+
+OPERATOR = ""
+"""Who speaks when it isn't a participant: no participant can have this name."""
+
+_WAITING = (State.ADVANCING, State.AWAITING)
+_ASKING = (*_WAITING, State.JOINED)
+
+
+class Arbiter:
+    """The lock of one run."""
+
+    def __init__(self, plan: Plan) -> None:
+        check_plan(plan)
+        self.plan = plan
+        self.phase = Phase.GATHERING
+        self.events = 0  # How many were handled.
+        self._end = FOREVER if plan.end is None else plan.end
+        self._barrier = FOREVER
+        self._ceiling = FOREVER  # The barrier or the first newcomer's start: nobody is granted more.
+        self._bounds = Bounds()
+        self._router = Router(plan, self._bounds)
+        self._members = {name: Member(name, 0) for name in sorted(plan.roster)}
+        self._newcomers: dict[str, Member] = {}  # Invited, and not started.
+        self._present = len(self._members)  # Those of the roster and those who came later, less those who have left.
+        self._computing = 0
+        self._capped: list[tuple[int, int, Member, int]] = []  # A heap of (goal, serial, who, its request).
+        self._requests = 0
+        self._actions: list[Action] = []
+        self._handlers: dict[type, Callable[[Member, Any], None]] = {
+            Join: self._join, Publish: self._publish, Promise: self._promise, Reached: self._reached, Subscribe: self._subscribe,
+            Unsubscribe: self._unsubscribe, Invite: self._invite, Stop: self._stop, Advance: self._advance, Next: self._next, Leave: self._leave,
+        }  # fmt: skip
+
+    # --- In and out ------------------------------------------------------------------------------------------------------
+
+    def handle(self, who: str, event: Event) -> tuple[Action, ...]:
+        """Take one event of a participant, or of the operator, and return what follows from it."""
+        member = self._members.get(who)
+        if member is None:
+            self._without_member(who, event)
+        elif event.__class__ in member.legal and self.phase is not Phase.OVER:
+            self._handlers[event.__class__](member, event)
+        else:
+            raise self._illegal(member, event)
+        self.events += 1
+        actions = tuple(self._actions)
+        self._actions.clear()
+        return actions
+
+    def _without_member(self, who: str, event: Event) -> None:
+        if who != OPERATOR:
+            raise UsageError(
+                f"nobody expects {who!r}", participant=who, advice=f"expected are {', '.join(sorted(self._members))}"
+            )
+        if event.__class__ not in PHASES[self.phase]:
+            raise UsageError(f"{type(event).__name__} isn't possible: the run is {self.phase.value}")
+        if isinstance(event, Barrier):
+            self._move_barrier(event.until)
+        elif isinstance(event, Lost):
+            self._lose(event)
+        elif isinstance(event, End):
+            self._abort(event.cause)
+
+    def _illegal(self, member: Member, event: Event) -> PeerError:
+        what = type(event).__name__
+        if self.phase is Phase.OVER:
+            return PeerError(f"{what} isn't possible: the run is over", participant=member.name, at=member.now)
+        return PeerError(
+            f"{what} isn't possible while it is {member.state.value}",
+            participant=member.name,
+            at=member.now,
+            advice=f"possible now: {', '.join(kind.__name__ for kind in member.legal) or 'nothing'}",
+        )
+
+    # --- Coming --------------------------------------------------------------------------------------------------------
+
+    def _join(self, member: Member, join: Join) -> None:
+        topics = [subscription.topic for subscription in join.subscribes]
+        for topic in (*topics, *(join.publishes or ())):
+            check_name(topic, "a topic")
+        for topic in topics:
+            if topics.count(topic) > 1:
+                raise ConfigurationError(f"it subscribes to {topic!r} twice", participant=member.name)
+        for subscription in join.subscribes:
+            as_buffer(subscription.buffer)
+        as_time(join.latency_least, "the least latency of a participant's sends")
+        member.introduce(join)
+        member.since = self.events
+        member.enter(State.JOINED)
+        if member.name in self._newcomers:
+            self._bounds.rewire(member, self._router.controls_into(member))
+            self._expect(member)
+            self._settle()
+        elif self.phase is Phase.GATHERING and not self._missing():
+            self.phase = Phase.RUNNING
+            for founder in self._members.values():
+                self._bounds.add(founder)
+            self._start(list(self._members.values()))
+
+    def _missing(self) -> list[str]:
+        return [name for name, member in self._members.items() if member.state is State.EXPECTED]
+
+    def _start(self, members: list[Member]) -> None:
+        """Let members begin: all of the roster together, or a newcomer at its time."""
+        for member in members:
+            self._router.admit(member)
+        for member in members:
+            self._bounds.rewire(member, self._router.edges_into(member))
+        for member in members:
+            self._computing += 1
+            member.enter(State.COMPUTING)
+            self._bounds.change(member, member.start, member.start)
+            self._actions.append(Start(member.name, member.start, self.plan.seed, self.plan.network.control_latency))
+
+    # --- Acting ----------------------------------------------------------------------------------------------------------
+
+    def _publish(self, member: Member, event: Publish) -> None:
+        at = event.at
+        if at < member.promise or at > TIME_MAX or not member.may_publish(event.topic):
+            raise self._bad_publish(member, event)
+        roused = self._router.publish(member, event.topic, event.payload, at)
+        if roused:
+            for sleeper in roused:
+                self._ask(sleeper)
+            self._settle()
+
+    def _bad_publish(self, member: Member, event: Publish) -> Exception:
+        if not member.may_publish(event.topic):
+            return UsageError(
+                f"it didn't declare that it publishes on {event.topic!r}",
+                participant=member.name,
+                at=member.now,
+                advice=f"declared are {', '.join(member.publishes or ())}",
+            )
+        if event.at > TIME_MAX:
+            as_time(event.at, "a send time")
+        return BrokenPromise(
+            f"a send at {format_time(event.at)} breaks its promise until {format_time(member.promise)}",
+            participant=member.name,
+            at=member.now,
+            promise=member.promise,
+            attempt=event.at,
+        )
+
+    def _promise(self, member: Member, event: Promise) -> None:
+        if event.until < member.promise:
+            raise PeerError(
+                f"a promise until {format_time(event.until)} is less than the one until {format_time(member.promise)}",
+                participant=member.name,
+                at=member.now,
+                advice="promises only grow",
+            )
+        as_time(event.until, "a promise")
+        self._bounds.change(member, member.base, event.until)
+        self._settle()
+
+    def _reached(self, member: Member, event: Reached) -> None:
+        self._check_now(member, event.now)
+        self._move(member, event.now)
+        self._settle()
+
+    def _check_now(self, member: Member, now: int) -> None:
+        if not member.now <= now <= max(member.now, member.granted):
+            raise PeerError(
+                f"it can't be at {format_time(now)}",
+                participant=member.name,
+                at=member.now,
+                advice=f"it was granted up to {format_time(member.granted)}",
+            )
+
+    def _move(self, member: Member, now: int) -> None:
+        member.now = now
+        self._bounds.change(member, now, max(member.promise, now))
+
+    def _subscribe(self, member: Member, event: Subscribe) -> None:
+        topic = event.subscription.topic
+        check_name(topic, "a topic")
+        as_buffer(event.subscription.buffer)
+        if topic in member.subscriptions:
+            raise PeerError(f"it subscribes to {topic!r} already", participant=member.name, at=member.now)
+        self._check_now(member, event.now)
+        if event.since not in (event.now, event.now + 1):
+            raise PeerError(f"it can't subscribe from {format_time(event.since)} on", participant=member.name, at=event.now)
+        member.granted = event.now  # All that was granted ahead is taken back: the new topic may have more to say (A1).
+        self._router.subscribe(member, event.subscription, event.since)
+        self._bounds.rewire(member, self._router.edges_into(member))
+        self._move(member, event.now)
+        self._settle()
+
+    def _unsubscribe(self, member: Member, event: Unsubscribe) -> None:
+        if event.topic not in member.subscriptions:
+            raise PeerError(f"it doesn't subscribe to {event.topic!r}", participant=member.name, at=member.now)
+        self._check_now(member, event.now)
+        self._router.unsubscribe(member, event.topic, event.now)
+        self._bounds.rewire(member, self._router.edges_into(member))
+        self._move(member, event.now)
+        self._settle()
+
+    def _leave(self, member: Member, event: Leave) -> None:
+        self._check_now(member, event.now)
+        member.now = event.now
+        member.digest = event.digest
+        self._computing -= 1
+        member.enter(State.LEFT)
+        self._router.dismiss(member, event.now)
+        self._bounds.rewire(member, [])
+        self._bounds.change(member, FOREVER, FOREVER)
+        self._settle()
+        self._present -= 1
+        if not self._present and not any(newcomer.start <= self._end for newcomer in self._newcomers.values()):
+            self._finish()
+
+    def _finish(self) -> None:
+        self.phase = Phase.OVER
+        for name, newcomer in self._newcomers.items():
+            # Invited for a time that never came: no part of the run, whether it was there or not.
+            del self._members[name]
+            if newcomer.state is State.JOINED:
+                self._actions.append(Grant(name, self._end, [], final=True))
+        self._actions.append(Over(self.digest()))
+
+    # --- Controlling -----------------------------------------------------------------------------------------------------
+
+    def _invite(self, member: Member, event: Invite) -> None:
+        check_name(event.newcomer, "a participant")
+        self._check_control(member, "invite", event.at)
+        if event.newcomer in self.plan.roster:
+            raise UsageError(f"{event.newcomer!r} is on the roster already", participant=member.name, at=member.now)
+        member.granted = min(member.granted, event.at)  # The newcomer may have something to say from then on (A1).
+        newcomer = self._members.get(event.newcomer)
+        if newcomer is None:
+            newcomer = self._members[event.newcomer] = self._newcomers[event.newcomer] = Member(event.newcomer, event.at)
+            self._bounds.add(newcomer)
+        elif event.newcomer not in self._newcomers or event.at >= newcomer.start:
+            return
+        newcomer.begin_at(event.at)
+        self._ceiling = self._highest()
+        self._expect(newcomer)
+        self._settle()
+
+    def _stop(self, member: Member, event: Stop) -> None:
+        self._check_control(member, "stop", event.at)
+        if event.at >= self._end:
+            return
+        self._end = event.at
+        member.granted = min(member.granted, event.at)
+        for newcomer in self._newcomers.values():
+            self._expect(newcomer)
+        for other in self._members.values():
+            if other.state in _WAITING and other.awaits > event.at:
+                self._ask(other)
+        self._raise_ceiling()
+        self._settle()
+
+    def _check_control(self, member: Member, verb: str, at: int) -> None:
+        if not member.controls:
+            raise UsageError(
+                f"it may not {verb}", participant=member.name, at=member.now, advice="declare at joining that it controls the run"
+            )
+        as_time(at, f"the time of a {verb}")
+        earliest = member.promise + self.plan.network.control_latency
+        if at < earliest:
+            raise UsageError(
+                f"{verb} at {format_time(at)} is too early",
+                participant=member.name,
+                at=member.now,
+                advice=f"the control link takes until {format_time(earliest)}",
+            )
+
+    def _expect(self, newcomer: Member) -> None:
+        """Let the run wait for a newcomer, unless it ends before that one's start."""
+        if newcomer.start > self._end:
+            # It may yet be invited for an earlier time, so it isn't told anything before the run is over.
+            self._bounds.change(newcomer, FOREVER, FOREVER)
+        elif newcomer.state is State.JOINED:
+            self._ask(newcomer)
+        else:
+            self._bounds.change(newcomer, newcomer.start, newcomer.start)
+
+    # --- Waiting and going on --------------------------------------------------------------------------------------------
+
+    def _advance(self, member: Member, event: Advance) -> None:
+        if not member.now <= event.to <= TIME_MAX:
+            raise self._bad_request(member, event.to)
+        member.enter(State.ADVANCING)
+        self._wait(member, event.to)
+
+    def _next(self, member: Member, event: Next) -> None:
+        if not member.now <= event.until <= TIME_MAX or event.held < member.now:
+            raise self._bad_request(member, event.until)
+        member.enter(State.AWAITING)
+        member.held = event.held
+        self._wait(member, event.until)
+
+    def _bad_request(self, member: Member, asked: int) -> PeerError:
+        return PeerError(f"it can't ask for {format_time(asked)}", participant=member.name, at=member.now)
+
+    def _wait(self, member: Member, until: int) -> None:
+        member.awaits = until
+        member.since = self.events
+        self._computing -= 1
+        self._ask(member)
+        self._settle()
+
+    def _needs(self, member: Member) -> tuple[int, int]:
+        """Return when a waiting member will act by itself, and the bound that it needs for that."""
+        awaits, acts = member.awaits, member.awaits
+        if awaits > self._end:
+            awaits, acts = self._end, FOREVER  # It will be told that the run has ended, and do nothing more.
+        if member.state is State.AWAITING:
+            first = member.inbox.first if member.inbox.first < member.held else member.held
+            if first < awaits:
+                return first, first + 1  # All that arrives at this very time must be known too.
+        return acts, awaits or 1  # A bound is never below 1; asking for time 0 is asking for what is there.
+
+    def _ask(self, member: Member) -> None:
+        """Put what a waiting member needs before the calculus, unless the ceiling is in the way."""
+        base, goal = self._needs(member)
+        if goal > self._ceiling:
+            self._requests += 1
+            heappush(self._capped, (goal, self._requests, member, member.since))
+            goal = 0
+        self._bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
+
+    def _settle(self) -> None:
+        """Grant all who are ready, and those whom that sets free, until nobody is."""
+        while ready := self._bounds.take_ready():
+            begun = False
+            for clock, bound in ready:
+                assert isinstance(clock, Member)
+                if clock.state not in _ASKING:
+                    continue  # It was asked for twice, and has been granted.
+                if begun or self._needs(clock)[1] > self._ceiling:
+                    self._ask(clock)  # The ceiling has come down since it asked, or a newcomer can reach it now.
+                elif clock.state is State.JOINED:
+                    self._begin(clock)
+                    begun = True
+                else:
+                    self._grant(clock, bound)
+
+    def _grant(self, member: Member, bound: int) -> None:
+        end = self._end
+        horizon = min(bound, self._ceiling, end)
+        messages = member.inbox.take(horizon)
+        now = acts = member.awaits
+        if now > end:
+            now, acts = end, FOREVER
+        if member.state is State.AWAITING:
+            first = messages[0][0] if messages else FOREVER
+            if first > member.held:
+                first = member.held
+            if first < now and first < horizon:
+                now = acts = first
+            member.held = FOREVER
+        member.now = now
+        member.granted = horizon
+        member.enter(State.COMPUTING)
+        self._computing += 1
+        promise = member.promise
+        self._bounds.change(member, acts, now if now > promise else promise)
+        self._actions.append(Grant(member.name, horizon, messages, horizon == end < FOREVER))
+
+    def _begin(self, newcomer: Member) -> None:
+        """A newcomer's start is settled: nobody can invite it for an earlier time any more."""
+        del self._newcomers[newcomer.name]
+        self._present += 1
+        self._start([newcomer])
+        for other in self._members.values():
+            if other is newcomer or other.state in (State.LEFT, State.EXPECTED):
+                continue
+            if other.state is State.JOINED:  # Another newcomer: only an earlier invitation or the end concern it yet.
+                latency = self.plan.network.control_latency if newcomer.controls else FOREVER
+            else:
+                latency, _ = self._router.edge(newcomer, other)
+            if latency < FOREVER:
+                self._bounds.connect(newcomer, other, latency)
+        self._raise_ceiling()
+
+    # --- Operating -------------------------------------------------------------------------------------------------------
+
+    def _move_barrier(self, until: int) -> None:
+        if until != FOREVER:
+            as_time(until, "a barrier")
+        self._barrier = until
+        self._raise_ceiling()
+        self._settle()
+
+    def _raise_ceiling(self) -> None:
+        """Bring the ceiling up to date and ask again for those who are no longer above it."""
+        self._ceiling = self._highest()
+        while self._capped and self._capped[0][0] <= self._ceiling:
+            _, _, member, since = heappop(self._capped)
+            if member.since == since and member.state in _WAITING:
+                self._ask(member)
+            elif member.state is State.JOINED:
+                self._expect(member)
+
+    def _highest(self) -> int:
+        starts = (newcomer.start for newcomer in self._newcomers.values() if newcomer.start <= self._end)
+        return min(self._barrier, *starts, FOREVER)
+
+    def _lose(self, event: Lost) -> None:
+        member = self._members.get(event.name)
+        if member is None or member.state is State.LEFT:
+            return  # It had nothing more to say.
+        self._abort(event.cause, member)
+
+    def _abort(self, cause: str, culprit: Member | None = None) -> None:
+        self.phase = Phase.OVER
+        for name, member in self._members.items():
+            if member.state not in (State.LEFT, State.EXPECTED) and member is not culprit:
+                at = None if culprit is None else culprit.now
+                self._actions.append(Abort(name, cause, None if culprit is None else culprit.name, at))
+
+    # --- Telling ---------------------------------------------------------------------------------------------------------
+
+    def digest(self) -> bytes:
+        """Return the digest of the run, of all that have left so far."""
+        left = (member for member in self._members.values() if member.state is State.LEFT)
+        return run_digest((member.name, member.now, member.digest) for member in left)
+
+    def participants(self) -> dict[str, tuple[State, int]]:
+        """Return the state and time of everybody, by name."""
+        return {name: (self._members[name].state, self._members[name].now) for name in sorted(self._members)}
+
+    def dropped(self) -> dict[tuple[str, str, str], int]:
+        """Return how many messages were lost or discarded, by (receiver, topic, reason); final for those who have left."""
+        return {
+            (name, topic, reason): count
+            for name, member in sorted(self._members.items())
+            for (topic, reason), count in sorted(member.inbox.dropped.items())
+        }
+
+    def retained(self) -> int:
+        """Return how many messages are kept for those who may still subscribe to them."""
+        return self._router.retained()
+
+    def why(self) -> tuple[Why, ...]:
+        """Say of everybody who waits who keeps it waiting, in the order of their names."""
+        waiting = [m for m in self._members.values() if m.state in _ASKING]
+        exact = fixpoint(self._started())
+        return tuple(self._why(member, exact) for member in sorted(waiting, key=lambda m: m.name))
+
+    def _started(self) -> list[Clock]:
+        return [m for m in self._members.values() if m.state in (State.COMPUTING, *_WAITING)]
+
+    def _why(self, member: Member, exact: dict[str, tuple[int, list[tuple[Clock, int]]]]) -> Why:
+        def because(cause: Cause, bound: int, **more: Any) -> Why:
+            return Why(member.name, member.state, member.now, member.awaits, cause, bound, member.since, **more)
+
+        if self.phase is Phase.GATHERING:
+            return because(Cause.ROSTER, 0, missing=tuple(self._missing()))
+        if self._needs(member)[1] > self._ceiling:
+            if self._ceiling == self._barrier:
+                return because(Cause.BARRIER, self._ceiling)
+            late = sorted(n.name for n in self._newcomers.values() if n.start == self._ceiling)
+            return because(Cause.NEWCOMER, self._ceiling, missing=tuple(late))
+        if member.name not in exact:
+            exact = {**exact, **fixpoint([*self._started(), member])}
+        bound, chain = exact[member.name]
+        hops, receiver = [], member
+        for clock, latency in chain:
+            sender = self._members[clock.name]
+            hops.append(Hop(sender.name, receiver.name, self._router.edge(sender, receiver)[1], latency))
+            receiver = sender
+        return because(
+            Cause.SENDER,
+            bound,
+            holder=receiver.name,
+            holder_state=receiver.state,
+            holder_time=receiver.value,
+            path=tuple(reversed(hops)),
+        )
+
+    def check_invariants(self) -> None:
+        """Raise if the state isn't one that this module promises; slow, for tests."""
+        exact = fixpoint(self._started())
+        for member in self._members.values():
+            if member.state not in (State.COMPUTING, *_WAITING):
+                continue
+            bound = exact[member.name][0]
+            _demand(member.granted <= bound or member.granted == member.now, "A1: granted beyond its bound", member)
+            _demand(member.inbox.first >= member.granted, "A1: a message in its known past", member)
+            _demand(member.promise >= member.now and member.now <= max(member.granted, member.start), "A4", member)
+            if member.state in _WAITING and self.phase is Phase.RUNNING:
+                _, goal = self._needs(member)
+                _demand(goal > self._ceiling or bound < goal, "A2: it could go on", member)
+                _demand(goal > self._ceiling or _rides_end_awake(member), "B3: it rides on nobody", member)
+        if self.phase is Phase.RUNNING and not self._computing:
+            _demand(self._ceiling < FOREVER, "A3: everybody waits", None)
+
+
+def _rides_end_awake(member: Clock) -> bool:
+    clock, steps = member, 0
+    while clock.rides_on is not None and steps < 1_000_000:
+        clock, steps = clock.rides_on, steps + 1
+    return clock is not member and steps < 1_000_000 and not clock.sleeping or clock.goal == 0
+
+
+def _demand(holds: bool, invariant: str, member: Member | None) -> None:
+    if not holds:
+        raise InternalError(f"invariant broken: {invariant}", participant=member and member.name, at=member and member.now)

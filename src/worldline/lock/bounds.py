@@ -1,0 +1,293 @@
+"""The bound calculus: how far each clock may go, given what all others may still send.
+
+Theory of operation
+-------------------
+Clocks are joined by edges sender → receiver of a least latency ≥ 1 ns. For each clock s
+
+    send(s)  = max(promise(s), base(s))                    if s isn't asleep
+    send(s)  = max(promise(s), min(base(s), bound(s)))     if s sleeps until its next message
+    bound(r) = min over edges s → r of send(s) + latency(s → r)
+
+where `base` is the earliest time at which s acts, as far as s alone decides: its time while it computes, the time that it has asked
+for, or for a sleeper the earlier of that and its first queued arrival. Because every latency is positive, a bound depends only on sends that are strictly
+earlier, so the equations have exactly one solution. `fixpoint` finds it for all clocks by Dijkstra's algorithm: a few obvious lines
+for explanations and for the tests.
+
+To run, the arbiter needs less: it must know *when* a waiting clock's bound reaches its goal. `Bounds` keeps that incrementally and on
+demand. A clock that can't reach its goal **rides** on one clock that provably keeps it back: `blocker.riders` holds the
+threshold that the blocker's send must reach before another look is worth while. Nothing else is stored, so a change costs what its riders cost.
+
+A sleeper's send depends on its own bound, so a rider on a sleeper becomes its *sub-goal*: the sleeper itself rides
+on somebody until its bound reaches the smallest threshold that anybody asks of it. Looking for a blocker through sleepers is a
+Dijkstra search backwards from the clock, in which each sleeper is met once, with the hardest demand; it doesn't creep around cycles of sleepers by single latencies.
+
+Invariants
+----------
+B1. A clock that rides has a bound below its (sub-)goal: it would not be granted by `fixpoint` either.       (checked: no false block)
+B2. A clock reported ready has a bound, by `fixpoint`, of at least what is reported.                         (checked: safety)
+B3. A waiting clock that isn't ready rides, and following the rides ends at a clock that isn't asleep.       (checked: progress)
+
+Why rides can't form a circle: a clock's (sub-)goal G is at most every threshold that others ask of it, and the threshold that it asks of its
+blocker is below G by at least the edge's latency. So thresholds fall strictly along a chain of rides, and a chain that came back to
+its start would have to ask it for less than its own G.
+
+Why a sleeper that already rides with a sub-goal ≤ the demand can serve as a blocker without looking further: it is
+blocked for that demand too (B1), and by the same argument its chain can't contain the clock that is looking.
+
+Why a search may stop early: nobody's base is below `floor`, so whoever lies at distance d or more can't make a bound smaller than floor + d.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+
+from worldline.model.time import FOREVER
+
+# Sleepers that a search looks at for a better horizon once the goal is reached. It bounds the cost of granting far ahead
+# in large networks and has no influence on results.
+_SLEEPERS_MAX = 32
+
+
+class Clock:
+    """One clock in the calculus. Read its fields freely; only `Bounds` writes them."""
+
+    __slots__ = (
+        "base", "goal", "ins", "name", "promise", "riders", "rides_on", "sleeping", "subgoal", "ticket", "tracked", "value",
+    )  # fmt: skip
+
+    def __init__(self, name: str, base: int) -> None:
+        self.name = name
+        self.base = base
+        self.promise = base
+        self.value = base  # max(promise, base), kept because every search reads it.
+        self.sleeping = False
+        self.goal = 0  # The bound that it waits for; 0 if it doesn't wait.
+        self.ins: list[tuple[Clock, int]] = []
+        self.riders: list[tuple[int, int, Clock, int]] = []  # A heap of (threshold, serial, rider, the rider's ticket).
+        self.rides_on: Clock | None = None
+        self.subgoal = 0  # The bound that is known to be out of reach while it rides.
+        self.ticket = 0  # Raised with every ride: entries in other clocks' heaps with an older one are void.
+        self.tracked = base  # The base under which it stands in the heap of floors.
+
+
+class Bounds:
+    """The clocks of a run, and who of them is ready to go on."""
+
+    def __init__(self) -> None:
+        self._clocks: list[Clock] = []
+        self._floors: list[tuple[int, int, Clock]] = []
+        self._serial = 0
+        self._ready: list[tuple[Clock, int]] = []
+        self._doubtful: list[Clock] = []
+
+    def add(self, clock: Clock) -> None:
+        self._clocks.append(clock)
+        self._serial += 1
+        heappush(self._floors, (clock.base, self._serial, clock))
+
+    def rewire(self, clock: Clock, ins: list[tuple[Clock, int]]) -> None:
+        """Replace the edges into a clock. Only for one that computes: others may be riding along the old edges."""
+        clock.ins = ins
+
+    def connect(self, sender: Clock, receiver: Clock, latency: int) -> None:
+        """Add an edge from a clock that had none to the receiver. Bounds only shrink by it, so every ride stays true."""
+        receiver.ins.append((sender, latency))
+
+    def change(self, clock: Clock, base: int, promise: int, goal: int = 0, *, sleeping: bool = False) -> None:
+        """Set what a clock says of itself, and look again at those that this may set free."""
+        clock.base = base
+        clock.promise = promise
+        clock.value = value = promise if promise > base else base
+        clock.sleeping = sleeping
+        clock.goal = goal
+        clock.rides_on = None
+        clock.ticket += 1
+        if base < clock.tracked:
+            clock.tracked = base
+            self._serial += 1
+            heappush(self._floors, (base, self._serial, clock))
+        if clock.riders:
+            self._release(clock, promise if sleeping else value)
+            if sleeping or goal:
+                self._doubtful.append(clock)
+        elif goal:
+            self._doubtful.append(clock)
+        while self._doubtful:
+            self._examine(self._doubtful.pop())
+
+    def take_ready(self) -> list[tuple[Clock, int]]:
+        """Return the clocks whose goal is reached, each with its bound as far as it was explored."""
+        ready, self._ready = self._ready, []
+        return ready
+
+    def floor(self) -> int:
+        """Return the least base of all: nobody acts, sends or subscribes before it."""
+        floors = self._floors
+        while floors:
+            tracked, _, clock = floors[0]
+            if tracked != clock.tracked:
+                heappop(floors)  # It was lowered since and stands elsewhere in the heap too.
+            elif tracked < clock.base:
+                self._serial += 1
+                clock.tracked = clock.base
+                heapreplace(floors, (clock.base, self._serial, clock))
+            else:
+                return tracked
+        return FOREVER
+
+    def _release(self, clock: Clock, reached: int) -> None:
+        """Put those riders in doubt whose threshold the clock's send has reached."""
+        riders = clock.riders
+        while riders and riders[0][0] <= reached:
+            _, _, rider, ticket = heappop(riders)
+            if rider.ticket == ticket:
+                rider.rides_on = None
+                self._doubtful.append(rider)
+
+    def _demand(self, clock: Clock) -> int:
+        """Return the smallest bound that is asked of a clock, by itself or by those who ride on it; 0 if none is."""
+        goal = clock.goal
+        if clock.sleeping:
+            riders = clock.riders
+            while riders and riders[0][2].ticket != riders[0][3]:
+                heappop(riders)
+            # A threshold above the clock's own value is out of reach whatever its bound.
+            if riders and riders[0][0] <= clock.value and (not goal or riders[0][0] < goal):
+                return riders[0][0]
+        return goal
+
+    def _examine(self, clock: Clock) -> None:
+        """Find out whether what is asked of a clock is reached, and let it ride if it isn't."""
+        while demand := self._demand(clock):
+            if clock.rides_on is not None and clock.subgoal <= demand:
+                return
+            bound = self._probe(clock, demand)
+            if bound < demand:
+                return
+            if clock.sleeping:
+                self._release(clock, max(clock.promise, min(clock.base, bound)))
+            if clock.goal and bound >= clock.goal:
+                clock.goal = 0
+                self._ready.append((clock, bound))
+
+    def _probe(self, clock: Clock, demand: int) -> int:
+        """Return the clock's bound if it is at least the demand; otherwise let it ride and return 0."""
+        best = FOREVER
+        blocker, near = None, 0
+        through_sleepers = False
+        for sender, latency in clock.ins:
+            reach = sender.value + latency
+            if sender.sleeping:
+                floor = sender.promise + latency
+                if floor >= demand:
+                    reach = floor
+                elif sender.rides_on is not None and sender.subgoal + latency <= demand:
+                    self._ride(clock, demand, sender, demand - latency)
+                    return 0
+                else:
+                    through_sleepers = True
+            if reach < best:
+                best, blocker, near = reach, sender, latency
+        if best < demand:
+            assert blocker is not None
+            # The slowest sender, not the first one found to be slow: it is the least likely to be passed soon.
+            self._ride(clock, demand, blocker, demand - near)
+            return 0
+        return self._search(clock, demand, best) if through_sleepers else best
+
+    def _search(self, origin: Clock, demand: int, best: int) -> int:
+        """Do as `_probe`, backwards through senders that sleep; `best` is what the direct senders alone allow."""
+        floor = self.floor()
+        met: dict[Clock, tuple[Clock, int]] = {}  # Sleeper → the one that it was reached from, and its distance.
+        frontier: list[tuple[int, int, Clock, Clock]] = []
+        serial = 0
+        for sender, latency in origin.ins:
+            if sender.sleeping and sender.promise + latency < demand:
+                serial += 1
+                frontier.append((latency, serial, sender, origin))
+        heapify(frontier)
+        while frontier:
+            distance, _, sleeper, towards = heappop(frontier)
+            if floor + distance >= best:
+                return best
+            if sleeper in met:
+                continue
+            if floor + distance >= demand and len(met) >= _SLEEPERS_MAX:
+                return floor + distance
+            met[sleeper] = (towards, distance)
+            for sender, latency in sleeper.ins:
+                far = distance + latency
+                reach = sender.value + far
+                if reach < demand:
+                    self._ride_along(origin, demand, met, sleeper, sender, far)
+                    return 0
+                if sender.sleeping and sender is not origin and sender not in met:
+                    least = sender.promise + far
+                    if least >= demand:
+                        reach = least
+                    elif sender.rides_on is not None and sender.subgoal + far <= demand:
+                        self._ride_along(origin, demand, met, sleeper, sender, far)
+                        return 0
+                    elif floor + far < best:
+                        serial += 1
+                        heappush(frontier, (far, serial, sender, sleeper))
+                if reach < best:
+                    best = reach
+        return best
+
+    def _ride_along(
+        self,
+        origin: Clock,
+        demand: int,
+        met: dict[Clock, tuple[Clock, int]],
+        sleeper: Clock,
+        blocker: Clock,
+        far: int,
+    ) -> None:
+        """Let every sleeper from the blocker back to the origin ride on the one before, each with its part of the demand."""
+        while sleeper is not origin:
+            towards, distance = met[sleeper]
+            self._ride(sleeper, demand - distance, blocker, demand - far)
+            blocker, far, sleeper = sleeper, distance, towards
+        self._ride(origin, demand, blocker, demand - far)
+
+    def _ride(self, clock: Clock, subgoal: int, blocker: Clock, threshold: int) -> None:
+        clock.rides_on = blocker
+        clock.subgoal = subgoal
+        clock.ticket += 1
+        self._serial += 1
+        heappush(blocker.riders, (threshold, self._serial, clock, clock.ticket))
+
+
+def fixpoint(clocks: list[Clock]) -> dict[str, tuple[int, list[tuple[Clock, int]]]]:
+    """Return every clock's exact bound and the chain of (sender, latency) that sets it, nearest first; the slow, plain way.
+
+    The last clock of a chain is the holder: the one whose promise or base sets the bound. A clock that nobody can reach has
+    the bound FOREVER and an empty chain.
+    """
+    outs: dict[str, list[tuple[Clock, int]]] = {clock.name: [] for clock in clocks}
+    for receiver in clocks:
+        for sender, latency in receiver.ins:
+            if sender.name in outs:  # Not one that has left.
+                outs[sender.name].append((receiver, latency))
+    bounds: dict[str, tuple[int, list[tuple[Clock, int]]]] = {clock.name: (FOREVER, []) for clock in clocks}
+    settled: dict[str, bool] = {}
+    queue = [(clock.value, number, clock) for number, clock in enumerate(clocks)]
+    heapify(queue)
+    serial = len(clocks)
+    while queue:
+        send, _, sender = heappop(queue)
+        if sender.name in settled:
+            continue
+        settled[sender.name] = True
+        for receiver, latency in outs[sender.name]:
+            reach = min(send + latency, FOREVER)
+            if reach < bounds[receiver.name][0]:
+                # A sleeper that its own bound wakes passes its holder on; one that acts by itself is the holder.
+                woken = sender.sleeping and bounds[sender.name][0] < sender.base and send > sender.promise
+                chain = bounds[sender.name][1] if woken else []
+                bounds[receiver.name] = (reach, [(sender, latency), *chain])
+                if receiver.sleeping:
+                    serial += 1
+                    heappush(queue, (max(receiver.promise, min(receiver.base, reach)), serial, receiver))
+    return bounds

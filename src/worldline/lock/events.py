@@ -1,0 +1,169 @@
+"""The words of the lock: what participants and operators tell the arbiter, and what it answers.
+
+Events carry no name: the arbiter is told who speaks beside the event, because a connection speaks for one participant
+and must not be able to speak for another. All are plain data and travel as they are.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from worldline.model.buffer import UNBOUNDED, Buffer
+from worldline.model.message import Message
+from worldline.model.time import FOREVER
+
+
+class Subscription(Struct, frozen=True, array_like=True):
+    """A topic, and how much of it is kept between two sequence points."""
+
+    topic: str
+    buffer: Buffer = UNBOUNDED
+
+
+# --- What a participant says -------------------------------------------------------------------------------------------
+
+
+class Join(Struct, frozen=True, array_like=True, tag="join"):
+    """I am here. `publishes` of None means any topic; `latency_least` holds for all I send; `controls` allows invite and stop."""
+
+    publishes: tuple[str, ...] | None = None
+    subscribes: tuple[Subscription, ...] = ()
+    latency_least: int = 0
+    controls: bool = False
+
+
+class Publish(Struct, frozen=True, array_like=True, tag="publish", gc=False):
+    """I send this at that time."""
+
+    topic: str
+    payload: bytes
+    at: int
+
+
+class Promise(Struct, frozen=True, array_like=True, tag="promise", gc=False):
+    """I send nothing before this time."""
+
+    until: int
+
+
+class Reached(Struct, frozen=True, array_like=True, tag="reached", gc=False):
+    """Served from what was granted ahead, my time is now this."""
+
+    now: int
+
+
+class Subscribe(Struct, frozen=True, array_like=True, tag="subscribe"):
+    """I receive what arrives on this topic from `since` on. Takes back what was granted ahead.
+
+    `since` is my time, or 1 ns later if I have been given this moment's arrivals on this topic already, before unsubscribing it.
+    """
+
+    subscription: Subscription
+    now: int
+    since: int
+
+
+class Unsubscribe(Struct, frozen=True, array_like=True, tag="unsubscribe", gc=False):
+    """From my time on I no longer receive this topic."""
+
+    topic: str
+    now: int
+
+
+class Invite(Struct, frozen=True, array_like=True, tag="invite", gc=False):
+    """A newcomer of this name joins at that time. Inviting a name again changes nothing unless the time is earlier."""
+
+    newcomer: str
+    at: int
+
+
+class Stop(Struct, frozen=True, array_like=True, tag="stop", gc=False):
+    """The run ends at that time. The earliest stop counts."""
+
+    at: int
+
+
+class Advance(Struct, frozen=True, array_like=True, tag="advance", gc=False):
+    """I wait for a sequence point at `to`."""
+
+    to: int
+
+
+class Next(Struct, frozen=True, array_like=True, tag="next", gc=False):
+    """I wait for my next message, or for `until`. `held` is the first arrival that I still hold from an earlier grant."""
+
+    until: int
+    held: int = FOREVER
+
+
+class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
+    """Nothing more comes from me. `digest` is my journal's."""
+
+    now: int
+    digest: bytes = b""
+
+
+# --- What the operator says ----------------------------------------------------------------------------------------------
+
+
+class Barrier(Struct, frozen=True, array_like=True, tag="barrier", gc=False):
+    """Nobody is granted a time beyond `until` (FOREVER: no barrier). Changes when things happen, never what happens."""
+
+    until: int
+
+
+class Lost(Struct, frozen=True, array_like=True, tag="lost", gc=False):
+    """This participant has vanished without leaving."""
+
+    name: str
+    cause: str
+
+
+class End(Struct, frozen=True, array_like=True, tag="end", gc=False):
+    """The run is called off."""
+
+    cause: str
+
+
+# --- What the arbiter answers --------------------------------------------------------------------------------------------
+
+
+class Start(Struct, frozen=True, array_like=True, tag="start"):
+    """You are in, your time is `now`: the epsilon tick for those who were there from the beginning."""
+
+    to: str
+    now: int
+    seed: int
+    control_latency: int
+
+
+class Grant(Struct, frozen=True, array_like=True, tag="grant"):
+    """You know all that arrives before `horizon`: here is what you didn't have. If `final`, the run ends at the horizon."""
+
+    to: str
+    horizon: int
+    messages: list[Message]
+    final: bool = False
+
+
+class Abort(Struct, frozen=True, array_like=True, tag="abort"):
+    """The run is broken off. `participant` and `at` say who caused it and how far it was, if it was a participant."""
+
+    to: str
+    cause: str
+    participant: str | None = None
+    at: int | None = None
+
+
+class Over(Struct, frozen=True, array_like=True, tag="over"):
+    """Everybody has left; this was the run."""
+
+    digest: bytes
+
+
+ParticipantEvent = (
+    Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Advance | Next | Leave
+)
+OperatorEvent = Barrier | Lost | End
+Event = ParticipantEvent | OperatorEvent
+Action = Start | Grant | Abort | Over

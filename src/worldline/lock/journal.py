@@ -1,0 +1,71 @@
+"""The journal of a participant, and the digests of participants and runs.
+
+Every input and output of a participant, in the order in which its program met them, is encoded canonically (MessagePack arrays) and
+fed to one running blake2b hash: the participant's digest. It depends on what the program saw and did, never on how
+requests were batched or how far ahead it was granted. The run's digest combines the participants' by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from msgspec import Struct, msgpack
+
+from worldline.model.message import Message
+
+DIGEST_SIZE = 16
+
+_encode = msgpack.Encoder().encode
+_SENT, _RECEIVED = 0, 1
+
+
+class Sent(Struct, frozen=True, array_like=True):
+    """The participant published this."""
+
+    sequence: int
+    at: int
+    topic: str
+    payload: bytes
+
+
+class Received(Struct, frozen=True, array_like=True):
+    """The participant was given this at its time `now`."""
+
+    now: int
+    message: Message
+
+
+class Journal:
+    """The inputs and outputs of one participant. With `keep`, the entries stay readable; the digest needs none of them."""
+
+    def __init__(self, *, keep: bool = False) -> None:
+        self._hash = blake2b(digest_size=DIGEST_SIZE)
+        self.entries: list[Sent | Received] | None = [] if keep else None
+        self.sent = 0
+        self.received = 0
+
+    def note_sent(self, at: int, topic: str, payload: bytes) -> None:
+        self._hash.update(_encode((_SENT, self.sent, at, topic, payload)))
+        if self.entries is not None:
+            self.entries.append(Sent(self.sent, at, topic, payload))
+        self.sent += 1
+
+    def note_received(self, now: int, messages: list[Message]) -> None:
+        update = self._hash.update
+        for message in messages:
+            update(_encode((_RECEIVED, now, *message)))
+        if self.entries is not None:
+            self.entries.extend(Received(now, message) for message in messages)
+        self.received += len(messages)
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+def run_digest(participants: Iterable[tuple[str, int, bytes]]) -> bytes:
+    """Combine (name, time of leaving, digest) of all participants, in the order of their names."""
+    combined = blake2b(digest_size=DIGEST_SIZE)
+    for participant in sorted(participants):
+        combined.update(_encode(participant))
+    return combined.digest()

@@ -1,0 +1,326 @@
+"""The ledger: a participant's own end of the lock.
+
+Theory of operation
+-------------------
+Sans-IO, like the arbiter. Operations that only tell (publish, promise, subscribe, ...) are checked here, written down, and put into the outbox; they never
+wait. `advance` and `next` are served from what was granted ahead if that reaches far enough; otherwise they put a request into the outbox and
+return None, and `receive` of the answer returns what they would have.
+
+A wrong call raises at its caller and changes nothing, so the participant can go on.
+
+Invariants
+----------
+L1. Everything in `_held` arrives at `now` or later; in order; and on topics that are subscribed.
+L2. Everything that arrives before `horizon` on a subscribed topic has been handed over to this ledger.
+L3. Hence a sequence point at T ≤ horizon is served completely from `_held`, and a batch at m < horizon too.
+L4. Subscribing breaks L2 for the new topic, so it takes the horizon back to `now`; inviting and stopping take it back to the newcomer's start and the end. What
+    is held stays held: the arbiter won't send it again.
+    Therefore a request says the first held arrival. Without it the arbiter would believe that the participant can't act before its bound, and might
+    let others pass the time at which it really acts.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+
+from worldline.lock.events import (
+    Abort, Action, Advance, Grant, Invite, Join, Leave, Next, ParticipantEvent, Promise, Publish, Reached, Start, Stop, Subscribe, Subscription,
+    Unsubscribe,
+)  # fmt: skip
+from worldline.lock.journal import Journal
+from worldline.lock.states import State
+from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
+from worldline.model.errors import BrokenPromise, LossError, PeerError, UsageError, WorldlineError
+from worldline.model.message import Message, check_name
+from worldline.model.randomness import Stream
+from worldline.model.time import FOREVER, TIME_MAX, TimeLike, as_time, format_time
+
+
+class RunEnded(Exception):  # noqa: N818 - no error: it is how a program that runs for ever comes to its end.
+    """The run has ended; there is nothing left to do but return."""
+
+
+class Ledger:
+    """What one participant has promised, been granted, received and sent."""
+
+    def __init__(self, name: str, join: Join, *, keep_journal: bool = False) -> None:
+        self.name = check_name(name, "a participant")
+        self.journal = Journal(keep=keep_journal)
+        self.now = 0
+        self.horizon = 0
+        self.ended = False
+        self.state = State.JOINED
+        self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped.
+        self._outbox: list[ParticipantEvent] = [join]
+        self._publishes = join.publishes
+        self._controls = join.controls
+        self._buffers = {subscription.topic: subscription.buffer for subscription in join.subscribes}
+        self._sifts = any(buffer != UNBOUNDED for buffer in self._buffers.values())
+        self._promised = 0
+        self._told = 0  # The time that the arbiter knows this participant to have reached.
+        self._held: deque[Message] = deque()
+        self._final = False
+        self._until = 0
+        # At a time reached by `next`, all arrivals of that very time have been given, except on topics subscribed since.
+        self._complete_at = -1
+        self._incomplete: list[str] = []
+        self._finished: list[str] = []  # Topics that were complete and have been unsubscribed since.
+        self._seed = 0
+        self._control_latency = 0
+        self._streams: dict[str, Stream] = {}
+
+    # --- To and from the arbiter -------------------------------------------------------------------------------------------
+
+    def take_outbox(self) -> list[ParticipantEvent]:
+        """Return what the arbiter must be told, in order, and forget it."""
+        outbox, self._outbox = self._outbox, []
+        return outbox
+
+    def receive(self, action: Action) -> list[Message]:
+        """Take the answer that this participant waits for; return the messages of its sequence point."""
+        if isinstance(action, Grant) and self.state in (State.ADVANCING, State.AWAITING):
+            return self._granted(action)
+        if isinstance(action, Start) and self.state is State.JOINED:
+            self.state = State.COMPUTING
+            self.now = self.horizon = self._told = action.now
+            self._seed = action.seed
+            self._control_latency = action.control_latency
+            return []
+        if isinstance(action, Grant) and self.state is State.JOINED:  # The run ended before this newcomer's start.
+            self.state = State.LEFT
+            self.now = action.horizon
+            self.ended = True
+            return []
+        if isinstance(action, Abort):
+            self.ended = True
+            self.state = State.LEFT
+            raise self._aborted(action)
+        raise PeerError(f"{type(action).__name__} isn't an answer to a participant that is {self.state.value}", participant=self.name, at=self.now)
+
+    def _granted(self, grant: Grant) -> list[Message]:
+        held = self._held
+        for message in grant.messages:
+            if held and message < held[-1]:
+                insort(held, message)  # Only behind a late subscription is anything held that arrives later.
+            else:
+                held.append(message)
+        self.horizon = grant.horizon
+        self._final = grant.final
+        waited, self.state = self.state, State.COMPUTING
+        messages = self._wake() if waited is State.AWAITING else self._reach(self._until)
+        self._told = self.now  # The arbiter works the same out from its side.
+        return messages
+
+    def _aborted(self, abort: Abort) -> WorldlineError:
+        if abort.participant is None:
+            return LossError(f"the run was broken off: {abort.cause}")
+        return LossError(f"the run was broken off: {abort.cause}", participant=abort.participant, at=abort.at)
+
+    # --- Operations that wait ----------------------------------------------------------------------------------------------
+
+    def advance(self, to: TimeLike) -> list[Message] | None:
+        """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
+        target = self._target(to)
+        if target <= self.horizon or target == self.now or self._final:
+            return self._reach(target)
+        self._until = target
+        self.state = State.ADVANCING
+        self._outbox.append(Advance(target))
+        return None
+
+    def next(self, until: TimeLike | None = None) -> list[Message] | None:
+        """Ask for all messages of the next arrival time before `until`, or for nothing at `until`. None as for `advance`."""
+        self._until = self._target(TIME_MAX if until is None else until)
+        first = self._held[0].arrival if self._held else FOREVER
+        if first < min(self.horizon, self._until) or self._until <= self.horizon or self._until == self.now or self._final:
+            return self._wake()
+        self.state = State.AWAITING
+        self._outbox.append(Next(self._until, first))
+        return None
+
+    def _target(self, time: TimeLike) -> int:
+        self._check_acting()
+        target = as_time(time)
+        if target < self.now:
+            raise UsageError(f"it can't go back to {format_time(target)}", participant=self.name, at=self.now)
+        return target
+
+    def _wake(self) -> list[Message]:
+        """Serve `next`: go to the first arrival if it is complete and in time, else to the time asked for."""
+        held = self._held
+        if held and held[0].arrival < min(self.horizon, self._until):
+            first = held[0].arrival
+            batch = [held.popleft()]
+            while held and held[0].arrival == first:
+                batch.append(held.popleft())
+            self._complete_at = first
+            self._incomplete.clear()
+            self._finished.clear()
+            return self._arrive(first, batch)
+        return self._reach(self._until)
+
+    def _reach(self, target: int) -> list[Message]:
+        """Serve a sequence point; where the run ends before the target, at its end."""
+        if self._final and target > self.horizon:
+            target = self.horizon
+            self.ended = True
+        held = self._held
+        batch = []
+        while held and held[0].arrival < target:
+            batch.append(held.popleft())
+        return self._arrive(target, batch)
+
+    def _arrive(self, now: int, batch: list[Message]) -> list[Message]:
+        self.now = now
+        if batch:
+            if self._sifts:
+                batch = self._sift(batch)
+            self.journal.note_received(now, batch)
+        return batch
+
+    def _sift(self, batch: list[Message]) -> list[Message]:
+        kept = sift(batch, self._buffers)
+        if len(kept) < len(batch):
+            for messages, sign in ((batch, 1), (kept, -1)):
+                for message in messages:
+                    self.dropped[message.topic] = self.dropped.get(message.topic, 0) + sign
+        return kept
+
+    # --- Operations that only tell -------------------------------------------------------------------------------------------
+
+    def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
+        """Send a message, now or at a later time."""
+        self._check_acting()
+        sent = self.now if at is None else as_time(at, "a send time")
+        if self._publishes is not None and topic not in self._publishes:
+            raise UsageError(
+                f"it didn't declare that it publishes on {topic!r}",
+                participant=self.name,
+                at=self.now,
+                advice=f"declared are {', '.join(self._publishes) or 'no topics'}",
+            )
+        if sent < self.now:
+            raise UsageError(f"it can't send at {format_time(sent)}, in its past", participant=self.name, at=self.now)
+        if sent < self._promised:
+            raise BrokenPromise(
+                f"a send at {format_time(sent)} breaks its promise until {format_time(self._promised)}",
+                participant=self.name,
+                at=self.now,
+                advice="nothing was sent; send later, or promise less",
+                promise=self._promised,
+                attempt=sent,
+            )
+        if self._publishes is None:
+            check_name(topic, "a topic")
+        if not isinstance(payload, bytes):
+            raise UsageError(f"a payload is bytes, not {type(payload).__name__}", participant=self.name, at=self.now)
+        self._outbox.append(Publish(topic, payload, sent))
+        self.journal.note_sent(sent, topic, payload)
+
+    def promise(self, until: TimeLike) -> None:
+        """Promise to send nothing before a time. It may be given again for a later time, never for an earlier one."""
+        self._check_acting()
+        promised = as_time(until, "a promise")
+        if promised < max(self._promised, self.now):
+            raise UsageError(
+                f"a promise until {format_time(promised)} takes back the one until {format_time(max(self._promised, self.now))}",
+                participant=self.name,
+                at=self.now,
+                advice="promises only grow",
+            )
+        self._promised = promised
+        self._outbox.append(Promise(promised))
+
+    def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
+        """Receive a topic from now on."""
+        self._check_acting()
+        check_name(topic, "a topic")
+        kept = as_buffer(buffer)
+        if topic in self._buffers:
+            raise UsageError(f"it subscribes to {topic!r} already", participant=self.name, at=self.now)
+        self._buffers[topic] = kept
+        self._sifts = self._sifts or kept != UNBOUNDED
+        self.horizon = self.now
+        self._final = False
+        self._told = self.now
+        since = self.now
+        if self._complete_at == self.now:
+            if topic in self._finished:
+                since += 1  # It was subscribed when all of this moment was given; nothing is given twice.
+            else:
+                self._incomplete.append(topic)
+        self._outbox.append(Subscribe(Subscription(topic, kept), self.now, since))
+
+    def unsubscribe(self, topic: str) -> None:
+        """No longer receive a topic."""
+        self._check_acting()
+        if topic not in self._buffers:
+            raise UsageError(f"it doesn't subscribe to {topic!r}", participant=self.name, at=self.now)
+        del self._buffers[topic]
+        if self._complete_at == self.now and topic not in self._incomplete:
+            self._finished.append(topic)
+        self._held = deque(message for message in self._held if message.topic != topic)
+        self._told = self.now
+        self._outbox.append(Unsubscribe(topic, self.now))
+
+    def invite(self, newcomer: str, at: TimeLike) -> None:
+        """Let a newcomer join at a time that the control link can meet."""
+        check_name(newcomer, "a participant")
+        time = self._control("invite", at)
+        if time < self.horizon:
+            self.horizon = time  # The newcomer may have something to say from then on.
+            self._final = False
+        self._outbox.append(Invite(newcomer, time))
+
+    def stop(self, at: TimeLike) -> None:
+        """End the run at a time that the control link can meet, for everybody."""
+        time = self._control("stop", at)
+        if time <= self.horizon:
+            self.horizon = time
+            self._final = True
+        self._outbox.append(Stop(time))
+
+    def _control(self, verb: str, at: TimeLike) -> int:
+        self._check_acting()
+        if not self._controls:
+            raise UsageError(
+                f"it may not {verb}", participant=self.name, at=self.now, advice="declare at joining that it controls the run"
+            )
+        time = as_time(at, f"the time of a {verb}")
+        earliest = max(self.now, self._promised) + self._control_latency
+        if time < earliest:
+            raise UsageError(
+                f"{verb} at {format_time(time)} is too early",
+                participant=self.name,
+                at=self.now,
+                advice=f"the control link takes until {format_time(earliest)}",
+            )
+        return time
+
+    def leave(self) -> None:
+        """Say goodbye; also the last word of a participant at the end of a run."""
+        if self.state is State.LEFT:
+            return
+        if self.state is not State.COMPUTING:
+            raise UsageError(f"it can't leave while it is {self.state.value}", participant=self.name, at=self.now)
+        self.state = State.LEFT
+        self._outbox.append(Leave(self.now, self.journal.digest()))
+
+    def random(self, name: str) -> Stream:
+        """Return the participant's stream of this name: the same object each time, the same draws in each run."""
+        if name not in self._streams:
+            self._streams[name] = Stream(self._seed, self.name, name)
+        return self._streams[name]
+
+    def tell_time(self) -> None:
+        """Put the time that was reached without asking into the outbox, for whoever waits for it."""
+        if self._told < self.now and self.state is State.COMPUTING:
+            self._told = self.now
+            self._outbox.append(Reached(self.now))
+
+    def _check_acting(self) -> None:
+        if self.ended:
+            raise RunEnded(f"{self.name} at {format_time(self.now)}: the run has ended")
+        if self.state is not State.COMPUTING:
+            raise UsageError(f"it can't act while it is {self.state.value}", participant=self.name, at=self.now)

@@ -1,0 +1,69 @@
+"""The states of a participant and of a run, and every legal transition, as data.
+
+The arbiter looks its moves up here and refuses what isn't there; the diagram in the documentation is drawn from these
+tables (`diagram`), and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from worldline.lock.events import (
+    Abort, Advance, Barrier, End, Grant, Invite, Join, Leave, Lost, Next, Over, Promise, Publish, Reached, Start, Stop,
+    Subscribe, Unsubscribe,
+)  # fmt: skip
+
+
+class State(Enum):
+    """Where a participant is."""
+
+    EXPECTED = "expected"
+    """On the roster, or invited, and not there yet."""
+    JOINED = "joined"
+    """There, and waiting for its start."""
+    COMPUTING = "computing"
+    """Past a sequence point: it may act, and only the participant itself moves on from here."""
+    ADVANCING = "advancing"
+    """Waiting for a sequence point at a time that it has named."""
+    AWAITING = "awaiting"
+    """Asleep until its next message."""
+    LEFT = "left"
+
+
+class Phase(Enum):
+    """Where a run is."""
+
+    GATHERING = "gathering"
+    RUNNING = "running"
+    OVER = "over"
+
+
+_ACTS = {kind: State.COMPUTING for kind in (Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop)}
+
+TRANSITIONS: dict[State, dict[type, State]] = {
+    State.EXPECTED: {Join: State.JOINED},
+    State.JOINED: {Start: State.COMPUTING},
+    State.COMPUTING: {**_ACTS, Advance: State.ADVANCING, Next: State.AWAITING, Leave: State.LEFT},
+    State.ADVANCING: {Grant: State.COMPUTING},
+    State.AWAITING: {Grant: State.COMPUTING},
+    State.LEFT: {},
+}
+
+PHASES: dict[Phase, dict[type, Phase]] = {
+    Phase.GATHERING: {Start: Phase.RUNNING, Barrier: Phase.GATHERING, Lost: Phase.OVER, End: Phase.OVER, Abort: Phase.OVER},
+    Phase.RUNNING: {Barrier: Phase.RUNNING, Lost: Phase.OVER, End: Phase.OVER, Abort: Phase.OVER, Over: Phase.OVER},
+    Phase.OVER: {},
+}
+
+
+def diagram() -> str:
+    """Draw the participant's table as a Mermaid state diagram."""
+    lines = ["stateDiagram-v2", f"    [*] --> {State.EXPECTED.value}"]
+    for state, moves in TRANSITIONS.items():
+        by_target: dict[State, list[str]] = {}
+        for kind, target in moves.items():
+            by_target.setdefault(target, []).append(kind.__name__)
+        for target, names in by_target.items():
+            lines.append(f"    {state.value} --> {target.value}: {', '.join(names)}")
+    lines.append(f"    {State.LEFT.value} --> [*]")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,96 @@
+"""Errors, named by who has to act on them.
+
+======================  =====================================================
+class                   who acts
+======================  =====================================================
+`UsageError`            the person who called or configured Worldline
+`ModelError`            the author of the simulated model
+`PeerError`             the author of the program at the other end
+`LossError`             whoever looks after processes, machines and cables
+`InternalError`         us: it is a bug in Worldline
+======================  =====================================================
+
+An error carries its facts as fields, so that a program can act on them, and says them in its text, so that a person
+can. It survives pickling, because workers and executors hand errors from process to process.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from worldline.model.time import format_time
+
+
+class WorldlineError(Exception):
+    """The root of all errors that Worldline raises on purpose."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        participant: str | None = None,
+        at: int | None = None,
+        advice: str | None = None,
+        **facts: Any,
+    ) -> None:
+        self.problem = problem
+        self.participant = participant
+        self.at = at
+        self.advice = advice
+        self.facts = facts
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        where = ""
+        if self.participant is not None:
+            where = self.participant
+        if self.at is not None:
+            where = f"{where} at {format_time(self.at)}" if where else f"at {format_time(self.at)}"
+        text = f"{where}: {self.problem}" if where else self.problem
+        return f"{text} ({self.advice})" if self.advice else text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), self.problem, self.participant, self.at, self.advice, self.facts)
+
+
+def _rebuild(
+    kind: type[WorldlineError],
+    problem: str,
+    participant: str | None,
+    at: int | None,
+    advice: str | None,
+    facts: dict[str, Any],
+) -> WorldlineError:
+    return kind(problem, participant=participant, at=at, advice=advice, **facts)
+
+
+class UsageError(WorldlineError):
+    """A call that its caller must change."""
+
+
+class ConfigurationError(UsageError):
+    """A plan, link or name that can't be run as written; raised before anything starts."""
+
+
+class ModelError(WorldlineError):
+    """The simulated model did what it may not do."""
+
+
+class BrokenPromise(ModelError):
+    """A send before the time until which its sender promised none. Facts: `promise`, `attempt`."""
+
+
+class NonDeterminism(ModelError):
+    """The same inputs gave two histories."""
+
+
+class PeerError(WorldlineError):
+    """The other end of a connection did what the protocol doesn't allow."""
+
+
+class LossError(WorldlineError):
+    """A participant or a connection is gone."""
+
+
+class InternalError(WorldlineError):
+    """An invariant of Worldline doesn't hold."""

@@ -1,0 +1,178 @@
+"""Links: what the network does to a message, as plain data that can be checked before a run.
+
+A rule names a topic, a sender, a receiver, or several of these; the rule that names most wins as a whole, and between two that
+name equally many the sender counts before the receiver and the receiver before the topic. Two rules that name the same are
+refused, so a message's link never depends on the order of a file.
+
+Outages are scheduled in simulated time and judged by a message's *send* time: what is sent into a partition is lost, what is
+sent into a hold leaves when the hold is released.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+from worldline.model.errors import ConfigurationError
+from worldline.model.latency import Fixed, Latency, check_latency
+from worldline.model.message import check_name
+from worldline.model.time import FOREVER, MS, TimeLike, as_time, format_time
+
+
+class Link(Struct, frozen=True, kw_only=True):
+    """How messages fare from one sender to one receiver. Bandwidth is in bytes per second; None is unlimited."""
+
+    latency: Latency
+    loss_at_sender: float = 0.0
+    loss_at_receiver: float = 0.0
+    duplication: float = 0.0
+    fifo: bool = False
+    bandwidth: int | None = None
+
+
+class Rule(Struct, frozen=True, kw_only=True):
+    """A link, and the messages it holds for; None matches every name."""
+
+    link: Link
+    topic: str | None = None
+    sender: str | None = None
+    receiver: str | None = None
+
+    def __str__(self) -> str:
+        return _select_text(self.topic, self.sender, self.receiver)
+
+
+class Outage(Struct, frozen=True, kw_only=True):
+    """A time span [start, end) in which the matching messages are lost (partition) or kept back (hold)."""
+
+    verb: Literal["partition", "hold"]
+    start: int
+    end: int = FOREVER
+    topic: str | None = None
+    sender: str | None = None
+    receiver: str | None = None
+
+    def __str__(self) -> str:
+        select = _select_text(self.topic, self.sender, self.receiver)
+        return f"{self.verb} of {select} from {format_time(self.start)} to {format_time(self.end)}"
+
+    def matches(self, topic: str, sender: str, receiver: str | None) -> bool:
+        """Whether it holds for these names; a receiver of None asks whether it holds for any receiver."""
+        return (
+            self.topic in (None, topic)
+            and self.sender in (None, sender)
+            and (receiver is None or self.receiver in (None, receiver))
+        )
+
+
+class Network(Struct, frozen=True, kw_only=True):
+    """All links of a run. `control_latency` is the least time between an invite or a stop and its effect."""
+
+    default: Link = Link(latency=Fixed(MS))
+    rules: tuple[Rule, ...] = ()
+    outages: tuple[Outage, ...] = ()
+    control_latency: int = MS
+
+
+def link(
+    latency: Latency | TimeLike,
+    *,
+    loss: float = 0.0,
+    loss_at_sender: float = 0.0,
+    duplication: float = 0.0,
+    fifo: bool = False,
+    bandwidth: int | None = None,
+) -> Link:
+    """Describe a link; ``link("5ms", loss=0.1)`` is a fixed latency and a loss at the receiver."""
+    drawn = Fixed(as_time(latency, "a latency")) if isinstance(latency, int | str) else latency
+    made = Link(
+        latency=drawn,
+        loss_at_sender=loss_at_sender,
+        loss_at_receiver=loss,
+        duplication=duplication,
+        fifo=fifo,
+        bandwidth=bandwidth,
+    )
+    check_link(made, "the link")
+    return made
+
+
+def partition(
+    left: Iterable[str], right: Iterable[str], start: TimeLike, repair: TimeLike | None = None
+) -> tuple[Outage, ...]:
+    """Cut two groups of participants off from each other, in both directions, until the repair."""
+    return _between("partition", tuple(left), tuple(right), start, repair)
+
+
+def hold(left: Iterable[str], right: Iterable[str], start: TimeLike, release: TimeLike | None = None) -> tuple[Outage, ...]:
+    """Keep back what two groups of participants send each other, in both directions, until the release."""
+    return _between("hold", tuple(left), tuple(right), start, release)
+
+
+def _between(
+    verb: Literal["partition", "hold"],
+    left: tuple[str, ...],
+    right: tuple[str, ...],
+    start: TimeLike,
+    end: TimeLike | None,
+) -> tuple[Outage, ...]:
+    begins, ends = as_time(start), FOREVER if end is None else as_time(end)
+    pairs = [pair for a in left for b in right for pair in ((a, b), (b, a))]
+    return tuple(Outage(verb=verb, start=begins, end=ends, sender=a, receiver=b) for a, b in pairs)
+
+
+def check_network(network: Network, roster: Sequence[str]) -> None:
+    """Refuse a network that can't be run with these participants; the error names the rule."""
+    check_link(network.default, "the default link")
+    as_time(network.control_latency, "the control link's latency")
+    if network.control_latency < 1:
+        raise ConfigurationError("the control link: a latency of 0s isn't possible", advice="use at least 1ns")
+    seen = set[tuple[str | None, str | None, str | None]]()
+    for rule in network.rules:
+        check_link(rule.link, str(rule))
+        _check_selection(str(rule), rule.topic, (rule.sender, rule.receiver), roster)
+        selection = (rule.topic, rule.sender, rule.receiver)
+        if selection in seen:
+            raise ConfigurationError(f"{rule}: two rules name the same", advice="merge them into one")
+        if selection == (None, None, None):
+            raise ConfigurationError("a rule names no topic, sender or receiver", advice="change the default link instead")
+        seen.add(selection)
+    for outage in network.outages:
+        _check_selection(str(outage), outage.topic, (outage.sender, outage.receiver), roster)
+        as_time(outage.start, "an outage's start")
+        if outage.end != FOREVER:
+            as_time(outage.end, "an outage's end")
+        if outage.end <= outage.start:
+            raise ConfigurationError(f"{outage}: it ends before it starts")
+
+
+def check_link(checked: Link, name: str) -> None:
+    """Refuse a link that can't be; the error starts with its name."""
+    check_latency(checked.latency, name)
+    for what, probability in (
+        ("loss at the sender", checked.loss_at_sender),
+        ("loss at the receiver", checked.loss_at_receiver),
+        ("duplication", checked.duplication),
+    ):
+        # Written so that a NaN, which compares false to everything, is refused too.
+        if isinstance(probability, bool) or not isinstance(probability, int | float) or not 0 <= probability <= 1:
+            raise ConfigurationError(f"{name}: {what} of {probability!r} isn't a probability", advice="use 0 to 1")
+    bandwidth = checked.bandwidth
+    if bandwidth is not None and (isinstance(bandwidth, bool) or not isinstance(bandwidth, int) or bandwidth < 1):
+        raise ConfigurationError(f"{name}: a bandwidth of {bandwidth!r} isn't possible", advice="use whole bytes per second")
+
+
+def _check_selection(what: str, topic: str | None, names: tuple[str | None, str | None], roster: Sequence[str]) -> None:
+    if topic is not None:
+        check_name(topic, "a topic")
+    for name in names:
+        if name is not None and name not in roster:
+            raise ConfigurationError(
+                f"{what}: there is no participant {name!r}", advice=f"the roster is {', '.join(sorted(roster))}"
+            )
+
+
+def _select_text(topic: str | None, sender: str | None, receiver: str | None) -> str:
+    return f"link {sender or '*'} → {receiver or '*'} on {topic or '*'}"

@@ -1,0 +1,185 @@
+"""Paths: the arrivals that a link gives each message, drawn from the run's seed.
+
+A path is (topic, sender, receiver). What happens to a message on it is a function of the seed, the path and the sender's
+messages so far on this topic, in the order of their sequence numbers; never of who else listens or when they subscribed.
+
+A path that queues (limited bandwidth) or keeps order (FIFO) remembers earlier messages. For FIFO the arbiter may build it anew from the messages
+it still keeps: one that it has dropped arrived before any subscription that can still be made, so holding
+a later message back to that time changes nothing a subscriber can see. With limited bandwidth that argument
+fails, since one large message can delay the next beyond its own arrival; so such a path must see every message
+(`Path.queues` says so to the arbiter).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from worldline.model.latency import Fixed
+from worldline.model.links import Link, Network, Outage, Rule
+from worldline.model.randomness import draw_bits, key_of, unit
+from worldline.model.time import FOREVER, SECOND
+
+LOST_AT_SENDER: Final = "lost at the sender"
+LOST_AT_RECEIVER: Final = "lost at the receiver"
+CUT_OFF: Final = "sent into a partition or an endless hold"
+
+# Draw numbers of one message on one path. They are part of the recorded history: never renumber them.
+_LATENCY, _LATENCY_OF_COPY, _DUPLICATION, _LOSS = range(4)
+
+
+class Path:
+    """The way from one sender to one receiver for one topic."""
+
+    __slots__ = (
+        "_busy_until", "_key", "_key_at_sender", "_last", "_latency_least", "_link", "_opened", "_outages", "constant", "latency_min", "queues",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        link: Link,
+        seed: int,
+        topic: str,
+        sender: str,
+        receiver: str,
+        *,
+        outages: tuple[Outage, ...] = (),
+        latency_least: int = 0,
+        opened: int = 0,
+    ) -> None:
+        self._link = link
+        self._outages = outages
+        self._latency_least = latency_least
+        self._opened = opened
+        self._busy_until = 0
+        self._last = 0
+        # Loss at the sender is one draw for all receivers: a datagram that never left its sender reached nobody.
+        self._key_at_sender = key_of(seed, "loss at sender", topic, sender)
+        self._key = key_of(seed, "link", topic, sender, receiver)
+        self.latency_min = max(link.latency.minimum, latency_least)
+        self.queues = link.bandwidth is not None
+        # What most links are, a fixed latency and nothing else, needs no draw: its latency, or 0 if this isn't one.
+        plain = (
+            isinstance(link.latency, Fixed)
+            and not (link.loss_at_sender or link.loss_at_receiver or link.duplication)
+            and not (link.fifo or self.queues or outages)
+        )
+        self.constant = self.latency_min if plain else 0
+
+    def carry(self, sent: int, sequence: int, size: int) -> tuple[tuple[int, ...], str | None]:
+        """Return the arrivals of a message, of its copy too if there is one, and the reason if it gets lost.
+
+        A lost message has an arrival as well, the one that it would have had: whether its loss concerns a subscriber
+        must not depend on when the arbiter learnt of the subscription, so it is judged like any other message.
+        """
+        link = self._link
+        departure = self._departure(sent)
+        lost = None
+        if link.loss_at_sender and unit(draw_bits(self._key_at_sender, sequence)) < link.loss_at_sender:
+            lost = LOST_AT_SENDER
+        elif departure == FOREVER:
+            lost = CUT_OFF
+        elif link.bandwidth is not None:
+            departure = self._queue(sent, departure, -(-size * SECOND // link.bandwidth))
+        if lost is not None:
+            departure = sent
+        elif link.loss_at_receiver and unit(draw_bits(self._key, sequence, _LOSS)) < link.loss_at_receiver:
+            lost = LOST_AT_RECEIVER
+        drawn = link.latency.draw(draw_bits(self._key, sequence, _LATENCY))
+        if lost is not None:
+            return (max(departure + drawn, sent + self._latency_least),), lost
+        arrival = self._arrive(sent, departure + drawn)
+        if link.duplication and unit(draw_bits(self._key, sequence, _DUPLICATION)) < link.duplication:
+            drawn = link.latency.draw(draw_bits(self._key, sequence, _LATENCY_OF_COPY))
+            return (arrival, self._arrive(sent, departure + drawn)), None
+        return (arrival,), None
+
+    def _departure(self, sent: int) -> int:
+        """Return when the message leaves; FOREVER if it doesn't: into a partition, or a hold that is never released."""
+        departure = sent
+        for outage in self._outages:  # Sorted by start: leaving one hold may mean entering the next.
+            if outage.start <= departure < outage.end:
+                departure = FOREVER if outage.verb == "partition" else outage.end
+        return departure
+
+    def _queue(self, sent: int, departure: int, transmission: int) -> int:
+        """Return when the last byte has left, behind what is still being sent on this path."""
+        if sent < self._opened:  # From before the receiver was there: under way, but not in the way of anything.
+            return departure + transmission
+        self._busy_until = max(departure, self._busy_until) + transmission
+        return self._busy_until
+
+    def _arrive(self, sent: int, earliest: int) -> int:
+        arrival = max(earliest, sent + self._latency_least)
+        if self._link.fifo:
+            arrival = self._last = max(arrival, self._last)
+        return arrival
+
+
+class Paths:
+    """Finds the link of every path of a run: an index of the network's rules."""
+
+    def __init__(self, network: Network, seed: int) -> None:
+        self._seed = seed
+        self._default = network.default
+        self._links = {(rule.topic, rule.sender, rule.receiver): rule.link for rule in network.rules}
+        self._outages = tuple(sorted(network.outages, key=lambda outage: (outage.start, outage.end, str(outage))))
+        self._rules_by_sender: dict[str | None, list[Rule]] = {}
+        for rule in network.rules:
+            self._rules_by_sender.setdefault(rule.sender, []).append(rule)
+
+    def link(self, topic: str, sender: str, receiver: str) -> Link:
+        """Return the link of the most specific rule."""
+        links = self._links
+        if links:
+            for selection in (
+                (topic, sender, receiver),
+                (None, sender, receiver), (topic, sender, None), (topic, None, receiver),
+                (None, sender, None), (None, None, receiver), (topic, None, None),
+            ):  # fmt: skip
+                found = links.get(selection)
+                if found is not None:
+                    return found
+        return self._default
+
+    def open(self, topic: str, sender: str, receiver: str, *, latency_least: int = 0, opened: int = 0) -> Path:
+        """Make the path; `latency_least` is what the sender promised for all of its sends."""
+        outages = tuple(outage for outage in self._outages if outage.matches(topic, sender, receiver))
+        link = self.link(topic, sender, receiver)
+        return Path(
+            link, self._seed, topic, sender, receiver, outages=outages, latency_least=latency_least, opened=opened
+        )
+
+    def lifetime(self, topic: str, sender: str, latency_least: int) -> Lifetime:
+        """Return by when a sender's messages on a topic have arrived at whoever there is or may come."""
+        rules = self._rules_by_sender.get(sender, []) + self._rules_by_sender.get(None, [])
+        links = [rule.link for rule in rules if rule.topic in (None, topic)] + [self._default]
+        holds = tuple(
+            outage
+            for outage in self._outages
+            if outage.verb == "hold" and outage.end < FOREVER and outage.matches(topic, sender, None)
+        )
+        return Lifetime(max(latency_least, *(link.latency.maximum for link in links)), holds)
+
+
+class Lifetime:
+    """How long the messages of one sender on one topic may be under way, at the most.
+
+    It leaves queueing out: paths with limited bandwidth see every message anyway and keep what they need themselves.
+    """
+
+    __slots__ = ("_holds", "_last", "_latency_max")
+
+    def __init__(self, latency_max: int, holds: tuple[Outage, ...]) -> None:
+        self._latency_max = latency_max
+        self._holds = holds
+        self._last = 0
+
+    def expiry(self, sent: int) -> int:
+        """Return a time that the message's arrival isn't later than, at any receiver."""
+        departure = sent
+        for hold in self._holds:
+            if hold.start <= departure < hold.end:
+                departure = hold.end
+        # Never earlier than the one before: a FIFO link may hold this message back that long.
+        self._last = max(self._last, departure + self._latency_max)
+        return self._last

@@ -1,0 +1,53 @@
+"""The plan of a run: everything that fixes its history, apart from the participants themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from worldline.model.errors import ConfigurationError
+from worldline.model.links import Network, check_network
+from worldline.model.message import check_name
+from worldline.model.time import TimeLike, as_time
+
+
+class Plan(Struct, frozen=True, kw_only=True):
+    """Who takes part, over which network, with which seed, until when (None: until all have left)."""
+
+    roster: tuple[str, ...]
+    network: Network = Network()
+    seed: int = 0
+    end: int | None = None
+
+
+def plan(
+    roster: Iterable[str], *, network: Network | None = None, seed: int = 0, end: TimeLike | None = None
+) -> Plan:
+    """Make a plan and check all of it."""
+    made = Plan(
+        roster=tuple(roster),
+        network=Network() if network is None else network,
+        seed=seed,
+        end=None if end is None else as_time(end, "the end"),
+    )
+    check_plan(made)
+    return made
+
+
+def check_plan(checked: Plan) -> None:
+    """Refuse a plan that can't be run; the error says which part of it."""
+    if not checked.roster:
+        raise ConfigurationError("the roster is empty", advice="a run needs at least one participant")
+    for name in checked.roster:
+        check_name(name, "a participant")
+    if len(frozenset(checked.roster)) < len(checked.roster):
+        twice = next(name for name in checked.roster if checked.roster.count(name) > 1)
+        raise ConfigurationError(f"two participants are named {twice!r}", advice="every name is used once")
+    if isinstance(checked.seed, bool) or not isinstance(checked.seed, int):
+        raise ConfigurationError(f"the seed {checked.seed!r} isn't a whole number")
+    if checked.end is not None:
+        as_time(checked.end, "the end")
+        if checked.end < 1:
+            raise ConfigurationError("a run that ends at 0s has no history", advice="use at least 1ns")
+    check_network(checked.network, checked.roster)

@@ -1,0 +1,100 @@
+"""Keyed, stateless randomness.
+
+A draw is a function of its key alone: (run seed, purpose, names, sequence number, draw number). Nothing is consumed, so
+nobody's draws shift when somebody else draws more, joins later or is served in another order.
+
+The names are hashed once into a 64-bit key (blake2b, well defined on every platform); each draw then mixes the key with two
+counters by SplitMix64's finaliser, which is a handful of integer operations in any language and vectorises in compiled code.
+"""
+
+from __future__ import annotations
+
+import random
+from hashlib import blake2b
+from typing import Any
+
+_MASK = 2**64 - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+BITS_MAX = _MASK
+
+
+def key_of(seed: int, purpose: str, *names: str) -> int:
+    """Make the 64-bit key for draws of one purpose. Every part is length-prefixed: ("ab", "c") isn't ("a", "bc")."""
+    hashed = blake2b(digest_size=8, person=b"worldline")
+    for part in (str(seed), purpose, *names):
+        encoded = part.encode()
+        hashed.update(len(encoded).to_bytes(4, "big"))
+        hashed.update(encoded)
+    return int.from_bytes(hashed.digest(), "big")
+
+
+def draw_bits(key: int, sequence: int, number: int = 0) -> int:
+    """Draw 64 bits for the given sequence number; `number` tells several draws for one message apart."""
+    return _mix((_mix((key + sequence * _GOLDEN) & _MASK) + number * _GOLDEN) & _MASK)
+
+
+def _mix(x: int) -> int:
+    x = (x + _GOLDEN) & _MASK
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & _MASK
+    return x ^ (x >> 31)
+
+
+def unit(bits: int) -> float:
+    """Turn 64 bits into a float in [0, 1), as `random.random()` does: 53 of them, exactly."""
+    return float((bits >> 11) * 2.0**-53)
+
+
+def open_unit(bits: int) -> float:
+    """Turn 64 bits into a float strictly between 0 and 1, for quantile functions that are infinite at the ends."""
+    return float(((bits >> 12) + 0.5) * 2.0**-52)
+
+
+class Stream(random.Random):
+    """A named stream of draws with the whole interface of `random.Random`.
+
+    `random.Random` itself supplies every distribution; this class only replaces its source of bits, so that a stream is
+    fixed by (seed, names) and its state is a single counter.
+    """
+
+    def __new__(cls, *_: Any, **__: Any) -> Stream:
+        return super().__new__(cls, 0)  # An explicit seed: the default would ask the operating system for entropy.
+
+    def __init__(self, seed: int, *names: str) -> None:
+        self._key = key_of(seed, "stream", *names)
+        self._drawn = 0
+        super().__init__(0)
+
+    def random(self) -> float:
+        return unit(self._bits64())
+
+    def getrandbits(self, k: int, /) -> int:
+        if k < 0:
+            raise ValueError("number of bits must be non-negative")
+        words = -(-k // 64)
+        value = 0
+        for _ in range(words):
+            value = value << 64 | self._bits64()
+        return value >> (words * 64 - k)
+
+    def seed(self, *_: Any, **__: Any) -> None:
+        """Do nothing: the key is the seed. `random.Random.__init__` insists on calling this."""
+
+    def getstate(self) -> tuple[Any, ...]:
+        return self._key, self._drawn, self.gauss_next
+
+    def setstate(self, state: tuple[Any, ...]) -> None:
+        self._key, self._drawn, self.gauss_next = state
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.getstate(),)
+
+    def _bits64(self) -> int:
+        self._drawn += 1
+        return draw_bits(self._key, self._drawn)
+
+
+def _restore(state: tuple[Any, ...]) -> Stream:
+    stream = Stream(0)
+    stream.setstate(state)
+    return stream

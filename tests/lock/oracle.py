@@ -1,0 +1,168 @@
+"""The oracle: an all-seeing, sequential simulator of a federation, simple enough to be obviously right.
+
+It keeps every message ever published and, for each participant, when every one of them arrives there. Then it lets the participant
+whose next moment is earliest act, again and again. Nothing sent at a moment arrives at that moment, since every latency is at least 1 ns, so whoever
+is earliest knows its whole past. There are no bounds, promises, grants, horizons or retention here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.lock.worlds import Behaviour, Op, Result, World, behave
+from worldline.model import FOREVER, Message
+from worldline.model.buffer import Buffer
+from worldline.model.path import Path, Paths
+
+
+@dataclass
+class History:
+    """What a participant received (with its time) and sent, and when it left."""
+
+    received: list[tuple[int, Message]] = field(default_factory=list)
+    sent: list[tuple[int, str, bytes]] = field(default_factory=list)
+    left: int = 0
+    dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+
+@dataclass
+class _Actor:
+    name: str
+    behaviour: Behaviour
+    start: int
+    now: int
+    history: History
+    waits_for: Op | None = None
+    subscriptions: list[list[object]] = field(default_factory=list)  # [topic, from, to, buffer]
+    arrivals: list[tuple[Message, str | None]] = field(default_factory=list)  # Everything, with the reason if it gets lost.
+    delivered: set[tuple[int, int, str, int, int]] = field(default_factory=set)
+
+    def buffer(self, message: Message) -> Buffer | None:
+        for topic, start, end, buffer in self.subscriptions:
+            if topic == message.topic and start <= message.arrival < end:
+                return buffer
+        return None
+
+    def undelivered(self) -> list[Message]:
+        return sorted(
+            message
+            for message, lost in self.arrivals
+            if lost is None
+            and message.arrival >= self.now
+            and message[:5] not in self.delivered
+            and (buffer := self.buffer(message)) is not None
+            and buffer.limit != 0
+        )
+
+
+class Oracle:
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.paths = Paths(world.plan.network, world.plan.seed)
+        self.end = world.plan.end or FOREVER
+        self.published: list[tuple[str, int, int, str, bytes]] = []  # sender, sequence, sent, topic, payload
+        self.open_paths: dict[tuple[str, str, str], Path] = {}
+        self.actors: dict[str, _Actor] = {}
+        self.invited: dict[str, int] = {}
+
+    def run(self) -> dict[str, History]:
+        for name in sorted(self.world.plan.roster):
+            self.enter(name, 0)
+        while moments := self.moments():
+            time, name = min(moments)
+            if name in self.invited:
+                del self.invited[name]
+                self.enter(name, time)
+            else:
+                self.wake(self.actors[name], time)
+        return {name: actor.history for name, actor in self.actors.items()}
+
+    def moments(self) -> list[tuple[int, str]]:
+        coming = [(time, name) for name, time in self.invited.items() if time <= self.end]
+        for actor in self.actors.values():
+            op = actor.waits_for
+            if op is not None:
+                moment = min(op.time, self.end)
+                if op.kind == "next":
+                    moment = min([moment, *(message.arrival for message in actor.undelivered())])
+                coming.append((moment, actor.name))
+        return coming
+
+    def enter(self, name: str, start: int) -> None:
+        join = self.world.members[name].join
+        actor = self.actors[name] = _Actor(name, behave(self.world.members[name], Result(start)), start, start, History())
+        actor.subscriptions = [[s.topic, start, FOREVER, s.buffer] for s in join.subscribes]
+        for sender, sequence, sent, topic, payload in self.published:
+            self.carry(actor, sender, sequence, sent, topic, payload)
+        self.act(actor, None)
+
+    def wake(self, actor: _Actor, time: int) -> None:
+        op = actor.waits_for
+        assert op is not None
+        waiting = actor.undelivered()
+        ended = time == self.end < op.time
+        if op.kind == "next" and not ended and waiting and waiting[0].arrival == time and time < op.time:
+            batch = [message for message in waiting if message.arrival == time]
+        else:
+            batch = [message for message in waiting if message.arrival < time]
+        actor.delivered.update(message[:5] for message in batch)
+        batch = [message for message in batch if self.survives(actor, message, batch)]
+        actor.now = time
+        actor.history.received += [(time, message) for message in batch]
+        self.act(actor, Result(time, batch, ended))
+
+    def survives(self, actor: _Actor, message: Message, batch: list[Message]) -> bool:
+        buffer = actor.buffer(message)
+        assert buffer is not None
+        rivals = [other for other in batch if other.topic == message.topic]
+        place = rivals.index(message) if buffer.oldest else len(rivals) - 1 - rivals.index(message)
+        return buffer.limit is None or place < buffer.limit
+
+    def act(self, actor: _Actor, result: Result | None) -> None:
+        """Let a participant act until it waits or leaves."""
+        actor.waits_for = None
+        try:
+            op = actor.behaviour.send(result) if result is not None else next(actor.behaviour)
+            while op.kind not in ("advance", "next"):
+                self.do(actor, op)
+                op = actor.behaviour.send(Result(actor.now, refused=op.kind == "break"))
+            actor.waits_for = op
+        except StopIteration:
+            actor.history.left = actor.now
+            self.count_losses(actor)
+
+    def do(self, actor: _Actor, op: Op) -> None:
+        if op.kind == "publish":
+            sequence = len(actor.history.sent)
+            actor.history.sent.append((op.time, op.topic, op.payload))
+            self.published.append((actor.name, sequence, op.time, op.topic, op.payload))
+            for receiver in self.actors.values():
+                self.carry(receiver, actor.name, sequence, op.time, op.topic, op.payload)
+        elif op.kind == "subscribe":
+            actor.subscriptions.append([op.topic, actor.now, FOREVER, op.buffer])
+        elif op.kind == "unsubscribe":
+            for subscription in actor.subscriptions:
+                if subscription[0] == op.topic:
+                    subscription[2] = min(subscription[2], actor.now)  # type: ignore[call-overload]
+        elif op.kind == "stop":
+            self.end = min(self.end, op.time)
+        elif op.kind == "invite" and op.name not in self.actors:
+            self.invited[op.name] = min(op.time, self.invited.get(op.name, FOREVER))
+
+    def carry(self, receiver: _Actor, sender: str, sequence: int, sent: int, topic: str, payload: bytes) -> None:
+        if receiver.name == sender:
+            return
+        key = (topic, sender, receiver.name)
+        if key not in self.open_paths:
+            least = self.world.members[sender].join.latency_least
+            self.open_paths[key] = self.paths.open(*key, latency_least=least, opened=receiver.start)
+        arrivals, lost = self.open_paths[key].carry(sent, sequence, len(payload))
+        for copy, arrival in enumerate(arrivals):
+            receiver.arrivals.append((Message(arrival, sent, sender, sequence, copy, topic, payload), lost))
+
+    def count_losses(self, actor: _Actor) -> None:
+        for message, lost in actor.arrivals:
+            buffer = actor.buffer(message)
+            if lost and buffer is not None and buffer.limit != 0 and message.arrival < actor.now:
+                actor.history.dropped[message.topic, lost] += 1

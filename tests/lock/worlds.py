@@ -1,0 +1,224 @@
+"""Random small federations: their networks and what their participants do.
+
+A world is plain data made from a `random.Random`, so the same generator serves Hypothesis (which shrinks it) and long seeded
+sweeps. Times are a few nanoseconds, so that ties, one-nanosecond races and exhausted lookahead come up all the time.
+
+What a participant does is a generator that yields operations and is sent their results. The oracle and the
+lock drive the same generator; that is all they share, apart from the model room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from worldline.lock import Join, Subscription
+from worldline.model import DISCARD, FOREVER, MAILBOX, UNBOUNDED, Link, Message, Network, Outage, Plan, Rule, newest, oldest
+from worldline.model.buffer import Buffer
+from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
+
+TOPICS = ("red", "green", "blue")
+BUFFERS = (UNBOUNDED, UNBOUNDED, UNBOUNDED, MAILBOX, newest(2), oldest(2), DISCARD)
+NAMES = ("a", "b", "c", "d", "e")
+GUESTS = ("guest1", "guest2", "a0")
+
+
+@dataclass(frozen=True)
+class Op:
+    """An operation with its absolute time, if it has one."""
+
+    kind: str
+    time: int = 0
+    topic: str = ""
+    payload: bytes = b""
+    buffer: Buffer = UNBOUNDED
+    name: str = ""
+
+
+@dataclass
+class Result:
+    """What an operation gave: the participant's time, its messages, and whether the run has ended."""
+
+    now: int
+    messages: list[Message] = field(default_factory=list)
+    ended: bool = False
+    refused: bool = False
+
+
+@dataclass(frozen=True)
+class Member:
+    join: Join
+    script: tuple[tuple[Any, ...], ...]
+    replies: tuple[str, ...]  # Topics on which it replies to what it receives by `next`.
+
+
+@dataclass(frozen=True)
+class World:
+    plan: Plan
+    members: dict[str, Member]  # Guests included.
+
+    def __str__(self) -> str:
+        lines = [f"seed={self.plan.seed} end={self.plan.end} {self.plan.network}"]
+        lines += [f"  {name}: {member}" for name, member in self.members.items()]
+        return "\n".join(lines)
+
+
+Behaviour = Generator[Op, Result, None]
+
+
+def behave(member: Member, start: Result) -> Behaviour:
+    """Turn a script of relative operations into absolute ones, following the participant's own time."""
+    now, promised = start.now, start.now
+    subscribed = {subscription.topic for subscription in member.join.subscribes}
+    said = 0
+    for step in member.script:
+        kind, *rest = step
+        if kind in ("advance", "next"):
+            result = yield Op(kind, now + rest[0])
+            now = result.now
+            if result.ended:
+                return
+            if kind == "next":
+                for message in result.messages[:2]:
+                    for topic in member.replies:
+                        said += 1
+                        yield Op("publish", max(now, promised), topic, b"re%d:" % said + message.payload[:6])
+        elif kind == "publish":
+            topic, size, delay = rest
+            said += 1
+            yield Op("publish", max(now, promised) + delay, topic, b"%d" % said + b"." * size)
+        elif kind == "promise":
+            promised = max(now, promised) + rest[0]
+            yield Op("promise", promised)
+        elif kind == "break" and promised > now:
+            result = yield Op("break", promised - 1, rest[0], b"never")
+            assert result.refused
+        elif kind == "subscribe" and rest[0] not in subscribed:
+            subscribed.add(rest[0])
+            yield Op("subscribe", now, rest[0], buffer=rest[1])
+        elif kind == "unsubscribe" and rest[0] in subscribed:
+            subscribed.discard(rest[0])
+            yield Op("unsubscribe", now, rest[0])
+        elif kind == "invite":
+            yield Op("invite", max(now, promised) + rest[1], name=rest[0])
+        elif kind == "stop":
+            yield Op("stop", max(now, promised) + rest[0])
+
+
+def make_world(random: Random) -> World:
+    """Make a federation of one to five participants and up to three guests."""
+    roster = NAMES[: random.choice((1, 2, 2, 3, 3, 3, 4, 5))]
+    control_latency = random.choice((1, 3, 7))
+    with_guests = random.random() < 0.4
+    guests = GUESTS[: random.randint(1, 3)] if with_guests else ()
+    plan = Plan(
+        roster=roster,
+        network=_network(random, roster, control_latency),
+        seed=random.randint(0, 3),
+        end=random.choice((None, None, 20, 45)),
+    )
+    members = {name: _member(random, guests, control_latency) for name in (*roster, *guests)}
+    return World(plan, members)
+
+
+def _network(random: Random, roster: tuple[str, ...], control_latency: int) -> Network:
+    rules: dict[tuple[str | None, str | None, str | None], Rule] = {}
+    for _ in range(random.choice((0, 0, 1, 2, 4))):
+        selection = (
+            random.choice((None, *TOPICS)),
+            random.choice((None, *roster)),
+            random.choice((None, *roster)),
+        )
+        if selection != (None, None, None):
+            topic, sender, receiver = selection
+            rules[selection] = Rule(link=_link(random), topic=topic, sender=sender, receiver=receiver)
+    outages = []
+    for _ in range(random.choice((0, 0, 0, 1, 2))):
+        start = random.randint(0, 20)
+        outages.append(
+            Outage(
+                verb=random.choice(("partition", "hold")),
+                start=start,
+                end=random.choice((start + random.randint(1, 15), start + random.randint(1, 15), FOREVER)),
+                topic=random.choice((None, None, *TOPICS)),
+                sender=random.choice((None, *roster)),
+                receiver=random.choice((None, *roster)),
+            )
+        )
+    return Network(
+        default=_link(random), rules=tuple(rules.values()), outages=tuple(outages), control_latency=control_latency
+    )
+
+
+def _link(random: Random) -> Link:
+    plain = random.random() < 0.4
+    return Link(
+        latency=Fixed(random.choice((1, 1, 2, 3, 5, 10))) if plain else _latency(random),
+        loss_at_sender=0.0 if plain else random.choice((0.0, 0.0, 0.3)),
+        loss_at_receiver=0.0 if plain else random.choice((0.0, 0.0, 0.3)),
+        duplication=0.0 if plain else random.choice((0.0, 0.0, 0.4)),
+        fifo=not plain and random.random() < 0.3,
+        bandwidth=None if plain else random.choice((None, None, None, 500_000_000, 2_000_000_000)),
+    )
+
+
+def _latency(random: Random) -> Latency:
+    least = random.choice((1, 1, 2, 4))
+    return random.choice(
+        (
+            Fixed(least),
+            Uniform(least, least + random.randint(0, 9)),
+            Normal(random.randint(1, 8), random.randint(0, 4), least),
+            Exponential(least, random.randint(0, 5)),
+            Table((least, least + 1, least + random.randint(0, 9))),
+        )
+    )
+
+
+def _member(random: Random, guests: tuple[str, ...], control_latency: int) -> Member:
+    publishes = random.choice((None, TOPICS[:1], TOPICS[:2], TOPICS[1:], ()))
+    speaks = TOPICS if publishes is None else publishes
+    controls = random.random() < (0.6 if guests else 0.25)
+    join = Join(
+        publishes=publishes,
+        subscribes=tuple(
+            Subscription(topic, random.choice(BUFFERS)) for topic in random.sample(TOPICS, random.choice((0, 1, 1, 2, 3)))
+        ),
+        latency_least=random.choice((0, 0, 0, 3)),
+        controls=controls,
+    )
+    script = tuple(
+        _step(random, speaks, controls, guests, control_latency) for _ in range(random.choice((1, 2, 3, 5, 8, 12)))
+    )
+    replies = tuple(topic for topic in speaks if random.random() < 0.3)
+    return Member(join, script, replies)
+
+
+def _step(
+    random: Random, speaks: tuple[str, ...], controls: bool, guests: tuple[str, ...], control_latency: int
+) -> tuple[Any, ...]:
+    kinds = ["advance"] * 3 + ["next"] * 4 + ["subscribe"] * 2 + ["unsubscribe", "promise"]
+    if speaks:
+        kinds += ["publish"] * 5 + ["break"]
+    if controls:
+        kinds += ["stop"] + ["invite"] * 3 * bool(guests)
+    kind = random.choice(kinds)
+    if kind == "advance":
+        return kind, random.choice((0, 1, 1, 2, 3, 5, 10))
+    if kind == "next":
+        return kind, random.choice((0, 1, 2, 5, 10, 25))
+    if kind == "publish":
+        return kind, random.choice(speaks), random.choice((0, 0, 1, 4)), random.choice((0, 0, 0, 1, 4))
+    if kind == "promise":
+        return kind, random.choice((0, 1, 3, 8))
+    if kind == "break":
+        return kind, random.choice(speaks)
+    if kind == "subscribe":
+        return kind, random.choice(TOPICS), random.choice(BUFFERS)
+    if kind == "unsubscribe":
+        return kind, random.choice(TOPICS)
+    if kind == "invite":
+        return kind, random.choice(guests), control_latency + random.choice((0, 1, 4, 12))
+    return "stop", control_latency + random.choice((0, 1, 5, 20))

@@ -1,0 +1,247 @@
+"""Links, rules and outages as they are written down, and the refusal of those that can't be."""
+
+from itertools import product
+
+import pytest
+
+from worldline.model.errors import ConfigurationError
+from worldline.model.latency import Fixed, Normal, Table, Uniform, exponential, fixed, normal, table, uniform
+from worldline.model.links import Link, Network, Outage, Rule, check_link, check_network, hold, link, partition
+from worldline.model.time import FOREVER, MS, TIME_MAX
+
+ROSTER = ("alice", "bob", "carol")
+NAN = float("nan")
+
+
+def refusal_of(network):
+    with pytest.raises(ConfigurationError) as refusal:
+        check_network(network, ROSTER)
+    return str(refusal.value)
+
+
+def rule(latency=1, **selection):
+    return Rule(link=Link(latency=Fixed(latency)), **selection)
+
+
+def test_a_link_is_a_latency_and_nothing_else_unless_told():
+    made = link("5ms")
+    assert made == Link(latency=Fixed(5_000_000))
+    assert (made.loss_at_sender, made.loss_at_receiver, made.duplication) == (0, 0, 0)
+    assert (made.fifo, made.bandwidth) == (False, None)
+
+
+def test_a_plain_loss_is_one_at_the_receiver():
+    made = link("5ms", loss=0.25, loss_at_sender=0.5)
+    assert (made.loss_at_receiver, made.loss_at_sender) == (0.25, 0.5)
+
+
+@pytest.mark.parametrize(
+    "latency",
+    [fixed("5ms"), uniform("1ms", "2ms"), normal("5ms", "1ms", "1ms"), exponential("1ms", "1ms"), table(["1ms"])],
+)
+def test_a_link_takes_every_latency(latency):
+    assert link(latency).latency == latency
+
+
+def test_a_network_has_a_millisecond_everywhere_unless_told():
+    network = Network()
+    check_network(network, ROSTER)
+    assert (network.default, network.control_latency) == (link("1ms"), MS)
+
+
+@pytest.mark.parametrize(
+    "latency",
+    [0, "0", "0ms", -5, "-5ms", True, "5", "0.1ns", TIME_MAX + 1, Fixed(0), Fixed(-1), Table(())],
+    ids=repr,
+)
+def test_a_link_with_no_possible_latency_is_refused(latency):
+    with pytest.raises(ConfigurationError, match=r"latency|isn't a time"):
+        link(latency)
+
+
+PROBABILITIES = [
+    ("loss", "loss at the receiver"),
+    ("loss_at_sender", "loss at the sender"),
+    ("duplication", "duplication"),
+]
+NOT_PROBABILITIES = [-0.001, 1.001, -1, 2, NAN, float("inf"), -float("inf"), True, False, None, "0.5", 5j]
+
+
+@pytest.mark.parametrize(("field", "words"), PROBABILITIES)
+@pytest.mark.parametrize("value", NOT_PROBABILITIES, ids=repr)
+def test_what_is_no_probability_is_refused_with_the_field_and_the_value(field, words, value):
+    with pytest.raises(ConfigurationError) as refusal:
+        link("5ms", **{field: value})
+    assert f"{words} of {value!r}" in str(refusal.value)
+    assert "0 to 1" in refusal.value.advice
+
+
+@pytest.mark.parametrize(("field", "words"), PROBABILITIES)
+@pytest.mark.parametrize("value", [0, 1, 0.0, 1.0, 0.5, 5e-324])
+def test_a_probability_may_be_anything_from_never_to_always(field, words, value):
+    made = link("5ms", **{field: value})
+    assert value in (made.loss_at_receiver, made.loss_at_sender, made.duplication)
+
+
+@pytest.mark.parametrize("bandwidth", [0, -1, 1.5, 1e6, True, NAN, "1000"], ids=repr)
+def test_a_bandwidth_that_is_not_whole_bytes_is_refused(bandwidth):
+    with pytest.raises(ConfigurationError) as refusal:
+        link("5ms", bandwidth=bandwidth)
+    assert f"a bandwidth of {bandwidth!r}" in str(refusal.value)
+    assert "whole bytes" in refusal.value.advice
+
+
+BAD_LINKS = [
+    (Link(latency=Fixed(0)), "a latency of 0s"),
+    (Link(latency=Fixed(-MS)), "a latency of -1ms"),
+    (Link(latency=Uniform(5, 4)), "minimum is larger than its maximum"),
+    (Link(latency=Normal(1, 1, 0)), "a latency of 0s"),
+    (Link(latency=Table(())), "empty"),
+    (Link(latency=Fixed(1), loss_at_sender=1.5), "loss at the sender of 1.5"),
+    (Link(latency=Fixed(1), loss_at_receiver=NAN), "loss at the receiver of nan"),
+    (Link(latency=Fixed(1), duplication=-0.1), "duplication of -0.1"),
+    (Link(latency=Fixed(1), bandwidth=0), "a bandwidth of 0"),
+]
+
+
+@pytest.mark.parametrize(("bad", "reason"), BAD_LINKS)
+def test_a_bad_link_is_refused_with_its_name_wherever_it_stands(bad, reason):
+    with pytest.raises(ConfigurationError) as refusal:
+        check_link(bad, "the cable")
+    assert str(refusal.value).startswith("the cable: ")
+    assert reason in str(refusal.value)
+    assert refusal_of(Network(default=bad)).startswith("the default link: ")
+    rules = (rule(sender="alice"), Rule(link=bad, sender="alice", receiver="bob", topic="pose"))
+    text = refusal_of(Network(rules=rules))
+    assert text.startswith("link alice → bob on pose: ")
+    assert reason in text
+
+
+NAMED = [
+    ({"sender": "alice"}, "link alice → * on *"),
+    ({"receiver": "bob"}, "link * → bob on *"),
+    ({"topic": "pose"}, "link * → * on pose"),
+    ({"sender": "alice", "receiver": "bob", "topic": "pose"}, "link alice → bob on pose"),
+]
+
+
+@pytest.mark.parametrize(("selection", "text"), NAMED)
+def test_a_rule_and_an_outage_say_what_they_are_for(selection, text):
+    assert str(rule(**selection)) == text
+    assert str(Outage(verb="hold", start=MS, end=2 * MS, **selection)) == f"hold of {text} from 1ms to 2ms"
+    assert str(Outage(verb="partition", start=0, **selection)) == f"partition of {text} from 0s to forever"
+
+
+@pytest.mark.parametrize("role", ["sender", "receiver"])
+def test_a_rule_or_outage_for_somebody_unknown_is_refused_with_the_roster(role):
+    for network in (
+        Network(rules=(rule(**{role: "mallory"}),)),
+        Network(outages=(Outage(verb="hold", start=0, **{role: "mallory"}),)),
+    ):
+        text = refusal_of(network)
+        assert "'mallory'" in text
+        assert "alice, bob, carol" in text
+
+
+@pytest.mark.parametrize("topic", ["", " pose", "po\nse", 5, "x" * 256], ids=repr)
+def test_a_rule_or_outage_for_a_topic_that_cannot_be_is_refused(topic):
+    for network in (Network(rules=(rule(topic=topic),)), Network(outages=(Outage(verb="hold", start=0, topic=topic),))):
+        text = refusal_of(network)
+        assert repr(topic) in text
+        assert "a topic" in text
+
+
+EVERY_NAMING = list(product((None, "pose"), (None, "alice"), (None, "bob")))[1:]
+SELECTIONS = [{"topic": topic, "sender": sender, "receiver": receiver} for topic, sender, receiver in EVERY_NAMING]
+
+
+@pytest.mark.parametrize("selection", SELECTIONS, ids=lambda selection: str(rule(**selection)))
+def test_two_rules_that_name_the_same_are_refused_even_if_they_agree(selection):
+    for second in (1, 2):
+        text = refusal_of(Network(rules=(rule(1, **selection), rule(second, **selection))))
+        assert text.startswith(f"{rule(**selection)}: two rules name the same")
+
+
+def test_rules_that_each_name_something_else_stand_side_by_side():
+    check_network(Network(rules=tuple(rule(**selection) for selection in SELECTIONS)), ROSTER)
+
+
+def test_a_rule_that_names_nothing_is_pointed_to_the_default():
+    assert "default link" in refusal_of(Network(rules=(rule(),)))
+
+
+@pytest.mark.parametrize("latency", [0, -1, 1.5, True, None, TIME_MAX + 1], ids=repr)
+def test_a_control_link_without_a_possible_latency_is_refused(latency):
+    assert "the control link" in refusal_of(Network(control_latency=latency))
+
+
+@pytest.mark.parametrize(("start", "end"), [(5, 5), (5, 4), (1, 0), (TIME_MAX, TIME_MAX)])
+def test_an_outage_that_ends_before_it_starts_is_refused_by_name(start, end):
+    outage = Outage(verb="partition", start=start, end=end, sender="alice")
+    assert refusal_of(Network(outages=(outage,))).startswith(str(outage))
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "offender"),
+    [
+        (-1, 5, "-1"),
+        (True, 5, "True"),
+        (0, TIME_MAX + 1, str(TIME_MAX + 1)),
+        (TIME_MAX + 1, FOREVER, str(TIME_MAX + 1)),
+    ],
+)
+def test_an_outage_out_of_time_is_refused(start, end, offender):
+    text = refusal_of(Network(outages=(Outage(verb="hold", start=start, end=end),)))
+    assert offender in text
+    assert "an outage's" in text
+
+
+@pytest.mark.parametrize(("verb", "made"), [("partition", partition), ("hold", hold)])
+def test_two_groups_are_cut_in_both_directions_and_not_among_themselves(verb, made):
+    outages = made(["alice"], ["bob", "carol"], "10ms", "20ms")
+    assert {(outage.sender, outage.receiver) for outage in outages} == {
+        ("alice", "bob"), ("bob", "alice"), ("alice", "carol"), ("carol", "alice"),
+    }  # fmt: skip
+    assert len(outages) == 4
+    assert all((each.verb, each.start, each.end, each.topic) == (verb, 10 * MS, 20 * MS, None) for each in outages)
+    check_network(Network(outages=outages), ROSTER)
+
+
+@pytest.mark.parametrize("made", [partition, hold])
+def test_without_an_end_an_outage_lasts_for_ever(made):
+    assert {outage.end for outage in made(["alice"], ["bob"], 0)} == {FOREVER}
+
+
+@pytest.mark.parametrize("made", [partition, hold])
+@pytest.mark.parametrize(
+    ("start", "end", "offender"),
+    [("5", None, "'5'"), (1.5, None, "1.5"), (0, -1, "-1"), (0, "later", "'later'")],
+)
+def test_an_outage_needs_times_that_are_times(made, start, end, offender):
+    with pytest.raises(ConfigurationError) as refusal:
+        made(["alice"], ["bob"], start, end)
+    assert offender in str(refusal.value)
+
+
+MATCHES = [
+    ({}, True),
+    ({"topic": "pose"}, True),
+    ({"sender": "alice"}, True),
+    ({"receiver": "bob"}, True),
+    ({"topic": "pose", "sender": "alice", "receiver": "bob"}, True),
+    ({"topic": "twist"}, False),
+    ({"sender": "bob"}, False),
+    ({"receiver": "alice"}, False),
+    ({"topic": "pose", "sender": "alice", "receiver": "carol"}, False),
+]
+
+
+@pytest.mark.parametrize(("selection", "matches"), MATCHES)
+def test_an_outage_holds_for_what_it_names(selection, matches):
+    assert Outage(verb="hold", start=0, **selection).matches("pose", "alice", "bob") is matches
+
+
+def test_an_outage_for_one_receiver_counts_when_any_receiver_is_meant():
+    outage = Outage(verb="hold", start=0, sender="alice", receiver="carol")
+    assert outage.matches("pose", "alice", None)
+    assert not outage.matches("pose", "bob", None)
