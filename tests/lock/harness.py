@@ -108,7 +108,13 @@ class Harness:
     """One run of a world under one random interleaving, with invariants checked after every event."""
 
     def __init__(
-        self, world: World, random: Random, seen: Counter[str], arbiter: Callable[[Plan], Arbiter] = Arbiter, *, check: bool = True
+        self,
+        world: World,
+        random: Random,
+        seen: Counter[str],
+        arbiter: Callable[[Plan], Arbiter] = Arbiter,
+        *,
+        check: bool = True,
     ) -> None:
         self.world = world
         self.random = random

@@ -1,8 +1,9 @@
 """The oracle: an all-seeing, sequential simulator of a federation, simple enough to be obviously right.
 
-It keeps every message ever published and, for each participant, when every one of them arrives there. Then it lets the participant
-whose next moment is earliest act, again and again. Nothing sent at a moment arrives at that moment, since every latency is at least 1 ns, so whoever
-is earliest knows its whole past. There are no bounds, promises, grants, horizons or retention here.
+It keeps every message ever published and, for each participant, when every one of them arrives there. Then it lets
+the participant whose next moment is earliest act, again and again. Nothing sent at a moment arrives at that moment,
+since every latency is at least 1 ns, so whoever is earliest knows its whole past. There are no bounds, promises,
+grants, horizons or retention here.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ class _Actor:
     history: History
     waits_for: Op | None = None
     subscriptions: list[list[object]] = field(default_factory=list)  # [topic, from, to, buffer]
-    arrivals: list[tuple[Message, str | None]] = field(default_factory=list)  # Everything, with the reason if it gets lost.
+    arrivals: list[tuple[Message, str | None]] = field(
+        default_factory=list
+    )  # Everything, with the reason if it gets lost.
     delivered: set[tuple[int, int, str, int, int]] = field(default_factory=set)
 
     def buffer(self, message: Message) -> Buffer | None:
@@ -91,7 +94,9 @@ class Oracle:
 
     def enter(self, name: str, start: int) -> None:
         join = self.world.members[name].join
-        actor = self.actors[name] = _Actor(name, behave(self.world.members[name], Result(start)), start, start, History())
+        actor = self.actors[name] = _Actor(
+            name, behave(self.world.members[name], Result(start)), start, start, History()
+        )
         actor.subscriptions = [[s.topic, start, FOREVER, s.buffer] for s in join.subscribes]
         for sender, sequence, sent, topic, payload in self.published:
             self.carry(actor, sender, sequence, sent, topic, payload)

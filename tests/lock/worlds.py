@@ -1,7 +1,8 @@
 """Random small federations: their networks and what their participants do.
 
-A world is plain data made from a `random.Random`, so the same generator serves Hypothesis (which shrinks it) and long seeded
-sweeps. Times are a few nanoseconds, so that ties, one-nanosecond races and exhausted lookahead come up all the time.
+A world is plain data made from a `random.Random`, so the same generator serves Hypothesis (which shrinks it) and long
+seeded sweeps. Times are a few nanoseconds, so that ties, one-nanosecond races and exhausted lookahead come up all the
+time.
 
 What a participant does is a generator that yields operations and is sent their results. The oracle and the
 lock drive the same generator; that is all they share, apart from the model room.
@@ -15,7 +16,20 @@ from random import Random
 from typing import Any
 
 from worldline.lock import Join, Subscription
-from worldline.model import DISCARD, FOREVER, MAILBOX, UNBOUNDED, Link, Message, Network, Outage, Plan, Rule, newest, oldest
+from worldline.model import (
+    DISCARD,
+    FOREVER,
+    MAILBOX,
+    UNBOUNDED,
+    Link,
+    Message,
+    Network,
+    Outage,
+    Plan,
+    Rule,
+    newest,
+    oldest,
+)
 from worldline.model.buffer import Buffer
 from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
 
@@ -184,7 +198,8 @@ def _member(random: Random, guests: tuple[str, ...], control_latency: int) -> Me
     join = Join(
         publishes=publishes,
         subscribes=tuple(
-            Subscription(topic, random.choice(BUFFERS)) for topic in random.sample(TOPICS, random.choice((0, 1, 1, 2, 3)))
+            Subscription(topic, random.choice(BUFFERS))
+            for topic in random.sample(TOPICS, random.choice((0, 1, 1, 2, 3)))
         ),
         latency_least=random.choice((0, 0, 0, 3)),
         controls=controls,

@@ -23,10 +23,11 @@ MESSAGES = st.builds(
 )
 
 
-def message(arrival=5, sent=3, sender="m", sequence=4, copy=0, topic="t", payload=b""):
-    return Message(
-        arrival=arrival, sent=sent, sender=sender, sequence=sequence, copy=copy, topic=topic, payload=payload
-    )  # fmt: skip
+SOME = Message(arrival=5, sent=3, sender="m", sequence=4, copy=0, topic="t", payload=b"")
+
+
+def message(**fields):
+    return SOME._replace(**fields)
 
 
 # Each row says which field decides although every later one speaks against it.

@@ -91,13 +91,15 @@ def share(wanted):
 
 def naive_link(network, topic, sender, receiver):
     """The documented rule: most names first, and then the sender before the receiver before the topic."""
-    matching = [
-        (sum(name is not None for name in (rule.sender, rule.receiver, rule.topic)), *precedence, rule.link)
-        for rule in network.rules
-        if rule.topic in (None, topic) and rule.sender in (None, sender) and rule.receiver in (None, receiver)
-        for precedence in [(rule.sender is not None, rule.receiver is not None, rule.topic is not None)]
-    ]
-    return max(matching, key=lambda row: row[:-1])[-1] if matching else network.default
+
+    def matches(rule):
+        return rule.topic in (None, topic) and rule.sender in (None, sender) and rule.receiver in (None, receiver)
+
+    def precedence(rule):
+        named = [name is not None for name in (rule.sender, rule.receiver, rule.topic)]
+        return sum(named), named
+
+    return max(filter(matches, network.rules), key=precedence, default=Rule(link=network.default)).link
 
 
 def numbered_rules(selections):
@@ -686,3 +688,31 @@ def test_expiries_never_decrease(made, outages, sends):
     lifetime = Paths(Network(default=made, outages=outages), 7).lifetime("pose", "a", 0)
     expiries = [lifetime.expiry(sent) for sent, _ in sends]
     assert expiries == sorted(expiries)
+
+
+@pytest.mark.parametrize(
+    ("limited", "queues"),
+    [
+        ([], False),
+        ([{"topic": "pose"}], True),
+        ([{"receiver": "c"}], True),
+        ([{"sender": "a", "receiver": "newcomer"}], True),
+        ([{"topic": "twist"}], False),
+        ([{"sender": "b"}, {"sender": "c", "topic": "pose"}], False),
+    ],
+    ids=str,
+)
+def test_a_lifetime_says_whether_any_path_of_its_sender_may_queue(limited, queues):
+    rules = tuple(Rule(link=link("1ms", bandwidth=1_000), **selection) for selection in limited)
+    assert Paths(Network(rules=rules), 0).lifetime("pose", "a", 0).queues is queues
+    assert Paths(Network(default=BUSY, rules=rules), 0).lifetime("pose", "a", 0).queues is True
+
+
+@given(LINKS, st.lists(st.tuples(st.sampled_from(SELECTIONS), LINKS), max_size=5, unique_by=lambda row: row[0]))
+def test_no_path_queues_unless_the_lifetime_says_so(default, rows):
+    rules = [
+        Rule(link=made, topic=topic, sender=sender, receiver=receiver) for (topic, sender, receiver), made in rows
+    ]  # fmt: skip
+    paths = Paths(Network(default=default, rules=tuple(rules)), 0)
+    for topic, sender, receiver in product(TOPICS, NAMES, NAMES):
+        assert paths.lifetime(topic, sender, 0).queues or not paths.open(topic, sender, receiver).queues

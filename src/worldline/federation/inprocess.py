@@ -1,9 +1,9 @@
 """Runs a federation in one process, under a scheduler that decides every step.
 
-Each program runs in a thread of its own, so that it can be written in ordinary blocking style, but never two at a time: a
-program runs until it says something to the arbiter, then the `Schedule` picks who goes on. So a run is a function of the
-programs, the plan and the schedule alone. By what the lock promises, the schedule must not show in the result; the
-checker tries many and compares.
+Each program runs in a thread of its own, so that it can be written in ordinary blocking style, but never two at a
+time: a program runs until it says something to the arbiter, then the `Schedule` picks who goes on. So a run is a
+function of the programs, the plan and the schedule alone. By what the lock promises, the schedule must not show in
+the result; the checker tries many and compares.
 """
 
 from __future__ import annotations
@@ -15,9 +15,21 @@ from typing import Protocol
 
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
-from worldline.lock import OPERATOR, Abort, Action, Arbiter, Lost, Over, ParticipantEvent, Received, RunEnded, Sent, State
+from worldline.lock import (
+    OPERATOR,
+    Abort,
+    Action,
+    Arbiter,
+    Lost,
+    Over,
+    ParticipantEvent,
+    Received,
+    RunEnded,
+    Sent,
+    State,
+)
 from worldline.lock.ledger import Ledger
-from worldline.model import InternalError, ModelError, Plan, WorldlineError
+from worldline.model import InternalError, ModelError, Plan, Stuck, WorldlineError
 
 ArbiterFactory = Callable[[Plan], Arbiter]
 
@@ -94,7 +106,7 @@ class _Strand:
     def ready(self) -> bool:
         return bool(self.frame) or not self.asking or self.answer is not None
 
-    # --- In the program's thread -------------------------------------------------------------------------------------------
+    # --- In the program's thread ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         self.frame = events
@@ -145,12 +157,15 @@ class _Strand:
 class _Run:
     """One run under one schedule."""
 
-    def __init__(self, federation: Federation, schedule: Schedule, arbiter: ArbiterFactory, *, keep_journals: bool) -> None:
+    def __init__(
+        self, federation: Federation, schedule: Schedule, arbiter: ArbiterFactory, *, keep_journals: bool
+    ) -> None:
         plan = federation.plan()
         self._schedule = schedule
         self._arbiter = arbiter(plan)
         self._strands = {
-            name: _Strand(name, program, schedule, keep_journals) for name, program in sorted(federation.programs.items())
+            name: _Strand(name, program, schedule, keep_journals)
+            for name, program in sorted(federation.programs.items())
         }
         self._digest: bytes | None = None
 
@@ -203,7 +218,7 @@ class _Run:
         reasons = "; ".join(str(why) for why in self._arbiter.why())
         missing = [name for name, (state, _) in self._arbiter.participants().items() if state is State.EXPECTED]
         advice = f"there is no program for {', '.join(missing)}" if missing else None
-        return ModelError(f"nobody can go on: {reasons}", advice=advice)
+        return Stuck(f"nobody can go on: {reasons}", advice=advice)
 
     def _failed(self, strand: _Strand, failure: BaseException) -> BaseException:
         for action in self._arbiter.handle(OPERATOR, Lost(strand.name, repr(failure))):

@@ -1,7 +1,7 @@
 """The participant as its program sees it: ordinary blocking calls.
 
-One definition runs everywhere: the program is a function of a `Participant`, and what the participant is connected to (an arbiter in
-the same process, a checker that permutes schedules, a server across a socket) is a `Connection`.
+One definition runs everywhere: the program is a function of a `Participant`, and what the participant is connected to
+(an arbiter in the same process, a checker that permutes schedules, a server across a socket) is a `Connection`.
 """
 
 from __future__ import annotations

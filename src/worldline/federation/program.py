@@ -20,9 +20,9 @@ Subscribes = Iterable[str] | Mapping[str, Buffer | str]
 class Program:
     """What one participant does, and what it declares at joining.
 
-    `publishes` of None means any topic; naming the topics lets others go ahead of this participant where it can't reach them. `subscribes`
-    is a list of topics, or a mapping from topics to buffers. `controls` is needed to invite or stop. A `guest` isn't
-    there from the beginning but when somebody invites it.
+    `publishes` of None means any topic; naming the topics lets others go ahead of this participant where it can't
+    reach them. `subscribes` is a list of topics, or a mapping from topics to buffers. `controls` is needed to invite
+    or stop. A `guest` isn't there from the beginning but when somebody invites it.
     """
 
     run: Callable[[Participant], object]
@@ -39,7 +39,9 @@ class Program:
         topics = self.subscribes
         buffers = topics if isinstance(topics, Mapping) else dict.fromkeys(topics, "unbounded")
         return Join(
-            publishes=None if self.publishes is None else tuple(check_name(topic, "a topic") for topic in self.publishes),
+            publishes=None
+            if self.publishes is None
+            else tuple(check_name(topic, "a topic") for topic in self.publishes),
             subscribes=tuple(Subscription(check_name(topic, "a topic"), as_buffer(b)) for topic, b in buffers.items()),
             latency_least=as_time(self.latency_least, "the least latency of a participant's sends"),
             controls=self.controls,

@@ -2,29 +2,34 @@
 
 Theory of operation
 -------------------
-A sans-IO state machine. `handle(who, event)` takes one typed event and returns a tuple of typed actions; it never blocks, calls back, logs or
-reads a clock. An event that isn't legal raises and leaves the state as it was. What a participant may do in which state is the table in
-`states`; who waits for whom is the calculus in `bounds`; who gets which message is the `router`'s. This module ties them together.
+A sans-IO state machine. `handle(who, event)` takes one typed event and returns a tuple of typed actions; it never
+blocks, calls back, logs or reads a clock. An event that isn't legal raises and leaves the state as it was. What a
+participant may do in which state is the table in `states`; who waits for whom is the calculus in `bounds`; who gets
+which message is the `router`'s. This module ties them together.
 
-A participant that has been granted up to a *horizon* knows everything that arrives before it. The arbiter gives it as much as it can, not just the
-time asked for, and learns from later events how far it has come.
+A participant that has been granted up to a *horizon* knows everything that arrives before it. The arbiter gives it as
+much as it can, not just the time asked for, and learns from later events how far it has come.
 
 Invariants (`check_invariants` proves them for the present state, tests call it after every event)
 --------------------------------------------------------------------------------------------------
 A1. Safety: nobody is sent a message that arrives before its horizon, except by a subscription that it made since.
-    Why: a horizon is at most the bound, and the bound is at most send + latency of everybody who can reach the participant; a send is never below the
-    sender's promise, and a promise never shrinks. A new subscription adds edges, and takes the horizon back to the participant's own time.
-    A newcomer adds edges too, and nobody is granted beyond a newcomer's start before it is there.
-A2. Progress: a participant that waits has a bound below what it needs, or stands at the barrier or a newcomer's start. So nobody is forgotten.
-A3. No deadlock: while the run goes on, somebody computes, or the barrier, the roster or a newcomer is what everybody waits for.
-    Why: among the waiting, take the one that could act first. Everybody else acts later, and every latency is positive, so its bound lies
-    beyond what it needs: it isn't waiting.
+    Why: a horizon is at most the bound, and the bound is at most send + latency of everybody who can reach the
+    participant; a send is never below the sender's promise, and a promise never shrinks. A new subscription adds
+    edges, and takes the horizon back to the participant's own time. A newcomer adds edges too, and nobody is granted
+    beyond a newcomer's start before it is there.
+A2. Progress: a participant that waits has a bound below what it needs, or stands at the barrier or a newcomer's
+    start. So nobody is forgotten.
+A3. No deadlock: while the run goes on, somebody computes, or the barrier, the roster or a newcomer is what everybody
+    waits for. Why: among the waiting, take the one that could act first. Everybody else acts later, and every latency
+    is positive, so its bound lies beyond what it needs: it isn't waiting.
 A4. A promise is never below the participant's time, and a participant's time never above its horizon.
 
-The order in which events of different participants come in shows in none of the results: messages are ordered by their key, draws are keyed, the earliest
-stop counts, and an invitation counts from the earliest time it was given for, before which the newcomer can't have started.
+The order in which events of different participants come in shows in none of the results: messages are ordered by
+their key, draws are keyed, the earliest stop counts, and an invitation counts from the earliest time it was given
+for, before which the newcomer can't have started.
 
-Not handled here: silence. Whether a participant is slow or dead is for whoever owns the connection to find out; it says `Lost`.
+Not handled here: silence. Whether a participant is slow or dead is for whoever owns the connection to find out; it
+says `Lost`.
 """
 
 from __future__ import annotations
@@ -35,9 +40,27 @@ from typing import Any
 
 from worldline.lock.bounds import Bounds, Clock, fixpoint
 from worldline.lock.events import (
-    Abort, Action, Advance, Barrier, End, Event, Grant, Invite, Join, Leave, Lost, Next, Over, Promise, Publish, Reached, Start, Stop, Subscribe,
+    Abort,
+    Action,
+    Advance,
+    Barrier,
+    End,
+    Event,
+    Grant,
+    Invite,
+    Join,
+    Leave,
+    Lost,
+    Next,
+    Over,
+    Promise,
+    Publish,
+    Reached,
+    Start,
+    Stop,
+    Subscribe,
     Unsubscribe,
-)  # fmt: skip
+)
 from worldline.lock.journal import run_digest
 from worldline.lock.router import Member, Router
 from worldline.lock.states import PHASES, Phase, State
@@ -76,11 +99,20 @@ class Arbiter:
         self._requests = 0
         self._actions: list[Action] = []
         self._handlers: dict[type, Callable[[Member, Any], None]] = {
-            Join: self._join, Publish: self._publish, Promise: self._promise, Reached: self._reached, Subscribe: self._subscribe,
-            Unsubscribe: self._unsubscribe, Invite: self._invite, Stop: self._stop, Advance: self._advance, Next: self._next, Leave: self._leave,
-        }  # fmt: skip
+            Join: self._join,
+            Publish: self._publish,
+            Promise: self._promise,
+            Reached: self._reached,
+            Subscribe: self._subscribe,
+            Unsubscribe: self._unsubscribe,
+            Invite: self._invite,
+            Stop: self._stop,
+            Advance: self._advance,
+            Next: self._next,
+            Leave: self._leave,
+        }
 
-    # --- In and out ------------------------------------------------------------------------------------------------------
+    # --- In and out ---
 
     def handle(self, who: str, event: Event) -> tuple[Action, ...]:
         """Take one event of a participant, or of the operator, and return what follows from it."""
@@ -121,7 +153,7 @@ class Arbiter:
             advice=f"possible now: {', '.join(kind.__name__ for kind in member.legal) or 'nothing'}",
         )
 
-    # --- Coming --------------------------------------------------------------------------------------------------------
+    # --- Coming ---
 
     def _join(self, member: Member, join: Join) -> None:
         topics = [subscription.topic for subscription in join.subscribes]
@@ -161,7 +193,7 @@ class Arbiter:
             self._bounds.change(member, member.start, member.start)
             self._actions.append(Start(member.name, member.start, self.plan.seed, self.plan.network.control_latency))
 
-    # --- Acting ----------------------------------------------------------------------------------------------------------
+    # --- Acting ---
 
     def _publish(self, member: Member, event: Publish) -> None:
         at = event.at
@@ -229,7 +261,9 @@ class Arbiter:
             raise PeerError(f"it subscribes to {topic!r} already", participant=member.name, at=member.now)
         self._check_now(member, event.now)
         if event.since not in (event.now, event.now + 1):
-            raise PeerError(f"it can't subscribe from {format_time(event.since)} on", participant=member.name, at=event.now)
+            raise PeerError(
+                f"it can't subscribe from {format_time(event.since)} on", participant=member.name, at=event.now
+            )
         member.granted = event.now  # All that was granted ahead is taken back: the new topic may have more to say (A1).
         self._router.subscribe(member, event.subscription, event.since)
         self._bounds.rewire(member, self._router.edges_into(member))
@@ -268,7 +302,7 @@ class Arbiter:
                 self._actions.append(Grant(name, self._end, [], final=True))
         self._actions.append(Over(self.digest()))
 
-    # --- Controlling -----------------------------------------------------------------------------------------------------
+    # --- Controlling ---
 
     def _invite(self, member: Member, event: Invite) -> None:
         check_name(event.newcomer, "a participant")
@@ -278,7 +312,9 @@ class Arbiter:
         member.granted = min(member.granted, event.at)  # The newcomer may have something to say from then on (A1).
         newcomer = self._members.get(event.newcomer)
         if newcomer is None:
-            newcomer = self._members[event.newcomer] = self._newcomers[event.newcomer] = Member(event.newcomer, event.at)
+            newcomer = self._members[event.newcomer] = self._newcomers[event.newcomer] = Member(
+                event.newcomer, event.at
+            )
             self._bounds.add(newcomer)
         elif event.newcomer not in self._newcomers or event.at >= newcomer.start:
             return
@@ -304,7 +340,10 @@ class Arbiter:
     def _check_control(self, member: Member, verb: str, at: int) -> None:
         if not member.controls:
             raise UsageError(
-                f"it may not {verb}", participant=member.name, at=member.now, advice="declare at joining that it controls the run"
+                f"it may not {verb}",
+                participant=member.name,
+                at=member.now,
+                advice="declare at joining that it controls the run",
             )
         as_time(at, f"the time of a {verb}")
         earliest = member.promise + self.plan.network.control_latency
@@ -326,7 +365,7 @@ class Arbiter:
         else:
             self._bounds.change(newcomer, newcomer.start, newcomer.start)
 
-    # --- Waiting and going on --------------------------------------------------------------------------------------------
+    # --- Waiting and going on ---
 
     def _advance(self, member: Member, event: Advance) -> None:
         if not member.now <= event.to <= TIME_MAX:
@@ -425,7 +464,7 @@ class Arbiter:
                 self._bounds.connect(newcomer, other, latency)
         self._raise_ceiling()
 
-    # --- Operating -------------------------------------------------------------------------------------------------------
+    # --- Operating ---
 
     def _move_barrier(self, until: int) -> None:
         if until != FOREVER:
@@ -461,7 +500,7 @@ class Arbiter:
                 at = None if culprit is None else culprit.now
                 self._actions.append(Abort(name, cause, None if culprit is None else culprit.name, at))
 
-    # --- Telling ---------------------------------------------------------------------------------------------------------
+    # --- Telling ---
 
     def digest(self) -> bytes:
         """Return the digest of the run, of all that have left so far."""
@@ -473,7 +512,7 @@ class Arbiter:
         return {name: (self._members[name].state, self._members[name].now) for name in sorted(self._members)}
 
     def dropped(self) -> dict[tuple[str, str, str], int]:
-        """Return how many messages were lost or discarded, by (receiver, topic, reason); final for those who have left."""
+        """Return how many messages were lost, by (receiver, topic, reason); final for those who have left."""
         return {
             (name, topic, reason): count
             for name, member in sorted(self._members.items())
@@ -540,12 +579,18 @@ class Arbiter:
 
 
 def _rides_end_awake(member: Clock) -> bool:
-    clock, steps = member, 0
-    while clock.rides_on is not None and steps < 1_000_000:
-        clock, steps = clock.rides_on, steps + 1
-    return clock is not member and steps < 1_000_000 and not clock.sleeping or clock.goal == 0
+    """Whether following the rides ends, at somebody who doesn't wait for the calculus (B3)."""
+    seen: list[Clock] = []
+    clock = member
+    while clock.rides_on is not None:
+        if clock in seen:
+            return False
+        seen.append(clock)
+        clock = clock.rides_on
+    return bool(seen) and not clock.goal
 
 
 def _demand(holds: bool, invariant: str, member: Member | None) -> None:
     if not holds:
-        raise InternalError(f"invariant broken: {invariant}", participant=member and member.name, at=member and member.now)
+        name, now = (None, None) if member is None else (member.name, member.now)
+        raise InternalError(f"invariant broken: {invariant}", participant=name, at=now)

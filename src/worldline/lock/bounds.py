@@ -8,33 +8,36 @@ Clocks are joined by edges sender → receiver of a least latency ≥ 1 ns. For 
     send(s)  = max(promise(s), min(base(s), bound(s)))     if s sleeps until its next message
     bound(r) = min over edges s → r of send(s) + latency(s → r)
 
-where `base` is the earliest time at which s acts, as far as s alone decides: its time while it computes, the time that it has asked
-for, or for a sleeper the earlier of that and its first queued arrival. Because every latency is positive, a bound depends only on sends that are strictly
-earlier, so the equations have exactly one solution. `fixpoint` finds it for all clocks by Dijkstra's algorithm: a few obvious lines
-for explanations and for the tests.
+where `base` is the earliest time at which s acts, as far as s alone decides: its time while it computes, the time
+that it has asked for, or for a sleeper the earlier of that and its first queued arrival. Because every latency is
+positive, a bound depends only on sends that are strictly earlier, so the equations have exactly one solution.
+`fixpoint` finds it for all clocks by Dijkstra's algorithm: a few obvious lines for explanations and for the tests.
 
-To run, the arbiter needs less: it must know *when* a waiting clock's bound reaches its goal. `Bounds` keeps that incrementally and on
-demand. A clock that can't reach its goal **rides** on one clock that provably keeps it back: `blocker.riders` holds the
-threshold that the blocker's send must reach before another look is worth while. Nothing else is stored, so a change costs what its riders cost.
+To run, the arbiter needs less: it must know *when* a waiting clock's bound reaches its goal. `Bounds` keeps that
+incrementally and on demand. A clock that can't reach its goal **rides** on one clock that provably keeps it back:
+`blocker.riders` holds the threshold that the blocker's send must reach before another look is worth while. Nothing
+else is stored, so a change costs what its riders cost.
 
-A sleeper's send depends on its own bound, so a rider on a sleeper becomes its *sub-goal*: the sleeper itself rides
-on somebody until its bound reaches the smallest threshold that anybody asks of it. Looking for a blocker through sleepers is a
-Dijkstra search backwards from the clock, in which each sleeper is met once, with the hardest demand; it doesn't creep around cycles of sleepers by single latencies.
+A sleeper's send depends on its own bound, so a rider on a sleeper becomes its *sub-goal*: the sleeper itself rides on
+somebody until its bound reaches the smallest threshold that anybody asks of it. Looking for a blocker through
+sleepers is a Dijkstra search backwards from the clock, in which each sleeper is met once, with the hardest demand; it
+doesn't creep around cycles of sleepers by single latencies.
 
 Invariants
 ----------
-B1. A clock that rides has a bound below its (sub-)goal: it would not be granted by `fixpoint` either.       (checked: no false block)
-B2. A clock reported ready has a bound, by `fixpoint`, of at least what is reported.                         (checked: safety)
-B3. A waiting clock that isn't ready rides, and following the rides ends at a clock that isn't asleep.       (checked: progress)
+B1. A clock that rides has a bound below its (sub-)goal, so it isn't kept waiting for nothing.
+B2. A clock that is reported ready has a bound of at least what is reported, so it isn't let go too early.
+B3. A waiting clock that isn't ready rides, and following the rides ends at one that doesn't wait for the calculus.
 
-Why rides can't form a circle: a clock's (sub-)goal G is at most every threshold that others ask of it, and the threshold that it asks of its
-blocker is below G by at least the edge's latency. So thresholds fall strictly along a chain of rides, and a chain that came back to
-its start would have to ask it for less than its own G.
+Why rides can't form a circle: a clock's (sub-)goal G is at most every threshold that others ask of it, and the
+threshold that it asks of its blocker is below G by at least the edge's latency. So thresholds fall strictly along a
+chain of rides, and a chain that came back to its start would have to ask it for less than its own G.
 
 Why a sleeper that already rides with a sub-goal ≤ the demand can serve as a blocker without looking further: it is
 blocked for that demand too (B1), and by the same argument its chain can't contain the clock that is looking.
 
-Why a search may stop early: nobody's base is below `floor`, so whoever lies at distance d or more can't make a bound smaller than floor + d.
+Why a search may stop early: nobody's base is below `floor`, so whoever lies at distance d or more can't make a bound
+smaller than floor + d.
 """
 
 from __future__ import annotations
@@ -43,8 +46,8 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from worldline.model.time import FOREVER
 
-# Sleepers that a search looks at for a better horizon once the goal is reached. It bounds the cost of granting far ahead
-# in large networks and has no influence on results.
+# Sleepers that a search looks at for a better horizon once the goal is reached. It bounds the cost of granting far
+# ahead in large networks and has no influence on results.
 _SLEEPERS_MAX = 32
 
 
@@ -52,8 +55,19 @@ class Clock:
     """One clock in the calculus. Read its fields freely; only `Bounds` writes them."""
 
     __slots__ = (
-        "base", "goal", "ins", "name", "promise", "riders", "rides_on", "sleeping", "subgoal", "ticket", "tracked", "value",
-    )  # fmt: skip
+        "base",
+        "goal",
+        "ins",
+        "name",
+        "promise",
+        "riders",
+        "rides_on",
+        "sleeping",
+        "subgoal",
+        "ticket",
+        "tracked",
+        "value",
+    )
 
     def __init__(self, name: str, base: int) -> None:
         self.name = name
@@ -90,7 +104,7 @@ class Bounds:
         clock.ins = ins
 
     def connect(self, sender: Clock, receiver: Clock, latency: int) -> None:
-        """Add an edge from a clock that had none to the receiver. Bounds only shrink by it, so every ride stays true."""
+        """Add an edge where there was none. Bounds only shrink by it, so every ride stays true."""
         receiver.ins.append((sender, latency))
 
     def change(self, clock: Clock, base: int, promise: int, goal: int = 0, *, sleeping: bool = False) -> None:
@@ -244,7 +258,7 @@ class Bounds:
         blocker: Clock,
         far: int,
     ) -> None:
-        """Let every sleeper from the blocker back to the origin ride on the one before, each with its part of the demand."""
+        """Let every sleeper from the blocker back to the origin ride on the one before it."""
         while sleeper is not origin:
             towards, distance = met[sleeper]
             self._ride(sleeper, demand - distance, blocker, demand - far)
@@ -260,10 +274,10 @@ class Bounds:
 
 
 def fixpoint(clocks: list[Clock]) -> dict[str, tuple[int, list[tuple[Clock, int]]]]:
-    """Return every clock's exact bound and the chain of (sender, latency) that sets it, nearest first; the slow, plain way.
+    """Return every clock's exact bound and the chain of (sender, latency) that sets it, nearest first.
 
-    The last clock of a chain is the holder: the one whose promise or base sets the bound. A clock that nobody can reach has
-    the bound FOREVER and an empty chain.
+    The last clock of a chain is the holder: the one whose promise or base sets the bound. A clock that nobody can
+    reach has the bound FOREVER and an empty chain.
     """
     outs: dict[str, list[tuple[Clock, int]]] = {clock.name: [] for clock in clocks}
     for receiver in clocks:

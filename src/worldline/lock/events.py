@@ -20,11 +20,14 @@ class Subscription(Struct, frozen=True, array_like=True):
     buffer: Buffer = UNBOUNDED
 
 
-# --- What a participant says -------------------------------------------------------------------------------------------
+# --- What a participant says ---
 
 
 class Join(Struct, frozen=True, array_like=True, tag="join"):
-    """I am here. `publishes` of None means any topic; `latency_least` holds for all I send; `controls` allows invite and stop."""
+    """I am here.
+
+    `publishes` of None means any topic; `latency_least` holds for all I send; `controls` allows invite and stop.
+    """
 
     publishes: tuple[str, ...] | None = None
     subscribes: tuple[Subscription, ...] = ()
@@ -55,7 +58,8 @@ class Reached(Struct, frozen=True, array_like=True, tag="reached", gc=False):
 class Subscribe(Struct, frozen=True, array_like=True, tag="subscribe"):
     """I receive what arrives on this topic from `since` on. Takes back what was granted ahead.
 
-    `since` is my time, or 1 ns later if I have been given this moment's arrivals on this topic already, before unsubscribing it.
+    `since` is my time, or 1 ns later if I have been given this moment's arrivals on this topic already, before
+    unsubscribing it.
     """
 
     subscription: Subscription
@@ -90,7 +94,7 @@ class Advance(Struct, frozen=True, array_like=True, tag="advance", gc=False):
 
 
 class Next(Struct, frozen=True, array_like=True, tag="next", gc=False):
-    """I wait for my next message, or for `until`. `held` is the first arrival that I still hold from an earlier grant."""
+    """I wait for my next message, or for `until`. `held` is the first arrival that I hold from an earlier grant."""
 
     until: int
     held: int = FOREVER
@@ -103,7 +107,7 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
     digest: bytes = b""
 
 
-# --- What the operator says ----------------------------------------------------------------------------------------------
+# --- What the operator says ---
 
 
 class Barrier(Struct, frozen=True, array_like=True, tag="barrier", gc=False):
@@ -125,7 +129,7 @@ class End(Struct, frozen=True, array_like=True, tag="end", gc=False):
     cause: str
 
 
-# --- What the arbiter answers --------------------------------------------------------------------------------------------
+# --- What the arbiter answers ---
 
 
 class Start(Struct, frozen=True, array_like=True, tag="start"):
@@ -138,7 +142,7 @@ class Start(Struct, frozen=True, array_like=True, tag="start"):
 
 
 class Grant(Struct, frozen=True, array_like=True, tag="grant"):
-    """You know all that arrives before `horizon`: here is what you didn't have. If `final`, the run ends at the horizon."""
+    """You know all that arrives before `horizon`: here is what was missing. If `final`, the run ends at the horizon."""
 
     to: str
     horizon: int
@@ -161,9 +165,7 @@ class Over(Struct, frozen=True, array_like=True, tag="over"):
     digest: bytes
 
 
-ParticipantEvent = (
-    Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Advance | Next | Leave
-)
+ParticipantEvent = Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Advance | Next | Leave
 OperatorEvent = Barrier | Lost | End
 Event = ParticipantEvent | OperatorEvent
 Action = Start | Grant | Abort | Over

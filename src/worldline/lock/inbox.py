@@ -23,8 +23,8 @@ class Inbox:
         self.fresh: list[Message] = []  # In no order. The router appends here itself and keeps `first` true.
         self._later: list[Message] = []
         self.first = FOREVER  # The earliest arrival of all that is here.
-        # (arrival, topic, reason) of messages that were lost. Like a message, a loss counts only if the participant is still
-        # subscribed when it would have arrived, which isn't known yet when it is drawn.
+        # (arrival, topic, reason) of messages that were lost. Like a message, a loss counts only if the participant
+        # is still subscribed when it would have arrived, which isn't known yet when it is drawn.
         self._ghosts: list[tuple[int, str, str]] = []
         self._ghosts_max = _GHOSTS_KEPT
         self.dropped: dict[tuple[str, str], int] = {}  # (topic, reason) → how many.
@@ -45,14 +45,13 @@ class Inbox:
         """Remove and return what arrives before the horizon, in order."""
         if self.first >= horizon:
             return []
-        later = self._later
-        taken = []
-        for message in self.fresh:
-            if message[0] < horizon:
-                taken.append(message)
-            else:
-                heappush(later, message)
-        self.fresh.clear()
+        later, fresh = self._later, self.fresh
+        taken = [message for message in fresh if message[0] < horizon]
+        if len(taken) < len(fresh):
+            for message in fresh:
+                if message[0] >= horizon:
+                    heappush(later, message)
+        fresh.clear()
         while later and later[0][0] < horizon:
             taken.append(heappop(later))
         self.first = later[0][0] if later else FOREVER

@@ -1,8 +1,9 @@
 """The journal of a participant, and the digests of participants and runs.
 
-Every input and output of a participant, in the order in which its program met them, is encoded canonically (MessagePack arrays) and
-fed to one running blake2b hash: the participant's digest. It depends on what the program saw and did, never on how
-requests were batched or how far ahead it was granted. The run's digest combines the participants' by name.
+Every input and output of a participant, in the order in which its program met them, is encoded canonically
+(MessagePack arrays) and fed to one running blake2b hash: the participant's digest. It depends on what the program saw
+and did, never on how requests were batched or how far ahead it was granted. The run's digest combines the
+participants' by name.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class Received(Struct, frozen=True, array_like=True):
 
 
 class Journal:
-    """The inputs and outputs of one participant. With `keep`, the entries stay readable; the digest needs none of them."""
+    """The inputs and outputs of one participant. With `keep`, its entries stay readable; the digest needs none."""
 
     def __init__(self, *, keep: bool = False) -> None:
         self._hash = blake2b(digest_size=DIGEST_SIZE)

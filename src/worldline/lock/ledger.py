@@ -2,9 +2,10 @@
 
 Theory of operation
 -------------------
-Sans-IO, like the arbiter. Operations that only tell (publish, promise, subscribe, ...) are checked here, written down, and put into the outbox; they never
-wait. `advance` and `next` are served from what was granted ahead if that reaches far enough; otherwise they put a request into the outbox and
-return None, and `receive` of the answer returns what they would have.
+Sans-IO, like the arbiter. Operations that only tell (publish, promise, subscribe, ...) are checked here, written
+down, and put into the outbox; they never wait. `advance` and `next` are served from what was granted ahead if that
+reaches far enough; otherwise they put a request into the outbox and return None, and `receive` of the answer returns
+what they would have.
 
 A wrong call raises at its caller and changes nothing, so the participant can go on.
 
@@ -13,10 +14,10 @@ Invariants
 L1. Everything in `_held` arrives at `now` or later; in order; and on topics that are subscribed.
 L2. Everything that arrives before `horizon` on a subscribed topic has been handed over to this ledger.
 L3. Hence a sequence point at T ≤ horizon is served completely from `_held`, and a batch at m < horizon too.
-L4. Subscribing breaks L2 for the new topic, so it takes the horizon back to `now`; inviting and stopping take it back to the newcomer's start and the end. What
-    is held stays held: the arbiter won't send it again.
-    Therefore a request says the first held arrival. Without it the arbiter would believe that the participant can't act before its bound, and might
-    let others pass the time at which it really acts.
+L4. Subscribing breaks L2 for the new topic, so it takes the horizon back to `now`; inviting and stopping take it back
+    to the newcomer's start and the end. What is held stays held: the arbiter won't send it again. Therefore a request
+    says the first held arrival. Without it the arbiter would believe that the participant can't act before its bound,
+    and might let others pass the time at which it really acts.
 """
 
 from __future__ import annotations
@@ -25,9 +26,24 @@ from bisect import insort
 from collections import deque
 
 from worldline.lock.events import (
-    Abort, Action, Advance, Grant, Invite, Join, Leave, Next, ParticipantEvent, Promise, Publish, Reached, Start, Stop, Subscribe, Subscription,
+    Abort,
+    Action,
+    Advance,
+    Grant,
+    Invite,
+    Join,
+    Leave,
+    Next,
+    ParticipantEvent,
+    Promise,
+    Publish,
+    Reached,
+    Start,
+    Stop,
+    Subscribe,
+    Subscription,
     Unsubscribe,
-)  # fmt: skip
+)
 from worldline.lock.journal import Journal
 from worldline.lock.states import State
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
@@ -62,7 +78,8 @@ class Ledger:
         self._held: deque[Message] = deque()
         self._final = False
         self._until = 0
-        # At a time reached by `next`, all arrivals of that very time have been given, except on topics subscribed since.
+        # At a time reached by `next`, all arrivals of that very time have been given, except on topics subscribed
+        # since.
         self._complete_at = -1
         self._incomplete: list[str] = []
         self._finished: list[str] = []  # Topics that were complete and have been unsubscribed since.
@@ -70,7 +87,7 @@ class Ledger:
         self._control_latency = 0
         self._streams: dict[str, Stream] = {}
 
-    # --- To and from the arbiter -------------------------------------------------------------------------------------------
+    # --- To and from the arbiter ---
 
     def take_outbox(self) -> list[ParticipantEvent]:
         """Return what the arbiter must be told, in order, and forget it."""
@@ -96,7 +113,11 @@ class Ledger:
             self.ended = True
             self.state = State.LEFT
             raise self._aborted(action)
-        raise PeerError(f"{type(action).__name__} isn't an answer to a participant that is {self.state.value}", participant=self.name, at=self.now)
+        raise PeerError(
+            f"{type(action).__name__} isn't an answer to a participant that is {self.state.value}",
+            participant=self.name,
+            at=self.now,
+        )
 
     def _granted(self, grant: Grant) -> list[Message]:
         held = self._held
@@ -117,7 +138,7 @@ class Ledger:
             return LossError(f"the run was broken off: {abort.cause}")
         return LossError(f"the run was broken off: {abort.cause}", participant=abort.participant, at=abort.at)
 
-    # --- Operations that wait ----------------------------------------------------------------------------------------------
+    # --- Operations that wait ---
 
     def advance(self, to: TimeLike) -> list[Message] | None:
         """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
@@ -130,10 +151,15 @@ class Ledger:
         return None
 
     def next(self, until: TimeLike | None = None) -> list[Message] | None:
-        """Ask for all messages of the next arrival time before `until`, or for nothing at `until`. None as for `advance`."""
+        """Ask for all messages of the next arrival time before `until`, or none at `until`. None as for `advance`."""
         self._until = self._target(TIME_MAX if until is None else until)
         first = self._held[0].arrival if self._held else FOREVER
-        if first < min(self.horizon, self._until) or self._until <= self.horizon or self._until == self.now or self._final:
+        if (
+            first < min(self.horizon, self._until)
+            or self._until <= self.horizon
+            or self._until == self.now
+            or self._final
+        ):
             return self._wake()
         self.state = State.AWAITING
         self._outbox.append(Next(self._until, first))
@@ -187,7 +213,7 @@ class Ledger:
                     self.dropped[message.topic] = self.dropped.get(message.topic, 0) + sign
         return kept
 
-    # --- Operations that only tell -------------------------------------------------------------------------------------------
+    # --- Operations that only tell ---
 
     def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
         """Send a message, now or at a later time."""
@@ -222,9 +248,10 @@ class Ledger:
         """Promise to send nothing before a time. It may be given again for a later time, never for an earlier one."""
         self._check_acting()
         promised = as_time(until, "a promise")
-        if promised < max(self._promised, self.now):
+        given = max(self._promised, self.now)
+        if promised < given:
             raise UsageError(
-                f"a promise until {format_time(promised)} takes back the one until {format_time(max(self._promised, self.now))}",
+                f"a promise until {format_time(promised)} takes back the one until {format_time(given)}",
                 participant=self.name,
                 at=self.now,
                 advice="promises only grow",
@@ -285,7 +312,10 @@ class Ledger:
         self._check_acting()
         if not self._controls:
             raise UsageError(
-                f"it may not {verb}", participant=self.name, at=self.now, advice="declare at joining that it controls the run"
+                f"it may not {verb}",
+                participant=self.name,
+                at=self.now,
+                advice="declare at joining that it controls the run",
             )
         time = as_time(at, f"the time of a {verb}")
         earliest = max(self.now, self._promised) + self._control_latency

@@ -1,9 +1,9 @@
 """The router: who gets which message, and when.
 
-It keeps the subscriptions, opens the paths and puts each published message into the inboxes that it is for. It also **retains**
-messages for those who subscribe late. A subscription at time t covers arrivals from t on, also of messages that were published
-before the arbiter heard of it; so a message is kept until its last possible arrival lies before the earliest time at which
-anybody can still act, and not a moment of wall-clock time decides.
+It keeps the subscriptions, opens the paths and puts each published message into the inboxes that it is for. It also
+**retains** messages for those who subscribe late. A subscription at time t covers arrivals from t on, also of
+messages that were published before the arbiter heard of it; so a message is kept until its last possible arrival lies
+before the earliest time at which anybody can still act, and not a moment of wall-clock time decides.
 """
 
 from __future__ import annotations
@@ -30,9 +30,22 @@ class Member(Clock):
     """A participant as the arbiter sees it."""
 
     __slots__ = (
-        "awaits", "controls", "digest", "granted", "held", "inbox", "latency_least", "legal", "now", "publishes", "sequence",
-        "since", "start", "state", "subscriptions",
-    )  # fmt: skip
+        "awaits",
+        "controls",
+        "digest",
+        "granted",
+        "held",
+        "inbox",
+        "latency_least",
+        "legal",
+        "now",
+        "publishes",
+        "sequence",
+        "since",
+        "start",
+        "state",
+        "subscriptions",
+    )
 
     def __init__(self, name: str, start: int) -> None:
         super().__init__(name, start)
@@ -122,7 +135,7 @@ class Router:
         self._publishers: dict[str | None, list[Member]] = {}  # By topic; None: those who may publish on any.
         self._controllers: list[Member] = []
 
-    # --- Who is there --------------------------------------------------------------------------------------------------
+    # --- Who is there ---
 
     def admit(self, member: Member) -> None:
         """Take in a participant that has joined."""
@@ -146,8 +159,8 @@ class Router:
                 if sender is not receiver:
                     latency = self._latency_min(topic, sender, receiver)
                     least[sender.name] = min(latency, least.get(sender.name, FOREVER))
-        for sender, latency in self.controls_into(receiver):
-            least[sender.name] = min(latency, least.get(sender.name, FOREVER))
+        for controller, latency in self.controls_into(receiver):
+            least[controller.name] = min(latency, least.get(controller.name, FOREVER))
         return [(self._members[name], latency) for name, latency in least.items()]
 
     def controls_into(self, receiver: Member) -> list[tuple[Clock, int]]:
@@ -155,7 +168,7 @@ class Router:
         return [(sender, self._control_latency) for sender in self._controllers if sender is not receiver]
 
     def edge(self, sender: Member, receiver: Member) -> tuple[int, str | None]:
-        """Return the least latency of all ways from one to the other, FOREVER if there is none, and the topic that has it."""
+        """Return the least latency of all ways from one to the other, FOREVER if there is none, and its topic."""
         latency, through = FOREVER, None
         if sender.controls:
             latency = self._control_latency
@@ -172,7 +185,7 @@ class Router:
     def _latency_min(self, topic: str, sender: Member, receiver: Member) -> int:
         return max(self._paths.link(topic, sender.name, receiver.name).latency.minimum, sender.latency_least)
 
-    # --- Messages ------------------------------------------------------------------------------------------------------
+    # --- Messages ---
 
     def publish(self, sender: Member, topic: str, payload: bytes, sent: int) -> list[Member]:
         """Put a message into every inbox that it is for; return the sleepers whose first arrival it has become."""
@@ -236,8 +249,9 @@ class Router:
         for member, since in self._subscribers.get(topic, {}).values():
             if member is not sender:
                 self._aim(publication, member, since)
-        for member in self._members.values():
-            self._shadow(publication, member)
+        if publication.lifetime.queues:
+            for member in self._members.values():
+                self._shadow(publication, member)
         return publication
 
     def _listen(self, member: Member, topic: str, since: int) -> None:
@@ -264,8 +278,8 @@ class Router:
         return target
 
     def _shadow(self, publication: _Publication, member: Member) -> None:
-        """If the path to a member queues, let it see every message from the start, whether the member listens or not."""
-        if member is publication.sender or member.name in publication.targets:
+        """If the path to a member queues, let it see every message from the start, listening or not."""
+        if not publication.lifetime.queues or member is publication.sender or member.name in publication.targets:
             return
         link = self._paths.link(publication.topic, publication.sender.name, member.name)
         if link.bandwidth is None:

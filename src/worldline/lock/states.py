@@ -9,9 +9,25 @@ from __future__ import annotations
 from enum import Enum
 
 from worldline.lock.events import (
-    Abort, Advance, Barrier, End, Grant, Invite, Join, Leave, Lost, Next, Over, Promise, Publish, Reached, Start, Stop,
-    Subscribe, Unsubscribe,
-)  # fmt: skip
+    Abort,
+    Advance,
+    Barrier,
+    End,
+    Grant,
+    Invite,
+    Join,
+    Leave,
+    Lost,
+    Next,
+    Over,
+    Promise,
+    Publish,
+    Reached,
+    Start,
+    Stop,
+    Subscribe,
+    Unsubscribe,
+)
 
 
 class State(Enum):
@@ -38,7 +54,9 @@ class Phase(Enum):
     OVER = "over"
 
 
-_ACTS = {kind: State.COMPUTING for kind in (Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop)}
+_ACTS: dict[type, State] = dict.fromkeys(
+    (Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop), State.COMPUTING
+)
 
 TRANSITIONS: dict[State, dict[type, State]] = {
     State.EXPECTED: {Join: State.JOINED},
@@ -50,7 +68,13 @@ TRANSITIONS: dict[State, dict[type, State]] = {
 }
 
 PHASES: dict[Phase, dict[type, Phase]] = {
-    Phase.GATHERING: {Start: Phase.RUNNING, Barrier: Phase.GATHERING, Lost: Phase.OVER, End: Phase.OVER, Abort: Phase.OVER},
+    Phase.GATHERING: {
+        Start: Phase.RUNNING,
+        Barrier: Phase.GATHERING,
+        Lost: Phase.OVER,
+        End: Phase.OVER,
+        Abort: Phase.OVER,
+    },
     Phase.RUNNING: {Barrier: Phase.RUNNING, Lost: Phase.OVER, End: Phase.OVER, Abort: Phase.OVER, Over: Phase.OVER},
     Phase.OVER: {},
 }

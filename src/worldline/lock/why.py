@@ -38,8 +38,9 @@ class Hop(Struct, frozen=True):
 class Why(Struct, frozen=True):
     """Why `participant`, at `now`, isn't at `awaits`.
 
-    `bound` is how far it could go; `holder` is who keeps it there, `holder_time` the earliest time at which the holder may still send, and
-    `path` the links from the holder to the participant. `since` is the number of the event that the waiting began with: the lock has no clock.
+    `bound` is how far it could go; `holder` is who keeps it there, `holder_time` the earliest time at which the
+    holder may still send, and `path` the links from the holder to the participant. `since` is the number of the event
+    that the waiting began with: the lock has no clock.
     """
 
     participant: str

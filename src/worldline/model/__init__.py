@@ -2,8 +2,17 @@
 
 from worldline.model.buffer import DISCARD, MAILBOX, UNBOUNDED, Buffer, newest, oldest
 from worldline.model.errors import (
-    BrokenPromise, ConfigurationError, InternalError, LossError, ModelError, NonDeterminism, PeerError, UsageError, WorldlineError,
-)  # fmt: skip
+    BrokenPromise,
+    ConfigurationError,
+    InternalError,
+    LossError,
+    ModelError,
+    NonDeterminism,
+    PeerError,
+    Stuck,
+    UsageError,
+    WorldlineError,
+)
 from worldline.model.latency import exponential, fixed, normal, table, uniform
 from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
 from worldline.model.message import Message
@@ -12,8 +21,47 @@ from worldline.model.randomness import Stream
 from worldline.model.time import FOREVER, HOUR, MINUTE, MS, NS, SECOND, TIME_MAX, US, as_time, format_time, parse_time
 
 __all__ = [
-    "DISCARD", "FOREVER", "HOUR", "MAILBOX", "MINUTE", "MS", "NS", "SECOND", "TIME_MAX", "UNBOUNDED", "US", "BrokenPromise", "Buffer",
-    "ConfigurationError", "InternalError", "Link", "LossError", "Message", "ModelError", "Network", "NonDeterminism", "Outage", "PeerError", "Plan", "Rule",
-    "Stream", "UsageError", "WorldlineError", "as_time", "exponential", "fixed", "format_time", "hold", "link", "newest", "normal", "oldest", "parse_time",
-    "partition", "plan", "table", "uniform",
-]  # fmt: skip
+    "DISCARD",
+    "FOREVER",
+    "HOUR",
+    "MAILBOX",
+    "MINUTE",
+    "MS",
+    "NS",
+    "SECOND",
+    "TIME_MAX",
+    "UNBOUNDED",
+    "US",
+    "BrokenPromise",
+    "Buffer",
+    "ConfigurationError",
+    "InternalError",
+    "Link",
+    "LossError",
+    "Message",
+    "ModelError",
+    "Network",
+    "NonDeterminism",
+    "Outage",
+    "PeerError",
+    "Plan",
+    "Rule",
+    "Stream",
+    "Stuck",
+    "UsageError",
+    "WorldlineError",
+    "as_time",
+    "exponential",
+    "fixed",
+    "format_time",
+    "hold",
+    "link",
+    "newest",
+    "normal",
+    "oldest",
+    "parse_time",
+    "partition",
+    "plan",
+    "table",
+    "uniform",
+]

@@ -56,8 +56,12 @@ _SIZED = re.compile(r"(newest|oldest)\(([0-9]{1,9})\)")
 def as_buffer(buffer: Buffer | str) -> Buffer:
     """Take a buffer or its text: ``discard``, ``mailbox``, ``newest(3)``, ``oldest(3)`` or ``unbounded``."""
     if isinstance(buffer, Buffer):
-        if buffer.limit is not None and buffer.limit < 0:
-            raise ConfigurationError(f"a buffer of {buffer.limit} messages isn't possible", advice="use at least 1, or discard")
+        if type(buffer.oldest) is not bool or not (
+            buffer.limit is None or (type(buffer.limit) is int and buffer.limit >= 0)
+        ):
+            raise ConfigurationError(
+                f"a buffer of {buffer.limit!r} messages isn't possible", advice="use at least 1, or discard"
+            )
         return buffer
     text = buffer.strip() if isinstance(buffer, str) else ""
     if text in _NAMED:

@@ -50,7 +50,8 @@ class WorldlineError(Exception):
         return f"{text} ({self.advice})" if self.advice else text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.problem, self.participant, self.at, self.advice, self.facts)
+        arguments = (type(self), self.problem, self.participant, self.at, self.advice, self.facts)
+        return _rebuild, arguments, self.__dict__  # The last keeps notes, as ordinary exceptions do.
 
 
 def _rebuild(
@@ -78,6 +79,10 @@ class ModelError(WorldlineError):
 
 class BrokenPromise(ModelError):
     """A send before the time until which its sender promised none. Facts: `promise`, `attempt`."""
+
+
+class Stuck(ModelError):
+    """Nobody can go on, and nothing will change that; the text says who waits for whom."""
 
 
 class NonDeterminism(ModelError):

@@ -1,11 +1,11 @@
 """Latencies: how long a message is under way.
 
-Each is a quantile function: it turns one keyed draw of 64 bits into whole nanoseconds, so a message's latency costs one
-draw and is monotone in it. Each states its minimum, from which all lookahead comes, and its maximum, after which a message
-can be forgotten; even the unbounded distributions have one, since 64 bits have a largest value.
+Each is a quantile function: it turns one keyed draw of 64 bits into whole nanoseconds, so a message's latency costs
+one draw and is monotone in it. Each states its minimum, from which all lookahead comes, and its maximum, after which
+a message can be forgotten; even the unbounded distributions have one, since 64 bits have a largest value.
 
-The functions (`fixed`, `uniform`, ...) take times as text or nanoseconds and check them; the structs hold plain integers and
-are what configuration files and recordings carry.
+The functions (`fixed`, `uniform`, ...) take times as text or nanoseconds and check them; the structs hold plain
+integers and are what configuration files and recordings carry.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
 from worldline.model.randomness import BITS_MAX, open_unit
-from worldline.model.time import TIME_MAX, TimeLike, as_latency, as_time, format_time
+from worldline.model.time import TIME_MAX, TimeLike, as_latency, as_time, format_time, is_time
 
 _STANDARD_NORMAL = NormalDist()
 
@@ -130,16 +130,29 @@ def table(values: Iterable[TimeLike]) -> Table:
 
 
 def check_latency(latency: Latency, link: str) -> None:
-    """Refuse a latency that breaks the lock's only demand: at least 1 ns, and finite. `link` names it for the reader."""
-    if isinstance(latency, Table) and not latency.values:
+    """Refuse a latency that breaks the lock's only demand: at least 1 ns, and finite. `link` is its name."""
+    if not isinstance(latency, Latency):
+        raise ConfigurationError(
+            f"{link}: {latency!r} isn't a latency", advice="use fixed, uniform, normal, exponential or table"
+        )
+    times = (
+        latency.values
+        if isinstance(latency, Table)
+        else tuple(getattr(latency, name) for name in latency.__struct_fields__)
+    )
+    if not times:
         raise ConfigurationError(f"{link}: the latency table is empty")
+    for time in times:
+        if not is_time(time):
+            raise ConfigurationError(
+                f"{link}: a latency of {time!r} isn't possible", advice="use whole nanoseconds, at least 1"
+            )
     if isinstance(latency, Uniform) and latency.minimum > latency.maximum:
         raise ConfigurationError(f"{link}: the latency's minimum is larger than its maximum")
-    if isinstance(latency, Normal | Exponential) and min(latency.mean, getattr(latency, "deviation", 0)) < 0:
-        raise ConfigurationError(f"{link}: a latency's mean and deviation can't be negative")
     if latency.minimum < 1:
         raise ConfigurationError(
-            f"{link}: a latency of {format_time(latency.minimum)} isn't possible", advice="use at least 1ns, the microstep"
+            f"{link}: a latency of {format_time(latency.minimum)} isn't possible",
+            advice="use at least 1ns, the microstep",
         )
     if latency.maximum > TIME_MAX:
         raise ConfigurationError(f"{link}: the latency can exceed the largest time, {format_time(TIME_MAX)}")

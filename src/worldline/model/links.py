@@ -1,11 +1,12 @@
 """Links: what the network does to a message, as plain data that can be checked before a run.
 
-A rule names a topic, a sender, a receiver, or several of these; the rule that names most wins as a whole, and between two that
-name equally many the sender counts before the receiver and the receiver before the topic. Two rules that name the same are
-refused, so a message's link never depends on the order of a file.
+A rule names a topic, a sender, a receiver, or several of these; the rule that names most wins as a whole, and between
+two that name equally many the sender counts before the receiver and the receiver before the topic. Two rules that
+name the same are refused, so a message's link never depends on the order of a file.
 
-Outages are scheduled in simulated time and judged by a message's *send* time: what is sent into a partition is lost, what is
-sent into a hold leaves when the hold is released.
+Outages are scheduled in simulated time and judged by a message's *send* time: what is sent into a partition is lost,
+what is sent into a hold leaves when the hold is released, or when the next one is if that has begun by then. A
+partition wins over a hold.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from msgspec import Struct
 from worldline.model.errors import ConfigurationError
 from worldline.model.latency import Fixed, Latency, check_latency
 from worldline.model.message import check_name
-from worldline.model.time import FOREVER, MS, TimeLike, as_time, format_time
+from worldline.model.time import FOREVER, MS, TimeLike, as_time, format_time, is_time
 
 
 class Link(Struct, frozen=True, kw_only=True):
@@ -86,7 +87,7 @@ def link(
     bandwidth: int | None = None,
 ) -> Link:
     """Describe a link; ``link("5ms", loss=0.1)`` is a fixed latency and a loss at the receiver."""
-    drawn = Fixed(as_time(latency, "a latency")) if isinstance(latency, int | str) else latency
+    drawn = latency if isinstance(latency, Latency) else Fixed(as_time(latency, "a latency"))
     made = Link(
         latency=drawn,
         loss_at_sender=loss_at_sender,
@@ -103,32 +104,38 @@ def partition(
     left: Iterable[str], right: Iterable[str], start: TimeLike, repair: TimeLike | None = None
 ) -> tuple[Outage, ...]:
     """Cut two groups of participants off from each other, in both directions, until the repair."""
-    return _between("partition", tuple(left), tuple(right), start, repair)
+    return _between("partition", left, right, start, repair)
 
 
-def hold(left: Iterable[str], right: Iterable[str], start: TimeLike, release: TimeLike | None = None) -> tuple[Outage, ...]:
+def hold(
+    left: Iterable[str], right: Iterable[str], start: TimeLike, release: TimeLike | None = None
+) -> tuple[Outage, ...]:
     """Keep back what two groups of participants send each other, in both directions, until the release."""
-    return _between("hold", tuple(left), tuple(right), start, release)
+    return _between("hold", left, right, start, release)
 
 
 def _between(
     verb: Literal["partition", "hold"],
-    left: tuple[str, ...],
-    right: tuple[str, ...],
+    left: Iterable[str],
+    right: Iterable[str],
     start: TimeLike,
     end: TimeLike | None,
 ) -> tuple[Outage, ...]:
+    if isinstance(left, str) or isinstance(right, str):
+        raise ConfigurationError(f"a {verb} is between two lists of names", advice=f"write {verb}([{left!r}], ...)")
     begins, ends = as_time(start), FOREVER if end is None else as_time(end)
-    pairs = [pair for a in left for b in right for pair in ((a, b), (b, a))]
+    others = tuple(right)
+    pairs = [pair for a in left for b in others for pair in ((a, b), (b, a))]
     return tuple(Outage(verb=verb, start=begins, end=ends, sender=a, receiver=b) for a, b in pairs)
 
 
 def check_network(network: Network, roster: Sequence[str]) -> None:
     """Refuse a network that can't be run with these participants; the error names the rule."""
     check_link(network.default, "the default link")
-    as_time(network.control_latency, "the control link's latency")
-    if network.control_latency < 1:
-        raise ConfigurationError("the control link: a latency of 0s isn't possible", advice="use at least 1ns")
+    if not is_time(network.control_latency) or network.control_latency < 1:
+        raise ConfigurationError(
+            f"the control link: a latency of {network.control_latency!r} isn't possible", advice="use at least 1ns"
+        )
     seen = set[tuple[str | None, str | None, str | None]]()
     for rule in network.rules:
         check_link(rule.link, str(rule))
@@ -137,15 +144,23 @@ def check_network(network: Network, roster: Sequence[str]) -> None:
         if selection in seen:
             raise ConfigurationError(f"{rule}: two rules name the same", advice="merge them into one")
         if selection == (None, None, None):
-            raise ConfigurationError("a rule names no topic, sender or receiver", advice="change the default link instead")
+            raise ConfigurationError(
+                "a rule names no topic, sender or receiver", advice="change the default link instead"
+            )
         seen.add(selection)
     for outage in network.outages:
-        _check_selection(str(outage), outage.topic, (outage.sender, outage.receiver), roster)
-        as_time(outage.start, "an outage's start")
-        if outage.end != FOREVER:
-            as_time(outage.end, "an outage's end")
-        if outage.end <= outage.start:
-            raise ConfigurationError(f"{outage}: it ends before it starts")
+        _check_outage(outage, roster)
+
+
+def _check_outage(outage: Outage, roster: Sequence[str]) -> None:
+    name = f"outage of {_select_text(outage.topic, outage.sender, outage.receiver)}"
+    if outage.verb not in ("partition", "hold"):
+        raise ConfigurationError(f"{name}: {outage.verb!r} is neither partition nor hold")
+    if not is_time(outage.start) or not (outage.end == FOREVER or is_time(outage.end)):
+        raise ConfigurationError(f"{name}: from {outage.start!r} to {outage.end!r} isn't a span of time")
+    if outage.end <= outage.start:
+        raise ConfigurationError(f"{outage}: it ends before it starts")
+    _check_selection(str(outage), outage.topic, (outage.sender, outage.receiver), roster)
 
 
 def check_link(checked: Link, name: str) -> None:
@@ -159,9 +174,13 @@ def check_link(checked: Link, name: str) -> None:
         # Written so that a NaN, which compares false to everything, is refused too.
         if isinstance(probability, bool) or not isinstance(probability, int | float) or not 0 <= probability <= 1:
             raise ConfigurationError(f"{name}: {what} of {probability!r} isn't a probability", advice="use 0 to 1")
+    if not isinstance(checked.fifo, bool):
+        raise ConfigurationError(f"{name}: fifo is true or false, not {checked.fifo!r}")
     bandwidth = checked.bandwidth
     if bandwidth is not None and (isinstance(bandwidth, bool) or not isinstance(bandwidth, int) or bandwidth < 1):
-        raise ConfigurationError(f"{name}: a bandwidth of {bandwidth!r} isn't possible", advice="use whole bytes per second")
+        raise ConfigurationError(
+            f"{name}: a bandwidth of {bandwidth!r} isn't possible", advice="use whole bytes per second"
+        )
 
 
 def _check_selection(what: str, topic: str | None, names: tuple[str | None, str | None], roster: Sequence[str]) -> None:

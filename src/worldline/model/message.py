@@ -1,12 +1,12 @@
 """Messages, and the one order in which they arrive.
 
-A message's first five fields are its order key, so a message *is* its key: sorting messages, keeping them in a heap and
-comparing two of them all give the one total order of arrivals without a key function that someone could forget to pass.
-The sender's name stands where a rank would: ranks are places in the roster sorted by name, so both give the same order, and
-a name doesn't change when a newcomer joins.
+A message's first five fields are its order key, so a message *is* its key: sorting messages, keeping them in a heap
+and comparing two of them all give the one total order of arrivals without a key function that someone could forget to
+pass. The sender's name stands where a rank would: ranks are places in the roster sorted by name, so both give the
+same order, and a name doesn't change when a newcomer joins.
 
-No two messages at one receiver share a key: a sender never uses a sequence number twice, and `copy` tells the duplicates
-that a link makes from their original. So topic and payload are never compared.
+No two messages at one receiver share a key: a sender never uses a sequence number twice, and `copy` tells the
+duplicates that a link makes from their original. So topic and payload are never compared.
 """
 
 from __future__ import annotations

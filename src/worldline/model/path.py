@@ -1,13 +1,14 @@
 """Paths: the arrivals that a link gives each message, drawn from the run's seed.
 
-A path is (topic, sender, receiver). What happens to a message on it is a function of the seed, the path and the sender's
-messages so far on this topic, in the order of their sequence numbers; never of who else listens or when they subscribed.
+A path is (topic, sender, receiver). What happens to a message on it is a function of the seed, the path and the
+sender's messages so far on this topic, in the order of their sequence numbers; never of who else listens or when they
+subscribed.
 
-A path that queues (limited bandwidth) or keeps order (FIFO) remembers earlier messages. For FIFO the arbiter may build it anew from the messages
-it still keeps: one that it has dropped arrived before any subscription that can still be made, so holding
-a later message back to that time changes nothing a subscriber can see. With limited bandwidth that argument
-fails, since one large message can delay the next beyond its own arrival; so such a path must see every message
-(`Path.queues` says so to the arbiter).
+A path that queues (limited bandwidth) or keeps order (FIFO) remembers earlier messages. For FIFO the arbiter may
+build it anew from the messages it still keeps: one that it has dropped arrived before any subscription that can still
+be made, so holding a later message back to that time changes nothing a subscriber can see. With limited bandwidth
+that argument fails, since one large message can delay the next beyond its own arrival; so such a path must see every
+message (`Path.queues` says so to the arbiter).
 """
 
 from __future__ import annotations
@@ -31,8 +32,18 @@ class Path:
     """The way from one sender to one receiver for one topic."""
 
     __slots__ = (
-        "_busy_until", "_key", "_key_at_sender", "_last", "_latency_least", "_link", "_opened", "_outages", "constant", "latency_min", "queues",
-    )  # fmt: skip
+        "_busy_until",
+        "_key",
+        "_key_at_sender",
+        "_last",
+        "_latency_least",
+        "_link",
+        "_opened",
+        "_outages",
+        "constant",
+        "latency_min",
+        "queues",
+    )
 
     def __init__(
         self,
@@ -80,13 +91,17 @@ class Path:
             lost = CUT_OFF
         elif link.bandwidth is not None:
             departure = self._queue(sent, departure, -(-size * SECOND // link.bandwidth))
-        if lost is not None:
+        if departure == FOREVER:
             departure = sent
-        elif link.loss_at_receiver and unit(draw_bits(self._key, sequence, _LOSS)) < link.loss_at_receiver:
+        if (
+            lost is None
+            and link.loss_at_receiver
+            and unit(draw_bits(self._key, sequence, _LOSS)) < link.loss_at_receiver
+        ):
             lost = LOST_AT_RECEIVER
         drawn = link.latency.draw(draw_bits(self._key, sequence, _LATENCY))
         if lost is not None:
-            return (max(departure + drawn, sent + self._latency_least),), lost
+            return (self._in_range(sent, departure + drawn),), lost
         arrival = self._arrive(sent, departure + drawn)
         if link.duplication and unit(draw_bits(self._key, sequence, _DUPLICATION)) < link.duplication:
             drawn = link.latency.draw(draw_bits(self._key, sequence, _LATENCY_OF_COPY))
@@ -97,8 +112,11 @@ class Path:
         """Return when the message leaves; FOREVER if it doesn't: into a partition, or a hold that is never released."""
         departure = sent
         for outage in self._outages:  # Sorted by start: leaving one hold may mean entering the next.
-            if outage.start <= departure < outage.end:
-                departure = FOREVER if outage.verb == "partition" else outage.end
+            if outage.verb == "partition":
+                if outage.start <= sent < outage.end:
+                    return FOREVER
+            elif outage.start <= departure < outage.end:
+                departure = outage.end
         return departure
 
     def _queue(self, sent: int, departure: int, transmission: int) -> int:
@@ -109,10 +127,14 @@ class Path:
         return self._busy_until
 
     def _arrive(self, sent: int, earliest: int) -> int:
-        arrival = max(earliest, sent + self._latency_least)
+        arrival = self._in_range(sent, earliest)
         if self._link.fifo:
             arrival = self._last = max(arrival, self._last)
         return arrival
+
+    def _in_range(self, sent: int, earliest: int) -> int:
+        """Apply the sender's own least latency; keep what queues beyond all times out of the way of 64-bit integers."""
+        return min(max(earliest, sent + self._latency_least), FOREVER)
 
 
 class Paths:
@@ -133,9 +155,13 @@ class Paths:
         if links:
             for selection in (
                 (topic, sender, receiver),
-                (None, sender, receiver), (topic, sender, None), (topic, None, receiver),
-                (None, sender, None), (None, None, receiver), (topic, None, None),
-            ):  # fmt: skip
+                (None, sender, receiver),
+                (topic, sender, None),
+                (topic, None, receiver),
+                (None, sender, None),
+                (None, None, receiver),
+                (topic, None, None),
+            ):
                 found = links.get(selection)
                 if found is not None:
                     return found
@@ -158,18 +184,21 @@ class Paths:
             for outage in self._outages
             if outage.verb == "hold" and outage.end < FOREVER and outage.matches(topic, sender, None)
         )
-        return Lifetime(max(latency_least, *(link.latency.maximum for link in links)), holds)
+        latency_max = max(latency_least, *(link.latency.maximum for link in links))
+        return Lifetime(latency_max, holds, queues=any(link.bandwidth is not None for link in links))
 
 
 class Lifetime:
     """How long the messages of one sender on one topic may be under way, at the most.
 
     It leaves queueing out: paths with limited bandwidth see every message anyway and keep what they need themselves.
+    `queues` says whether there may be any.
     """
 
-    __slots__ = ("_holds", "_last", "_latency_max")
+    __slots__ = ("_holds", "_last", "_latency_max", "queues")
 
-    def __init__(self, latency_max: int, holds: tuple[Outage, ...]) -> None:
+    def __init__(self, latency_max: int, holds: tuple[Outage, ...], *, queues: bool) -> None:
+        self.queues = queues
         self._latency_max = latency_max
         self._holds = holds
         self._last = 0

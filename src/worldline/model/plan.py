@@ -9,7 +9,7 @@ from msgspec import Struct
 from worldline.model.errors import ConfigurationError
 from worldline.model.links import Network, check_network
 from worldline.model.message import check_name
-from worldline.model.time import TimeLike, as_time
+from worldline.model.time import TimeLike, as_time, is_time
 
 
 class Plan(Struct, frozen=True, kw_only=True):
@@ -21,10 +21,10 @@ class Plan(Struct, frozen=True, kw_only=True):
     end: int | None = None
 
 
-def plan(
-    roster: Iterable[str], *, network: Network | None = None, seed: int = 0, end: TimeLike | None = None
-) -> Plan:
+def plan(roster: Iterable[str], *, network: Network | None = None, seed: int = 0, end: TimeLike | None = None) -> Plan:
     """Make a plan and check all of it."""
+    if isinstance(roster, str):
+        raise ConfigurationError(f"the roster {roster!r} is one text", advice="give a list of names")
     made = Plan(
         roster=tuple(roster),
         network=Network() if network is None else network,
@@ -44,10 +44,8 @@ def check_plan(checked: Plan) -> None:
     if len(frozenset(checked.roster)) < len(checked.roster):
         twice = next(name for name in checked.roster if checked.roster.count(name) > 1)
         raise ConfigurationError(f"two participants are named {twice!r}", advice="every name is used once")
-    if isinstance(checked.seed, bool) or not isinstance(checked.seed, int):
-        raise ConfigurationError(f"the seed {checked.seed!r} isn't a whole number")
-    if checked.end is not None:
-        as_time(checked.end, "the end")
-        if checked.end < 1:
-            raise ConfigurationError("a run that ends at 0s has no history", advice="use at least 1ns")
+    if type(checked.seed) is not int or not -(2**63) <= checked.seed < 2**63:
+        raise ConfigurationError("the seed isn't a whole number of at most 64 bits")
+    if checked.end is not None and (not is_time(checked.end) or checked.end < 1):
+        raise ConfigurationError(f"a run can't end at {checked.end!r}", advice="use at least 1ns")
     check_network(checked.network, checked.roster)

@@ -3,8 +3,9 @@
 A draw is a function of its key alone: (run seed, purpose, names, sequence number, draw number). Nothing is consumed, so
 nobody's draws shift when somebody else draws more, joins later or is served in another order.
 
-The names are hashed once into a 64-bit key (blake2b, well defined on every platform); each draw then mixes the key with two
-counters by SplitMix64's finaliser, which is a handful of integer operations in any language and vectorises in compiled code.
+The names are hashed once into a 64-bit key (blake2b, well defined on every platform); each draw then mixes the key
+with two counters by SplitMix64's finaliser, which is a handful of integer operations in any language and vectorises
+in compiled code.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from __future__ import annotations
 import random
 from hashlib import blake2b
 from typing import Any
+
+from worldline.model.errors import UsageError
 
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -58,12 +61,13 @@ class Stream(random.Random):
     """
 
     def __new__(cls, *_: Any, **__: Any) -> Stream:
-        return super().__new__(cls, 0)  # An explicit seed: the default would ask the operating system for entropy.
+        # An explicit seed: the default would ask the operating system for entropy.
+        return super().__new__(cls, 0)  # type: ignore[call-arg]
 
     def __init__(self, seed: int, *names: str) -> None:
+        super().__init__(0)
         self._key = key_of(seed, "stream", *names)
         self._drawn = 0
-        super().__init__(0)
 
     def random(self) -> float:
         return unit(self._bits64())
@@ -78,7 +82,9 @@ class Stream(random.Random):
         return value >> (words * 64 - k)
 
     def seed(self, *_: Any, **__: Any) -> None:
-        """Do nothing: the key is the seed. `random.Random.__init__` insists on calling this."""
+        """Refuse: the key is the seed. Only `random.Random.__init__`, which insists on calling this, may."""
+        if hasattr(self, "_key"):
+            raise UsageError("a named stream can't be seeded", advice="use a stream of another name")
 
     def getstate(self) -> tuple[Any, ...]:
         return self._key, self._drawn, self.gauss_next

@@ -28,23 +28,28 @@ _TEXT = re.compile(r"([0-9]+)(?:\.([0-9]+))?\s*([a-zµμ]+)", re.ASCII)
 TimeLike = int | str
 
 
-def parse_time(text: str) -> int:
+def is_time(value: object) -> bool:
+    """Whether this is a time in nanoseconds: an int, not a bool, in range."""
+    return type(value) is int and 0 <= value <= TIME_MAX
+
+
+def parse_time(text: str, what: str = "a time") -> int:
     """Read ``"5ms"``, ``"1.5s"`` or ``"2h"``; the units are ns, us, ms, s, min, h and d. ``"0"`` needs no unit."""
     stripped = text.strip()
     if stripped == "0":
         return 0
     match = _TEXT.fullmatch(stripped)
     if match is None or match[3] not in _UNITS:
-        raise _refusal(text, 'write a number and a unit, such as "5ms", "1.5s" or "2h"')
-    whole, fraction, unit = match[1], match[2] or "", _UNITS[match[3]]
+        raise _refusal(text, 'write a number and a unit, such as "5ms", "1.5s" or "2h"', what)
+    whole, fraction, unit = str(match[1]), str(match[2] or ""), _UNITS[match[3]]
     if len(whole) + len(fraction) > 40:  # Longer than any time; keeps int() from chewing on a megabyte of digits.
-        raise _refusal(text, "that many digits aren't a time")
+        raise _refusal(text, "that many digits aren't a time", what)
     scaled = int(whole + fraction) * unit
-    time, rest = divmod(scaled, 10 ** len(fraction))
+    time, rest = divmod(scaled, int(10 ** len(fraction)))
     if rest:
-        raise _refusal(text, "it isn't a whole number of nanoseconds")
+        raise _refusal(text, "it isn't a whole number of nanoseconds", what)
     if time > TIME_MAX:
-        raise _refusal(text, f"the largest time is {format_time(TIME_MAX)}")
+        raise _refusal(text, f"the largest time is {format_time(TIME_MAX)}", what)
     return time
 
 
@@ -72,10 +77,10 @@ def format_time(time: int) -> str:
 def as_time(value: TimeLike, what: str = "a time") -> int:
     """Take a time as nanoseconds or text; refuse floats, which can't say what they mean exactly."""
     if isinstance(value, str):
-        return parse_time(value)
-    if isinstance(value, bool) or not isinstance(value, int):
+        return parse_time(value, what)
+    if type(value) is not int:
         raise _refusal(value, f"{what} is a whole number of nanoseconds or text with a unit", what)
-    if not 0 <= value <= TIME_MAX:
+    if not is_time(value):
         raise _refusal(value, f"{what} lies between 0 and {format_time(TIME_MAX)}", what)
     return value
 
@@ -92,4 +97,5 @@ def _refusal(value: object, advice: str, what: str = "a time") -> Exception:
     # errors.py formats times and so imports this module; the late import breaks the circle.
     from worldline.model.errors import ConfigurationError
 
-    return ConfigurationError(f"{value!r} isn't {what}", advice=advice)
+    shown = f"a number of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >= 2**256 else repr(value)
+    return ConfigurationError(f"{shown} isn't {what}", advice=advice)
