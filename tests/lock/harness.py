@@ -28,6 +28,7 @@ class Driver:
         self.done = False
         self.random = random
         self.seen = seen
+        self.subscribed: dict[str, int] = {}
 
     def answer(self, action: Action) -> None:
         """Take what the participant waited for, and go on until it waits again."""
@@ -74,6 +75,7 @@ class Driver:
         elif op.kind == "subscribe":
             self.seen["subscribe that takes a grant back"] += ledger.horizon > ledger.now
             ledger.subscribe(op.topic, op.buffer)
+            self.subscribed[op.topic] = ledger.now
         elif op.kind == "unsubscribe":
             ledger.unsubscribe(op.topic)
         elif op.kind == "invite":
@@ -115,6 +117,7 @@ class Harness:
         arbiter: Callable[[Plan], Arbiter] = Arbiter,
         *,
         check: bool = True,
+        barriers: bool = True,
     ) -> None:
         self.world = world
         self.random = random
@@ -123,7 +126,7 @@ class Harness:
         self.arbiter = arbiter(world.plan)
         self.drivers = {name: Driver(name, world, random, seen) for name in world.members}
         self.digest: bytes | None = None
-        self.barred = random.random() < 0.3
+        self.barred = barriers and random.random() < 0.3
 
     def run(self) -> dict[str, History]:
         while self.digest is None:
@@ -144,6 +147,20 @@ class Harness:
                 {(topic, reason): count for (who, topic, reason), count in dropped.items() if who == name}
             )
         return histories
+
+    def met(self) -> Counter[str]:
+        """Count what the run has met, beyond the operations themselves."""
+        met: Counter[str] = Counter()
+        for (_, _, reason), count in self.arbiter.dropped().items():
+            met[f"message {reason}"] += count
+        for driver in self.drivers.values():
+            met["guest that came"] += driver.guest and driver.name in self.arbiter.participants()
+            met["message dropped by a buffer"] += sum(driver.ledger.dropped.values())
+            for now, message in driver.history().received:
+                met["message delivered"] += 1
+                met["message duplicated"] += message.copy
+                met["message to a late subscriber"] += message.sent < driver.subscribed.get(message.topic, 0) <= now
+        return met
 
     def handle(self, who: str, event: object) -> None:
         actions = self.arbiter.handle(who, event)  # type: ignore[arg-type]

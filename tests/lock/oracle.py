@@ -28,6 +28,15 @@ class History:
 
 
 @dataclass
+class _Subscription:
+    topic: str
+    start: int
+    buffer: Buffer
+    end: int = FOREVER
+    given: int = -1  # The last moment whose arrivals it was given completely, by `next`.
+
+
+@dataclass
 class _Actor:
     name: str
     behaviour: Behaviour
@@ -35,16 +44,16 @@ class _Actor:
     now: int
     history: History
     waits_for: Op | None = None
-    subscriptions: list[list[object]] = field(default_factory=list)  # [topic, from, to, buffer]
+    subscriptions: list[_Subscription] = field(default_factory=list)
     arrivals: list[tuple[Message, str | None]] = field(
         default_factory=list
     )  # Everything, with the reason if it gets lost.
     delivered: set[tuple[int, int, str, int, int]] = field(default_factory=set)
 
     def buffer(self, message: Message) -> Buffer | None:
-        for topic, start, end, buffer in self.subscriptions:
-            if topic == message.topic and start <= message.arrival < end:
-                return buffer
+        for subscription in self.subscriptions:
+            if subscription.topic == message.topic and subscription.start <= message.arrival < subscription.end:
+                return subscription.buffer
         return None
 
     def undelivered(self) -> list[Message]:
@@ -97,7 +106,7 @@ class Oracle:
         actor = self.actors[name] = _Actor(
             name, behave(self.world.members[name], Result(start)), start, start, History()
         )
-        actor.subscriptions = [[s.topic, start, FOREVER, s.buffer] for s in join.subscribes]
+        actor.subscriptions = [_Subscription(s.topic, start, s.buffer) for s in join.subscribes]
         for sender, sequence, sent, topic, payload in self.published:
             self.carry(actor, sender, sequence, sent, topic, payload)
         self.act(actor, None)
@@ -112,8 +121,12 @@ class Oracle:
         else:
             batch = [message for message in waiting if message.arrival < time]
         actor.delivered.update(message[:5] for message in batch)
-        batch = [message for message in batch if self.survives(actor, message, batch)]
         actor.now = time
+        if batch and batch[0].arrival == time:  # It was given all of this moment, on every topic that it keeps.
+            for subscription in actor.subscriptions:
+                if subscription.end == FOREVER and subscription.buffer.limit != 0:
+                    subscription.given = time
+        batch = [message for message in batch if self.survives(actor, message, batch)]
         actor.history.received += [(time, message) for message in batch]
         self.act(actor, Result(time, batch, ended))
 
@@ -145,11 +158,11 @@ class Oracle:
             for receiver in self.actors.values():
                 self.carry(receiver, actor.name, sequence, op.time, op.topic, op.payload)
         elif op.kind == "subscribe":
-            actor.subscriptions.append([op.topic, actor.now, FOREVER, op.buffer])
+            actor.subscriptions.append(_Subscription(op.topic, actor.now, op.buffer))
         elif op.kind == "unsubscribe":
             for subscription in actor.subscriptions:
-                if subscription[0] == op.topic:
-                    subscription[2] = min(subscription[2], actor.now)  # type: ignore[call-overload]
+                if subscription.topic == op.topic and subscription.end == FOREVER:
+                    subscription.end = actor.now + (subscription.given == actor.now)
         elif op.kind == "stop":
             self.end = min(self.end, op.time)
         elif op.kind == "invite" and op.name not in self.actors:

@@ -34,7 +34,7 @@ from worldline.model.buffer import Buffer
 from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
 
 TOPICS = ("red", "green", "blue")
-BUFFERS = (UNBOUNDED, UNBOUNDED, UNBOUNDED, MAILBOX, newest(2), oldest(2), DISCARD)
+BUFFERS = (UNBOUNDED, UNBOUNDED, UNBOUNDED, UNBOUNDED, MAILBOX, MAILBOX, newest(2), oldest(2), DISCARD)
 NAMES = ("a", "b", "c", "d", "e")
 GUESTS = ("guest1", "guest2", "a0")
 
@@ -131,9 +131,18 @@ def make_world(random: Random) -> World:
         roster=roster,
         network=_network(random, roster, control_latency),
         seed=random.randint(0, 3),
-        end=random.choice((None, None, 20, 45)),
+        end=random.choice((None, None, None, 25, 60)),
     )
     members = {name: _member(random, guests, control_latency) for name in (*roster, *guests)}
+    return World(plan, members)
+
+
+def make_tiny_world(random: Random) -> World:
+    """Make a federation of three participants with up to three operations each."""
+    roster = NAMES[:3]
+    guests = GUESTS[:1] if random.random() < 0.2 else ()
+    plan = Plan(roster=roster, network=_network(random, roster, 2), seed=random.randint(0, 3))
+    members = {name: _member(random, guests, 2, length=random.choice((1, 2, 3))) for name in (*roster, *guests)}
     return World(plan, members)
 
 
@@ -191,22 +200,25 @@ def _latency(random: Random) -> Latency:
     )
 
 
-def _member(random: Random, guests: tuple[str, ...], control_latency: int) -> Member:
-    publishes = random.choice((None, TOPICS[:1], TOPICS[:2], TOPICS[1:], ()))
+def _member(random: Random, guests: tuple[str, ...], control_latency: int, length: int = 0) -> Member:
+    publishes = random.choice((None, None, TOPICS[:1], TOPICS[:2], TOPICS[1:], TOPICS, ()))
     speaks = TOPICS if publishes is None else publishes
-    controls = random.random() < (0.6 if guests else 0.25)
+    controls = random.random() < (0.5 if guests else 0.15)
     join = Join(
         publishes=publishes,
         subscribes=tuple(
             Subscription(topic, random.choice(BUFFERS))
-            for topic in random.sample(TOPICS, random.choice((0, 1, 1, 2, 3)))
+            for topic in random.sample(TOPICS, random.choice((0, 1, 2, 2, 3)))
         ),
         latency_least=random.choice((0, 0, 0, 3)),
         controls=controls,
     )
-    script = tuple(
-        _step(random, speaks, controls, guests, control_latency) for _ in range(random.choice((1, 2, 3, 5, 8, 12)))
-    )
+    length = length or random.choice((2, 4, 6, 10, 15))
+    script = tuple(_step(random, speaks, controls, guests, control_latency) for _ in range(length))
+    if length > 3:
+        script += (("next", 8),) * random.choice((0, 3)) + (
+            ("advance", random.choice((0, 10, 30))),
+        )  # So that it hears.
     replies = tuple(topic for topic in speaks if random.random() < 0.3)
     return Member(join, script, replies)
 
@@ -221,9 +233,9 @@ def _step(
         kinds += ["stop"] + ["invite"] * 3 * bool(guests)
     kind = random.choice(kinds)
     if kind == "advance":
-        return kind, random.choice((0, 1, 1, 2, 3, 5, 10))
+        return kind, random.choice((0, 1, 1, 2, 3, 5, 10, 15))
     if kind == "next":
-        return kind, random.choice((0, 1, 2, 5, 10, 25))
+        return kind, random.choice((0, 1, 5, 10, 25, 40))
     if kind == "publish":
         return kind, random.choice(speaks), random.choice((0, 0, 1, 4)), random.choice((0, 0, 0, 1, 4))
     if kind == "promise":
@@ -236,4 +248,4 @@ def _step(
         return kind, random.choice(TOPICS)
     if kind == "invite":
         return kind, random.choice(guests), control_latency + random.choice((0, 1, 4, 12))
-    return "stop", control_latency + random.choice((0, 1, 5, 20))
+    return "stop", control_latency + random.choice((0, 5, 20, 40))

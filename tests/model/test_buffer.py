@@ -142,7 +142,25 @@ def test_a_buffer_of_no_messages_is_pointed_to_discard(text):
         as_buffer(text)
 
 
-@pytest.mark.parametrize("limit", [-1, -5])
-def test_a_hand_made_buffer_of_less_than_nothing_is_refused(limit):
-    with pytest.raises(ConfigurationError, match=f"a buffer of {limit} messages"):
-        as_buffer(Buffer(limit))
+# Made by hand or read from a file: nobody has checked these yet.
+@pytest.mark.parametrize("limit", [-1, -5, True, False, 1.0, 2.5, float("nan"), "3", [3]], ids=repr)
+@pytest.mark.parametrize("keeps_oldest", [False, True])
+def test_a_hand_made_buffer_of_an_impossible_size_is_refused(limit, keeps_oldest):
+    with pytest.raises(ConfigurationError) as refusal:
+        as_buffer(Buffer(limit, keeps_oldest))
+    assert f"a buffer of {limit!r} messages isn't possible" in str(refusal.value)
+
+
+@pytest.mark.parametrize("limit", [None, 0, 3])
+@pytest.mark.parametrize("keeps_oldest", [None, 0, 1, "yes"], ids=repr)
+def test_a_hand_made_buffer_that_leaves_open_which_messages_it_keeps_is_refused(limit, keeps_oldest):
+    # Sifting compares by identity: a buffer that is neither true nor false would keep nothing at all.
+    with pytest.raises(ConfigurationError):
+        as_buffer(Buffer(limit, keeps_oldest))
+
+
+@pytest.mark.parametrize("limit", [None, 0, 1, 10**12])
+@pytest.mark.parametrize("keeps_oldest", [False, True])
+def test_any_other_hand_made_buffer_is_taken_as_it_is(limit, keeps_oldest):
+    made = Buffer(limit, keeps_oldest)
+    assert as_buffer(made) is made

@@ -15,14 +15,15 @@ from worldline.model.errors import (
     ModelError,
     NonDeterminism,
     PeerError,
+    Stuck,
     UsageError,
     WorldlineError,
 )
 from worldline.model.time import FOREVER, MS
 
 KINDS = [
-    WorldlineError, UsageError, ConfigurationError, ModelError, BrokenPromise, NonDeterminism, PeerError, LossError,
-    InternalError,
+    WorldlineError, UsageError, ConfigurationError, ModelError, BrokenPromise, Stuck, NonDeterminism, PeerError,
+    LossError, InternalError,
 ]  # fmt: skip
 FACTS = st.dictionaries(
     st.sampled_from(["promise", "attempt", "topic", "cause", "kind", "code"]),
@@ -41,6 +42,7 @@ WHO_ACTS = [
     (ConfigurationError, UsageError),
     (ModelError, ModelError),
     (BrokenPromise, ModelError),
+    (Stuck, ModelError),
     (NonDeterminism, ModelError),
     (PeerError, PeerError),
     (LossError, LossError),
@@ -88,6 +90,29 @@ def test_facts_are_fields_for_programs():
 def test_an_error_travels_between_processes_whole(kind, problem, participant, at, advice, facts, protocol):
     error = kind(problem, participant=participant, at=at, advice=advice, **facts)
     assert fields(pickle.loads(pickle.dumps(error, protocol))) == fields(error)
+
+
+TRAVELS = [
+    copy.copy,
+    copy.deepcopy,
+    *(lambda error, to=to: pickle.loads(pickle.dumps(error, to)) for to in range(pickle.HIGHEST_PROTOCOL + 1)),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("travel", TRAVELS)
+def test_the_notes_on_an_error_travel_with_it(kind, travel):
+    error = kind("gone", participant="alice", at=7, peer="bob")
+    error.add_note("while it was landing")
+    error.add_note("in run 12")
+    arrived = travel(error)
+    assert arrived.__notes__ == ["while it was landing", "in run 12"]
+    assert fields(arrived) == fields(error)
+
+
+@pytest.mark.parametrize("travel", TRAVELS)
+def test_an_error_without_notes_has_none_after_a_journey(travel):
+    assert not hasattr(travel(LossError("gone")), "__notes__")
 
 
 @pytest.mark.parametrize("kind", KINDS)

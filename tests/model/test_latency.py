@@ -182,23 +182,23 @@ def test_a_latency_that_cannot_be_is_refused_by_name(made, offender):
 # Made by hand or read from a file: nobody has checked these yet.
 UNCHECKED = [
     (Fixed(0), "0s"),
-    (Fixed(-5), "-5ns"),
-    (Fixed(TIME_MAX + 1), "the largest time"),
+    (Fixed(-5), "a latency of -5 isn't possible"),
+    (Fixed(TIME_MAX + 1), f"a latency of {TIME_MAX + 1} isn't possible"),
     (Uniform(0, 5), "0s"),
-    (Uniform(-3, 5), "-3ns"),
+    (Uniform(-3, 5), "a latency of -3"),
     (Uniform(5, 4), "larger than its maximum"),
-    (Uniform(1, TIME_MAX + 1), "the largest time"),
+    (Uniform(1, TIME_MAX + 1), f"a latency of {TIME_MAX + 1}"),
     (Normal(5, 1, 0), "0s"),
-    (Normal(5, -1, 1), "negative"),
-    (Normal(-5, 1, 1), "negative"),
+    (Normal(5, -1, 1), "a latency of -1"),
+    (Normal(-5, 1, 1), "a latency of -5"),
     (Normal(5, TIME_MAX, 1), "the largest time"),
     (Exponential(0, 5), "0s"),
-    (Exponential(1, -5), "negative"),
+    (Exponential(1, -5), "a latency of -5"),
     (Exponential(1, TIME_MAX), "the largest time"),
     (Table(()), "empty"),
     (Table((5, 0)), "0s"),
-    (Table((5, -4)), "-4ns"),
-    (Table((5, TIME_MAX + 1)), "the largest time"),
+    (Table((5, -4)), "a latency of -4"),
+    (Table((5, TIME_MAX + 1)), f"a latency of {TIME_MAX + 1}"),
 ]
 
 
@@ -207,6 +207,62 @@ def test_an_unchecked_latency_is_refused_with_its_link_and_the_reason(latency, r
     with pytest.raises(ConfigurationError, match=r"^link a → b on pose: ") as refusal:
         check_latency(latency, "link a → b on pose")
     assert reason in str(refusal.value)
+
+
+IN_EVERY_FIELD = [
+    Fixed,
+    lambda time: Uniform(time, 5),
+    lambda time: Uniform(5, time),
+    lambda time: Normal(time, 1, 1),
+    lambda time: Normal(1, time, 1),
+    lambda time: Normal(1, 1, time),
+    lambda time: Exponential(time, 1),
+    lambda time: Exponential(1, time),
+    lambda time: Table((5, time)),
+]
+
+
+@pytest.mark.parametrize("time", [5.0, 0.5, math.nan, math.inf, True, None, "5ms", [5], -1, TIME_MAX + 1], ids=repr)
+@pytest.mark.parametrize("made", IN_EVERY_FIELD)
+def test_a_hand_made_latency_holds_plain_times_in_every_field(made, time):
+    with pytest.raises(ConfigurationError) as refusal:
+        check_latency(made(time), "the link")
+    assert str(refusal.value).startswith(f"the link: a latency of {time!r} isn't possible")
+    assert "whole nanoseconds" in refusal.value.advice
+
+
+@pytest.mark.parametrize("latency", [5, 5.0, "5ms", None, (5,), Fixed], ids=repr)
+def test_what_is_no_latency_at_all_is_refused_with_the_list_of_those_there_are(latency):
+    with pytest.raises(ConfigurationError) as refusal:
+        check_latency(latency, "the link")
+    assert str(refusal.value).startswith(f"the link: {latency!r} isn't a latency")
+    for known in ("fixed", "uniform", "normal", "exponential", "table"):
+        assert known in refusal.value.advice
+
+
+TEXT_FOR = [
+    (lambda: fixed("soon"), "a latency"),
+    (lambda: uniform("soon", 1), "the minimum latency"),
+    (lambda: uniform(1, "soon"), "the maximum latency"),
+    (lambda: normal("soon", 1, 1), "the mean latency"),
+    (lambda: normal(1, "soon", 1), "the standard deviation"),
+    (lambda: normal(1, 1, "soon"), "the minimum latency"),
+    (lambda: exponential("soon", 1), "the minimum latency"),
+    (lambda: exponential(1, "soon"), "the mean delay"),
+    (lambda: table([1, "soon"]), "a measured latency"),
+]
+
+
+@pytest.mark.parametrize(("made", "what"), TEXT_FOR)
+def test_unreadable_text_is_refused_with_what_it_was_for(made, what):
+    with pytest.raises(ConfigurationError, match=f"^'soon' isn't {what} "):
+        made()
+
+
+@pytest.mark.parametrize(("made", "bits"), [(lambda: fixed(10**5000), 16610), (lambda: table([2**300]), 301)])
+def test_a_latency_too_long_to_write_is_refused_by_its_length(made, bits):
+    with pytest.raises(ConfigurationError, match=f"a number of {bits} bits isn't a"):
+        made()
 
 
 @given(LATENCIES)

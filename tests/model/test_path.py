@@ -494,6 +494,74 @@ def test_a_message_is_cut_off_if_and_only_if_a_partition_covers_its_send_time(sp
         assert carrier.carry(sent, sequence, 0) == ((sent + 1,), CUT_OFF if covered else None)
 
 
+MIXED = [
+    ("a partition entered only by the release of a hold", [("hold", 10, 20), ("partition", 15, 30)], 12, 20),
+    ("a partition that begins with the release", [("hold", 10, 20), ("partition", 20, 30)], 12, 20),
+    ("a partition within a hold, before it", [("hold", 10, 20), ("partition", 14, 16)], 13, 20),
+    ("a partition within a hold, in it", [("hold", 10, 20), ("partition", 14, 16)], 15, None),
+    ("a partition within a hold, after it", [("hold", 10, 20), ("partition", 14, 16)], 16, 20),
+    ("a hold within a partition", [("partition", 10, 20), ("hold", 12, 30)], 15, None),
+    ("a hold that goes on after a partition", [("partition", 10, 20), ("hold", 12, 30)], 20, 30),
+    ("both from the same moment", [("partition", 10, 20), ("hold", 10, 30)], 10, None),
+    ("two holds over a partition", [("hold", 10, 20), ("partition", 15, 25), ("hold", 18, 40)], 12, 40),
+    ("two holds and sent into the partition", [("hold", 10, 20), ("partition", 15, 25), ("hold", 18, 40)], 16, None),
+    ("an endless partition begun while held", [("hold", 10, 20), ("partition", 15, FOREVER)], 12, 20),
+]
+
+
+@pytest.mark.parametrize(("outages", "sent", "leaves"), [row[1:] for row in MIXED], ids=[row[0] for row in MIXED])
+def test_a_partition_takes_what_is_sent_into_it_and_nothing_that_a_hold_releases_into_it(outages, sent, leaves):
+    for order in permutations(outages):
+        fate = path(link(7), *(window(*outage) for outage in order)).carry(sent, 0, 0)
+        assert fate == (((sent + 7,), CUT_OFF) if leaves is None else ((leaves + 7,), None))
+
+
+WINDOWS = st.builds(
+    lambda verb, start, span: window(verb, start, start + span),
+    st.sampled_from(["hold", "partition"]),
+    st.integers(0, 30),
+    st.integers(1, 10),
+)
+
+
+@given(st.lists(WINDOWS, max_size=6), st.lists(st.integers(0, 40), min_size=1, max_size=6))
+def test_partitions_are_judged_by_the_send_time_and_holds_by_the_departure(outages, sends):
+    def covered(verb, time):
+        return any(outage.verb == verb and outage.start <= time < outage.end for outage in outages)
+
+    carrier = path(link(1), *outages)
+    for sequence, sent in enumerate(sends):
+        leaves = next(time for time in range(sent, 100) if not covered("hold", time))
+        cut = covered("partition", sent)
+        assert carrier.carry(sent, sequence, 0) == ((sent + 1 if cut else leaves + 1,), CUT_OFF if cut else None)
+
+
+LOST_WHILE_HELD = [
+    ("in a hold", [("hold", 10, 20)], 20),
+    ("in a chain of holds", [("hold", 10, 20), ("hold", 20, 30)], 30),
+    ("in an endless hold", [("hold", 10, FOREVER)], 12),
+    ("in a chain that ends in an endless hold", [("hold", 10, 20), ("hold", 15, FOREVER)], 12),
+    ("in a partition", [("partition", 10, 20)], 12),
+    ("in a partition and a hold", [("partition", 10, 20), ("hold", 10, 30)], 12),
+]
+
+
+@pytest.mark.parametrize(
+    ("outages", "leaves"), [row[1:] for row in LOST_WHILE_HELD], ids=[row[0] for row in LOST_WHILE_HELD]
+)  # fmt: skip
+def test_what_is_lost_at_the_sender_would_have_left_when_the_hold_is_released(outages, leaves):
+    carrier = path(link(7, loss_at_sender=1.0), *(window(*outage) for outage in outages))
+    assert carrier.carry(12, 0, 0) == ((leaves + 7,), LOST_AT_SENDER)
+
+
+@given(UNQUEUED, OUTAGES, SENDS)
+def test_a_loss_changes_no_arrival_but_only_whether_there_is_one(made, outages, sends):
+    made = replace(made, fifo=False, duplication=0.0)
+    clean = replace(made, loss_at_sender=0.0, loss_at_receiver=0.0)
+    lossy, whole = carry_all(path(made, *outages), sends), carry_all(path(clean, *outages), sends)
+    assert [arrivals for arrivals, _ in lossy] == [arrivals for arrivals, _ in whole]
+
+
 @pytest.mark.parametrize(
     ("selection", "hit"),
     [
@@ -608,6 +676,41 @@ def test_what_was_held_queues_from_the_release():
         ((71 * MS,), None),
         ((81 * MS,), None),
     ]
+
+
+# A byte takes a second: this takes about twice as long as there are times.
+ENDLESS_SIZE = 2 * (FOREVER // SECOND)
+
+
+@pytest.mark.parametrize("feature", [{}, {"fifo": True}, {"duplication": 1.0}, {"loss": 1.0}], ids=str)
+def test_what_queues_beyond_all_times_arrives_at_forever_and_no_later(feature):
+    carrier = path(link(TIME_MAX, bandwidth=1, **feature))
+    for sequence, sent in enumerate((0, SECOND, TIME_MAX)):
+        assert set(carrier.carry(sent, sequence, ENDLESS_SIZE)[0]) == {FOREVER}
+
+
+def test_what_queues_behind_a_message_beyond_all_times_arrives_at_forever_too():
+    carrier = path(link(1, bandwidth=1))
+    carrier.carry(0, 0, ENDLESS_SIZE)
+    assert carrier.carry(0, 1, 1) == ((FOREVER,), None)
+
+
+def test_what_was_sent_before_the_receiver_was_there_arrives_at_forever_at_the_latest():
+    carrier = path(link(1, bandwidth=1), opened=5)
+    assert carrier.carry(0, 0, ENDLESS_SIZE) == ((FOREVER,), None)
+    assert carrier.carry(5, 1, 0) == ((6,), None)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, TIME_MAX), st.integers(0, ENDLESS_SIZE)), min_size=1, max_size=6),
+    st.integers(1, TIME_MAX),
+    st.integers(0, TIME_MAX),
+    st.booleans(),
+)
+def test_every_arrival_fits_a_signed_integer_of_64_bits(sends, latency, latency_least, fifo):
+    carrier = path(link(latency, bandwidth=1, fifo=fifo, duplication=0.5, loss=0.2), latency_least=latency_least)
+    for arrivals, _ in carry_all(carrier, sends):
+        assert all(0 < arrival <= FOREVER for arrival in arrivals)
 
 
 def test_what_was_sent_before_the_receiver_was_there_is_in_the_way_of_nothing():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worldline.model import Stream
+from worldline.model import Stream, UsageError
 from worldline.model.randomness import BITS_MAX, draw_bits, key_of, open_unit, unit
 
 WORDS = st.integers(0, 2**64 - 1)
@@ -197,6 +197,22 @@ def test_a_stream_can_be_set_back():
     drawn = [wind.gauss(0, 1), wind.random()]
     wind.setstate(state)
     assert [wind.gauss(0, 1), wind.random()] == drawn
+
+
+@pytest.mark.parametrize("seeds", [(), (5,), (None,), ("wind", 2)], ids=repr)
+def test_a_stream_refuses_to_be_seeded_and_goes_on_as_if_nobody_had_tried(seeds):
+    wind, untouched = stream(), stream()
+    for each in (wind, untouched):
+        each.gauss(0, 1)
+    with pytest.raises(UsageError, match="a stream of another name"):
+        wind.seed(*seeds)
+    assert [wind.gauss(0, 1), wind.random()] == [untouched.gauss(0, 1), untouched.random()]
+
+
+@pytest.mark.parametrize("kept", KEPT)
+def test_a_stream_refuses_to_be_seeded_after_a_journey_too(kept):
+    with pytest.raises(UsageError, match="can't be seeded"):
+        kept(stream()).seed(5)
 
 
 @given(st.integers(0, 300))

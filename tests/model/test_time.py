@@ -1,6 +1,7 @@
 """Times as numbers and as text."""
 
 from decimal import Decimal
+from enum import IntEnum
 from fractions import Fraction
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from worldline.model import FOREVER, HOUR, MINUTE, MS, SECOND, TIME_MAX, US, ConfigurationError, UsageError
-from worldline.model.time import as_latency, as_time, format_time, parse_time
+from worldline.model.time import as_latency, as_time, format_time, is_time, parse_time
 
 NANOSECONDS = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9,
@@ -63,9 +64,14 @@ UNREADABLE = [
     "5\N{ARABIC-INDIC DIGIT FIVE}ms", "5\N{NO-BREAK SPACE}ms",
 ]  # fmt: skip
 
+
+class Tick(IntEnum):
+    ONE = 1
+
+
 NOT_TIMES = [
     1.0, 0.5, float("nan"), float("inf"), True, False, None, b"5ms", [5], (5,), 5j, Decimal(5), Fraction(5), object,
-    {"ms": 5},
+    {"ms": 5}, Tick.ONE,
 ]  # fmt: skip
 
 
@@ -165,8 +171,52 @@ def test_a_number_out_of_range_is_refused_with_the_range(value):
 
 
 @given(st.integers(0, TIME_MAX))
+@example(0)
+@example(TIME_MAX)
 def test_a_number_in_range_is_itself(value):
+    assert is_time(value)
     assert as_time(value) == value
+
+
+@pytest.mark.parametrize("value", [*NOT_TIMES, "5ms", -1, TIME_MAX + 1, FOREVER, -(10**5000), 10**5000], ids=type)
+def test_only_a_plain_whole_number_in_range_is_a_time(value):
+    assert is_time(value) is False
+
+
+# Python itself refuses to write so many digits, with an error that isn't ours.
+@pytest.mark.parametrize("value", [10**5000, -(10**5000), 2**256], ids=["huge", "hugely negative", "just too long"])
+@pytest.mark.parametrize("taken", [as_time, as_latency])
+def test_a_number_too_long_to_write_is_refused_by_its_length(taken, value):
+    with pytest.raises(ConfigurationError) as refusal:
+        taken(value, "the release")
+    assert refusal.value.problem == f"a number of {value.bit_length()} bits isn't the release"
+    assert "the release lies between 0 and 4611686018.427387903s" in refusal.value.advice
+
+
+def test_a_number_that_can_be_written_is_refused_in_full():
+    with pytest.raises(ConfigurationError, match=f"^{2**256 - 1} isn't a time"):
+        as_time(2**256 - 1)
+
+
+BADLY_WRITTEN = ["soon", "5", "-5ms", "0.1ns", "99999999h", "9" * 41 + "s", "", 1.5, True, None, -1, TIME_MAX + 1]
+
+
+@pytest.mark.parametrize("value", BADLY_WRITTEN, ids=repr)
+@pytest.mark.parametrize("taken", [as_time, as_latency])
+def test_whatever_is_wrong_with_a_value_its_refusal_says_what_it_was_for(taken, value):
+    with pytest.raises(ConfigurationError) as refusal:
+        taken(value, "the release")
+    assert refusal.value.problem == f"{value!r} isn't the release"
+
+
+@pytest.mark.parametrize("text", [value for value in BADLY_WRITTEN if isinstance(value, str)], ids=repr)
+def test_text_is_refused_as_a_time_unless_told_what_it_was_for(text):
+    with pytest.raises(ConfigurationError) as refusal:
+        parse_time(text)
+    assert refusal.value.problem == f"{text!r} isn't a time"
+    with pytest.raises(ConfigurationError) as refusal:
+        parse_time(text, "the release")
+    assert refusal.value.problem == f"{text!r} isn't the release"
 
 
 @pytest.mark.parametrize(("value", "latency"), [(1, 1), ("1ns", 1), ("5ms", 5_000_000), (TIME_MAX, TIME_MAX)])
@@ -182,7 +232,7 @@ def test_a_latency_of_nothing_or_less_is_refused(value):
 
 
 def test_a_latency_of_zero_is_told_about_the_microstep():
-    with pytest.raises(ConfigurationError, match="the ping is at least 1ns"):
+    with pytest.raises(ConfigurationError, match=r"^0 isn't the ping \(the ping is at least 1ns"):
         as_latency(0, "the ping")
 
 

@@ -10,7 +10,6 @@ global randomness), or from a bug in Worldline. Either way the first divergent e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from worldline.federation.inprocess import ArbiterFactory, InOrder, Outcome, Schedule, run
@@ -22,13 +21,16 @@ SCHEDULES_MAX = 1_000
 
 
 class Chosen:
-    """A schedule given by its choices; past their end it takes the first. Every operation is told at once.
+    """A schedule given by its choices; past their end it takes the first.
 
-    It notes how many could have gone on at every point, from which the next schedule of an enumeration follows.
+    With `split`, every operation is a frame of its own; otherwise it travels with the next request, as it would over a
+    socket. The schedule notes how many could have gone on at every point, from which the next one of an enumeration
+    follows.
     """
 
-    def __init__(self, choices: tuple[int, ...] = ()) -> None:
+    def __init__(self, choices: tuple[int, ...] = (), *, split: bool = True) -> None:
         self._choices = choices
+        self._split = split
         self.taken: list[tuple[int, int]] = []  # (choice, out of how many)
 
     def choose(self, names: list[str]) -> int:
@@ -42,11 +44,23 @@ class Chosen:
         self.taken.append((choice, len(names)))
         return choice
 
+    def choose_joining(self, names: list[str]) -> int:
+        return 0  # Always by name: permuting it too would multiply the schedules for little. Samples do permute it.
+
     def flush_after_operation(self) -> bool:
-        return True
+        return self._split
+
+    def following(self) -> Chosen | None:
+        """Return the next schedule in depth-first order: the last choice that has an alternative takes it."""
+        taken = list(self.taken)
+        while taken:
+            choice, of = taken.pop()
+            if choice + 1 < of:
+                return Chosen((*(earlier for earlier, _ in taken), choice + 1), split=self._split)
+        return None
 
     def __str__(self) -> str:
-        return "choices:" + ".".join(str(choice) for choice, _ in self.taken)
+        return ("choices:" if self._split else "frames:") + ".".join(str(choice) for choice, _ in self.taken)
 
 
 class Sampled:
@@ -59,6 +73,8 @@ class Sampled:
     def choose(self, names: list[str]) -> int:
         return self._draws.randrange(len(names))
 
+    choose_joining = choose
+
     def flush_after_operation(self) -> bool:
         return self._draws.random() < 0.5
 
@@ -67,15 +83,16 @@ class Sampled:
 
 
 def parse_schedule(text: str) -> Schedule:
-    """Read the name of a schedule: ``in-order``, ``sample:17`` or ``choices:0.2.1``."""
+    """Read the name of a schedule: ``in-order``, ``sample:17``, ``choices:0.2.1`` or ``frames:0.2.1``."""
     kind, _, rest = text.partition(":")
     if kind == "in-order" and not rest:
         return InOrder()
     if kind == "sample" and rest.isdecimal():
         return Sampled(int(rest))
-    if kind == "choices" and all(part.isdecimal() for part in rest.split(".") if rest):
-        return Chosen(tuple(int(part) for part in rest.split(".") if rest))
-    raise UsageError(f"{text!r} isn't a schedule", advice="write in-order, sample:17 or choices:0.2.1")
+    parts = rest.split(".") if rest else []
+    if kind in ("choices", "frames") and all(part.isdecimal() for part in parts):
+        return Chosen(tuple(int(part) for part in parts), split=kind == "choices")
+    raise UsageError(f"{text!r} isn't a schedule", advice="write in-order, sample:17, choices:0.2.1 or frames:0.2.1")
 
 
 @dataclass(frozen=True)
@@ -121,38 +138,40 @@ def check(
 ) -> Verdict:
     """Try every schedule if there are at most `schedules`, otherwise half systematically and half by seeded samples."""
     expected = run(federation, arbiter=arbiter, keep_journals=True)
-    tried = 0
-    upcoming: Chosen | None = Chosen()
-    while upcoming is not None and tried < (schedules + 1) // 2:
-        upcoming, divergence = _try(federation, upcoming, expected, arbiter)
-        tried += 1
-        if divergence is not None:
-            return Verdict(expected.digest, tried, complete=False, divergence=divergence)
+    verdict = _systematic(federation, Chosen(), expected, arbiter, (schedules + 1) // 2)
+    if verdict.complete or verdict.divergence is not None:
+        return verdict
     # The systematic half permutes the end of the run first; samples reach all of it.
-    for sample in _samples(first_sample, schedules - tried) if upcoming is not None else ():
-        tried += 1
-        if divergence := compare(federation, sample, expected, arbiter):
+    for number in range(first_sample, first_sample + schedules - verdict.schedules):
+        if divergence := compare(federation, Sampled(number), expected, arbiter):
+            tried = verdict.schedules + number - first_sample + 1
             return Verdict(expected.digest, tried, complete=False, divergence=divergence)
-    return Verdict(expected.digest, tried, complete=upcoming is None)
+    return Verdict(expected.digest, schedules, complete=False)
 
 
 def check_every_schedule(
-    federation: Federation, *, schedules_max: int = 100_000, arbiter: ArbiterFactory = Arbiter
+    federation: Federation, *, split: bool = True, schedules_max: int = 100_000, arbiter: ArbiterFactory = Arbiter
 ) -> Verdict:
-    """Try every schedule there is; refuse if there are more than `schedules_max`."""
+    """Try every schedule there is; refuse if there are more than `schedules_max`. See `Chosen` for `split`."""
     expected = run(federation, arbiter=arbiter, keep_journals=True)
+    verdict = _systematic(federation, Chosen(split=split), expected, arbiter, schedules_max)
+    if not verdict.complete and verdict.divergence is None:
+        raise UsageError(f"there are more than {schedules_max} schedules", advice="use check(), which takes samples")
+    return verdict
+
+
+def _systematic(
+    federation: Federation, first: Chosen, expected: Outcome, arbiter: ArbiterFactory, schedules_max: int
+) -> Verdict:
+    """Try schedules in depth-first order, all or as many as wanted, until one makes a difference."""
+    schedule: Chosen | None = first
     tried = 0
-    upcoming: Chosen | None = Chosen()
-    while upcoming is not None:
-        if tried == schedules_max:
-            raise UsageError(
-                f"there are more than {schedules_max} schedules", advice="use check(), which takes samples"
-            )
-        upcoming, divergence = _try(federation, upcoming, expected, arbiter)
+    while schedule is not None and tried < schedules_max:
         tried += 1
-        if divergence is not None:
+        if divergence := compare(federation, schedule, expected, arbiter):
             return Verdict(expected.digest, tried, complete=False, divergence=divergence)
-    return Verdict(expected.digest, tried, complete=True)
+        schedule = schedule.following()
+    return Verdict(expected.digest, tried, complete=schedule is None)
 
 
 def compare(
@@ -165,27 +184,6 @@ def compare(
     if found.digest == expected.digest and found.journals == expected.journals and found.dropped == expected.dropped:
         return None
     return _first_difference(str(schedule), expected, found)
-
-
-def _try(
-    federation: Federation, schedule: Chosen, expected: Outcome, arbiter: ArbiterFactory
-) -> tuple[Chosen | None, Divergence | None]:
-    divergence = compare(federation, schedule, expected, arbiter)
-    return _following(schedule), divergence
-
-
-def _following(schedule: Chosen) -> Chosen | None:
-    """Return the next schedule in depth-first order: the last choice that has an alternative takes it."""
-    taken = list(schedule.taken)
-    while taken:
-        choice, of = taken.pop()
-        if choice + 1 < of:
-            return Chosen((*(earlier for earlier, _ in taken), choice + 1))
-    return None
-
-
-def _samples(first: int, count: int) -> Iterator[Sampled]:
-    return (Sampled(number) for number in range(first, first + count))
 
 
 def _first_difference(schedule: str, expected: Outcome, found: Outcome) -> Divergence:

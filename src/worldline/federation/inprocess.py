@@ -23,6 +23,7 @@ from worldline.lock import (
     Lost,
     Over,
     ParticipantEvent,
+    Phase,
     Received,
     RunEnded,
     Sent,
@@ -40,6 +41,9 @@ class Schedule(Protocol):
     def choose(self, names: list[str]) -> int:
         """Pick one of the participants that can go on, in the order of their names."""
 
+    def choose_joining(self, names: list[str]) -> int:
+        """Pick the one that joins next, before the run has started."""
+
     def flush_after_operation(self) -> bool:
         """Whether an operation that only tells is told at once or together with the next request."""
 
@@ -49,6 +53,8 @@ class InOrder:
 
     def choose(self, names: list[str]) -> int:
         return 0
+
+    choose_joining = choose
 
     def flush_after_operation(self) -> bool:
         return False
@@ -84,8 +90,11 @@ class _Strand:
         self._schedule = schedule
         self._program = program
         self._broken = False
-        self._go = threading.Semaphore(0)
-        self._back = threading.Semaphore(0)
+        # Two locks, both held: whoever waits for one is let go by the other side's release. Much faster than semaphores.
+        self._go = threading.Lock()
+        self._back = threading.Lock()
+        self._go.acquire()
+        self._back.acquire()
         self._thread = threading.Thread(target=self._live, name=f"worldline {name}", daemon=True)
 
     def resume(self) -> None:
@@ -189,12 +198,15 @@ class _Run:
         able = [strand for strand in self._strands.values() if self._able(strand)]
         if not able:
             raise self._stuck()
-        strand = able[self._schedule.choose([strand.name for strand in able])]
+        gathering = self._arbiter.phase is Phase.GATHERING
+        choose = self._schedule.choose_joining if gathering else self._schedule.choose
+        strand = able[choose([strand.name for strand in able])]
         frame, strand.frame = strand.frame, []
         for event in frame:
             for action in self._arbiter.handle(strand.name, event):
                 self._carry_out(action)
-        if strand.ready() and not strand.finished:
+        # Who joins last isn't the first to run on that account: the start is a choice of its own.
+        if strand.ready() and not strand.finished and not (gathering and strand.asking):
             strand.resume()
         if strand.failure is not None:
             raise self._failed(strand, strand.failure)

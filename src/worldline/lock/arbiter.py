@@ -249,6 +249,13 @@ class Arbiter:
                 advice=f"it was granted up to {format_time(member.granted)}",
             )
 
+    def _check_edge(self, member: Member, now: int, edge: int) -> None:
+        """A subscription begins and ends at the participant's time, or just after it."""
+        if edge not in (now, now + 1):
+            raise PeerError(
+                f"a subscription can't begin or end at {format_time(edge)}", participant=member.name, at=now
+            )
+
     def _move(self, member: Member, now: int) -> None:
         member.now = now
         self._bounds.change(member, now, max(member.promise, now))
@@ -260,10 +267,7 @@ class Arbiter:
         if topic in member.subscriptions:
             raise PeerError(f"it subscribes to {topic!r} already", participant=member.name, at=member.now)
         self._check_now(member, event.now)
-        if event.since not in (event.now, event.now + 1):
-            raise PeerError(
-                f"it can't subscribe from {format_time(event.since)} on", participant=member.name, at=event.now
-            )
+        self._check_edge(member, event.now, event.since)
         member.granted = event.now  # All that was granted ahead is taken back: the new topic may have more to say (A1).
         self._router.subscribe(member, event.subscription, event.since)
         self._bounds.rewire(member, self._router.edges_into(member))
@@ -274,7 +278,8 @@ class Arbiter:
         if event.topic not in member.subscriptions:
             raise PeerError(f"it doesn't subscribe to {event.topic!r}", participant=member.name, at=member.now)
         self._check_now(member, event.now)
-        self._router.unsubscribe(member, event.topic, event.now)
+        self._check_edge(member, event.now, event.until)
+        self._router.unsubscribe(member, event.topic, event.until)
         self._bounds.rewire(member, self._router.edges_into(member))
         self._move(member, event.now)
         self._settle()

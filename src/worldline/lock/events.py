@@ -58,8 +58,7 @@ class Reached(Struct, frozen=True, array_like=True, tag="reached", gc=False):
 class Subscribe(Struct, frozen=True, array_like=True, tag="subscribe"):
     """I receive what arrives on this topic from `since` on. Takes back what was granted ahead.
 
-    `since` is my time, or 1 ns later if I have been given this moment's arrivals on this topic already, before
-    unsubscribing it.
+    `since` is my time, or 1 ns later if an earlier subscription, since ended, has given me this moment's arrivals.
     """
 
     subscription: Subscription
@@ -68,10 +67,14 @@ class Subscribe(Struct, frozen=True, array_like=True, tag="subscribe"):
 
 
 class Unsubscribe(Struct, frozen=True, array_like=True, tag="unsubscribe", gc=False):
-    """From my time on I no longer receive this topic."""
+    """I no longer receive what arrives on this topic from `until` on.
+
+    `until` is my time, or 1 ns later if I have been given this moment's arrivals on this topic already.
+    """
 
     topic: str
     now: int
+    until: int
 
 
 class Invite(Struct, frozen=True, array_like=True, tag="invite", gc=False):

@@ -58,12 +58,12 @@ class Inbox:
         taken.sort()
         return taken
 
-    def close(self, topic: str, now: int) -> None:
-        """Forget a topic from `now` on."""
+    def close(self, topic: str, until: int) -> None:
+        """Forget a topic from `until` on."""
         self.fresh = [message for message in (*self.fresh, *self._later) if message.topic != topic]
         self._later = []
         self.first = min((message.arrival for message in self.fresh), default=FOREVER)
-        self.count(now, topic)
+        self.count(until, topic)
         self._ghosts = [ghost for ghost in self._ghosts if ghost[1] != topic]
 
     def count(self, before: int, topic: str | None = None) -> None:

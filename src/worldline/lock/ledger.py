@@ -180,9 +180,10 @@ class Ledger:
             batch = [held.popleft()]
             while held and held[0].arrival == first:
                 batch.append(held.popleft())
-            self._complete_at = first
             self._incomplete.clear()
-            self._finished.clear()
+            if self._complete_at != first:
+                self._complete_at = first
+                self._finished.clear()
             return self._arrive(first, batch)
         return self._reach(self._until)
 
@@ -284,12 +285,13 @@ class Ledger:
         self._check_acting()
         if topic not in self._buffers:
             raise UsageError(f"it doesn't subscribe to {topic!r}", participant=self.name, at=self.now)
-        del self._buffers[topic]
-        if self._complete_at == self.now and topic not in self._incomplete:
+        until = self.now
+        if self._buffers.pop(topic).limit != 0 and self._complete_at == self.now and topic not in self._incomplete:
+            until += 1
             self._finished.append(topic)
         self._held = deque(message for message in self._held if message.topic != topic)
         self._told = self.now
-        self._outbox.append(Unsubscribe(topic, self.now))
+        self._outbox.append(Unsubscribe(topic, self.now, until))
 
     def invite(self, newcomer: str, at: TimeLike) -> None:
         """Let a newcomer join at a time that the control link can meet."""

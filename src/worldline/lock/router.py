@@ -222,10 +222,10 @@ class Router:
         member.subscriptions[subscription.topic] = subscription.buffer
         self._listen(member, subscription.topic, since)
 
-    def unsubscribe(self, member: Member, topic: str, now: int) -> None:
+    def unsubscribe(self, member: Member, topic: str, until: int) -> None:
         del member.subscriptions[topic]
         self._subscribers.get(topic, {}).pop(member.name, None)
-        member.inbox.close(topic, now)
+        member.inbox.close(topic, until)
         for publication in self._by_topic.get(topic, ()):
             target = publication.targets.get(member.name)
             if target is not None:

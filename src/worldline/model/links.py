@@ -122,7 +122,7 @@ def _between(
     end: TimeLike | None,
 ) -> tuple[Outage, ...]:
     if isinstance(left, str) or isinstance(right, str):
-        raise ConfigurationError(f"a {verb} is between two lists of names", advice=f"write {verb}([{left!r}], ...)")
+        raise ConfigurationError(f"a {verb} is between two lists of names", advice="give lists, also for one name")
     begins, ends = as_time(start), FOREVER if end is None else as_time(end)
     others = tuple(right)
     pairs = [pair for a in left for b in others for pair in ((a, b), (b, a))]

@@ -23,10 +23,8 @@ class Plan(Struct, frozen=True, kw_only=True):
 
 def plan(roster: Iterable[str], *, network: Network | None = None, seed: int = 0, end: TimeLike | None = None) -> Plan:
     """Make a plan and check all of it."""
-    if isinstance(roster, str):
-        raise ConfigurationError(f"the roster {roster!r} is one text", advice="give a list of names")
     made = Plan(
-        roster=tuple(roster),
+        roster=roster if isinstance(roster, str) else tuple(roster),  # type: ignore[arg-type] # refused below
         network=Network() if network is None else network,
         seed=seed,
         end=None if end is None else as_time(end, "the end"),
@@ -37,6 +35,8 @@ def plan(roster: Iterable[str], *, network: Network | None = None, seed: int = 0
 
 def check_plan(checked: Plan) -> None:
     """Refuse a plan that can't be run; the error says which part of it."""
+    if isinstance(checked.roster, str):
+        raise ConfigurationError(f"the roster {checked.roster!r} is one text", advice="give a list of names")
     if not checked.roster:
         raise ConfigurationError("the roster is empty", advice="a run needs at least one participant")
     for name in checked.roster:

@@ -1,0 +1,179 @@
+"""The checker finds what depends on the schedule, says where, and repeats it. Every clean run has a leaky twin."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from worldline import Federation, Message, Network, Participant, Program, check, link
+from worldline.federation.checker import Chosen, Sampled, check_every_schedule, compare, parse_schedule
+from worldline.federation.inprocess import InOrder
+from worldline.lock import Action, Arbiter, Event, Publish
+from worldline.model import NonDeterminism, Plan, UsageError
+
+
+def talk(self: Participant) -> None:
+    for _ in range(3):
+        self.publish("news", self.name.encode())
+        self.advance(to=self.now + 1_000_000)
+
+
+def listen(self: Participant) -> None:
+    for message in self.messages(until="10ms"):
+        self.publish("echo", message.payload)
+
+
+def clean() -> Federation:
+    return Federation(
+        {
+            "ann": Program(run=talk, publishes=["news"]),
+            "bob": Program(run=talk, publishes=["news"]),
+            "ear": Program(run=listen, publishes=["echo"], subscribes=["news"]),
+        },
+        network=Network(default=link("1ms")),
+    )
+
+
+def leaky() -> Federation:
+    """The same, but the talkers share a variable outside of their participants."""
+    said: list[str] = []
+
+    def chatter(self: Participant) -> None:
+        if not said:
+            said.append(self.name)
+        self.publish("news", f"{said[0]} spoke first".encode())
+        self.advance(to="5ms")
+
+    programs = dict(clean().programs)
+    programs["ann"] = programs["bob"] = Program(run=chatter, publishes=["news"])
+
+    class Fresh(Federation):
+        """Forgets the leak between runs: it must show by the schedule alone."""
+
+        def plan(self) -> Plan:
+            said.clear()
+            return super().plan()
+
+    return Fresh(programs, network=clean().network)
+
+
+class StampsOnReceipt(Arbiter):
+    """An arbiter as many write it: what comes in later was sent later."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self._heard = 0
+
+    def handle(self, who: str, event: Event) -> tuple[Action, ...]:
+        if isinstance(event, Publish):
+            self._heard += 1
+            event = Publish(event.topic, event.payload, event.at + self._heard)
+        return super().handle(who, event)
+
+
+def test_a_clean_federation_gives_one_history_in_every_schedule() -> None:
+    verdict = check_every_schedule(clean(), split=False)
+    assert verdict.complete
+    assert verdict.divergence is None
+    assert verdict.schedules > 100
+    verdict.demand_same()
+
+
+def test_samples_are_taken_where_there_are_too_many_schedules() -> None:
+    verdict = check(clean(), schedules=40)
+    assert (verdict.schedules, verdict.complete, verdict.divergence) == (40, False, None)
+
+
+def test_enumeration_refuses_what_it_cannot_finish() -> None:
+    with pytest.raises(UsageError, match="more than 50 schedules"):
+        check_every_schedule(clean(), schedules_max=50)
+
+
+def test_a_leaky_participant_is_caught_and_its_run_repeats() -> None:
+    verdict = check(leaky(), schedules=200)
+    divergence = verdict.divergence
+    assert divergence is not None
+    assert "spoke first" in str(divergence)
+    with pytest.raises(NonDeterminism, match="the schedule shows in the history"):
+        verdict.demand_same()
+    assert compare(leaky(), parse_schedule(divergence.schedule)) == divergence
+
+
+def test_an_arbiter_that_goes_by_the_order_of_receipt_is_caught() -> None:
+    verdict = check(clean(), schedules=500, arbiter=StampsOnReceipt)
+    divergence = verdict.divergence
+    assert divergence is not None
+    assert divergence.participant == "ear"
+    again = compare(clean(), parse_schedule(divergence.schedule), arbiter=StampsOnReceipt)
+    assert again == divergence
+
+
+def test_the_first_divergence_is_the_earliest_in_time() -> None:
+    times = {"early": 1_000_000, "late": 2_000_000}
+    turn: list[str] = []
+
+    class Fresh(Federation):
+        def plan(self) -> Plan:
+            turn.clear()
+            return super().plan()
+
+    def leak(self: Participant) -> None:
+        turn.append(self.name)
+        order = turn.index(self.name)
+        self.advance(to=times[self.name])
+        self.publish("news", b"%d" % order)
+
+    verdict = check(Fresh({name: Program(run=leak) for name in times}), schedules=100)
+    assert verdict.divergence is not None
+    assert verdict.divergence.participant == "early"
+
+
+def test_depth_first_enumeration_visits_every_schedule_once() -> None:
+    # Three steps of two: an invented tree, so that the order can be written down.
+    visited = []
+    schedule: Chosen | None = Chosen()
+    while schedule is not None:
+        visited.append(tuple(schedule.choose(["x", "y"]) for _ in range(3)))
+        schedule = schedule.following()
+    assert visited == [(a, b, c) for a in (0, 1) for b in (0, 1) for c in (0, 1)]
+    assert all(earlier < later for earlier, later in pairwise(visited))
+
+
+@pytest.mark.parametrize("text", ["sample:17", "choices:0.2.1", "frames:1.0"])
+def test_a_schedule_is_read_back_from_its_name(text: str) -> None:
+    schedule = parse_schedule(text)
+    for _ in range(text.count(".") + 1):
+        schedule.choose(["a", "b", "c"])
+    assert str(schedule) == text
+
+
+def test_the_plain_schedules_have_names_too() -> None:
+    assert isinstance(parse_schedule("in-order"), InOrder)
+    assert isinstance(parse_schedule("sample:3"), Sampled)
+
+
+@pytest.mark.parametrize("text", ["", "sample", "sample:x", "choices:1..2", "choices:-1", "dice:3", "in-order:2"])
+def test_nonsense_is_no_schedule(text: str) -> None:
+    with pytest.raises(UsageError, match="isn't a schedule"):
+        parse_schedule(text)
+
+
+def test_a_schedule_made_for_another_federation_is_refused() -> None:
+    with pytest.raises(UsageError, match="was it made for this federation"):
+        compare(clean(), parse_schedule("choices:7"))
+
+
+def test_what_arrives_at_one_moment_comes_in_one_order() -> None:
+    orders: list[list[str]] = []
+
+    def ear(self: Participant) -> None:
+        def sender(message: Message) -> str:
+            return message.sender
+
+        orders.append([sender(message) for message in self.advance(to="5ms")])
+
+    programs = {**clean().programs, "ear": Program(run=ear, publishes=[], subscribes=["news"])}
+    check(Federation(programs, network=clean().network), schedules=60).demand_same()
+    assert len(orders) > 50
+    assert all(order == ["ann", "bob"] * 3 for order in orders)

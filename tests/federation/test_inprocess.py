@@ -1,0 +1,166 @@
+"""Running a federation in one process: programs in blocking style, one at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from worldline import Federation, Network, Participant, Program, RunEnded, link, run
+from worldline.model import MS, ConfigurationError, ModelError, Stuck, UsageError
+
+
+def federation(network: Network | None = None, end: str | None = None, **programs: Program) -> Federation:
+    return Federation(programs, network=network or Network(default=link("1ms")), end=end)
+
+
+def test_a_program_may_run_for_ever_and_is_ended_with_the_run() -> None:
+    steps: list[int] = []
+
+    def ticker(self: Participant) -> None:
+        while True:
+            self.advance(to=self.now + 3 * MS)
+            steps.append(self.now)
+            self.publish("tick", b"")
+
+    assert run(federation(end="10ms", a=Program(run=ticker))).times == {"a": 10 * MS}
+    assert steps == [3 * MS, 6 * MS, 9 * MS, 10 * MS]
+
+
+def test_after_the_end_every_operation_says_so() -> None:
+    raised: list[RunEnded] = []
+
+    def program(self: Participant) -> None:
+        assert self.advance(to="1s") == []
+        assert self.ended
+        for operation in (lambda: self.publish("t", b""), lambda: self.advance(to="2s"), lambda: self.next()):
+            with pytest.raises(RunEnded) as info:
+                operation()
+            raised.append(info.value)
+
+    run(federation(end="10ms", a=Program(run=program)))
+    assert len(raised) == 3
+
+
+def test_messages_iterates_until_the_time_given() -> None:
+    seen: list[tuple[int, bytes]] = []
+
+    def sender(self: Participant) -> None:
+        for number in range(4):
+            self.publish("news", b"%d" % number, at=number * MS)
+
+    def reader(self: Participant) -> None:
+        seen.extend((self.now // MS, message.payload) for message in self.messages(until="3ms"))
+        assert self.now == 3 * MS
+
+    run(federation(a=Program(run=sender), b=Program(run=reader, subscribes=["news"])))
+    assert seen == [(1, b"0"), (2, b"1")]
+
+
+def test_a_guest_comes_when_it_is_invited() -> None:
+    log: list[tuple[str, int]] = []
+
+    def host(self: Participant) -> None:
+        self.advance(to="5ms")
+        self.invite("guest", at="20ms")
+        for message in self.messages(until="50ms"):
+            log.append((message.payload.decode(), message.arrival // MS))
+
+    def guest(self: Participant) -> None:
+        log.append(("here", self.now // MS))
+        self.publish("news", b"hello")
+
+    programs = {
+        "host": Program(run=host, publishes=[], subscribes=["news"], controls=True),
+        "guest": Program(run=guest, guest=True),
+    }
+    outcome = run(Federation(programs, network=Network(default=link("1ms"))))
+    assert log == [("here", 20), ("hello", 21)]
+    assert outcome.times == {"guest": 20 * MS, "host": 50 * MS}
+
+
+def test_a_guest_that_nobody_invites_is_no_part_of_the_run() -> None:
+    def never(self: Participant) -> None:
+        raise AssertionError
+
+    assert run(federation(a=Program(run=lambda self: None), b=Program(run=never, guest=True))).times == {"a": 0}
+
+
+def test_waiting_for_somebody_who_has_no_program_is_explained() -> None:
+    def host(self: Participant) -> None:
+        self.invite("stranger", at="20ms")
+        self.advance(to="30ms")
+
+    with pytest.raises(Stuck, match="stranger is invited for 20ms and not there yet.*no program for stranger"):
+        run(federation(host=Program(run=host, controls=True)))
+
+
+def test_a_program_that_raises_ends_the_run_with_its_name_time_and_cause() -> None:
+    def broken(self: Participant) -> None:
+        self.advance(to="5ms")
+        raise ZeroDivisionError("by nought")
+
+    def patient(self: Participant) -> None:
+        self.next()
+
+    before = threading.active_count()
+    with pytest.raises(ModelError, match="b at 5ms: its program raised ZeroDivisionError: by nought") as info:
+        run(federation(a=Program(run=patient, subscribes=["t"]), b=Program(run=broken)))
+    assert isinstance(info.value.__cause__, ZeroDivisionError)
+    assert threading.active_count() == before
+
+
+def test_a_programs_own_mistake_comes_through_as_it_is() -> None:
+    def hasty(self: Participant) -> None:
+        self.advance(to="5ms")
+        self.advance(to="4ms")
+
+    with pytest.raises(UsageError, match="a at 5ms: it can't go back to 4ms"):
+        run(federation(a=Program(run=hasty)))
+
+
+def test_a_program_cannot_swallow_the_end_of_a_broken_run() -> None:
+    def stubborn(self: Participant) -> None:
+        while True:
+            try:
+                self.next()
+            except Exception:  # noqa: PERF203, S112 - as bad programs do.
+                continue
+
+    def broken(self: Participant) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ModelError, match="ZeroDivisionError"):
+        run(federation(a=Program(run=stubborn, subscribes=["t"]), b=Program(run=broken)))
+
+
+@pytest.mark.parametrize(
+    ("program", "problem"),
+    [
+        (lambda: Program(run=print, subscribes="news"), "topics are given as a list"),
+        (lambda: Program(run=print, publishes="news"), "topics are given as a list"),
+        (lambda: Program(run=print, subscribes={"news": "biggest(3)"}), "isn't a buffer"),
+        (lambda: Program(run=print, publishes=[""]), "can't name a topic"),
+        (lambda: Program(run=print, latency_least="-1ms"), "isn't the least latency"),
+    ],
+)
+def test_a_bad_declaration_is_refused_before_anything_runs(program: Callable[[], Program], problem: str) -> None:
+    def never(self: Participant) -> None:
+        raise AssertionError
+
+    with pytest.raises(ConfigurationError, match=problem):
+        run(federation(a=Program(run=never), b=program()))
+
+
+def test_named_streams_are_each_participants_own_and_depend_on_the_seed() -> None:
+    drawn: dict[tuple[int, str], list[float]] = {}
+    for seed in (0, 0, 1):
+
+        def program(self: Participant, seed: int = seed) -> None:
+            wind, rain = self.random("wind"), self.random("rain")
+            values = [wind.random(), rain.gauss(0, 1), wind.random(), float(rain.randrange(100))]
+            assert drawn.setdefault((seed, self.name), values) == values
+
+        run(Federation({name: Program(run=program) for name in "ab"}, seed=seed))
+    assert len({tuple(values) for values in drawn.values()}) == 4

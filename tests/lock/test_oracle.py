@@ -1,0 +1,136 @@
+"""The central test: whatever the interleaving, the arbiter delivers exactly what the all-seeing oracle delivers.
+
+Three sweeps over the same generator: Hypothesis, which shrinks a failure; seeded random worlds, which count what they
+cover; and every interleaving of very small worlds. `make soak` runs the second one for a long time.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.lock.harness import Harness
+from tests.lock.oracle import Oracle
+from tests.lock.worlds import World, make_tiny_world, make_world
+
+# What a sweep must have met, for the test to mean something: at least this often per thousand worlds.
+COVERAGE = {
+    "publish": 8000,
+    "advance": 6000,
+    "advance served ahead": 2500,
+    "next": 8000,
+    "next served ahead": 3000,
+    "promise": 1500,
+    "break": 100,
+    "subscribe": 1500,
+    "subscribe that takes a grant back": 800,
+    "next while holding messages": 10,
+    "unsubscribe": 1000,
+    "invite": 800,
+    "stop": 400,
+    "barrier": 800,
+    "ended by the run's end": 800,
+    "guest that came": 300,
+    "guest that came too late": 20,
+    "message delivered": 6000,
+    "message to a late subscriber": 100,
+    "message duplicated": 200,
+    "message lost at the sender": 200,
+    "message lost at the receiver": 200,
+    "message sent into a partition or an endless hold": 60,
+    "message dropped by a buffer": 400,
+}
+
+
+def compare(world: World, seed: int, seen: Counter[str]) -> None:
+    """Run the world under one interleaving and compare everything with the oracle."""
+    expected = Oracle(world).run()
+    harness = Harness(world, Random(seed), seen)
+    found = harness.run()
+    assert found == expected
+    seen.update(harness.met())
+
+
+@given(st.randoms(use_true_random=False), st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_the_lock_delivers_what_the_oracle_delivers(random: Random, seed: int) -> None:
+    compare(make_world(random), seed, Counter())
+
+
+def sweep(first: int, count: int) -> Counter[str]:
+    seen: Counter[str] = Counter()
+    for number in range(first, first + count):
+        world = make_world(Random(number))
+        try:
+            for interleaving in (2 * number, 2 * number + 1):
+                compare(world, interleaving, seen)
+        except BaseException:
+            print(f"world {number}, to repeat: sweep({number}, 1)\n{world}")
+            raise
+    return seen
+
+
+@pytest.mark.parametrize("first", range(0, 4000, 500))
+def test_seeded_worlds_agree_with_the_oracle_and_cover_every_operation(first: int) -> None:
+    seen = sweep(first, 500)
+    missing = {what: (seen[what], least) for what, least in COVERAGE.items() if seen[what] < least // 2}
+    assert not missing
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_every_interleaving_of_tiny_worlds_agrees_with_the_oracle(number: int) -> None:
+    world = make_tiny_world(Random(number))
+    expected = Oracle(world).run()
+    choices: list[int] | None = []
+    digests, interleavings = set(), 0
+    while choices is not None and interleavings < 600:
+        enumeration = Enumeration(choices)
+        harness = Harness(world, enumeration, Counter(), check=False, barriers=False)
+        assert harness.run() == expected, f"interleaving {choices} of\n{world}"
+        digests.add(harness.digest)
+        choices = enumeration.following()
+        interleavings += 1
+    assert len(digests) == 1
+
+
+class Enumeration(Random):
+    """Answers `choice` from a given list, and knows the next list in depth-first order. Frames are never held back."""
+
+    def __init__(self, choices: list[int]) -> None:
+        super().__init__(0)
+        self._choices = choices
+        self._taken: list[tuple[int, int]] = []
+
+    def choice(self, options):  # type: ignore[no-untyped-def, override]
+        place = len(self._taken)
+        taken = self._choices[place] if place < len(self._choices) else 0
+        self._taken.append((taken, len(options)))
+        return options[taken]
+
+    def random(self) -> float:
+        return 0.0
+
+    def following(self) -> list[int] | None:
+        taken = list(self._taken)
+        while taken:
+            choice, of = taken.pop()
+            if choice + 1 < of:
+                return [*(earlier for earlier, _ in taken), choice + 1]
+        return None
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(2))
+def test_soak_many_worlds(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+    count = int(os.environ.get("WORLDLINE_WORLDS", "50000"))
+    first = 1_000_000 + part * 10**9
+    seen = sweep(first, count)
+    with capsys.disabled():
+        print(f"\n{count:,} federations from {first:,}, two interleavings each, all as the oracle says; they met:")
+        for what, times in seen.most_common():
+            print(f"{times:>12,}  {what}")

@@ -1,0 +1,161 @@
+"""The pure rooms stay pure: no IO, imports point inwards only, and nothing in them takes an order from luck."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import worldline
+
+ROOT = Path(worldline.__file__).parent
+
+# A room may import itself and the rooms named here.
+FOUNDATIONS: dict[str, set[str]] = {
+    "model": set(),
+    "lock": {"model"},
+    "federation": {"model", "lock"},
+    "cli": {"model", "lock", "federation"},
+}
+PURE = ("model", "lock")
+
+# All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class
+# `Random` alone, which the next test checks.
+ALLOWED = {
+    "__future__", "bisect", "collections", "collections.abc", "enum", "hashlib", "heapq", "math", "msgspec", "random", "re",
+    "statistics", "typing",
+}  # fmt: skip
+
+
+def modules(*rooms: str) -> list[Path]:
+    return sorted(path for room in rooms for path in (ROOT / room).rglob("*.py"))
+
+
+def imports(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module or ""
+
+
+def identify(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def test_every_room_is_known() -> None:
+    rooms = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert rooms == set(FOUNDATIONS)
+
+
+@pytest.mark.parametrize("path", modules(*FOUNDATIONS), ids=identify)
+def test_imports_point_inwards(path: Path) -> None:
+    room = path.relative_to(ROOT).parts[0]
+    for name in imports(path):
+        if name.startswith("worldline."):
+            assert name.split(".")[1] in FOUNDATIONS[room] | {room}, f"{room} imports {name}"
+        assert name != "worldline", "a room imports rooms, not the front door"
+
+
+@pytest.mark.parametrize("path", modules(*PURE), ids=identify)
+def test_pure_rooms_do_no_io(path: Path) -> None:
+    outside = {name for name in imports(path) if not name.startswith("worldline.")}
+    assert outside <= ALLOWED
+
+
+@pytest.mark.parametrize("path", modules(*PURE), ids=identify)
+def test_pure_rooms_take_no_order_from_luck(path: Path) -> None:
+    assert list(suspects(ast.parse(path.read_text()))) == []
+
+
+SUSPICIOUS_CALLS = {"hash", "id", "open", "print", "input", "vars", "globals"}
+SUSPICIOUS_MODULES = {"random": {"Random"}}  # Module → the only attributes that may be used.
+SET_METHODS = {"union", "intersection", "difference", "symmetric_difference"}
+
+
+def suspects(tree: ast.AST) -> Iterator[str]:
+    """Yield every place that calls for a closer look: sets that are iterated, hashes, identities, global randomness."""
+    sets = set_names(tree)
+    for node in ast.walk(tree):
+        line = getattr(node, "lineno", 0)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in SUSPICIOUS_CALLS:
+            yield f"{line}: {node.func.id}()"
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            allowed = SUSPICIOUS_MODULES.get(node.value.id)
+            if allowed is not None and node.attr not in allowed:
+                yield f"{line}: {node.value.id}.{node.attr}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ITERATES:
+            for argument in node.args:
+                if is_set(argument, sets):
+                    yield f"{line}: {node.func.id}() over a set"
+        if isinstance(node, ast.For | ast.comprehension) and is_set(node.iter, sets):
+            yield f"{getattr(node.iter, 'lineno', 0)}: iteration over a set"
+        if isinstance(node, ast.Starred) and is_set(node.value, sets):
+            yield f"{line}: a set unpacked"
+
+
+ITERATES = {
+    "list",
+    "tuple",
+    "enumerate",
+    "iter",
+    "next",
+    "zip",
+    "map",
+    "filter",
+    "reversed",
+    "dict",
+    "min",
+    "max",
+    "sum",
+}
+
+
+def set_names(tree: ast.AST) -> set[str]:
+    """Return the names and attributes that are ever assigned a set, or annotated as one."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.AnnAssign):
+            if "set[" in ast.unparse(node.annotation) or (node.value is not None and is_set(node.value, set())):
+                names.add(ast.unparse(node.target))
+        elif isinstance(node, ast.Assign) and is_set(node.value, set()):
+            names.update(ast.unparse(target) for target in node.targets)
+        elif isinstance(node, ast.arg) and node.annotation is not None and "set[" in ast.unparse(node.annotation):
+            names.add(node.arg)
+    return names
+
+
+def is_set(node: ast.expr, sets: set[str]) -> bool:
+    if isinstance(node, ast.Set | ast.SetComp):
+        return True
+    if isinstance(node, ast.Call):
+        made = ast.unparse(node.func)
+        method = made.rpartition(".")[2] in SET_METHODS
+        return made.startswith(("set[", "frozenset[")) or made in ("set", "frozenset") or method
+    return ast.unparse(node) in sets
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        "for x in {1, 2}: pass",
+        "names = set()\nfor name in names: pass",
+        "def f(self):\n    self.names: set[str] = g()\n    return [n for n in self.names]",
+        "def f(names: frozenset[str]):\n    return list(names)",
+        "[*{x for x in y}]",
+        "for x in a.union(b): pass",
+        "key = hash(x)",
+        "sorted(xs, key=lambda x: id(x))",
+        "import random\nrandom.shuffle(xs)",
+    ],
+)
+def test_the_search_finds_what_it_looks_for(leak: str) -> None:
+    assert list(suspects(ast.parse(leak)))
+
+
+def test_the_public_names_are_few_and_there() -> None:
+    assert len(worldline.__all__) <= 25
+    assert all(hasattr(worldline, name) for name in worldline.__all__)
