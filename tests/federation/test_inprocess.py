@@ -64,8 +64,7 @@ def test_a_guest_comes_when_it_is_invited() -> None:
     def host(self: Participant) -> None:
         self.advance(to="5ms")
         self.invite("guest", at="20ms")
-        for message in self.messages(until="50ms"):
-            log.append((message.payload.decode(), message.arrival // MS))
+        log.extend((message.payload.decode(), message.arrival // MS) for message in self.messages(until="50ms"))
 
     def guest(self: Participant) -> None:
         log.append(("here", self.now // MS))
@@ -92,7 +91,7 @@ def test_waiting_for_somebody_who_has_no_program_is_explained() -> None:
         self.invite("stranger", at="20ms")
         self.advance(to="30ms")
 
-    with pytest.raises(Stuck, match="stranger is invited for 20ms and not there yet.*no program for stranger"):
+    with pytest.raises(Stuck, match=r"stranger is invited for 20ms and not there yet.*no program for stranger"):
         run(federation(host=Program(run=host, controls=True)))
 
 
@@ -125,7 +124,7 @@ def test_a_program_cannot_swallow_the_end_of_a_broken_run() -> None:
         while True:
             try:
                 self.next()
-            except Exception:  # noqa: PERF203, S112 - as bad programs do.
+            except Exception:  # As bad programs do.
                 continue
 
     def broken(self: Participant) -> None:

@@ -73,7 +73,10 @@ class Oracle:
         self.world = world
         self.paths = Paths(world.plan.network, world.plan.seed)
         self.end = world.plan.end or FOREVER
-        self.published: list[tuple[str, int, int, str, bytes]] = []  # sender, sequence, sent, topic, payload
+        self.published: list[
+            tuple[str, int, int, int, str, bytes]
+        ] = []  # sender, number, sequence, sent, topic, payload
+        self.numbers: Counter[tuple[str, str]] = Counter()  # How many messages a sender has published on a topic.
         self.open_paths: dict[tuple[str, str, str], Path] = {}
         self.actors: dict[str, _Actor] = {}
         self.invited: dict[str, int] = {}
@@ -107,8 +110,8 @@ class Oracle:
             name, behave(self.world.members[name], Result(start)), start, start, History()
         )
         actor.subscriptions = [_Subscription(s.topic, start, s.buffer) for s in join.subscribes]
-        for sender, sequence, sent, topic, payload in self.published:
-            self.carry(actor, sender, sequence, sent, topic, payload)
+        for published in self.published:
+            self.carry(actor, *published)
         self.act(actor, None)
 
     def wake(self, actor: _Actor, time: int) -> None:
@@ -154,9 +157,11 @@ class Oracle:
         if op.kind == "publish":
             sequence = len(actor.history.sent)
             actor.history.sent.append((op.time, op.topic, op.payload))
-            self.published.append((actor.name, sequence, op.time, op.topic, op.payload))
+            number = self.numbers[actor.name, op.topic]
+            self.numbers[actor.name, op.topic] += 1
+            self.published.append((actor.name, number, sequence, op.time, op.topic, op.payload))
             for receiver in self.actors.values():
-                self.carry(receiver, actor.name, sequence, op.time, op.topic, op.payload)
+                self.carry(receiver, *self.published[-1])
         elif op.kind == "subscribe":
             actor.subscriptions.append(_Subscription(op.topic, actor.now, op.buffer))
         elif op.kind == "unsubscribe":
@@ -168,19 +173,24 @@ class Oracle:
         elif op.kind == "invite" and op.name not in self.actors:
             self.invited[op.name] = min(op.time, self.invited.get(op.name, FOREVER))
 
-    def carry(self, receiver: _Actor, sender: str, sequence: int, sent: int, topic: str, payload: bytes) -> None:
+    def carry(
+        self, receiver: _Actor, sender: str, number: int, sequence: int, sent: int, topic: str, payload: bytes
+    ) -> None:
         if receiver.name == sender:
             return
         key = (topic, sender, receiver.name)
         if key not in self.open_paths:
             least = self.world.members[sender].join.latency_least
             self.open_paths[key] = self.paths.open(*key, latency_least=least, opened=receiver.start)
-        arrivals, lost = self.open_paths[key].carry(sent, sequence, len(payload))
+        arrivals, lost = self.open_paths[key].carry(sent, number, len(payload))
         for copy, arrival in enumerate(arrivals):
             receiver.arrivals.append((Message(arrival, sent, sender, sequence, copy, topic, payload), lost))
 
     def count_losses(self, actor: _Actor) -> None:
+        for subscription in actor.subscriptions:
+            if subscription.end == FOREVER:
+                subscription.end = actor.now
         for message, lost in actor.arrivals:
             buffer = actor.buffer(message)
-            if lost and buffer is not None and buffer.limit != 0 and message.arrival < actor.now:
+            if lost and buffer is not None and buffer.limit != 0:
                 actor.history.dropped[message.topic, lost] += 1

@@ -50,7 +50,7 @@ def some_edges(random, clocks, receiver):
 
 @REPEATABLE
 @given(SEEDS)
-def test_fixpoint_is_what_naive_iteration_finds_from_above_and_from_below(seed):
+def test_fixpoint_is_what_naive_iteration_finds_from_above_and_from_below(seed: int) -> None:
     random = Random(seed)
     clocks = some_clocks(random, random.randint(1, 7))
     exact = {name: bound for name, (bound, _) in fixpoint(clocks).items()}
@@ -59,7 +59,7 @@ def test_fixpoint_is_what_naive_iteration_finds_from_above_and_from_below(seed):
 
 @REPEATABLE
 @given(SEEDS)
-def test_every_bound_is_what_its_holder_may_send_plus_the_latencies_of_its_chain(seed):
+def test_every_bound_is_what_its_holder_may_send_plus_the_latencies_of_its_chain(seed: int) -> None:
     random = Random(seed)
     clocks = some_clocks(random, random.randint(1, 7))
     exact = fixpoint(clocks)
@@ -77,12 +77,12 @@ def test_every_bound_is_what_its_holder_may_send_plus_the_latencies_of_its_chain
             assert (bound, clock.ins) == (FOREVER, [])
 
 
-def test_nobody_holds_a_clock_that_nobody_can_reach():
+def test_nobody_holds_a_clock_that_nobody_can_reach() -> None:
     alone = Clock("alone", 3)
     assert fixpoint([alone]) == {"alone": (FOREVER, [])}
 
 
-def test_a_clock_that_is_left_out_of_the_exact_solution_holds_nobody():
+def test_a_clock_that_is_left_out_of_the_exact_solution_holds_nobody() -> None:
     gone, left_behind = Clock("gone", 0), Clock("left behind", 0)
     left_behind.ins = [(gone, 5)]
     assert fixpoint([left_behind]) == {"left behind": (FOREVER, [])}
@@ -221,13 +221,13 @@ class Play:
 
 @REPEATABLE
 @given(SEEDS)
-def test_whatever_changes_the_ready_are_exactly_those_whose_bound_reaches_their_goal(seed):
+def test_whatever_changes_the_ready_are_exactly_those_whose_bound_reaches_their_goal(seed: int) -> None:
     play = Play(Random(seed))
     for _ in range(60):
         play.step()
 
 
-def test_the_random_changes_grant_often_enough_to_mean_something():
+def test_the_random_changes_grant_often_enough_to_mean_something() -> None:
     plays = [Play(Random(seed)) for seed in range(20)]
     for play in plays:
         for _ in range(60):
@@ -237,7 +237,7 @@ def test_the_random_changes_grant_often_enough_to_mean_something():
 
 @REPEATABLE
 @given(SEEDS)
-def test_the_floor_is_the_least_base_whichever_way_the_bases_move(seed):
+def test_the_floor_is_the_least_base_whichever_way_the_bases_move(seed: int) -> None:
     random = Random(seed)
     bounds = Bounds()
     clocks = [Clock(f"c{number}", random.randint(0, 9)) for number in range(4)]
@@ -249,7 +249,7 @@ def test_the_floor_is_the_least_base_whichever_way_the_bases_move(seed):
             assert bounds.floor() == min(clock.base for clock in clocks)
 
 
-def test_the_floor_of_nobody_is_forever():
+def test_the_floor_of_nobody_is_forever() -> None:
     assert Bounds().floor() == FOREVER
 
 
@@ -308,7 +308,7 @@ def fall_asleep(bounds, clock, until=FAR):
     bounds.change(clock, until, clock.promise, until, sleeping=True)
 
 
-def test_two_sleepers_a_nanosecond_apart_are_settled_without_creeping():
+def test_two_sleepers_a_nanosecond_apart_are_settled_without_creeping() -> None:
     bounds, (first, second) = joined(2, 1, 1)
     cost = bounds.measure(fall_asleep, bounds, first)
     cost += bounds.measure(fall_asleep, bounds, second, 2 * FAR)
@@ -317,7 +317,7 @@ def test_two_sleepers_a_nanosecond_apart_are_settled_without_creeping():
     assert cost < 25
 
 
-def test_sleepers_that_a_third_clock_holds_look_again_only_when_it_matters():
+def test_sleepers_that_a_third_clock_holds_look_again_only_when_it_matters() -> None:
     bounds, (first, second) = joined(2, 1, 1)
     third = Watched("third", 0)
     bounds.add(third)
@@ -346,40 +346,40 @@ def pass_token(bounds, clocks, hops, latency=5):
     return costs
 
 
-def test_a_token_in_a_ring_of_two_thousand_sleepers_costs_a_handful_of_looks_per_hop():
+def test_a_token_in_a_ring_of_two_thousand_sleepers_costs_a_handful_of_looks_per_hop() -> None:
     bounds, clocks = joined(2000, 5, -1, 1)
     costs = pass_token(bounds, clocks, 4100)
     assert max(calls for calls, _ in costs) <= 8
     assert max(looks for _, looks in costs) <= 12
 
 
-def test_a_token_in_a_one_way_ring_costs_a_handful_of_searches_per_hop():
+def test_a_token_in_a_one_way_ring_costs_a_handful_of_searches_per_hop() -> None:
     bounds, clocks = joined(300, 5, -1)
     assert max(calls for calls, _ in pass_token(bounds, clocks, 700)) <= 8
 
 
 @pytest.mark.xfail(strict=True, reason="a sleeper that asks as much as its sender searches the whole ring again")
-def test_a_search_in_a_one_way_ring_doesnt_grow_with_the_ring():
+def test_a_search_in_a_one_way_ring_doesnt_grow_with_the_ring() -> None:
     # A search may look at a few dozen sleepers for a better horizon, but at no more of them in a larger ring.
     looks = {size: max(looks for _, looks in pass_token(*joined(size, 5, -1), hops=size)) for size in (100, 300)}
     assert looks[300] <= looks[100]
 
 
-def test_what_falling_asleep_costs_doesnt_grow_with_a_ring_that_goes_both_ways():
+def test_what_falling_asleep_costs_doesnt_grow_with_a_ring_that_goes_both_ways() -> None:
     bounds, clocks = joined(2000, 5, -1, 1)
     costs = [bounds.measure(fall_asleep, bounds, clock) for clock in clocks[1:]]
     assert max(costs) <= 12
 
 
 @pytest.mark.xfail(strict=True, reason="void entries in the heap of floors stay until the floor has reached them")
-def test_the_heap_of_floors_doesnt_grow_with_the_number_of_wakings():
+def test_the_heap_of_floors_doesnt_grow_with_the_number_of_wakings() -> None:
     bounds, clocks = joined(2, 5, 1)
     pass_token(bounds, clocks, 500)
     assert len(bounds._floors) < 100
 
 
 @pytest.mark.xfail(strict=True, reason="void rides of a far threshold stay until their blocker has reached it")
-def test_what_rides_on_a_clock_doesnt_grow_with_the_number_of_rides():
+def test_what_rides_on_a_clock_doesnt_grow_with_the_number_of_rides() -> None:
     bounds, (stepping, sleeper) = joined(2, 5, 1)
     for time in range(0, 5000, 10):
         fall_asleep(bounds, sleeper)

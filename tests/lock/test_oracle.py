@@ -42,7 +42,7 @@ COVERAGE = {
     "message duplicated": 200,
     "message lost at the sender": 200,
     "message lost at the receiver": 200,
-    "message sent into a partition or an endless hold": 60,
+    "message sent into a partition or an endless hold": 30,
     "message dropped by a buffer": 400,
 }
 

@@ -263,7 +263,7 @@ def test_a_name_is_not_taken_for_a_list_of_letters(verb, made, left, right):
 def test_a_single_name_is_pointed_to_a_list_of_one(made):
     with pytest.raises(ConfigurationError) as refusal:
         made("alice", ["bob"], 0)
-    assert f"{made.__name__}(['alice'], ...)" in refusal.value.advice
+    assert "give lists" in refusal.value.advice
 
 
 @pytest.mark.parametrize("made", [partition, hold])

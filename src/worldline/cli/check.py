@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -27,15 +29,18 @@ def check(
     schedule: Annotated[str | None, typer.Option(help="Try this one only: sample:17 or choices:0.2.1.")] = None,
 ) -> None:
     """Run a federation under many schedules and compare every delivery; a difference is non-determinism."""
-    federation = load(target)
-    console = Console(highlight=False, soft_wrap=True, markup=False)
-    if schedule is not None:
-        divergence = compare(federation, parse_schedule(schedule))
-        digest, tried = run(federation).digest, f"schedule {schedule}"
-    else:
-        verdict = check_schedules(federation, schedules=schedules, first_sample=first_sample)
-        divergence, digest = verdict.divergence, verdict.digest
-        tried = f"{'all ' if verdict.complete else ''}{verdict.schedules:,} schedules"
+    console = Console(highlight=False, soft_wrap=True, markup=False, file=sys.stdout)
+    with contextlib.redirect_stdout(
+        io.StringIO()
+    ):  # What the programs print, a thousand times over, is in the way here.
+        federation = load(target)
+        if schedule is not None:
+            divergence = compare(federation, parse_schedule(schedule))
+            digest, tried = run(federation).digest, f"schedule {schedule}"
+        else:
+            verdict = check_schedules(federation, schedules=schedules, first_sample=first_sample)
+            divergence, digest = verdict.divergence, verdict.digest
+            tried = f"{'all ' if verdict.complete else ''}{verdict.schedules:,} schedules"
     if divergence is None:
         console.print(f"{tried}: one history, digest {digest.hex()}")
         return

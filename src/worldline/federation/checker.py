@@ -106,10 +106,12 @@ class Divergence:
     found: Sent | Received | None
 
     def __str__(self) -> str:
+        if self.expected is self.found is None:
+            return f"{self.participant}: the same messages, but another time of leaving or another count of losses"
         return (
             f"{self.participant}, entry {self.place} of its journal:\n"
-            f"  in order:       {_describe(self.expected)}\n"
-            f"  {self.schedule}: {_describe(self.found)}"
+            f"  expected: {_describe(self.expected)}\n"
+            f"  found:    {_describe(self.found)}"
         )
 
 
@@ -136,17 +138,20 @@ def check(
     first_sample: int = 0,
     arbiter: ArbiterFactory = Arbiter,
 ) -> Verdict:
-    """Try every schedule if there are at most `schedules`, otherwise half systematically and half by seeded samples."""
+    """Try every schedule if there are few enough, and seeded samples in between; `schedules` at the most.
+
+    Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it.
+    """
     expected = run(federation, arbiter=arbiter, keep_journals=True)
-    verdict = _systematic(federation, Chosen(), expected, arbiter, (schedules + 1) // 2)
-    if verdict.complete or verdict.divergence is not None:
-        return verdict
-    # The systematic half permutes the end of the run first; samples reach all of it.
-    for number in range(first_sample, first_sample + schedules - verdict.schedules):
-        if divergence := compare(federation, Sampled(number), expected, arbiter):
-            tried = verdict.schedules + number - first_sample + 1
-            return Verdict(expected.digest, tried, complete=False, divergence=divergence)
-    return Verdict(expected.digest, schedules, complete=False)
+    systematic: Chosen | None = Chosen()
+    tried = 0
+    while systematic is not None and 2 * tried < schedules:
+        for schedule in (systematic, Sampled(first_sample + tried)):
+            if divergence := compare(federation, schedule, expected, arbiter):
+                return Verdict(expected.digest, 2 * tried + 1, complete=False, divergence=divergence)
+        tried += 1
+        systematic = systematic.following()
+    return Verdict(expected.digest, tried if systematic is None else 2 * tried, complete=systematic is None)
 
 
 def check_every_schedule(
@@ -154,24 +159,16 @@ def check_every_schedule(
 ) -> Verdict:
     """Try every schedule there is; refuse if there are more than `schedules_max`. See `Chosen` for `split`."""
     expected = run(federation, arbiter=arbiter, keep_journals=True)
-    verdict = _systematic(federation, Chosen(split=split), expected, arbiter, schedules_max)
-    if not verdict.complete and verdict.divergence is None:
-        raise UsageError(f"there are more than {schedules_max} schedules", advice="use check(), which takes samples")
-    return verdict
-
-
-def _systematic(
-    federation: Federation, first: Chosen, expected: Outcome, arbiter: ArbiterFactory, schedules_max: int
-) -> Verdict:
-    """Try schedules in depth-first order, all or as many as wanted, until one makes a difference."""
-    schedule: Chosen | None = first
+    schedule: Chosen | None = Chosen(split=split)
     tried = 0
-    while schedule is not None and tried < schedules_max:
+    while schedule is not None:
+        if tried == schedules_max:
+            raise UsageError(f"there are more than {tried} schedules", advice="use check(), which takes samples")
         tried += 1
         if divergence := compare(federation, schedule, expected, arbiter):
             return Verdict(expected.digest, tried, complete=False, divergence=divergence)
         schedule = schedule.following()
-    return Verdict(expected.digest, tried, complete=schedule is None)
+    return Verdict(expected.digest, tried, complete=True)
 
 
 def compare(

@@ -90,7 +90,7 @@ class _Strand:
         self._schedule = schedule
         self._program = program
         self._broken = False
-        # Two locks, both held: whoever waits for one is let go by the other side's release. Much faster than semaphores.
+        # Two locks, both held: who waits for one is let go by the other side's release. Much faster than semaphores.
         self._go = threading.Lock()
         self._back = threading.Lock()
         self._go.acquire()

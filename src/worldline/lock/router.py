@@ -83,6 +83,7 @@ class Member(Clock):
 
 class _Retained(NamedTuple):
     expiry: int
+    number: int
     sent: int
     sequence: int
     payload: bytes
@@ -110,11 +111,14 @@ class _Target:
 class _Publication:
     """What one sender publishes on one topic."""
 
-    __slots__ = ("lifetime", "retained", "retained_max", "sender", "targets", "topic")
+    __slots__ = ("lifetime", "published", "retained", "retained_max", "sender", "targets", "topic")
 
     def __init__(self, sender: Member, topic: str, paths: Paths) -> None:
         self.sender = sender
         self.topic = topic
+        # Draws go by a message's number on its topic, not by the sender's sequence number, which counts all topics: so
+        # the fates of messages on one topic don't change when their sender takes up another.
+        self.published = 0
         self.targets: dict[str, _Target] = {}
         self.lifetime = paths.lifetime(topic, sender.name, sender.latency_least)
         self.retained: deque[_Retained] = deque()
@@ -192,12 +196,14 @@ class Router:
         sequence = sender.sequence
         sender.sequence = sequence + 1
         publication = self._publications.get((sender.name, topic)) or self._publication(sender, topic)
+        number = publication.published
+        publication.published = number + 1
         roused: list[Member] = []
         message: Message | None = None
         shared = -1
         for target in publication.targets.values():
             if not target.constant:
-                self._carry(publication, target, sent, sequence, payload, roused)
+                self._carry(publication, target, (number, sent, sequence, payload), roused)
                 continue
             arrival = sent + target.constant
             if arrival < target.listens_from:
@@ -213,7 +219,7 @@ class Router:
                 if target.member.sleeping:
                     roused.append(target.member)
         retained = publication.retained
-        retained.append(_Retained(publication.lifetime.expiry(sent), sent, sequence, payload))
+        retained.append(_Retained(publication.lifetime.expiry(sent), number, sent, sequence, payload))
         if len(retained) > publication.retained_max:
             self._forget(publication)
         return roused
@@ -268,7 +274,7 @@ class Router:
                     self._deliver(publication, target, flight, [])
             else:
                 for kept in publication.retained:
-                    self._carry(publication, target, kept.sent, kept.sequence, kept.payload, [])
+                    self._carry(publication, target, kept[1:], [])
 
     def _aim(self, publication: _Publication, member: Member, since: int) -> _Target:
         """Return the member as a target of a publication that listens from then on."""
@@ -286,7 +292,7 @@ class Router:
             return
         target = publication.targets[member.name] = self._open(publication, member)
         for kept in publication.retained:
-            self._carry(publication, target, kept.sent, kept.sequence, kept.payload, [])
+            self._carry(publication, target, kept[1:], [])
 
     def _open(self, publication: _Publication, member: Member) -> _Target:
         sender = publication.sender
@@ -296,15 +302,10 @@ class Router:
         return _Target(member, path)
 
     def _carry(
-        self,
-        publication: _Publication,
-        target: _Target,
-        sent: int,
-        sequence: int,
-        payload: bytes,
-        roused: list[Member],
+        self, publication: _Publication, target: _Target, sending: tuple[int, int, int, bytes], roused: list[Member]
     ) -> None:
-        arrivals, lost = target.path.carry(sent, sequence, len(payload))
+        number, sent, sequence, payload = sending
+        arrivals, lost = target.path.carry(sent, number, len(payload))
         for copy, arrival in enumerate(arrivals):
             flight = (arrival, sent, sequence, copy, payload, lost)
             if target.backlog is not None:

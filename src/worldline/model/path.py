@@ -1,7 +1,7 @@
 """Paths: the arrivals that a link gives each message, drawn from the run's seed.
 
 A path is (topic, sender, receiver). What happens to a message on it is a function of the seed, the path and the
-sender's messages so far on this topic, in the order of their sequence numbers; never of who else listens or when they
+sender's messages so far on this topic, in the order in which it published them; never of who else listens or when they
 subscribed.
 
 A path that queues (limited bandwidth) or keeps order (FIFO) remembers earlier messages. For FIFO the arbiter may
@@ -76,8 +76,10 @@ class Path:
         )
         self.constant = self.latency_min if plain else 0
 
-    def carry(self, sent: int, sequence: int, size: int) -> tuple[tuple[int, ...], str | None]:
+    def carry(self, sent: int, number: int, size: int) -> tuple[tuple[int, ...], str | None]:
         """Return the arrivals of a message, of its copy too if there is one, and the reason if it gets lost.
+
+        `number` counts the sender's messages on this topic.
 
         A lost message has an arrival as well, the one that it would have had: whether its loss concerns a subscriber
         must not depend on when the arbiter learnt of the subscription, so it is judged like any other message.
@@ -85,7 +87,7 @@ class Path:
         link = self._link
         departure = self._departure(sent)
         lost = None
-        if link.loss_at_sender and unit(draw_bits(self._key_at_sender, sequence)) < link.loss_at_sender:
+        if link.loss_at_sender and unit(draw_bits(self._key_at_sender, number)) < link.loss_at_sender:
             lost = LOST_AT_SENDER
         elif departure == FOREVER:
             lost = CUT_OFF
@@ -93,18 +95,14 @@ class Path:
             departure = self._queue(sent, departure, -(-size * SECOND // link.bandwidth))
         if departure == FOREVER:
             departure = sent
-        if (
-            lost is None
-            and link.loss_at_receiver
-            and unit(draw_bits(self._key, sequence, _LOSS)) < link.loss_at_receiver
-        ):
+        if lost is None and link.loss_at_receiver and unit(draw_bits(self._key, number, _LOSS)) < link.loss_at_receiver:
             lost = LOST_AT_RECEIVER
-        drawn = link.latency.draw(draw_bits(self._key, sequence, _LATENCY))
+        drawn = link.latency.draw(draw_bits(self._key, number, _LATENCY))
         if lost is not None:
             return (self._in_range(sent, departure + drawn),), lost
         arrival = self._arrive(sent, departure + drawn)
-        if link.duplication and unit(draw_bits(self._key, sequence, _DUPLICATION)) < link.duplication:
-            drawn = link.latency.draw(draw_bits(self._key, sequence, _LATENCY_OF_COPY))
+        if link.duplication and unit(draw_bits(self._key, number, _DUPLICATION)) < link.duplication:
+            drawn = link.latency.draw(draw_bits(self._key, number, _LATENCY_OF_COPY))
             return (arrival, self._arrive(sent, departure + drawn)), None
         return (arrival,), None
 

@@ -1,0 +1,82 @@
+"""The `worldline` command: its words, and its exit codes, which tell who has to act."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from worldline.cli import EXIT_CODES, main
+from worldline.model import WorldlineError
+
+CLEAN = """
+from worldline import Federation, Program
+federation = Federation({"a": Program(run=lambda self: print("hello"))})
+def made():
+    return federation
+"""
+STUCK = """
+from worldline import Federation, Program
+def host(self):
+    self.invite("nobody", at="1s")
+    self.advance(to="2s")
+federation = Federation({"host": Program(run=host, controls=True)})
+"""
+RAISES = """
+from worldline import Federation, Program
+federation = Federation({"a": Program(run=lambda self: 1 / 0)})
+"""
+
+
+@pytest.fixture
+def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):  # type: ignore[no-untyped-def]
+    """Run the command in an empty folder and return its exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["worldline", *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        output = capsys.readouterr()
+        return int(exit_.value.code or 0), output.out, output.err
+
+    return command
+
+
+def test_a_clean_federation_is_one_history(worldline, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "clean.py").write_text(CLEAN)
+    for target in ("clean.py", "clean.py:federation", "clean.py:made"):
+        code, out, err = worldline("check", target)
+        assert (code, err) == (0, "")
+        assert out.startswith("all 1 schedules: one history, digest ")
+        assert "hello" not in out
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments", "code", "words"),
+    [
+        (CLEAN, ["missing.py"], 2, "there is no file missing.py"),
+        (CLEAN, ["it.py:other"], 2, "it.py has no federation 'other' (it has: federation)"),
+        ("1 +", ["it.py"], 2, "it.py can't be loaded: SyntaxError"),
+        ("x = 1", ["it.py"], 2, "has no federation 'federation' (it has: none)"),
+        (CLEAN, ["it.py", "--schedule", "dice:3"], 2, "'dice:3' isn't a schedule"),
+        (CLEAN, ["it.py", "--schedule", "choices:9"], 2, "was it made for this federation?"),
+        (CLEAN, ["it.py", "--schedules", "0"], 2, "--schedules"),
+        (RAISES, ["it.py"], 1, "a at 0s: its program raised ZeroDivisionError"),
+        (STUCK, ["it.py"], 4, "nobody is invited for 1s and not there yet"),
+    ],
+)
+def test_mistakes_end_in_a_line_and_a_code(worldline, tmp_path, source, arguments, code, words) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "it.py").write_text(source)
+    found, _, err = worldline("check", *arguments)
+    assert found == code
+    assert words in " ".join(err.split())
+    assert "Traceback" not in err
+
+
+def test_every_error_has_an_exit_code() -> None:
+    def kinds(kind: type[WorldlineError]) -> list[type[WorldlineError]]:
+        return [kind, *(deeper for child in kind.__subclasses__() for deeper in kinds(child))]
+
+    for kind in kinds(WorldlineError)[1:]:
+        assert any(issubclass(kind, known) for known in EXIT_CODES), kind

@@ -1,0 +1,611 @@
+"""The ledger: what it checks by itself, what it serves without asking, what it says and what it lets itself be told."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+
+import pytest
+
+from worldline.lock import (
+    Abort,
+    Advance,
+    Grant,
+    Invite,
+    Join,
+    Leave,
+    Ledger,
+    Next,
+    Over,
+    Promise,
+    Publish,
+    Reached,
+    Received,
+    RunEnded,
+    Sent,
+    Start,
+    State,
+    Stop,
+    Subscribe,
+    Subscription,
+    Unsubscribe,
+)
+from worldline.model import (
+    DISCARD,
+    FOREVER,
+    MAILBOX,
+    TIME_MAX,
+    BrokenPromise,
+    Buffer,
+    ConfigurationError,
+    LossError,
+    Message,
+    PeerError,
+    UsageError,
+    newest,
+    oldest,
+)
+
+JOIN = Join(subscribes=(Subscription("red"),), controls=True)
+
+
+def message(arrival: int, topic: str = "red", sequence: int = 0, sender: str = "b") -> Message:
+    return Message(arrival, arrival - 1, sender, sequence, 0, topic, b"%d" % arrival)
+
+
+def started(join: Join = JOIN, now: int = 0) -> Ledger:
+    """A ledger that computes, with nothing in its outbox; its control link takes 5."""
+    ledger = Ledger("a", join, keep_journal=True)
+    ledger.receive(Start("a", now, 7, 5))
+    ledger.take_outbox()
+    return ledger
+
+
+def granted(horizon: int, *arrivals: int | Message, join: Join = JOIN, final: bool = False) -> Ledger:
+    """A ledger at time 1 that knows what arrives before a horizon."""
+    ledger = started(join)
+    assert ledger.advance(1) is None
+    messages = [message(arrival) if isinstance(arrival, int) else arrival for arrival in arrivals]
+    assert ledger.receive(Grant("a", horizon, messages, final)) == []
+    ledger.take_outbox()
+    return ledger
+
+
+def arrivals(messages: list[Message] | None) -> list[int]:
+    assert messages is not None
+    return [message.arrival for message in messages]
+
+
+def refuses(ledger: Ledger, act: Callable[[Ledger], object], kind: type[Exception], words: str) -> Exception:
+    """Have a call refused; prove that nothing has changed by it."""
+    before = pickle.dumps((vars(ledger) | {"journal": ledger.journal.digest()},))
+    with pytest.raises(kind, match=words) as caught:
+        act(ledger)
+    assert pickle.dumps((vars(ledger) | {"journal": ledger.journal.digest()},)) == before
+    return caught.value
+
+
+# --- What it checks by itself ---
+
+
+def test_a_send_that_breaks_a_promise_raises_with_all_facts_and_the_participant_can_go_on() -> None:
+    ledger = started()
+    ledger.promise(50)
+    error = refuses(ledger, lambda a: a.publish("red", b"", at=40), BrokenPromise, "40ns .* 50ns")
+    assert isinstance(error, BrokenPromise)
+    assert (error.participant, error.at, error.facts) == ("a", 0, {"promise": 50, "attempt": 40})
+    ledger.publish("red", b"x", at=50)
+    assert ledger.take_outbox() == [Promise(50), Publish("red", b"x", 50)]
+
+
+def test_a_promise_holds_for_a_send_without_a_time_too() -> None:
+    ledger = started()
+    ledger.promise(1)
+    refuses(ledger, lambda a: a.publish("red", b""), BrokenPromise, "0s .* 1ns")
+
+
+@pytest.mark.parametrize(
+    ("act", "kind", "words"),
+    [
+        (lambda a: a.promise(9), UsageError, "promises only grow"),
+        (lambda a: a.promise(-1), ConfigurationError, "a promise"),
+        (lambda a: a.promise(TIME_MAX + 1), ConfigurationError, "a promise"),
+        (lambda a: a.promise(1.5), ConfigurationError, "a promise"),
+        (lambda a: a.publish("red", b"", at=0), UsageError, "in its past"),
+        (lambda a: a.publish("red", b"", at=TIME_MAX + 1), ConfigurationError, "a send time"),
+        (lambda a: a.publish("", b"", at=10), ConfigurationError, "topic"),
+        (lambda a: a.publish("red", "text", at=10), UsageError, "bytes, not str"),
+        (lambda a: a.advance(0), UsageError, "back to 0s"),
+        (lambda a: a.next(0), UsageError, "back to 0s"),
+        (lambda a: a.advance(TIME_MAX + 1), ConfigurationError, "time"),
+        (lambda a: a.subscribe("red"), UsageError, "'red' already"),
+        (lambda a: a.subscribe(" blue"), ConfigurationError, "topic"),
+        (lambda a: a.subscribe("blue", "some"), ConfigurationError, "buffer"),
+        (lambda a: a.unsubscribe("blue"), UsageError, "'blue'"),
+        (lambda a: a.stop(14), UsageError, "until 15ns"),
+        (lambda a: a.invite("guest", 14), UsageError, "until 15ns"),
+        (lambda a: a.invite("", 20), ConfigurationError, "''"),
+    ],
+)
+def test_a_wrong_call_raises_and_changes_nothing(
+    act: Callable[[Ledger], object], kind: type[Exception], words: str
+) -> None:
+    ledger = granted(8, 3)
+    ledger.promise(10)
+    refuses(ledger, act, kind, words)
+
+
+def test_only_declared_topics_are_published_on() -> None:
+    ledger = started(Join(publishes=("red", "blue")))
+    refuses(ledger, lambda a: a.publish("green", b""), UsageError, "'green'.*declared are red, blue")
+    refuses(started(Join(publishes=())), lambda a: a.publish("green", b""), UsageError, "no topics")
+    ledger.publish("blue", b"")
+    assert ledger.take_outbox() == [Publish("blue", b"", 0)]
+
+
+def test_who_didnt_declare_control_has_none() -> None:
+    ledger = started(Join())
+    refuses(ledger, lambda a: a.stop(50), UsageError, "may not stop")
+    refuses(ledger, lambda a: a.invite("guest", 50), UsageError, "may not invite")
+
+
+def test_the_control_link_starts_at_its_time_or_at_its_promise() -> None:
+    ledger = granted(30)
+    ledger.advance(10)
+    refuses(ledger, lambda a: a.stop(14), UsageError, "until 15ns")
+    ledger.promise(20)
+    refuses(ledger, lambda a: a.stop(24), UsageError, "until 25ns")
+    ledger.stop(25)
+
+
+@pytest.mark.parametrize(
+    "act", [lambda a: a.publish("red", b""), lambda a: a.advance(9), lambda a: a.promise(9), lambda a: a.leave()]
+)
+def test_it_acts_only_while_it_computes(act: Callable[[Ledger], object]) -> None:
+    refuses(Ledger("a", JOIN), act, UsageError, "while it is joined")
+    waiting = started()
+    waiting.advance(5)
+    refuses(waiting, act, UsageError, "while it is advancing")
+    sleeping = started()
+    sleeping.next(5)
+    refuses(sleeping, act, UsageError, "while it is awaiting")
+
+
+# --- What it says ---
+
+
+def test_its_first_word_is_its_join() -> None:
+    ledger = Ledger("a", JOIN)
+    assert ledger.take_outbox() == [JOIN]
+    assert ledger.take_outbox() == []
+
+
+def test_the_outbox_keeps_the_order_of_the_calls() -> None:
+    ledger = started()
+    ledger.publish("red", b"1")
+    ledger.promise(3)
+    ledger.subscribe("blue", "mailbox")
+    ledger.invite("guest", "1us")
+    ledger.publish("red", b"2", at=4)
+    ledger.unsubscribe("red")
+    ledger.stop(2000)
+    assert ledger.next(100) is None
+    assert ledger.take_outbox() == [
+        Publish("red", b"1", 0),
+        Promise(3),
+        Subscribe(Subscription("blue", MAILBOX), 0, 0),
+        Invite("guest", 1000),
+        Publish("red", b"2", 4),
+        Unsubscribe("red", 0, 0),
+        Stop(2000),
+        Next(100, FOREVER),
+    ]
+
+
+def test_a_request_follows_what_was_said_before_it() -> None:
+    ledger = started()
+    ledger.publish("red", b"")
+    assert ledger.advance("5ns") is None
+    assert ledger.take_outbox() == [Publish("red", b"", 0), Advance(5)]
+    assert ledger.state is State.ADVANCING
+
+
+def test_waiting_without_a_limit_is_waiting_until_the_end_of_time() -> None:
+    ledger = started()
+    assert ledger.next() is None
+    assert ledger.take_outbox() == [Next(TIME_MAX, FOREVER)]
+
+
+def test_leaving_says_the_time_and_the_digest_once() -> None:
+    ledger = granted(9)
+    ledger.advance(4)
+    ledger.leave()
+    ledger.leave()
+    assert ledger.take_outbox() == [Leave(4, ledger.journal.digest())]
+
+
+def test_the_time_reached_without_asking_is_told_once() -> None:
+    ledger = granted(30)
+    ledger.tell_time()
+    assert ledger.take_outbox() == []  # The arbiter granted that time itself.
+    ledger.advance(10)
+    ledger.tell_time()
+    ledger.tell_time()
+    assert ledger.take_outbox() == [Reached(10)]
+
+
+def test_the_time_neednt_be_told_after_a_subscription_which_says_it() -> None:
+    ledger = granted(30)
+    ledger.advance(10)
+    ledger.unsubscribe("red")
+    ledger.tell_time()
+    assert ledger.take_outbox() == [Unsubscribe("red", 10, 10)]
+    ledger.advance(20)
+    ledger.subscribe("red")
+    ledger.tell_time()
+    assert ledger.take_outbox() == [Subscribe(Subscription("red"), 20, 20)]
+
+
+# --- What it serves without asking ---
+
+
+def test_what_was_granted_ahead_is_served_without_a_word() -> None:
+    ledger = granted(30, 3, 5, 5, 8, 29)
+    assert arrivals(ledger.advance(5)) == [3]
+    assert ledger.now == 5
+    assert arrivals(ledger.next(9)) == [5, 5]
+    assert ledger.now == 5
+    assert arrivals(ledger.next(9)) == [8]
+    assert ledger.now == 8
+    assert arrivals(ledger.next(9)) == []
+    assert ledger.now == 9
+    assert arrivals(ledger.advance(30)) == [29]
+    assert ledger.now == 30
+    assert ledger.take_outbox() == []
+    assert ledger.advance(31) is None
+
+
+def test_the_time_that_it_has_needs_no_grant() -> None:
+    ledger = started()
+    assert ledger.advance(0) == ledger.next(0) == []
+    assert ledger.take_outbox() == []
+
+
+def test_a_batch_is_served_ahead_only_if_it_is_complete() -> None:
+    ledger = granted(6, 5)
+    assert arrivals(ledger.next()) == [5]
+    taken_back = granted(30, 5)
+    taken_back.advance(5)
+    taken_back.subscribe("blue")  # It holds the message of this very moment, but there may be more on the new topic.
+    assert taken_back.next() is None
+
+
+def test_a_grant_answers_an_advance_with_all_that_arrives_before_its_time() -> None:
+    ledger = started()
+    ledger.advance(10)
+    assert arrivals(ledger.receive(Grant("a", 20, [message(9), message(10), message(15)]))) == [9]
+    assert (ledger.now, ledger.horizon, ledger.state) == (10, 20, State.COMPUTING)
+    assert arrivals(ledger.advance(20)) == [10, 15]
+
+
+@pytest.mark.parametrize(("until", "now", "batch"), [(10, 9, [9, 9]), (9, 9, []), (5, 5, [])])
+def test_a_grant_answers_next_with_the_first_batch_before_its_limit(until: int, now: int, batch: list[int]) -> None:
+    ledger = started()
+    ledger.next(until)
+    messages = [message(9), message(9, sequence=1), message(15)]
+    assert arrivals(ledger.receive(Grant("a", 20, messages))) == batch
+    assert ledger.now == now
+
+
+# --- What is taken back ---
+
+
+def test_a_subscription_takes_the_grant_back_and_the_next_request_says_what_is_held() -> None:
+    ledger = granted(30, 8, 12)
+    ledger.advance(3)
+    ledger.subscribe("blue")
+    assert ledger.horizon == 3
+    assert ledger.next(20) is None
+    assert ledger.take_outbox() == [Subscribe(Subscription("blue"), 3, 3), Next(20, 8)]
+    assert arrivals(ledger.receive(Grant("a", 9, [message(8, "blue", sender="c")]))) == [8, 8]
+
+
+def test_what_comes_late_is_put_in_its_place_among_what_is_held() -> None:
+    ledger = granted(30, 8, 12)
+    ledger.subscribe("blue")
+    ledger.advance(20)
+    news = [message(7, "blue"), message(8, "blue", sender="a2"), message(12, "blue", sender="c"), message(13, "blue")]
+    batch = ledger.receive(Grant("a", 20, news))
+    assert batch == sorted([message(8), message(12), *news])
+
+
+def test_an_invitation_takes_the_grant_back_to_the_newcomers_start() -> None:
+    ledger = granted(30, 8, 20)
+    ledger.invite("guest", 20)
+    assert arrivals(ledger.advance(20)) == [8]
+    assert ledger.next() is None
+    assert ledger.take_outbox() == [Invite("guest", 20), Next(TIME_MAX, 20)]
+
+
+def test_an_invitation_beyond_the_grant_takes_nothing_back() -> None:
+    ledger = granted(30, final=True)
+    ledger.invite("guest", 30)
+    ledger.advance(100)
+    assert ledger.ended
+    assert ledger.now == 30
+
+
+def test_an_invitation_before_the_end_lets_it_ask_again_instead_of_ending() -> None:
+    ledger = granted(30, final=True)
+    ledger.invite("guest", 20)
+    assert ledger.advance(100) is None
+    assert not ledger.ended
+
+
+def test_a_stop_within_the_grant_ends_it_there_without_asking() -> None:
+    ledger = granted(30, 8, 22)
+    ledger.stop(20)
+    assert arrivals(ledger.advance(25)) == [8]
+    assert (ledger.now, ledger.ended) == (20, True)
+    assert ledger.take_outbox() == [Stop(20)]
+
+
+def test_a_stop_beyond_the_grant_is_left_to_the_arbiter() -> None:
+    ledger = granted(30)
+    ledger.stop(31)
+    assert ledger.advance(31) is None
+    ledger.receive(Grant("a", 31, [], final=True))
+    assert not ledger.ended
+    ledger.advance(32)
+    assert ledger.ended
+
+
+# --- Subscribing ---
+
+
+def test_unsubscribing_drops_what_is_held_of_the_topic_and_nothing_else() -> None:
+    ledger = granted(30, 8, message(9, "blue"), join=Join(subscribes=(Subscription("red"), Subscription("blue"))))
+    ledger.unsubscribe("red")
+    assert arrivals(ledger.next()) == [9]
+
+
+def test_subscribing_again_at_the_same_moment_gives_nothing_twice() -> None:
+    ledger = granted(30, 8, 12)
+    assert arrivals(ledger.next()) == [8]
+    ledger.unsubscribe("red")
+    ledger.subscribe("red")
+    assert ledger.take_outbox() == [Unsubscribe("red", 8, 9), Subscribe(Subscription("red"), 8, 9)]
+
+
+def test_a_topic_that_is_new_at_this_moment_covers_all_of_it() -> None:
+    ledger = granted(30, 8)
+    ledger.next()
+    for _ in range(2):
+        ledger.subscribe("blue")
+        ledger.unsubscribe("blue")
+    assert ledger.take_outbox() == [Subscribe(Subscription("blue"), 8, 8), Unsubscribe("blue", 8, 8)] * 2
+
+
+def test_after_an_advance_nothing_of_the_moment_was_given_so_all_of_it_is_covered() -> None:
+    ledger = granted(30, 8)
+    ledger.advance(8)
+    ledger.unsubscribe("red")
+    ledger.subscribe("red")
+    assert ledger.take_outbox() == [Unsubscribe("red", 8, 8), Subscribe(Subscription("red"), 8, 8)]
+
+
+def test_a_moment_given_again_for_a_new_topic_is_then_complete_for_it_too() -> None:
+    ledger = granted(30, 8)
+    ledger.next()
+    ledger.subscribe("blue")
+    ledger.next()
+    assert arrivals(ledger.receive(Grant("a", 9, [message(8, "blue")]))) == [8]
+    ledger.unsubscribe("red")
+    ledger.unsubscribe("blue")
+    ledger.subscribe("blue")
+    ledger.subscribe("red")
+    assert ledger.take_outbox()[2:] == [
+        Unsubscribe("red", 8, 9),
+        Unsubscribe("blue", 8, 9),
+        Subscribe(Subscription("blue"), 8, 9),
+        Subscribe(Subscription("red"), 8, 9),
+    ]
+
+
+def test_a_topic_that_ended_at_this_moment_stays_given_when_the_moment_is_given_again_for_another() -> None:
+    ledger = granted(30, 8)
+    ledger.next()
+    ledger.unsubscribe("red")
+    ledger.subscribe("blue")
+    ledger.next()
+    ledger.receive(Grant("a", 9, [message(8, "blue")]))
+    ledger.subscribe("red")
+    assert ledger.take_outbox()[-1] == Subscribe(Subscription("red"), 8, 9)
+
+
+def test_a_topic_that_was_discarded_has_given_nothing_of_the_moment() -> None:
+    ledger = granted(30, 8, join=Join(subscribes=(Subscription("red"), Subscription("blue", DISCARD))))
+    ledger.next()
+    ledger.unsubscribe("blue")
+    ledger.subscribe("blue")
+    assert ledger.take_outbox() == [Unsubscribe("blue", 8, 8), Subscribe(Subscription("blue"), 8, 8)]
+
+
+# --- Buffers ---
+
+
+@pytest.mark.parametrize(
+    ("buffer", "kept", "dropped"),
+    [(MAILBOX, [5], 3), (newest(2), [4, 5], 2), (oldest(2), [2, 3], 2), (newest(9), [2, 3, 4, 5], 0)],
+)
+def test_buffers_apply_to_one_sequence_point_and_count_what_they_drop(
+    buffer: Buffer, kept: list[int], dropped: int
+) -> None:
+    ledger = granted(30, 2, 3, 4, 5, 20, 21, join=Join(subscribes=(Subscription("red", buffer),)))
+    assert arrivals(ledger.advance(10)) == kept
+    assert ledger.dropped.get("red", 0) == dropped
+    assert arrivals(ledger.next()) == [20]
+    assert arrivals(ledger.next()) == [21]
+    assert ledger.dropped.get("red", 0) == dropped  # One message alone fits into every buffer.
+
+
+def test_a_topic_with_a_buffer_leaves_the_others_alone() -> None:
+    join = Join(subscribes=(Subscription("red", MAILBOX), Subscription("blue")))
+    ledger = granted(30, 2, message(3, "blue"), 4, message(5, "blue"), join=join)
+    assert arrivals(ledger.advance(10)) == [3, 4, 5]
+    assert ledger.dropped.get("blue", 0) == 0
+
+
+def test_a_buffer_given_later_applies_from_then_on() -> None:
+    ledger = granted(30)
+    ledger.subscribe("blue", MAILBOX)
+    ledger.advance(10)
+    ledger.receive(Grant("a", 30, [message(8, "blue"), message(9, "blue")]))
+    assert ledger.dropped == {"blue": 1}
+
+
+def test_what_a_buffer_drops_is_in_no_journal() -> None:
+    ledger = granted(30, 2, 3, join=Join(subscribes=(Subscription("red", MAILBOX),)))
+    ledger.advance(10)
+    assert ledger.journal.entries == [Received(10, message(3))]
+
+
+def test_a_topic_that_is_discarded_can_be_subscribed_and_unsubscribed_like_any_other() -> None:
+    ledger = started()
+    ledger.subscribe("blue", "discard")
+    ledger.unsubscribe("blue")
+    assert ledger.take_outbox() == [Subscribe(Subscription("blue", DISCARD), 0, 0), Unsubscribe("blue", 0, 0)]
+
+
+# --- The journal ---
+
+
+def test_the_journal_holds_inputs_and_outputs_in_the_order_of_the_program() -> None:
+    ledger = granted(30, 8)
+    ledger.publish("blue", b"1")
+    ledger.next()
+    ledger.publish("blue", b"2", at=9)
+    assert ledger.journal.entries == [Sent(0, 1, "blue", b"1"), Received(8, message(8)), Sent(1, 9, "blue", b"2")]
+
+
+def test_the_journal_doesnt_show_how_far_ahead_was_granted() -> None:
+    ahead = granted(30, 8, 12)
+    asked = granted(2)
+    for ledger in (ahead, asked):
+        for until, arrival in ((10, 8), (20, 12)):
+            if ledger.next(until) is None:
+                ledger.receive(Grant("a", arrival + 1, [message(arrival)]))
+    assert ahead.journal.digest() == asked.journal.digest()
+
+
+# --- The end ---
+
+
+def everything(ledger: Ledger) -> list[Callable[[], object]]:
+    return [
+        lambda: ledger.publish("red", b""),
+        lambda: ledger.promise(100),
+        lambda: ledger.advance(100),
+        lambda: ledger.next(),
+        lambda: ledger.subscribe("blue"),
+        lambda: ledger.unsubscribe("red"),
+        lambda: ledger.invite("guest", 100),
+        lambda: ledger.stop(100),
+    ]
+
+
+def test_after_the_end_everything_raises_run_ended_except_leaving() -> None:
+    ledger = started()
+    ledger.advance(50)
+    assert arrivals(ledger.receive(Grant("a", 20, [message(9)], final=True))) == [9]
+    assert (ledger.now, ledger.ended) == (20, True)
+    ledger.take_outbox()
+    for act in everything(ledger):
+        with pytest.raises(RunEnded, match="a at 20ns"):
+            act()
+    ledger.leave()
+    assert ledger.take_outbox() == [Leave(20, ledger.journal.digest())]
+
+
+def test_a_final_grant_leaves_the_time_before_the_end_to_the_participant() -> None:
+    ledger = granted(20, 8, final=True)
+    assert arrivals(ledger.next()) == [8]
+    ledger.advance(20)
+    assert not ledger.ended
+    ledger.publish("red", b"")
+    assert ledger.next() == []
+    assert (ledger.now, ledger.ended) == (20, True)
+
+
+def test_a_newcomer_whose_start_never_came_is_told_so() -> None:
+    guest = Ledger("guest", JOIN)
+    assert guest.receive(Grant("guest", 40, [], final=True)) == []
+    assert (guest.ended, guest.state, guest.now) == (True, State.LEFT, 40)
+    with pytest.raises(RunEnded):
+        guest.advance(50)
+
+
+def test_a_run_that_is_broken_off_names_who_broke_it() -> None:
+    ledger = started()
+    ledger.advance(10)
+    with pytest.raises(LossError, match=r"b at 5ns.*closed") as caught:
+        ledger.receive(Abort("a", "closed", "b", 5))
+    assert (caught.value.participant, caught.value.at) == ("b", 5)
+    assert (ledger.ended, ledger.state) == (True, State.LEFT)
+
+
+def test_a_run_that_is_called_off_blames_nobody() -> None:
+    ledger = started()
+    with pytest.raises(LossError, match="enough") as caught:
+        ledger.receive(Abort("a", "enough"))
+    assert (caught.value.participant, caught.value.at) == (None, None)
+    for act in everything(ledger):
+        with pytest.raises(RunEnded):
+            act()
+
+
+@pytest.mark.parametrize("action", [Start("a", 0, 0, 5), Grant("a", 9, []), Over(b"")])
+def test_an_answer_that_nobody_waits_for_is_refused(action: Start | Grant | Over) -> None:
+    refuses(started(), lambda a: a.receive(action), PeerError, f"a at 0s: {type(action).__name__} .*computing")
+
+
+@pytest.mark.parametrize("action", [Start("a", 0, 0, 5), Over(b"")])
+def test_a_wrong_answer_to_a_request_is_refused(action: Start | Over) -> None:
+    ledger = started()
+    ledger.next()
+    refuses(ledger, lambda a: a.receive(action), PeerError, "awaiting")
+
+
+def test_over_is_no_answer_to_a_join() -> None:
+    refuses(Ledger("a", JOIN), lambda a: a.receive(Over(b"")), PeerError, "joined")
+
+
+@pytest.mark.xfail(strict=True, reason="a grant is believed to reach what was asked for")
+def test_a_grant_that_doesnt_reach_what_was_asked_for_is_refused() -> None:
+    ledger = started()
+    ledger.advance(10)
+    refuses(ledger, lambda a: a.receive(Grant("a", 9, [])), PeerError, "9ns")
+
+
+# --- Randomness ---
+
+
+def test_a_stream_is_fixed_by_seed_participant_and_name() -> None:
+    def draw(name: str, seed: int, stream: str) -> float:
+        ledger = Ledger(name, JOIN)
+        ledger.receive(Start(name, 0, seed, 5))
+        return ledger.random(stream).random()
+
+    assert draw("a", 7, "wind") == draw("a", 7, "wind")
+    assert len({draw("a", 7, "wind"), draw("b", 7, "wind"), draw("a", 8, "wind"), draw("a", 7, "rain")}) == 4
+
+
+def test_a_stream_goes_on_where_it_was() -> None:
+    ledger = started()
+    assert ledger.random("wind") is ledger.random("wind")
+    assert ledger.random("wind").random() != ledger.random("wind").random()
+
+
+def test_a_participant_needs_a_name() -> None:
+    with pytest.raises(ConfigurationError):
+        Ledger("", JOIN)

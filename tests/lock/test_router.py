@@ -1,0 +1,335 @@
+"""The router: who can reach whom how fast, and what reaches whom, however late it subscribes."""
+
+from __future__ import annotations
+
+import pytest
+
+from worldline.lock import Join, Subscription
+from worldline.lock.bounds import Bounds
+from worldline.lock.router import Member, Router
+from worldline.model import (
+    DISCARD,
+    FOREVER,
+    MAILBOX,
+    SECOND,
+    UNBOUNDED,
+    Buffer,
+    Link,
+    Message,
+    Network,
+    Rule,
+    link,
+    plan,
+    uniform,
+)
+
+FOUR_BY_TOPIC = tuple(
+    Rule(topic=topic, link=link(latency)) for topic, latency in {"red": 4, "green": 6, "blue": 8}.items()
+)
+
+
+def subscriptions(*topics: str, buffer: Buffer = UNBOUNDED) -> tuple[Subscription, ...]:
+    return tuple(Subscription(topic, buffer) for topic in topics)
+
+
+class Net:
+    """A router and its members."""
+
+    def __init__(self, default: Link | None = None, *rules: Rule, **joins: Join) -> None:
+        network = Network(default=default or link(5), rules=rules, control_latency=7)
+        self.bounds = Bounds()
+        self.router = Router(plan(joins, network=network), self.bounds)
+        self.members: dict[str, Member] = {}
+        for name, join in joins.items():
+            self.admit(name, join, 0)
+
+    def admit(self, name: str, join: Join, start: int) -> Member:
+        member = self.members[name] = Member(name, start)
+        member.introduce(join)
+        self.bounds.add(member)
+        self.router.admit(member)
+        return member
+
+    def edges_into(self, name: str) -> dict[str, int]:
+        return {clock.name: latency for clock, latency in self.router.edges_into(self.members[name])}
+
+    def edge(self, sender: str, receiver: str) -> tuple[int, str | None]:
+        return self.router.edge(self.members[sender], self.members[receiver])
+
+    def publish(self, sender: str, sent: int, topic: str = "red", payload: bytes = b"") -> list[str]:
+        return [member.name for member in self.router.publish(self.members[sender], topic, payload, sent)]
+
+    def subscribe(self, name: str, topic: str, since: int, buffer: Buffer = UNBOUNDED) -> None:
+        self.router.subscribe(self.members[name], Subscription(topic, buffer), since)
+
+    def unsubscribe(self, name: str, topic: str, until: int) -> None:
+        self.router.unsubscribe(self.members[name], topic, until)
+
+    def take(self, name: str, horizon: int = FOREVER) -> list[Message]:
+        return self.members[name].inbox.take(horizon)
+
+    def arrivals(self, name: str, horizon: int = FOREVER) -> list[int]:
+        return [message.arrival for message in self.take(name, horizon)]
+
+
+# --- Edges ---
+
+
+def test_an_edge_has_the_least_latency_of_all_topics_between_two() -> None:
+    net = Net(None, *FOUR_BY_TOPIC, a=Join(), b=Join(subscribes=subscriptions("blue", "green")))
+    assert net.edges_into("b") == {"a": 6}
+    assert net.edge("a", "b") == (6, "green")
+    assert net.edges_into("a") == {}
+    assert net.edge("b", "a") == (FOREVER, None)
+
+
+def test_only_declared_publications_make_an_edge() -> None:
+    listens = Join(subscribes=subscriptions("red", "blue"))
+    net = Net(None, *FOUR_BY_TOPIC, a=Join(publishes=("blue",)), b=Join(publishes=("green",)), c=Join(), d=listens)
+    assert net.edges_into("d") == {"a": 8, "c": 4}
+    assert net.edge("b", "d") == (FOREVER, None)
+
+
+def test_nobody_has_an_edge_into_itself() -> None:
+    net = Net(a=Join(subscribes=subscriptions("red"), controls=True))
+    assert net.edges_into("a") == {}
+
+
+def test_what_is_discarded_makes_no_edge() -> None:
+    discards = Join(subscribes=(Subscription("red", DISCARD), Subscription("blue", MAILBOX)))
+    net = Net(None, *FOUR_BY_TOPIC, a=Join(), b=discards)
+    assert net.edges_into("b") == {"a": 8}
+    assert net.edge("a", "b") == (8, "blue")
+
+
+def test_the_senders_own_least_latency_counts_if_it_is_more() -> None:
+    joins = {"a": Join(latency_least=6), "b": Join(latency_least=3), "c": Join(subscribes=subscriptions("red"))}
+    assert Net(**joins).edges_into("c") == {"a": 6, "b": 5}
+
+
+def test_a_drawn_latency_counts_with_its_minimum() -> None:
+    net = Net(link(uniform(3, 50)), a=Join(), b=Join(subscribes=subscriptions("red")))
+    assert net.edges_into("b") == {"a": 3}
+
+
+def test_who_controls_reaches_everybody_by_the_control_link() -> None:
+    net = Net(None, *FOUR_BY_TOPIC, a=Join(controls=True), b=Join(), c=Join(subscribes=subscriptions("red")))
+    assert net.edges_into("b") == {"a": 7}
+    assert net.edge("a", "b") == (7, None)
+    assert net.edges_into("c") == {"a": 4, "b": 4}
+    assert net.edge("a", "c") == (4, "red")
+
+
+def test_the_control_link_counts_where_it_is_faster_than_the_topics() -> None:
+    net = Net(link(9), a=Join(controls=True), b=Join(subscribes=subscriptions("red")))
+    assert net.edges_into("b") == {"a": 7}
+    assert net.edge("a", "b") == (7, None)
+
+
+def test_only_controllers_concern_a_newcomer_before_its_start() -> None:
+    net = Net(a=Join(controls=True), b=Join(), c=Join(subscribes=subscriptions("red")))
+    edges = net.router.controls_into(net.members["c"])
+    assert [(clock.name, latency) for clock, latency in edges] == [("a", 7)]
+
+
+def test_edges_follow_subscriptions() -> None:
+    net = Net(a=Join(), b=Join())
+    assert net.edges_into("b") == {}
+    net.subscribe("b", "red", 0)
+    assert net.edges_into("b") == {"a": 5}
+    net.unsubscribe("b", "red", 0)
+    assert net.edges_into("b") == {}
+
+
+# --- Messages ---
+
+
+def test_a_message_goes_to_everybody_who_subscribes_but_its_sender() -> None:
+    listens = Join(subscribes=subscriptions("red"))
+    net = Net(a=listens, b=listens, c=Join(subscribes=subscriptions("blue")), d=listens)
+    net.publish("a", 10, payload=b"x")
+    expected = [Message(15, 10, "a", 0, 0, "red", b"x")]
+    assert [net.take(name) for name in "abcd"] == [[], expected, [], expected]
+
+
+def test_sequence_numbers_count_all_topics_of_a_sender() -> None:
+    net = Net(a=Join(), b=Join(), c=Join(subscribes=subscriptions("red")))
+    for topic in ("red", "blue", "red"):
+        net.publish("a", 0, topic)
+    net.publish("b", 0)
+    assert [(message.sender, message.sequence) for message in net.take("c")] == [("a", 0), ("a", 2), ("b", 0)]
+
+
+def test_receivers_at_different_distances_get_the_same_message_at_their_own_times() -> None:
+    listens = Join(subscribes=subscriptions("red"))
+    net = Net(None, Rule(receiver="c", link=link(9)), a=Join(), b=listens, c=listens, d=listens)
+    net.publish("a", 10)
+    assert [net.arrivals(name) for name in "bcd"] == [[15], [19], [15]]
+
+
+def test_publishing_tells_which_sleepers_first_arrival_it_is() -> None:
+    listens = Join(subscribes=subscriptions("red"))
+    net = Net(a=Join(), b=listens, c=listens)
+    net.members["b"].sleeping = True
+    assert net.publish("a", 10) == ["b"]
+    assert net.publish("a", 11) == []
+    assert net.publish("a", 9) == ["b"]
+
+
+def test_drawn_arrivals_rouse_sleepers_too() -> None:
+    net = Net(link(uniform(5, 9)), a=Join(), b=Join(subscribes=subscriptions("red")))
+    net.members["b"].sleeping = True
+    assert net.publish("a", 100) == ["b"]
+    assert net.publish("a", 200) == []
+    assert net.publish("a", 0) == ["b"]
+
+
+def test_what_is_discarded_isnt_delivered() -> None:
+    net = Net(a=Join(), b=Join(subscribes=subscriptions("red", buffer=DISCARD)))
+    net.publish("a", 0)
+    assert net.take("b") == []
+
+
+def test_what_gets_lost_is_counted_with_its_reason_and_isnt_delivered() -> None:
+    net = Net(link(5, loss=1.0), a=Join(), b=Join(subscribes=subscriptions("red")))
+    net.publish("a", 0)
+    assert net.take("b") == []
+    net.members["b"].inbox.count(6)
+    assert net.members["b"].inbox.dropped == {("red", "lost at the receiver"): 1}
+
+
+def test_a_duplicate_is_the_same_message_with_another_copy_number() -> None:
+    net = Net(link(5, duplication=1.0), a=Join(), b=Join(subscribes=subscriptions("red")))
+    net.publish("a", 0)
+    assert [(message.sequence, message.copy) for message in net.take("b")] == [(0, 0), (0, 1)]
+
+
+# --- Subscribing late ---
+
+
+@pytest.mark.parametrize("default", [link(5), link(uniform(2, 40)), link(5, loss=0.5, fifo=True)])
+@pytest.mark.parametrize("since", [0, 14, 15, 16, 40])
+def test_a_late_subscriber_gets_what_an_early_one_gets_from_its_time_on(default: Link, since: int) -> None:
+    early = Net(default, a=Join(), b=Join(subscribes=subscriptions("red")))
+    late = Net(default, a=Join(), b=Join())
+    for net in (early, late):
+        for sent in range(0, 60, 3):
+            net.publish("a", sent)
+    late.subscribe("b", "red", since)
+    expected = [message for message in early.take("b") if message.arrival >= since]
+    assert expected
+    assert late.take("b") == expected
+
+
+def test_a_subscriber_gets_nothing_that_arrives_before_its_time_also_if_it_is_published_later() -> None:
+    net = Net(a=Join(), b=Join())
+    net.subscribe("b", "red", 20)
+    net.publish("a", 14)
+    net.publish("a", 15)
+    assert net.arrivals("b") == [20]
+
+
+def test_unsubscribing_ends_it_and_a_new_subscription_starts_afresh() -> None:
+    net = Net(a=Join(), b=Join(subscribes=subscriptions("red", "blue")))
+    net.publish("a", 10)
+    net.publish("a", 10, "blue")
+    net.unsubscribe("b", "red", 12)
+    net.publish("a", 20)
+    assert [message.topic for message in net.take("b")] == ["blue"]
+    net.subscribe("b", "red", 16)
+    assert net.arrivals("b") == [25]
+
+
+def test_nothing_is_for_one_that_has_been_dismissed() -> None:
+    net = Net(a=Join(), b=Join(subscribes=subscriptions("red", "blue")))
+    net.publish("a", 10)
+    net.router.dismiss(net.members["b"], 12)
+    net.publish("a", 20)
+    assert net.take("b") == []
+    assert net.members["b"].subscriptions == {}
+
+
+def test_a_newcomer_gets_what_is_under_way_at_its_start() -> None:
+    net = Net(a=Join())
+    for sent in (14, 15, 16):
+        net.publish("a", sent)
+    net.admit("guest", Join(subscribes=subscriptions("red")), 20)
+    assert net.arrivals("guest") == [20, 21]
+
+
+# --- Paths that queue ---
+
+SLOW = link(5, bandwidth=SECOND)
+"""A byte takes a nanosecond."""
+
+
+def test_messages_queue_behind_each_other() -> None:
+    net = Net(SLOW, a=Join(), b=Join(subscribes=subscriptions("red")))
+    net.publish("a", 0, payload=b"." * 100)
+    net.publish("a", 10, payload=b".")
+    assert net.arrivals("b") == [105, 106]
+
+
+@pytest.mark.parametrize("since", [0, 50, 106, 107])
+def test_a_late_subscriber_sees_the_queue_that_was_there_before_it(since: int) -> None:
+    net = Net(SLOW, a=Join(), b=Join())
+    net.publish("a", 0, payload=b"." * 100)
+    net.publish("a", 10, payload=b".")
+    net.subscribe("b", "red", since)
+    net.publish("a", 20, payload=b"..")
+    assert net.arrivals("b") == [arrival for arrival in (105, 106, 108) if arrival >= since]
+
+
+def test_the_queue_outlives_the_messages_that_are_forgotten() -> None:
+    net = Net(SLOW, a=Join(), b=Join())
+    net.publish("a", 0, payload=b"." * 100_000)
+    for member in net.members.values():
+        net.bounds.change(member, 50_000, 50_000)
+    for sent in range(50_000, 50_200):
+        net.publish("a", sent, payload=b".")
+    assert net.router.retained() < 250
+    net.subscribe("b", "red", 50_000)
+    assert net.arrivals("b") == [100_005 + number for number in range(201)]
+
+
+def test_the_queue_goes_on_while_nobody_listens() -> None:
+    net = Net(SLOW, a=Join(), b=Join(subscribes=subscriptions("red")))
+    net.publish("a", 0, payload=b"." * 100)
+    net.unsubscribe("b", "red", 1)
+    net.publish("a", 2, payload=b"." * 100)
+    net.subscribe("b", "red", 150)
+    net.publish("a", 3, payload=b".")
+    assert net.arrivals("b") == [205, 206]
+
+
+def test_what_was_sent_before_a_newcomers_start_is_under_way_to_it_but_in_nobodys_way() -> None:
+    net = Net(SLOW, a=Join())
+    net.publish("a", 0, payload=b"." * 100)
+    net.publish("a", 10, payload=b".")
+    net.admit("guest", Join(subscribes=subscriptions("red")), 16)
+    net.publish("a", 20, payload=b".")
+    assert net.arrivals("guest") == [16, 26, 105]
+
+
+# --- Forgetting ---
+
+
+def test_what_nobody_can_subscribe_to_in_time_is_forgotten() -> None:
+    net = Net(a=Join(), b=Join())
+    for now in range(1000):
+        for member in net.members.values():
+            net.bounds.change(member, now, now)
+        net.publish("a", now)
+        assert net.router.retained() < 150
+
+
+def test_what_arrives_at_the_time_of_the_last_one_can_still_be_subscribed_to() -> None:
+    net = Net(a=Join(), b=Join())
+    for now in range(1000):
+        net.publish("a", now)
+    for member in net.members.values():
+        net.bounds.change(member, 500, 500)
+    for now in range(1000, 2100):
+        net.publish("a", now)
+    net.subscribe("b", "red", 500)
+    assert net.arrivals("b") == list(range(500, 2105))

@@ -1,0 +1,98 @@
+"""The tables of states: total, closed, and drawn as they are."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from worldline.lock import Abort, Grant, Join, Leave, Over, ParticipantEvent, Start
+from worldline.lock.events import Action, OperatorEvent
+from worldline.lock.states import PHASES, TRANSITIONS, Phase, State, diagram
+
+PARTICIPANT_EVENTS = set(get_args(ParticipantEvent))
+OPERATOR_EVENTS = set(get_args(OperatorEvent))
+ACTIONS = set(get_args(Action))
+
+DIAGRAM = """\
+stateDiagram-v2
+    [*] --> expected
+    expected --> joined: Join
+    joined --> computing: Start
+    computing --> computing: Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop
+    computing --> advancing: Advance
+    computing --> awaiting: Next
+    computing --> left: Leave
+    advancing --> computing: Grant
+    awaiting --> computing: Grant
+    left --> [*]
+"""
+
+
+def reachable(table: dict, start: State | Phase) -> set:
+    reached, frontier = {start}, [start]
+    while frontier:
+        for target in table[frontier.pop()].values():
+            if target not in reached:
+                reached.add(target)
+                frontier.append(target)
+    return reached
+
+
+def test_every_state_and_every_phase_has_its_row() -> None:
+    assert set(TRANSITIONS) == set(State)
+    assert set(PHASES) == set(Phase)
+
+
+def test_every_move_leads_to_a_state_or_phase_that_has_a_row() -> None:
+    assert all(target in TRANSITIONS for moves in TRANSITIONS.values() for target in moves.values())
+    assert all(target in PHASES for moves in PHASES.values() for target in moves.values())
+
+
+def test_every_state_and_phase_can_be_reached_from_the_first() -> None:
+    assert reachable(TRANSITIONS, State.EXPECTED) == set(State)
+    assert reachable(PHASES, Phase.GATHERING) == set(Phase)
+
+
+def test_the_end_can_be_reached_from_every_state_and_nothing_follows_it() -> None:
+    assert all(State.LEFT in reachable(TRANSITIONS, state) for state in State)
+    assert all(Phase.OVER in reachable(PHASES, phase) for phase in Phase)
+    assert TRANSITIONS[State.LEFT] == PHASES[Phase.OVER] == {}
+
+
+def test_everything_that_a_participant_can_say_is_legal_in_one_state_and_only_there() -> None:
+    said = [kind for moves in TRANSITIONS.values() for kind in moves if kind in PARTICIPANT_EVENTS]
+    assert sorted(kind.__name__ for kind in said) == sorted(kind.__name__ for kind in PARTICIPANT_EVENTS)
+
+
+def test_a_participant_comes_by_joining_and_goes_by_leaving() -> None:
+    assert TRANSITIONS[State.EXPECTED] == {Join: State.JOINED}
+    assert [state for state, moves in TRANSITIONS.items() if Leave in moves] == [State.COMPUTING]
+
+
+def test_who_waits_is_moved_by_the_arbiter_alone() -> None:
+    for state in (State.JOINED, State.ADVANCING, State.AWAITING):
+        assert set(TRANSITIONS[state]) <= ACTIONS
+        assert set(TRANSITIONS[state].values()) == {State.COMPUTING}
+    assert set(TRANSITIONS[State.JOINED]) == {Start}
+    assert set(TRANSITIONS[State.ADVANCING]) == set(TRANSITIONS[State.AWAITING]) == {Grant}
+
+
+def test_everything_that_an_operator_can_say_is_possible_until_the_run_is_over() -> None:
+    for phase in (Phase.GATHERING, Phase.RUNNING):
+        assert set(PHASES[phase]) >= OPERATOR_EVENTS
+        assert set(PHASES[phase]) - OPERATOR_EVENTS <= {Start, Abort, Over}
+
+
+def test_the_names_of_the_states_are_words() -> None:
+    assert [state.value for state in State] == ["expected", "joined", "computing", "advancing", "awaiting", "left"]
+
+
+def test_the_diagram_is_drawn_from_the_table() -> None:
+    assert diagram() == DIAGRAM
+
+
+def test_the_diagram_shows_every_move() -> None:
+    text = diagram()
+    for state, moves in TRANSITIONS.items():
+        for kind, target in moves.items():
+            (line,) = (x for x in text.splitlines() if x.strip().startswith(f"{state.value} --> {target.value}:"))
+            assert kind.__name__ in line.split(": ")[1].split(", ")

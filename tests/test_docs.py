@@ -1,0 +1,62 @@
+"""What the documentation shows is what happens."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from worldline.lock.states import diagram
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+
+
+def python_blocks(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def command(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
+    for number, block in enumerate(python_blocks(page)):
+        program = tmp_path / f"block{number}.py"
+        program.write_text(block)
+        done = command(str(program))
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_readmes_program_prints_the_digest_that_the_readme_shows(tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text()
+    (block,) = python_blocks(ROOT / "README.md")
+    (tmp_path / "tennis.py").write_text(block)
+    (shown,) = {*re.findall(r"digest ([0-9a-f]{32})", text)}
+    ran = command("tennis.py", cwd=tmp_path)
+    assert ran.stdout.endswith(f"digest {shown}\n"), ran.stderr
+    checked = command("-m", "worldline", "check", "tennis.py", cwd=tmp_path)
+    assert checked.stdout == re.search(r"\$ worldline check tennis.py\n(.*?\n)```", text, re.DOTALL)[1]  # type: ignore[index]
+
+
+def test_the_guide_shows_what_the_checker_says_of_the_leaky_example() -> None:
+    page = (ROOT / "docs" / "first-federation.md").read_text()
+    (shown,) = re.findall(r"\$ worldline check examples/leaky.py\n(.*?)```", page, re.DOTALL)
+    assert command("-m", "worldline", "check", "examples/leaky.py").stdout == shown
+
+
+def test_the_diagram_in_the_design_is_the_table_in_the_code() -> None:
+    (shown,) = re.findall(r"```mermaid\n(.*?)```", (ROOT / "docs" / "design.md").read_text(), re.DOTALL)
+    assert shown == diagram()
