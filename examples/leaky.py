@@ -12,7 +12,7 @@ NEXT_ID = 0
 
 def worker(self: Participant) -> None:
     """Gives its jobs numbers from a counter that all share: who comes first depends on luck."""
-    global NEXT_ID  # noqa: PLW0603 - the mistake that this example shows.
+    global NEXT_ID  # The mistake that this example shows.
     for _ in range(3):
         NEXT_ID += 1
         self.publish("job", f"{self.name} takes number {NEXT_ID % 6}".encode())

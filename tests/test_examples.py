@@ -1,4 +1,4 @@
-"""Every example runs, says the same each time under any hash seed, and passes the checker unless it is wrong on purpose."""
+"""Every example says the same each time under any hash seed, and passes the checker unless it is wrong on purpose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ SOUND = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "leak
 def python(*arguments: str, seed: str = "0") -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "PYTHONHASHSEED": seed}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, cwd=EXAMPLES, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=EXAMPLES, env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 @pytest.mark.parametrize("name", SOUND)

@@ -24,7 +24,18 @@ PURE = ("model", "lock")
 # All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class
 # `Random` alone, which the next test checks.
 ALLOWED = {
-    *("__future__", "bisect", "collections", "collections.abc", "enum", "hashlib", "heapq", "math", "msgspec"),
+    *(
+        "__future__",
+        "bisect",
+        "collections",
+        "collections.abc",
+        "enum",
+        "hashlib",
+        "heapq",
+        "itertools",
+        "math",
+        "msgspec",
+    ),
     *("random", "re", "statistics", "typing"),
 }
 

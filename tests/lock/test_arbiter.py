@@ -381,7 +381,7 @@ def test_a_stop_ends_those_who_already_wait_for_more() -> None:
     stopping.say("b", Advance(100))
     stopping.say("c", Next(100))
     stopping.say("a", Stop(20))
-    granted = stopping.say("a", Advance(100))
+    granted = stopping.say("a", Advance(20))
     assert granted == {name: Grant(name, 20, [], final=True) for name in "abc"}
 
 
@@ -521,6 +521,14 @@ def test_nobody_passes_the_start_of_a_newcomer_that_isnt_there() -> None:
     assert inviting.say("a", Advance(21)) == {}
     waiting = inviting.why("b")
     assert (waiting.cause, waiting.missing, waiting.bound) == (Cause.NEWCOMER, ("guest",), 20)
+
+
+def test_what_was_granted_beyond_a_newcomers_start_is_taken_back_from_who_invites_it() -> None:
+    inviting = table(a=CONTROLS)
+    assert inviting.say("a", Advance(10))["a"].horizon == FOREVER
+    inviting.say("a", Invite("guest", 20))
+    assert "granted up to 20ns" in str(refused(inviting.arbiter, "a", Reached(21)))
+    inviting.say("a", Reached(20))
 
 
 def test_a_newcomer_starts_at_its_time_and_holds_others_from_then_on() -> None:

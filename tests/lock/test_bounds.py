@@ -365,6 +365,15 @@ def test_a_search_in_a_one_way_ring_doesnt_grow_with_the_ring() -> None:
     assert looks[300] <= looks[100]
 
 
+def test_a_grant_far_ahead_looks_at_a_few_dozen_sleepers_at_most() -> None:
+    bounds, clocks = joined(300, 5, -1)
+    for clock in clocks[1:]:
+        bounds.change(clock, FAR, 0, sleeping=True)  # Asleep, and at a ceiling: they ask for nothing.
+    assert bounds.measure(bounds.change, clocks[0], 3, 3, 3) < 100
+    ((_, horizon),) = bounds.take_ready()
+    assert 100 < horizon <= fixpoint(clocks)[clocks[0].name][0]
+
+
 def test_what_falling_asleep_costs_doesnt_grow_with_a_ring_that_goes_both_ways() -> None:
     bounds, clocks = joined(2000, 5, -1, 1)
     costs = [bounds.measure(fall_asleep, bounds, clock) for clock in clocks[1:]]

@@ -135,6 +135,13 @@ def test_a_wrong_call_raises_and_changes_nothing(
     refuses(ledger, act, kind, words)
 
 
+def test_a_promise_of_the_past_is_none() -> None:
+    ledger = granted(30)
+    ledger.advance(10)
+    refuses(ledger, lambda a: a.promise(9), UsageError, "until 10ns")
+    ledger.promise(10)
+
+
 def test_only_declared_topics_are_published_on() -> None:
     ledger = started(Join(publishes=("red", "blue")))
     refuses(ledger, lambda a: a.publish("green", b""), UsageError, "'green'.*declared are red, blue")
@@ -310,6 +317,13 @@ def test_a_subscription_takes_the_grant_back_and_the_next_request_says_what_is_h
     assert arrivals(ledger.receive(Grant("a", 9, [message(8, "blue", sender="c")]))) == [8, 8]
 
 
+def test_a_subscription_before_the_end_lets_it_ask_again_instead_of_ending() -> None:
+    ledger = granted(30, final=True)
+    ledger.subscribe("blue")
+    assert ledger.advance(100) is None
+    assert not ledger.ended
+
+
 def test_what_comes_late_is_put_in_its_place_among_what_is_held() -> None:
     ledger = granted(30, 8, 12)
     ledger.subscribe("blue")
@@ -348,6 +362,13 @@ def test_a_stop_within_the_grant_ends_it_there_without_asking() -> None:
     assert arrivals(ledger.advance(25)) == [8]
     assert (ledger.now, ledger.ended) == (20, True)
     assert ledger.take_outbox() == [Stop(20)]
+
+
+def test_a_stop_at_the_very_horizon_ends_it_there_without_asking() -> None:
+    ledger = granted(30)
+    ledger.stop(30)
+    assert ledger.advance(31) == []
+    assert (ledger.now, ledger.ended) == (30, True)
 
 
 def test_a_stop_beyond_the_grant_is_left_to_the_arbiter() -> None:

@@ -292,6 +292,18 @@ def test_the_queue_outlives_the_messages_that_are_forgotten() -> None:
     assert net.arrivals("b") == [100_005 + number for number in range(201)]
 
 
+def test_what_queues_and_arrives_at_the_time_of_the_last_one_can_still_be_subscribed_to() -> None:
+    net = Net(SLOW, a=Join(), b=Join())
+    for sent in range(0, 1000, 2):
+        net.publish("a", sent, payload=b".")
+    for member in net.members.values():
+        net.bounds.change(member, 500, 500)
+    for sent in range(1000, 2100, 2):
+        net.publish("a", sent, payload=b".")
+    net.subscribe("b", "red", 500)
+    assert net.arrivals("b") == list(range(500, 2106, 2))
+
+
 def test_the_queue_goes_on_while_nobody_listens() -> None:
     net = Net(SLOW, a=Join(), b=Join(subscribes=subscriptions("red")))
     net.publish("a", 0, payload=b"." * 100)

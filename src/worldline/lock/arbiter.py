@@ -52,6 +52,7 @@ from worldline.lock.events import (
     Leave,
     Lost,
     Next,
+    OperatorEvent,
     Over,
     Promise,
     Publish,
@@ -66,7 +67,14 @@ from worldline.lock.router import Member, Router
 from worldline.lock.states import PHASES, Phase, State
 from worldline.lock.why import Cause, Hop, Why
 from worldline.model.buffer import as_buffer
-from worldline.model.errors import BrokenPromise, ConfigurationError, InternalError, PeerError, UsageError
+from worldline.model.errors import (
+    BrokenPromise,
+    ConfigurationError,
+    InternalError,
+    PeerError,
+    UsageError,
+    WorldlineError,
+)
 from worldline.model.message import check_name
 from worldline.model.plan import Plan, check_plan
 from worldline.model.time import FOREVER, TIME_MAX, as_time, format_time
@@ -120,7 +128,10 @@ class Arbiter:
         if member is None:
             self._without_member(who, event)
         elif event.__class__ in member.legal and self.phase is not Phase.OVER:
-            self._handlers[event.__class__](member, event)
+            try:
+                self._handlers[event.__class__](member, event)
+            except WorldlineError as error:
+                raise error.concerning(who, member.now)  # noqa: B904 - the same error, not another.
         else:
             raise self._illegal(member, event)
         self.events += 1
@@ -133,7 +144,7 @@ class Arbiter:
             raise UsageError(
                 f"nobody expects {who!r}", participant=who, advice=f"expected are {', '.join(sorted(self._members))}"
             )
-        if event.__class__ not in PHASES[self.phase]:
+        if event.__class__ not in PHASES[self.phase] or not isinstance(event, OperatorEvent):
             raise UsageError(f"{type(event).__name__} isn't possible: the run is {self.phase.value}")
         if isinstance(event, Barrier):
             self._move_barrier(event.until)
@@ -150,7 +161,7 @@ class Arbiter:
             f"{what} isn't possible while it is {member.state.value}",
             participant=member.name,
             at=member.now,
-            advice=f"possible now: {', '.join(kind.__name__ for kind in member.legal) or 'nothing'}",
+            advice=f"possible now: {', '.join(sorted(kind.__name__ for kind in member.legal)) or 'nothing'}",
         )
 
     # --- Coming ---
@@ -389,6 +400,10 @@ class Arbiter:
         return PeerError(f"it can't ask for {format_time(asked)}", participant=member.name, at=member.now)
 
     def _wait(self, member: Member, until: int) -> None:
+        if until == member.now:  # It is there already; nothing that it could still learn arrives before.
+            member.enter(State.COMPUTING)
+            self._actions.append(Grant(member.name, max(member.granted, until), []))
+            return
         member.awaits = until
         member.since = self.events
         self._computing -= 1
@@ -404,7 +419,7 @@ class Arbiter:
             first = member.inbox.first if member.inbox.first < member.held else member.held
             if first < awaits:
                 return first, first + 1  # All that arrives at this very time must be known too.
-        return acts, awaits or 1  # A bound is never below 1; asking for time 0 is asking for what is there.
+        return acts, awaits
 
     def _ask(self, member: Member) -> None:
         """Put what a waiting member needs before the calculus, unless the ceiling is in the way."""
@@ -530,6 +545,8 @@ class Arbiter:
 
     def why(self) -> tuple[Why, ...]:
         """Say of everybody who waits who keeps it waiting, in the order of their names."""
+        if self.phase is Phase.OVER:
+            return ()
         waiting = [m for m in self._members.values() if m.state in _ASKING]
         exact = fixpoint(self._started())
         return tuple(self._why(member, exact) for member in sorted(waiting, key=lambda m: m.name))
@@ -543,6 +560,8 @@ class Arbiter:
 
         if self.phase is Phase.GATHERING:
             return because(Cause.ROSTER, 0, missing=tuple(self._missing()))
+        if member.state is State.JOINED and member.start > self._end:
+            return because(Cause.END, self._end)
         if self._needs(member)[1] > self._ceiling:
             if self._ceiling == self._barrier:
                 return because(Cause.BARRIER, self._ceiling)
@@ -561,7 +580,7 @@ class Arbiter:
             bound,
             holder=receiver.name,
             holder_state=receiver.state,
-            holder_time=receiver.value,
+            holder_time=receiver.send(exact[receiver.name][0]),
             path=tuple(reversed(hops)),
         )
 

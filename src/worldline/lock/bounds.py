@@ -50,6 +50,8 @@ from worldline.model.time import FOREVER
 # ahead in large networks and has no influence on results.
 _SLEEPERS_MAX = 32
 
+_RIDERS_KEPT = 32
+
 
 class Clock:
     """One clock in the calculus. Read its fields freely; only `Bounds` writes them."""
@@ -61,6 +63,7 @@ class Clock:
         "name",
         "promise",
         "riders",
+        "riders_max",
         "rides_on",
         "sleeping",
         "subgoal",
@@ -78,10 +81,15 @@ class Clock:
         self.goal = 0  # The bound that it waits for; 0 if it doesn't wait.
         self.ins: list[tuple[Clock, int]] = []
         self.riders: list[tuple[int, int, Clock, int]] = []  # A heap of (threshold, serial, rider, the rider's ticket).
+        self.riders_max = _RIDERS_KEPT
         self.rides_on: Clock | None = None
         self.subgoal = 0  # The bound that is known to be out of reach while it rides.
         self.ticket = 0  # Raised with every ride: entries in other clocks' heaps with an older one are void.
         self.tracked = base  # The base under which it stands in the heap of floors.
+
+    def send(self, bound: int) -> int:
+        """Return the earliest time at which the clock may send, given its bound."""
+        return max(self.promise, min(self.base, bound)) if self.sleeping else self.value
 
 
 class Bounds:
@@ -117,9 +125,7 @@ class Bounds:
         clock.rides_on = None
         clock.ticket += 1
         if base < clock.tracked:
-            clock.tracked = base
-            self._serial += 1
-            heappush(self._floors, (base, self._serial, clock))
+            self._track_lower(clock, base)
         if clock.riders:
             self._release(clock, promise if sleeping else value)
             if sleeping or goal:
@@ -128,6 +134,15 @@ class Bounds:
             self._doubtful.append(clock)
         while self._doubtful:
             self._examine(self._doubtful.pop())
+
+    def _track_lower(self, clock: Clock, base: int) -> None:
+        clock.tracked = base
+        self._serial += 1
+        if len(self._floors) > 2 * len(self._clocks):
+            # Its former entry, now void, would stay until the floor had reached it: perhaps for ever.
+            self._floors = [entry for entry in self._floors if entry[0] == entry[2].tracked and entry[2] is not clock]
+            heapify(self._floors)
+        heappush(self._floors, (base, self._serial, clock))
 
     def take_ready(self) -> list[tuple[Clock, int]]:
         """Return the clocks whose goal is reached, each with its bound as far as it was explored."""
@@ -179,7 +194,7 @@ class Bounds:
             if bound < demand:
                 return
             if clock.sleeping:
-                self._release(clock, max(clock.promise, min(clock.base, bound)))
+                self._release(clock, clock.send(bound))
             if clock.goal and bound >= clock.goal:
                 clock.goal = 0
                 self._ready.append((clock, bound))
@@ -196,6 +211,7 @@ class Bounds:
                 if floor >= demand:
                     reach = floor
                 elif sender.rides_on is not None and sender.subgoal + latency <= demand:
+                    demand = self._modest(clock, demand, sender.subgoal + latency)
                     self._ride(clock, demand, sender, demand - latency)
                     return 0
                 else:
@@ -205,6 +221,7 @@ class Bounds:
         if best < demand:
             assert blocker is not None
             # The slowest sender, not the first one found to be slow: it is the least likely to be passed soon.
+            demand = self._modest(clock, demand, best + 1)
             self._ride(clock, demand, blocker, demand - near)
             return 0
         return self._search(clock, demand, best) if through_sleepers else best
@@ -233,14 +250,14 @@ class Bounds:
                 far = distance + latency
                 reach = sender.value + far
                 if reach < demand:
-                    self._ride_along(origin, demand, met, sleeper, sender, far)
+                    self._ride_along(origin, demand, met, sleeper, sender, far, reach + 1)
                     return 0
                 if sender.sleeping and sender is not origin and sender not in met:
                     least = sender.promise + far
                     if least >= demand:
                         reach = least
                     elif sender.rides_on is not None and sender.subgoal + far <= demand:
-                        self._ride_along(origin, demand, met, sleeper, sender, far)
+                        self._ride_along(origin, demand, met, sleeper, sender, far, sender.subgoal + far)
                         return 0
                     elif floor + far < best:
                         serial += 1
@@ -257,20 +274,40 @@ class Bounds:
         sleeper: Clock,
         blocker: Clock,
         far: int,
+        unreachable: int,
     ) -> None:
         """Let every sleeper from the blocker back to the origin ride on the one before it."""
+        demand = self._modest(origin, demand, unreachable)
         while sleeper is not origin:
             towards, distance = met[sleeper]
             self._ride(sleeper, demand - distance, blocker, demand - far)
             blocker, far, sleeper = sleeper, distance, towards
         self._ride(origin, demand, blocker, demand - far)
 
+    def _modest(self, clock: Clock, demand: int, unreachable: int) -> int:
+        """Return a little less than a sleeper's own goal, but not what it can't reach yet anyway.
+
+        So the next one who searches through this sleeper, for nearly the same, can stop here: with exact demands,
+        sleepers around a one-way ring that all wait for the same time would each search the whole ring. It costs a few
+        more looks; each leaves an eighth of the way to the next. What riders ask for is passed on as it is, since small
+        discounts would add up along a chain.
+        """
+        if clock.sleeping and demand == clock.goal:
+            demand -= (demand - unreachable) >> 3
+        return demand
+
     def _ride(self, clock: Clock, subgoal: int, blocker: Clock, threshold: int) -> None:
+        """Let a clock ride until the blocker's send reaches the threshold."""
         clock.rides_on = blocker
         clock.subgoal = subgoal
         clock.ticket += 1
         self._serial += 1
         heappush(blocker.riders, (threshold, self._serial, clock, clock.ticket))
+        if len(blocker.riders) > blocker.riders_max:
+            # Those who have gone on since would stay here until the blocker had reached what they asked for.
+            blocker.riders = [entry for entry in blocker.riders if entry[2].ticket == entry[3]]
+            heapify(blocker.riders)
+            blocker.riders_max = max(_RIDERS_KEPT, 2 * len(blocker.riders))
 
 
 def fixpoint(clocks: list[Clock]) -> dict[str, tuple[int, list[tuple[Clock, int]]]]:
@@ -303,5 +340,5 @@ def fixpoint(clocks: list[Clock]) -> dict[str, tuple[int, list[tuple[Clock, int]
                 bounds[receiver.name] = (reach, [(sender, latency), *chain])
                 if receiver.sleeping:
                     serial += 1
-                    heappush(queue, (max(receiver.promise, min(receiver.base, reach)), serial, receiver))
+                    heappush(queue, (receiver.send(reach), serial, receiver))
     return bounds

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
+from itertools import islice
 
 from worldline.lock.events import (
     Abort,
@@ -120,6 +121,14 @@ class Ledger:
         )
 
     def _granted(self, grant: Grant) -> list[Message]:
+        first = min((message.arrival for message in (*grant.messages, *islice(self._held, 1))), default=FOREVER)
+        woken = self.state is State.AWAITING and first < min(grant.horizon, self._until)
+        if not (woken or grant.final or grant.horizon >= self._until):
+            raise PeerError(
+                f"a grant up to {format_time(grant.horizon)} doesn't answer a request for {format_time(self._until)}",
+                participant=self.name,
+                at=self.now,
+            )
         held = self._held
         for message in grant.messages:
             if held and message < held[-1]:

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.events import Join, Subscription
 from worldline.lock.inbox import Inbox
-from worldline.lock.states import TRANSITIONS, State
+from worldline.lock.states import LEGAL, State
 from worldline.model.buffer import Buffer
-from worldline.model.message import Message
+from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER
@@ -69,7 +69,7 @@ class Member(Clock):
 
     def enter(self, state: State) -> None:
         self.state = state
-        self.legal = TRANSITIONS[state]
+        self.legal = LEGAL[state]
 
     def introduce(self, join: Join) -> None:
         self.publishes = join.publishes
@@ -193,9 +193,9 @@ class Router:
 
     def publish(self, sender: Member, topic: str, payload: bytes, sent: int) -> list[Member]:
         """Put a message into every inbox that it is for; return the sleepers whose first arrival it has become."""
+        publication = self._publications.get((sender.name, topic)) or self._publication(sender, topic)
         sequence = sender.sequence
         sender.sequence = sequence + 1
-        publication = self._publications.get((sender.name, topic)) or self._publication(sender, topic)
         number = publication.published
         publication.published = number + 1
         roused: list[Member] = []
@@ -249,7 +249,7 @@ class Router:
         return sum(len(publication.retained) for publication in self._publications.values())
 
     def _publication(self, sender: Member, topic: str) -> _Publication:
-        publication = _Publication(sender, topic, self._paths)
+        publication = _Publication(sender, check_name(topic, "a topic"), self._paths)
         self._publications[sender.name, topic] = publication
         self._by_topic.setdefault(topic, []).append(publication)
         for member, since in self._subscribers.get(topic, {}).values():

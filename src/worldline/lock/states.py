@@ -80,6 +80,12 @@ PHASES: dict[Phase, dict[type, Phase]] = {
 }
 
 
+# What a participant itself may say in a state: the table without the arbiter's own moves.
+LEGAL: dict[State, frozenset[type]] = {
+    state: frozenset(kind for kind in moves if kind not in (Start, Grant)) for state, moves in TRANSITIONS.items()
+}
+
+
 def diagram() -> str:
     """Draw the participant's table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {State.EXPECTED.value}"]

@@ -21,6 +21,8 @@ class Cause(Enum):
     """Somebody was invited for an earlier time and isn't there."""
     BARRIER = "barrier"
     """The operator's barrier."""
+    END = "end"
+    """It was invited for a time after the end of the run, and will be told so when the run is over."""
 
 
 class Hop(Struct, frozen=True):
@@ -63,6 +65,8 @@ class Why(Struct, frozen=True):
             return text + f"the run starts when {', '.join(self.missing)} joined"
         if self.cause is Cause.NEWCOMER:
             return text + f"{', '.join(self.missing)} is invited for {format_time(self.bound)} and not there yet"
+        if self.cause is Cause.END:
+            return text + f"the run ends at {format_time(self.bound)}, before its start"
         if self.cause is Cause.BARRIER:
             return text + f"the barrier stands at {format_time(self.bound)}"
         state = self.holder_state.value if self.holder_state else "unknown"

@@ -16,7 +16,7 @@ can. It survives pickling, because workers and executors hand errors from proces
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from worldline.model.time import format_time
 
@@ -48,6 +48,13 @@ class WorldlineError(Exception):
             where = f"{where} at {format_time(self.at)}" if where else f"at {format_time(self.at)}"
         text = f"{where}: {self.problem}" if where else self.problem
         return f"{text} ({self.advice})" if self.advice else text
+
+    def concerning(self, participant: str, at: int) -> Self:
+        """Return the error with the participant named, if it was raised where that wasn't known."""
+        if self.participant is None:
+            self.participant, self.at = participant, at
+            self.args = (self._text(),)
+        return self
 
     def __reduce__(self) -> tuple[Any, ...]:
         arguments = (type(self), self.problem, self.participant, self.at, self.advice, self.facts)
