@@ -601,7 +601,6 @@ def test_over_is_no_answer_to_a_join() -> None:
     refuses(Ledger("a", JOIN), lambda a: a.receive(Over(b"")), PeerError, "joined")
 
 
-@pytest.mark.xfail(strict=True, reason="a grant is believed to reach what was asked for")
 def test_a_grant_that_doesnt_reach_what_was_asked_for_is_refused() -> None:
     ledger = started()
     ledger.advance(10)

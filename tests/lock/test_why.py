@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.lock.table import Table
 from worldline.lock import (
     OPERATOR,
@@ -148,7 +146,6 @@ def test_a_chain_ends_at_a_sleeper_that_has_promised_more_than_could_wake_it() -
     assert (waiting.holder, waiting.holder_state, waiting.bound) == ("b", State.AWAITING, 45 * MS)
 
 
-@pytest.mark.xfail(strict=True, reason="the holder's time is its base, though its promise is what sets the bound")
 def test_a_sleeper_that_holds_by_its_promise_may_send_from_then_on() -> None:
     made = three_in_a_row()
     made.say("b", Promise(40 * MS))
@@ -243,7 +240,6 @@ def test_asking_why_changes_nothing() -> None:
     assert made.say("b", Advance(15 * MS))["a"].horizon == 20 * MS
 
 
-@pytest.mark.xfail(strict=True, reason="the run is over, and why() names the waiting participant as its own holder")
 def test_nobody_holds_anybody_in_a_run_that_was_called_off_before_it_started() -> None:
     arbiter = Arbiter(plan(["a", "b"]))
     arbiter.handle("a", Join())
@@ -251,7 +247,6 @@ def test_nobody_holds_anybody_in_a_run_that_was_called_off_before_it_started() -
     assert all(why.holder != why.participant for why in arbiter.why())
 
 
-@pytest.mark.xfail(strict=True, reason="why() names a newcomer whose start lies beyond the end as its own holder")
 def test_a_newcomer_beyond_the_end_isnt_its_own_holder() -> None:
     made = table(a=Join(controls=True), b=Join())
     made.say("a", Invite("guest", 50 * MS))
