@@ -38,7 +38,7 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from typing import Any
 
-from worldline.lock.bounds import Bounds, Clock, fixpoint
+from worldline.lock.bounds import Bounds
 from worldline.lock.events import (
     Abort,
     Action,
@@ -62,15 +62,16 @@ from worldline.lock.events import (
     Subscribe,
     Unsubscribe,
 )
+from worldline.lock.explain import explain
+from worldline.lock.invariants import check_invariants
 from worldline.lock.journal import run_digest
 from worldline.lock.router import Member, Router
 from worldline.lock.states import PHASES, Phase, State
-from worldline.lock.why import Cause, Hop, Why
+from worldline.lock.why import Why
 from worldline.model.buffer import as_buffer
 from worldline.model.errors import (
     BrokenPromise,
     ConfigurationError,
-    InternalError,
     PeerError,
     UsageError,
     WorldlineError,
@@ -87,22 +88,21 @@ _ASKING = (*_WAITING, State.JOINED)
 
 
 class Arbiter:
-    """The lock of one run."""
+    """The lock of one run. Its attributes may be read, by `explain` and the like; only its events change them."""
 
     def __init__(self, plan: Plan) -> None:
         check_plan(plan)
         self.plan = plan
         self.phase = Phase.GATHERING
         self.events = 0  # How many were handled.
-        self._end = FOREVER if plan.end is None else plan.end
-        self._barrier = FOREVER
-        self._ceiling = FOREVER  # The barrier or the first newcomer's start: nobody is granted more.
-        self._bounds = Bounds()
-        self._router = Router(plan, self._bounds)
-        self._members = {name: Member(name, 0) for name in sorted(plan.roster)}
-        self._newcomers: dict[str, Member] = {}  # Invited, and not started.
-        self._present = len(self._members)  # Those of the roster and those who came later, less those who have left.
-        self._computing = 0
+        self.end = FOREVER if plan.end is None else plan.end
+        self.barrier = FOREVER
+        self.ceiling = FOREVER  # The barrier or the first newcomer's start: nobody is granted more.
+        self.bounds = Bounds()
+        self.router = Router(plan, self.bounds)
+        self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
+        self.newcomers: dict[str, Member] = {}  # Invited, and not started.
+        self._present = len(self.members)  # Those of the roster and those who came later, less those who have left.
         self._capped: list[tuple[int, int, Member, int]] = []  # A heap of (goal, serial, who, its request).
         self._requests = 0
         self._actions: list[Action] = []
@@ -124,7 +124,7 @@ class Arbiter:
 
     def handle(self, who: str, event: Event) -> tuple[Action, ...]:
         """Take one event of a participant, or of the operator, and return what follows from it."""
-        member = self._members.get(who)
+        member = self.members.get(who)
         if member is None:
             self._without_member(who, event)
         elif event.__class__ in member.legal and self.phase is not Phase.OVER:
@@ -142,7 +142,7 @@ class Arbiter:
     def _without_member(self, who: str, event: Event) -> None:
         if who != OPERATOR:
             raise UsageError(
-                f"nobody expects {who!r}", participant=who, advice=f"expected are {', '.join(sorted(self._members))}"
+                f"nobody expects {who!r}", participant=who, advice=f"expected are {', '.join(sorted(self.members))}"
             )
         if event.__class__ not in PHASES[self.phase] or not isinstance(event, OperatorEvent):
             raise UsageError(f"{type(event).__name__} isn't possible: the run is {self.phase.value}")
@@ -179,29 +179,29 @@ class Arbiter:
         member.introduce(join)
         member.since = self.events
         member.enter(State.JOINED)
-        if member.name in self._newcomers:
-            self._bounds.rewire(member, self._router.controls_into(member))
+        if member.name in self.newcomers:
+            self.bounds.rewire(member, self.router.controls_into(member))
             self._expect(member)
             self._settle()
-        elif self.phase is Phase.GATHERING and not self._missing():
+        elif self.phase is Phase.GATHERING and not self.missing():
             self.phase = Phase.RUNNING
-            for founder in self._members.values():
-                self._bounds.add(founder)
-            self._start(list(self._members.values()))
+            for founder in self.members.values():
+                self.bounds.add(founder)
+            self._start(list(self.members.values()))
 
-    def _missing(self) -> list[str]:
-        return [name for name, member in self._members.items() if member.state is State.EXPECTED]
+    def missing(self) -> list[str]:
+        """Return who of the roster isn't there yet."""
+        return [name for name, member in self.members.items() if member.state is State.EXPECTED]
 
     def _start(self, members: list[Member]) -> None:
         """Let members begin: all of the roster together, or a newcomer at its time."""
         for member in members:
-            self._router.admit(member)
+            self.router.admit(member)
         for member in members:
-            self._bounds.rewire(member, self._router.edges_into(member))
+            self.bounds.rewire(member, self.router.edges_into(member))
         for member in members:
-            self._computing += 1
             member.enter(State.COMPUTING)
-            self._bounds.change(member, member.start, member.start)
+            self.bounds.change(member, member.start, member.start)
             self._actions.append(Start(member.name, member.start, self.plan.seed, self.plan.network.control_latency))
 
     # --- Acting ---
@@ -210,7 +210,7 @@ class Arbiter:
         at = event.at
         if at < member.promise or at > TIME_MAX or not member.may_publish(event.topic):
             raise self._bad_publish(member, event)
-        roused = self._router.publish(member, event.topic, event.payload, at)
+        roused = self.router.publish(member, event.topic, event.payload, at)
         if roused:
             for sleeper in roused:
                 self._ask(sleeper)
@@ -243,7 +243,7 @@ class Arbiter:
                 advice="promises only grow",
             )
         as_time(event.until, "a promise")
-        self._bounds.change(member, member.base, event.until)
+        self.bounds.change(member, member.base, event.until)
         self._settle()
 
     def _reached(self, member: Member, event: Reached) -> None:
@@ -269,7 +269,7 @@ class Arbiter:
 
     def _move(self, member: Member, now: int) -> None:
         member.now = now
-        self._bounds.change(member, now, max(member.promise, now))
+        self.bounds.change(member, now, max(member.promise, now))
 
     def _subscribe(self, member: Member, event: Subscribe) -> None:
         topic = event.subscription.topic
@@ -280,8 +280,8 @@ class Arbiter:
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.since)
         member.granted = event.now  # All that was granted ahead is taken back: the new topic may have more to say (A1).
-        self._router.subscribe(member, event.subscription, event.since)
-        self._bounds.rewire(member, self._router.edges_into(member))
+        self.router.subscribe(member, event.subscription, event.since)
+        self.bounds.rewire(member, self.router.edges_into(member))
         self._move(member, event.now)
         self._settle()
 
@@ -290,8 +290,8 @@ class Arbiter:
             raise PeerError(f"it doesn't subscribe to {event.topic!r}", participant=member.name, at=member.now)
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.until)
-        self._router.unsubscribe(member, event.topic, event.until)
-        self._bounds.rewire(member, self._router.edges_into(member))
+        self.router.unsubscribe(member, event.topic, event.until)
+        self.bounds.rewire(member, self.router.edges_into(member))
         self._move(member, event.now)
         self._settle()
 
@@ -299,23 +299,22 @@ class Arbiter:
         self._check_now(member, event.now)
         member.now = event.now
         member.digest = event.digest
-        self._computing -= 1
         member.enter(State.LEFT)
-        self._router.dismiss(member, event.now)
-        self._bounds.rewire(member, [])
-        self._bounds.change(member, FOREVER, FOREVER)
+        self.router.dismiss(member, event.now)
+        self.bounds.rewire(member, [])
+        self.bounds.change(member, FOREVER, FOREVER)
         self._settle()
         self._present -= 1
-        if not self._present and not any(newcomer.start <= self._end for newcomer in self._newcomers.values()):
+        if not self._present and not any(newcomer.start <= self.end for newcomer in self.newcomers.values()):
             self._finish()
 
     def _finish(self) -> None:
         self.phase = Phase.OVER
-        for name, newcomer in self._newcomers.items():
+        for name, newcomer in self.newcomers.items():
             # Invited for a time that never came: no part of the run, whether it was there or not.
-            del self._members[name]
+            del self.members[name]
             if newcomer.state is State.JOINED:
-                self._actions.append(Grant(name, self._end, [], final=True))
+                self._actions.append(Grant(name, self.end, [], final=True))
         self._actions.append(Over(self.digest()))
 
     # --- Controlling ---
@@ -326,28 +325,26 @@ class Arbiter:
         if event.newcomer in self.plan.roster:
             raise UsageError(f"{event.newcomer!r} is on the roster already", participant=member.name, at=member.now)
         member.granted = min(member.granted, event.at)  # The newcomer may have something to say from then on (A1).
-        newcomer = self._members.get(event.newcomer)
+        newcomer = self.members.get(event.newcomer)
         if newcomer is None:
-            newcomer = self._members[event.newcomer] = self._newcomers[event.newcomer] = Member(
-                event.newcomer, event.at
-            )
-            self._bounds.add(newcomer)
-        elif event.newcomer not in self._newcomers or event.at >= newcomer.start:
+            newcomer = self.members[event.newcomer] = self.newcomers[event.newcomer] = Member(event.newcomer, event.at)
+            self.bounds.add(newcomer)
+        elif event.newcomer not in self.newcomers or event.at >= newcomer.start:
             return
         newcomer.begin_at(event.at)
-        self._ceiling = self._highest()
+        self.ceiling = self._highest()
         self._expect(newcomer)
         self._settle()
 
     def _stop(self, member: Member, event: Stop) -> None:
         self._check_control(member, "stop", event.at)
-        if event.at >= self._end:
+        if event.at >= self.end:
             return
-        self._end = event.at
+        self.end = event.at
         member.granted = min(member.granted, event.at)
-        for newcomer in self._newcomers.values():
+        for newcomer in self.newcomers.values():
             self._expect(newcomer)
-        for other in self._members.values():
+        for other in self.members.values():
             if other.state in _WAITING and other.awaits > event.at:
                 self._ask(other)
         self._raise_ceiling()
@@ -373,13 +370,13 @@ class Arbiter:
 
     def _expect(self, newcomer: Member) -> None:
         """Let the run wait for a newcomer, unless it ends before that one's start."""
-        if newcomer.start > self._end:
+        if newcomer.start > self.end:
             # It may yet be invited for an earlier time, so it isn't told anything before the run is over.
-            self._bounds.change(newcomer, FOREVER, FOREVER)
+            self.bounds.change(newcomer, FOREVER, FOREVER)
         elif newcomer.state is State.JOINED:
             self._ask(newcomer)
         else:
-            self._bounds.change(newcomer, newcomer.start, newcomer.start)
+            self.bounds.change(newcomer, newcomer.start, newcomer.start)
 
     # --- Waiting and going on ---
 
@@ -406,15 +403,14 @@ class Arbiter:
             return
         member.awaits = until
         member.since = self.events
-        self._computing -= 1
         self._ask(member)
         self._settle()
 
-    def _needs(self, member: Member) -> tuple[int, int]:
+    def needs(self, member: Member) -> tuple[int, int]:
         """Return when a waiting member will act by itself, and the bound that it needs for that."""
         awaits, acts = member.awaits, member.awaits
-        if awaits > self._end:
-            awaits, acts = self._end, FOREVER  # It will be told that the run has ended, and do nothing more.
+        if awaits > self.end:
+            awaits, acts = self.end, FOREVER  # It will be told that the run has ended, and do nothing more.
         if member.state is State.AWAITING:
             first = member.inbox.first if member.inbox.first < member.held else member.held
             if first < awaits:
@@ -423,22 +419,22 @@ class Arbiter:
 
     def _ask(self, member: Member) -> None:
         """Put what a waiting member needs before the calculus, unless the ceiling is in the way."""
-        base, goal = self._needs(member)
-        if goal > self._ceiling:
+        base, goal = self.needs(member)
+        if goal > self.ceiling:
             self._requests += 1
             heappush(self._capped, (goal, self._requests, member, member.since))
             goal = 0
-        self._bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
+        self.bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
 
     def _settle(self) -> None:
         """Grant all who are ready, and those whom that sets free, until nobody is."""
-        while ready := self._bounds.take_ready():
+        while ready := self.bounds.take_ready():
             begun = False
             for clock, bound in ready:
                 assert isinstance(clock, Member)
                 if clock.state not in _ASKING:
                     continue  # It was asked for twice, and has been granted.
-                if begun or self._needs(clock)[1] > self._ceiling:
+                if begun or self.needs(clock)[1] > self.ceiling:
                     self._ask(clock)  # The ceiling has come down since it asked, or a newcomer can reach it now.
                 elif clock.state is State.JOINED:
                     self._begin(clock)
@@ -447,8 +443,8 @@ class Arbiter:
                     self._grant(clock, bound)
 
     def _grant(self, member: Member, bound: int) -> None:
-        end = self._end
-        horizon = min(bound, self._ceiling, end)
+        end = self.end
+        horizon = min(bound, self.ceiling, end)
         messages = member.inbox.take(horizon)
         now = acts = member.awaits
         if now > end:
@@ -463,25 +459,24 @@ class Arbiter:
         member.now = now
         member.granted = horizon
         member.enter(State.COMPUTING)
-        self._computing += 1
         promise = member.promise
-        self._bounds.change(member, acts, now if now > promise else promise)
+        self.bounds.change(member, acts, now if now > promise else promise)
         self._actions.append(Grant(member.name, horizon, messages, horizon == end < FOREVER))
 
     def _begin(self, newcomer: Member) -> None:
         """A newcomer's start is settled: nobody can invite it for an earlier time any more."""
-        del self._newcomers[newcomer.name]
+        del self.newcomers[newcomer.name]
         self._present += 1
         self._start([newcomer])
-        for other in self._members.values():
+        for other in self.members.values():
             if other is newcomer or other.state in (State.LEFT, State.EXPECTED):
                 continue
             if other.state is State.JOINED:  # Another newcomer: only an earlier invitation or the end concern it yet.
                 latency = self.plan.network.control_latency if newcomer.controls else FOREVER
             else:
-                latency, _ = self._router.edge(newcomer, other)
+                latency, _ = self.router.edge(newcomer, other)
             if latency < FOREVER:
-                self._bounds.connect(newcomer, other, latency)
+                self.bounds.connect(newcomer, other, latency)
         self._raise_ceiling()
 
     # --- Operating ---
@@ -489,14 +484,14 @@ class Arbiter:
     def _move_barrier(self, until: int) -> None:
         if until != FOREVER:
             as_time(until, "a barrier")
-        self._barrier = until
+        self.barrier = until
         self._raise_ceiling()
         self._settle()
 
     def _raise_ceiling(self) -> None:
         """Bring the ceiling up to date and ask again for those who are no longer above it."""
-        self._ceiling = self._highest()
-        while self._capped and self._capped[0][0] <= self._ceiling:
+        self.ceiling = self._highest()
+        while self._capped and self._capped[0][0] <= self.ceiling:
             _, _, member, since = heappop(self._capped)
             if member.since == since and member.state in _WAITING:
                 self._ask(member)
@@ -504,18 +499,18 @@ class Arbiter:
                 self._expect(member)
 
     def _highest(self) -> int:
-        starts = (newcomer.start for newcomer in self._newcomers.values() if newcomer.start <= self._end)
-        return min(self._barrier, *starts, FOREVER)
+        starts = (newcomer.start for newcomer in self.newcomers.values() if newcomer.start <= self.end)
+        return min(self.barrier, *starts, FOREVER)
 
     def _lose(self, event: Lost) -> None:
-        member = self._members.get(event.name)
+        member = self.members.get(event.name)
         if member is None or member.state is State.LEFT:
             return  # It had nothing more to say.
         self._abort(event.cause, member)
 
     def _abort(self, cause: str, culprit: Member | None = None) -> None:
         self.phase = Phase.OVER
-        for name, member in self._members.items():
+        for name, member in self.members.items():
             if member.state not in (State.LEFT, State.EXPECTED) and member is not culprit:
                 at = None if culprit is None else culprit.now
                 self._actions.append(Abort(name, cause, None if culprit is None else culprit.name, at))
@@ -524,97 +519,29 @@ class Arbiter:
 
     def digest(self) -> bytes:
         """Return the digest of the run, of all that have left so far."""
-        left = (member for member in self._members.values() if member.state is State.LEFT)
+        left = (member for member in self.members.values() if member.state is State.LEFT)
         return run_digest((member.name, member.now, member.digest) for member in left)
 
     def participants(self) -> dict[str, tuple[State, int]]:
         """Return the state and time of everybody, by name."""
-        return {name: (self._members[name].state, self._members[name].now) for name in sorted(self._members)}
+        return {name: (self.members[name].state, self.members[name].now) for name in sorted(self.members)}
 
     def dropped(self) -> dict[tuple[str, str, str], int]:
         """Return how many messages were lost, by (receiver, topic, reason); final for those who have left."""
         return {
             (name, topic, reason): count
-            for name, member in sorted(self._members.items())
+            for name, member in sorted(self.members.items())
             for (topic, reason), count in sorted(member.inbox.dropped.items())
         }
 
     def retained(self) -> int:
         """Return how many messages are kept for those who may still subscribe to them."""
-        return self._router.retained()
+        return self.router.retained()
 
     def why(self) -> tuple[Why, ...]:
         """Say of everybody who waits who keeps it waiting, in the order of their names."""
-        if self.phase is Phase.OVER:
-            return ()
-        waiting = [m for m in self._members.values() if m.state in _ASKING]
-        exact = fixpoint(self._started())
-        return tuple(self._why(member, exact) for member in sorted(waiting, key=lambda m: m.name))
-
-    def _started(self) -> list[Clock]:
-        return [m for m in self._members.values() if m.state in (State.COMPUTING, *_WAITING)]
-
-    def _why(self, member: Member, exact: dict[str, tuple[int, list[tuple[Clock, int]]]]) -> Why:
-        def because(cause: Cause, bound: int, **more: Any) -> Why:
-            return Why(member.name, member.state, member.now, member.awaits, cause, bound, member.since, **more)
-
-        if self.phase is Phase.GATHERING:
-            return because(Cause.ROSTER, 0, missing=tuple(self._missing()))
-        if member.state is State.JOINED and member.start > self._end:
-            return because(Cause.END, self._end)
-        if self._needs(member)[1] > self._ceiling:
-            if self._ceiling == self._barrier:
-                return because(Cause.BARRIER, self._ceiling)
-            late = sorted(n.name for n in self._newcomers.values() if n.start == self._ceiling)
-            return because(Cause.NEWCOMER, self._ceiling, missing=tuple(late))
-        if member.name not in exact:
-            exact = {**exact, **fixpoint([*self._started(), member])}
-        bound, chain = exact[member.name]
-        hops, receiver = [], member
-        for clock, latency in chain:
-            sender = self._members[clock.name]
-            hops.append(Hop(sender.name, receiver.name, self._router.edge(sender, receiver)[1], latency))
-            receiver = sender
-        return because(
-            Cause.SENDER,
-            bound,
-            holder=receiver.name,
-            holder_state=receiver.state,
-            holder_time=receiver.send(exact[receiver.name][0]),
-            path=tuple(reversed(hops)),
-        )
+        return explain(self)
 
     def check_invariants(self) -> None:
-        """Raise if the state isn't one that this module promises; slow, for tests."""
-        exact = fixpoint(self._started())
-        for member in self._members.values():
-            if member.state not in (State.COMPUTING, *_WAITING):
-                continue
-            bound = exact[member.name][0]
-            _demand(member.granted <= bound or member.granted == member.now, "A1: granted beyond its bound", member)
-            _demand(member.inbox.first >= member.granted, "A1: a message in its known past", member)
-            _demand(member.promise >= member.now and member.now <= max(member.granted, member.start), "A4", member)
-            if member.state in _WAITING and self.phase is Phase.RUNNING:
-                _, goal = self._needs(member)
-                _demand(goal > self._ceiling or bound < goal, "A2: it could go on", member)
-                _demand(goal > self._ceiling or _rides_end_awake(member), "B3: it rides on nobody", member)
-        if self.phase is Phase.RUNNING and not self._computing:
-            _demand(self._ceiling < FOREVER, "A3: everybody waits", None)
-
-
-def _rides_end_awake(member: Clock) -> bool:
-    """Whether following the rides ends, at somebody who doesn't wait for the calculus (B3)."""
-    seen: list[Clock] = []
-    clock = member
-    while clock.rides_on is not None:
-        if clock in seen:
-            return False
-        seen.append(clock)
-        clock = clock.rides_on
-    return bool(seen) and not clock.goal
-
-
-def _demand(holds: bool, invariant: str, member: Member | None) -> None:
-    if not holds:
-        name, now = (None, None) if member is None else (member.name, member.now)
-        raise InternalError(f"invariant broken: {invariant}", participant=name, at=now)
+        """Raise if the state isn't one that the head of this module promises; slow, for tests."""
+        check_invariants(self)

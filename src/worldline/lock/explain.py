@@ -1,0 +1,63 @@
+"""Reads an arbiter's state to say why somebody waits; changes nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from worldline.lock.bounds import Clock, fixpoint
+from worldline.lock.router import Member
+from worldline.lock.states import Phase, State
+from worldline.lock.why import Cause, Hop, Why
+
+if TYPE_CHECKING:
+    from worldline.lock.arbiter import Arbiter
+
+_STARTED = (State.COMPUTING, State.ADVANCING, State.AWAITING)
+_ASKING = (State.ADVANCING, State.AWAITING, State.JOINED)
+
+Exact = dict[str, tuple[int, list[tuple[Clock, int]]]]
+
+
+def exact_bounds(arbiter: Arbiter, *others: Member) -> Exact:
+    """Return the exact bounds of all who have started, and of others; by the plain way, not the incremental one."""
+    return fixpoint([*(member for member in arbiter.members.values() if member.state in _STARTED), *others])
+
+
+def explain(arbiter: Arbiter) -> tuple[Why, ...]:
+    """Say of everybody who waits who keeps it waiting, in the order of their names."""
+    if arbiter.phase is Phase.OVER:
+        return ()
+    exact = exact_bounds(arbiter)
+    waiting = sorted(name for name, member in arbiter.members.items() if member.state in _ASKING)
+    return tuple(_explain(arbiter, arbiter.members[name], exact) for name in waiting)
+
+
+def _explain(arbiter: Arbiter, member: Member, exact: Exact) -> Why:
+    def because(cause: Cause, bound: int, **more: Any) -> Why:
+        return Why(member.name, member.state, member.now, member.awaits, cause, bound, member.since, **more)
+
+    if arbiter.phase is Phase.GATHERING:
+        return because(Cause.ROSTER, 0, missing=tuple(arbiter.missing()))
+    if member.state is State.JOINED and member.start > arbiter.end:
+        return because(Cause.END, arbiter.end)
+    if arbiter.needs(member)[1] > arbiter.ceiling:
+        if arbiter.ceiling == arbiter.barrier:
+            return because(Cause.BARRIER, arbiter.ceiling)
+        late = sorted(newcomer.name for newcomer in arbiter.newcomers.values() if newcomer.start == arbiter.ceiling)
+        return because(Cause.NEWCOMER, arbiter.ceiling, missing=tuple(late))
+    if member.name not in exact:
+        exact = exact_bounds(arbiter, member)
+    bound, chain = exact[member.name]
+    hops, receiver = [], member
+    for clock, latency in chain:
+        sender = arbiter.members[clock.name]
+        hops.append(Hop(sender.name, receiver.name, arbiter.router.edge(sender, receiver)[1], latency))
+        receiver = sender
+    return because(
+        Cause.SENDER,
+        bound,
+        holder=receiver.name,
+        holder_state=receiver.state,
+        holder_time=receiver.send(exact[receiver.name][0]),
+        path=tuple(reversed(hops)),
+    )

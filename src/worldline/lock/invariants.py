@@ -1,0 +1,55 @@
+"""Checks an arbiter's state against what the heads of `arbiter` and `bounds` promise. Slow, for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from worldline.lock.bounds import Clock
+from worldline.lock.explain import exact_bounds
+from worldline.lock.router import Member
+from worldline.lock.states import Phase, State
+from worldline.model.errors import InternalError
+from worldline.model.time import FOREVER
+
+if TYPE_CHECKING:
+    from worldline.lock.arbiter import Arbiter
+
+
+def check_invariants(arbiter: Arbiter) -> None:
+    """Raise if an invariant doesn't hold in the present state; the error names it."""
+    running = arbiter.phase is Phase.RUNNING
+    exact = exact_bounds(arbiter)
+    for name, (bound, _) in exact.items():
+        member = arbiter.members[name]
+        _demand(member.granted <= bound or member.granted == member.now, "A1: granted beyond its bound", member)
+        _demand(member.inbox.first >= member.granted, "A1: a message in its known past", member)
+        _demand(member.now <= member.promise, "A4: a promise in the past", member)
+        _demand(member.now <= max(member.granted, member.start), "A4: beyond its horizon", member)
+        if running and member.state in (State.ADVANCING, State.AWAITING):
+            _, goal = arbiter.needs(member)
+            if goal <= arbiter.ceiling:
+                _demand(bound < goal, "A2: it could go on", member)
+                _demand(member.rides_on is not None, "B3: it rides on nobody", member)
+        if member.rides_on is not None:
+            _demand(bound < member.subgoal, "B1: what it rides for is reached", member)
+            _demand(_rides_end(member), "B3: its rides don't end", member)
+    if running and not any(arbiter.members[name].state is State.COMPUTING for name in exact):
+        _demand(arbiter.ceiling < FOREVER, "A3: everybody waits", None)
+
+
+def _rides_end(member: Clock) -> bool:
+    """Whether following the rides ends, at somebody who doesn't wait for the calculus."""
+    seen: list[Clock] = []
+    clock = member
+    while clock.rides_on is not None:
+        if clock in seen:
+            return False
+        seen.append(clock)
+        clock = clock.rides_on
+    return not clock.goal
+
+
+def _demand(holds: bool, invariant: str, member: Member | None) -> None:
+    if not holds:
+        name, now = (None, None) if member is None else (member.name, member.now)
+        raise InternalError(f"invariant broken: {invariant}", participant=name, at=now)
