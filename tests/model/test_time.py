@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from worldline.model import FOREVER, HOUR, MINUTE, MS, SECOND, TIME_MAX, US, ConfigurationError, UsageError
-from worldline.model.time import as_latency, as_time, format_time, is_time, parse_time
+from worldline.model.reading import as_latency, as_time, parse_time
+from worldline.model.time import format_time, is_time
 
 NANOSECONDS = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9,

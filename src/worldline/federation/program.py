@@ -11,7 +11,8 @@ from worldline.model import Network, Plan, plan
 from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.errors import ConfigurationError
 from worldline.model.message import check_name
-from worldline.model.time import TimeLike, as_time
+from worldline.model.reading import as_time
+from worldline.model.time import TimeLike
 
 Subscribes = Iterable[str] | Mapping[str, Buffer | str]
 

@@ -78,7 +78,8 @@ from worldline.model.errors import (
 )
 from worldline.model.message import check_name
 from worldline.model.plan import Plan, check_plan
-from worldline.model.time import FOREVER, TIME_MAX, as_time, format_time
+from worldline.model.reading import as_time
+from worldline.model.time import FOREVER, TIME_MAX, format_time
 
 OPERATOR = ""
 """Who speaks when it isn't a participant: no participant can have this name."""

@@ -51,7 +51,8 @@ from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.errors import BrokenPromise, LossError, PeerError, UsageError, WorldlineError
 from worldline.model.message import Message, check_name
 from worldline.model.randomness import Stream
-from worldline.model.time import FOREVER, TIME_MAX, TimeLike, as_time, format_time
+from worldline.model.reading import as_time
+from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
 
 class RunEnded(Exception):  # noqa: N818 - no error: it is how a program that runs for ever comes to its end.

@@ -18,7 +18,8 @@ from worldline.model.links import Link, Network, Outage, Rule, hold, link, parti
 from worldline.model.message import Message
 from worldline.model.plan import Plan, plan
 from worldline.model.randomness import Stream
-from worldline.model.time import FOREVER, HOUR, MINUTE, MS, NS, SECOND, TIME_MAX, US, as_time, format_time, parse_time
+from worldline.model.reading import as_time, parse_time
+from worldline.model.time import FOREVER, HOUR, MINUTE, MS, NS, SECOND, TIME_MAX, US, format_time
 
 __all__ = [
     "DISCARD",

@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
 from worldline.model.randomness import BITS_MAX, open_unit
-from worldline.model.time import TIME_MAX, TimeLike, as_latency, as_time, format_time, is_time
+from worldline.model.reading import as_latency, as_time
+from worldline.model.time import TIME_MAX, TimeLike, format_time, is_time
 
 _STANDARD_NORMAL = NormalDist()
 

@@ -19,7 +19,8 @@ from msgspec import Struct
 from worldline.model.errors import ConfigurationError
 from worldline.model.latency import Fixed, Latency, check_latency
 from worldline.model.message import check_name
-from worldline.model.time import FOREVER, MS, TimeLike, as_time, format_time, is_time
+from worldline.model.reading import as_time
+from worldline.model.time import FOREVER, MS, TimeLike, format_time, is_time
 
 
 class Link(Struct, frozen=True, kw_only=True):

@@ -9,7 +9,8 @@ from msgspec import Struct
 from worldline.model.errors import ConfigurationError
 from worldline.model.links import Network, check_network
 from worldline.model.message import check_name
-from worldline.model.time import TimeLike, as_time, is_time
+from worldline.model.reading import as_time
+from worldline.model.time import TimeLike, is_time
 
 
 class Plan(Struct, frozen=True, kw_only=True):

@@ -1,15 +1,11 @@
-"""Time: whole nanoseconds in an `int`, and their text forms.
+"""Time: whole nanoseconds in an `int`.
 
 Simulated time starts at 0 and ends at `TIME_MAX`, 2**62 - 1 ns or about 146 years. The limit leaves room so that a time
 plus a latency still fits a signed 64-bit integer: compiled queues and other languages' clients need no overflow checks.
 `FOREVER` is later than every time; it stands for "never" where a time is expected.
-
-Text such as ``"5ms"`` is read at the edges only and is exact: ``"0.1ns"`` isn't rounded but refused.
 """
 
 from __future__ import annotations
-
-import re
 
 TIME_MAX = 2**62 - 1
 FOREVER = 2**63 - 1
@@ -22,35 +18,12 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
-_UNITS = {"ns": NS, "us": US, "µs": US, "μs": US, "ms": MS, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY}
-_TEXT = re.compile(r"([0-9]+)(?:\.([0-9]+))?\s*([a-zµμ]+)", re.ASCII)
-
 TimeLike = int | str
 
 
 def is_time(value: object) -> bool:
     """Whether this is a time in nanoseconds: an int, not a bool, in range."""
     return type(value) is int and 0 <= value <= TIME_MAX
-
-
-def parse_time(text: str, what: str = "a time") -> int:
-    """Read ``"5ms"``, ``"1.5s"`` or ``"2h"``; the units are ns, us, ms, s, min, h and d. ``"0"`` needs no unit."""
-    stripped = text.strip()
-    if stripped == "0":
-        return 0
-    match = _TEXT.fullmatch(stripped)
-    if match is None or match[3] not in _UNITS:
-        raise _refusal(text, 'write a number and a unit, such as "5ms", "1.5s" or "2h"', what)
-    whole, fraction, unit = str(match[1]), str(match[2] or ""), _UNITS[match[3]]
-    if len(whole) + len(fraction) > 40:  # Longer than any time; keeps int() from chewing on a megabyte of digits.
-        raise _refusal(text, "that many digits aren't a time", what)
-    scaled = int(whole + fraction) * unit
-    time, rest = divmod(scaled, int(10 ** len(fraction)))
-    if rest:
-        raise _refusal(text, "it isn't a whole number of nanoseconds", what)
-    if time > TIME_MAX:
-        raise _refusal(text, f"the largest time is {format_time(TIME_MAX)}", what)
-    return time
 
 
 def format_time(time: int) -> str:
@@ -72,30 +45,3 @@ def format_time(time: int) -> str:
             digits = len(str(unit)) - 1
             return f"{whole}.{rest:0{digits}d}".rstrip("0") + name
     return f"{time}ns"
-
-
-def as_time(value: TimeLike, what: str = "a time") -> int:
-    """Take a time as nanoseconds or text; refuse floats, which can't say what they mean exactly."""
-    if isinstance(value, str):
-        return parse_time(value, what)
-    if type(value) is not int:
-        raise _refusal(value, f"{what} is a whole number of nanoseconds or text with a unit", what)
-    if not is_time(value):
-        raise _refusal(value, f"{what} lies between 0 and {format_time(TIME_MAX)}", what)
-    return value
-
-
-def as_latency(value: TimeLike, what: str = "a latency") -> int:
-    """Take a duration of at least 1 ns: there is no zero latency, 1 ns is the microstep."""
-    latency = as_time(value, what)
-    if latency < 1:
-        raise _refusal(value, f"{what} is at least 1ns, the microstep", what)
-    return latency
-
-
-def _refusal(value: object, advice: str, what: str = "a time") -> Exception:
-    # errors.py formats times and so imports this module; the late import breaks the circle.
-    from worldline.model.errors import ConfigurationError
-
-    shown = f"a number of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >= 2**256 else repr(value)
-    return ConfigurationError(f"{shown} isn't {what}", advice=advice)

@@ -1,0 +1,58 @@
+"""Reads the times that people write, and refuses what isn't one.
+
+Text such as ``"5ms"`` is read at the edges only and is exact: ``"0.1ns"`` isn't rounded but refused.
+"""
+
+from __future__ import annotations
+
+import re
+
+from worldline.model.errors import ConfigurationError
+from worldline.model.time import DAY, HOUR, MINUTE, MS, NS, SECOND, TIME_MAX, US, TimeLike, format_time, is_time
+
+_UNITS = {"ns": NS, "us": US, "µs": US, "μs": US, "ms": MS, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY}
+_TEXT = re.compile(r"([0-9]+)(?:\.([0-9]+))?\s*([a-zµμ]+)", re.ASCII)
+
+
+def parse_time(text: str, what: str = "a time") -> int:
+    """Read ``"5ms"``, ``"1.5s"`` or ``"2h"``; the units are ns, us, ms, s, min, h and d. ``"0"`` needs no unit."""
+    stripped = text.strip()
+    if stripped == "0":
+        return 0
+    match = _TEXT.fullmatch(stripped)
+    if match is None or match[3] not in _UNITS:
+        raise _refusal(text, 'write a number and a unit, such as "5ms", "1.5s" or "2h"', what)
+    whole, fraction, unit = str(match[1]), str(match[2] or ""), _UNITS[match[3]]
+    if len(whole) + len(fraction) > 40:  # Longer than any time; keeps int() from chewing on a megabyte of digits.
+        raise _refusal(text, "that many digits aren't a time", what)
+    scaled = int(whole + fraction) * unit
+    time, rest = divmod(scaled, int(10 ** len(fraction)))
+    if rest:
+        raise _refusal(text, "it isn't a whole number of nanoseconds", what)
+    if time > TIME_MAX:
+        raise _refusal(text, f"the largest time is {format_time(TIME_MAX)}", what)
+    return time
+
+
+def as_time(value: TimeLike, what: str = "a time") -> int:
+    """Take a time as nanoseconds or text; refuse floats, which can't say what they mean exactly."""
+    if isinstance(value, str):
+        return parse_time(value, what)
+    if type(value) is not int:
+        raise _refusal(value, f"{what} is a whole number of nanoseconds or text with a unit", what)
+    if not is_time(value):
+        raise _refusal(value, f"{what} lies between 0 and {format_time(TIME_MAX)}", what)
+    return value
+
+
+def as_latency(value: TimeLike, what: str = "a latency") -> int:
+    """Take a duration of at least 1 ns: there is no zero latency, 1 ns is the microstep."""
+    latency = as_time(value, what)
+    if latency < 1:
+        raise _refusal(value, f"{what} is at least 1ns, the microstep", what)
+    return latency
+
+
+def _refusal(value: object, advice: str, what: str = "a time") -> ConfigurationError:
+    shown = f"a number of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >= 2**256 else repr(value)
+    return ConfigurationError(f"{shown} isn't {what}", advice=advice)
