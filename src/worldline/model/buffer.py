@@ -10,7 +10,7 @@ import re
 
 from msgspec import Struct
 
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.message import Message
 
 
@@ -45,7 +45,9 @@ def oldest(size: int) -> Buffer:
 
 def _sized(size: int, *, oldest: bool) -> Buffer:
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ConfigurationError(f"a buffer of {size!r} messages isn't possible", advice="use at least 1, or discard")
+        raise ConfigurationError(
+            f"a buffer of {shown(size)} messages isn't possible", advice="use at least 1, or discard"
+        )
     return Buffer(size, oldest)
 
 
@@ -60,7 +62,7 @@ def as_buffer(buffer: Buffer | str) -> Buffer:
             buffer.limit is None or (type(buffer.limit) is int and buffer.limit >= 0)
         ):
             raise ConfigurationError(
-                f"a buffer of {buffer.limit!r} messages isn't possible", advice="use at least 1, or discard"
+                f"a buffer of {shown(buffer.limit)} messages isn't possible", advice="use at least 1, or discard"
             )
         return buffer
     text = buffer.strip() if isinstance(buffer, str) else ""
@@ -69,7 +71,7 @@ def as_buffer(buffer: Buffer | str) -> Buffer:
     if match := _SIZED.fullmatch(text):
         return _sized(int(match[2]), oldest=match[1] == "oldest")
     raise ConfigurationError(
-        f"{buffer!r} isn't a buffer", advice="use discard, mailbox, newest(n), oldest(n) or unbounded"
+        f"{shown(buffer)} isn't a buffer", advice="use discard, mailbox, newest(n), oldest(n) or unbounded"
     )
 
 

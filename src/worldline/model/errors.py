@@ -21,6 +21,17 @@ from typing import Any, Self
 from worldline.model.time import format_time
 
 
+def shown(value: object) -> str:
+    """Write a value that somebody gave us into an error's text, however large it is."""
+    if isinstance(value, int) and abs(value) >= 2**256:
+        return f"a number of {value.bit_length()} bits"
+    try:
+        text = repr(value)
+    except ValueError:  # It holds an int of thousands of digits, which Python refuses to print.
+        return f"such a {type(value).__name__}"
+    return text if len(text) <= 400 else f"{text[:397]}..."
+
+
 class WorldlineError(Exception):
     """The root of all errors that Worldline raises on purpose."""
 

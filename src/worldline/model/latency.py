@@ -16,7 +16,7 @@ from statistics import NormalDist
 
 from msgspec import Struct
 
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.randomness import BITS_MAX, open_unit
 from worldline.model.reading import as_latency, as_time
 from worldline.model.time import TIME_MAX, TimeLike, format_time, is_time
@@ -134,7 +134,7 @@ def check_latency(latency: Latency, link: str) -> None:
     """Refuse a latency that breaks the lock's only demand: at least 1 ns, and finite. `link` is its name."""
     if not isinstance(latency, Latency):
         raise ConfigurationError(
-            f"{link}: {latency!r} isn't a latency", advice="use fixed, uniform, normal, exponential or table"
+            f"{link}: {shown(latency)} isn't a latency", advice="use fixed, uniform, normal, exponential or table"
         )
     times = (
         latency.values
@@ -146,7 +146,7 @@ def check_latency(latency: Latency, link: str) -> None:
     for time in times:
         if not is_time(time):
             raise ConfigurationError(
-                f"{link}: a latency of {time!r} isn't possible", advice="use whole nanoseconds, at least 1"
+                f"{link}: a latency of {shown(time)} isn't possible", advice="use whole nanoseconds, at least 1"
             )
     if isinstance(latency, Uniform) and latency.minimum > latency.maximum:
         raise ConfigurationError(f"{link}: the latency's minimum is larger than its maximum")

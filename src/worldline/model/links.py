@@ -16,7 +16,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Fixed, Latency, check_latency
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
@@ -135,7 +135,7 @@ def check_network(network: Network, roster: Sequence[str]) -> None:
     check_link(network.default, "the default link")
     if not is_time(network.control_latency) or network.control_latency < 1:
         raise ConfigurationError(
-            f"the control link: a latency of {network.control_latency!r} isn't possible", advice="use at least 1ns"
+            f"the control link: a latency of {shown(network.control_latency)} isn't possible", advice="use at least 1ns"
         )
     seen = set[tuple[str | None, str | None, str | None]]()
     for rule in network.rules:
@@ -156,9 +156,9 @@ def check_network(network: Network, roster: Sequence[str]) -> None:
 def _check_outage(outage: Outage, roster: Sequence[str]) -> None:
     name = f"outage of {_select_text(outage.topic, outage.sender, outage.receiver)}"
     if outage.verb not in ("partition", "hold"):
-        raise ConfigurationError(f"{name}: {outage.verb!r} is neither partition nor hold")
+        raise ConfigurationError(f"{name}: {shown(outage.verb)} is neither partition nor hold")
     if not is_time(outage.start) or not (outage.end == FOREVER or is_time(outage.end)):
-        raise ConfigurationError(f"{name}: from {outage.start!r} to {outage.end!r} isn't a span of time")
+        raise ConfigurationError(f"{name}: from {shown(outage.start)} to {shown(outage.end)} isn't a span of time")
     if outage.end <= outage.start:
         raise ConfigurationError(f"{outage}: it ends before it starts")
     _check_selection(str(outage), outage.topic, (outage.sender, outage.receiver), roster)
@@ -174,13 +174,13 @@ def check_link(checked: Link, name: str) -> None:
     ):
         # Written so that a NaN, which compares false to everything, is refused too.
         if isinstance(probability, bool) or not isinstance(probability, int | float) or not 0 <= probability <= 1:
-            raise ConfigurationError(f"{name}: {what} of {probability!r} isn't a probability", advice="use 0 to 1")
+            raise ConfigurationError(f"{name}: {what} of {shown(probability)} isn't a probability", advice="use 0 to 1")
     if not isinstance(checked.fifo, bool):
-        raise ConfigurationError(f"{name}: fifo is true or false, not {checked.fifo!r}")
+        raise ConfigurationError(f"{name}: fifo is true or false, not {shown(checked.fifo)}")
     bandwidth = checked.bandwidth
     if bandwidth is not None and (isinstance(bandwidth, bool) or not isinstance(bandwidth, int) or bandwidth < 1):
         raise ConfigurationError(
-            f"{name}: a bandwidth of {bandwidth!r} isn't possible", advice="use whole bytes per second"
+            f"{name}: a bandwidth of {shown(bandwidth)} isn't possible", advice="use whole bytes per second"
         )
 
 
@@ -190,7 +190,7 @@ def _check_selection(what: str, topic: str | None, names: tuple[str | None, str 
     for name in names:
         if name is not None and name not in roster:
             raise ConfigurationError(
-                f"{what}: there is no participant {name!r}", advice=f"the roster is {', '.join(sorted(roster))}"
+                f"{what}: there is no participant {shown(name)}", advice=f"the roster is {', '.join(sorted(roster))}"
             )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 
 NAME_LENGTH_MAX = 255
 
@@ -33,10 +33,10 @@ class Message(NamedTuple):
 def check_name(name: object, what: str) -> str:
     """Return the name of a participant or topic if it can be one."""
     if not isinstance(name, str) or not name:
-        raise ConfigurationError(f"{name!r} can't name {what}", advice="a name is text of at least one character")
+        raise ConfigurationError(f"{shown(name)} can't name {what}", advice="a name is text of at least one character")
     if len(name) > NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
         raise ConfigurationError(
-            f"{name!r} can't name {what}",
+            f"{shown(name)} can't name {what}",
             advice=f"a name has at most {NAME_LENGTH_MAX} printable characters and no blank at either end",
         )
     return name

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.links import Network, check_network
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
@@ -37,16 +37,16 @@ def plan(roster: Iterable[str], *, network: Network | None = None, seed: int = 0
 def check_plan(checked: Plan) -> None:
     """Refuse a plan that can't be run; the error says which part of it."""
     if isinstance(checked.roster, str):
-        raise ConfigurationError(f"the roster {checked.roster!r} is one text", advice="give a list of names")
+        raise ConfigurationError(f"the roster {shown(checked.roster)} is one text", advice="give a list of names")
     if not checked.roster:
         raise ConfigurationError("the roster is empty", advice="a run needs at least one participant")
     for name in checked.roster:
         check_name(name, "a participant")
     if len(frozenset(checked.roster)) < len(checked.roster):
         twice = next(name for name in checked.roster if checked.roster.count(name) > 1)
-        raise ConfigurationError(f"two participants are named {twice!r}", advice="every name is used once")
+        raise ConfigurationError(f"two participants are named {shown(twice)}", advice="every name is used once")
     if type(checked.seed) is not int or not -(2**63) <= checked.seed < 2**63:
         raise ConfigurationError("the seed isn't a whole number of at most 64 bits")
     if checked.end is not None and (not is_time(checked.end) or checked.end < 1):
-        raise ConfigurationError(f"a run can't end at {checked.end!r}", advice="use at least 1ns")
+        raise ConfigurationError(f"a run can't end at {shown(checked.end)}", advice="use at least 1ns")
     check_network(checked.network, checked.roster)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import DAY, HOUR, MINUTE, MS, NS, SECOND, TIME_MAX, US, TimeLike, format_time, is_time
 
 _UNITS = {"ns": NS, "us": US, "µs": US, "μs": US, "ms": MS, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY}
@@ -54,5 +54,4 @@ def as_latency(value: TimeLike, what: str = "a latency") -> int:
 
 
 def _refusal(value: object, advice: str, what: str = "a time") -> ConfigurationError:
-    shown = f"a number of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >= 2**256 else repr(value)
-    return ConfigurationError(f"{shown} isn't {what}", advice=advice)
+    return ConfigurationError(f"{shown(value)} isn't {what}", advice=advice)
