@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import argparse
 import gc
-import resource
 import statistics
-import sys
 import time
+import tracemalloc
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 
 from rich.console import Console
 from rich.table import Table
 
 from worldline.lock import Advance, Arbiter, Grant, Join, Next, Publish, Subscription
-from worldline.model import MS, SECOND, Network, Plan, link
+from worldline.model import FOREVER, HOUR, MS, Network, Plan, link
 
 STEP = 10 * MS
 PAYLOAD = bytes(32)
@@ -36,6 +35,11 @@ def clique(size: int) -> Neighbours:
 def ring(size: int) -> Neighbours:
     names = _names(size)
     return {name: [names[place - 1], names[(place + 1) % size]] for place, name in enumerate(names)}
+
+
+def one_way_ring(size: int) -> Neighbours:
+    names = _names(size)
+    return {name: [names[place - 1]] for place, name in enumerate(names)}
 
 
 def grid(size: int) -> Neighbours:
@@ -64,64 +68,60 @@ def federation(neighbours: Neighbours, latency: int = STEP) -> Arbiter:
     return arbiter
 
 
-def stepping(arbiter: Arbiter, names: Iterable[str], events: int) -> int:
-    """Everybody publishes at every step and goes one step further, whoever is granted first goes first."""
+def stepping(arbiter: Arbiter, names: list[str]) -> Iterator[int]:
+    """Everybody publishes at every step and goes one step further; yields how many events it made."""
     handle = arbiter.handle
     computing = deque((name, 0) for name in names)
     steps = dict.fromkeys(names, 0)
-    handled = 0
-    while handled < events:
+    while True:
         name, now = computing.popleft()
         steps[name] = now + STEP
-        handled += 2
         for action in (*handle(name, Publish(name, PAYLOAD, now)), *handle(name, Advance(now + STEP))):
             if isinstance(action, Grant):
                 computing.append((action.to, steps[action.to]))
-    return handled
+        yield 2
 
 
-def passing(arbiter: Arbiter, names: Iterable[str], events: int) -> int:
+def passing(arbiter: Arbiter, names: list[str]) -> Iterator[int]:
     """Everybody sleeps until its next message; one in ten starts with one to send, and each is answered by one."""
     handle = arbiter.handle
-    until = 3600 * SECOND
-    handled = 0
+    until = 24 * HOUR
     granted: deque[Grant] = deque()
     for number, name in enumerate(names):
-        if number % 10 == 0:
-            granted.extend(a for a in handle(name, Publish(name, PAYLOAD, 0)) if isinstance(a, Grant))
-        granted.extend(a for a in handle(name, Next(until)) if isinstance(a, Grant))
-        handled += 2
-    while handled < events and granted:
+        first = handle(name, Publish(name, PAYLOAD, 0)) if number % 10 == 0 else ()
+        granted.extend(answer for answer in (*first, *handle(name, Next(until))) if isinstance(answer, Grant))
+        yield 1 + (number % 10 == 0)
+    while True:
         grant = granted.popleft()
-        if not grant.messages:
-            continue
         now = grant.messages[0].arrival
-        answers = handle(grant.to, Publish(grant.to, PAYLOAD, now)) if grant.messages[0].sequence < 10**9 else ()
-        answers += handle(grant.to, Next(until, _held(grant, now)))
-        handled += 2
+        held = next((message.arrival for message in grant.messages if message.arrival > now), FOREVER)
+        answers = (*handle(grant.to, Publish(grant.to, PAYLOAD, now)), *handle(grant.to, Next(until, held)))
         granted.extend(answer for answer in answers if isinstance(answer, Grant))
-    return handled
+        yield 2
 
 
-def _held(grant: Grant, now: int) -> int:
-    later = [message.arrival for message in grant.messages if message.arrival > now]
-    return later[0] if later else 2**63 - 1
-
-
-Workload = Callable[[Arbiter, Iterable[str], int], int]
+Workload = Callable[[Arbiter, list[str]], Iterator[int]]
 
 
 def rate(make: Callable[[int], Neighbours], size: int, work: Workload, events: int, repeats: int) -> float:
-    """Return the median of events per second."""
+    """Return the median of events per second, after everybody has acted a few times."""
     rates = []
     for _ in range(repeats):
         neighbours = make(size)
-        arbiter = federation(neighbours)
+        events_made = work(federation(neighbours), list(neighbours))
+        spend(events_made, 8 * size)
         gc.collect()
         started = time.perf_counter()
-        handled = work(arbiter, list(neighbours), events)
+        handled = spend(events_made, events)
         rates.append(handled / (time.perf_counter() - started))
     return statistics.median(rates)
+
+
+def spend(events_made: Iterator[int], events: int) -> int:
+    handled = 0
+    while handled < events:
+        handled += next(events_made)
+    return handled
 
 
 def speed(console: Console, events: int, repeats: int, sizes: list[int]) -> None:
@@ -134,11 +134,12 @@ def speed(console: Console, events: int, repeats: int, sizes: list[int]) -> None
         ("grid", grid, sizes, "step and publish", stepping, {1_000: 50_000}),
         ("ring", ring, sizes, "sleep and answer", passing, {}),
         ("grid", grid, sizes, "sleep and answer", passing, {}),
+        ("one-way ring", one_way_ring, sizes, "sleep and answer", passing, {}),
     ]
     for name, make, counts, label, work, goals in plan:
         first = 0.0
         for size in counts:
-            found = rate(make, size, work, max(events, 6 * size), repeats)
+            found = rate(make, size, work, max(events, 4 * size), repeats)
             first = first or found
             goal = f"{goals[size]:,}" if size in goals else ""
             table.add_row(name, f"{size:,}", label, f"{found:,.0f}", goal, f"× {first / found:.2f}")
@@ -149,29 +150,23 @@ def memory(console: Console, messages: int) -> None:
     """Send many messages through one arbiter and look at what stays."""
     neighbours = clique(8)
     arbiter = federation(neighbours)
-    names = list(neighbours)
+    events_made = stepping(arbiter, list(neighbours))
     table = Table(title=f"Memory, {messages:,} messages to 7 receivers each through one arbiter")
-    for column in ("messages", "retained for late subscribers", "peak memory of the process"):
+    for column in ("messages", "retained for late subscribers", "allocated by Python"):
         table.add_column(column, justify="right")
-    computing = deque((name, 0) for name in names)
-    at = dict.fromkeys(names, 0)
-    every = max(1, messages // 4)
-    for sent in range(messages + 1):
-        if sent % every == 0:
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1024**2)
-            table.add_row(f"{sent:,}", f"{arbiter.retained():,}", f"{peak:.1f} MB")
-        name, now = computing.popleft()
-        at[name] = now + STEP
-        for action in (*arbiter.handle(name, Publish(name, PAYLOAD, now)), *arbiter.handle(name, Advance(now + STEP))):
-            if isinstance(action, Grant):
-                computing.append((action.to, at[action.to]))
+    tracemalloc.start()
+    for sent in range(0, messages + 1, max(1, messages // 5)):
+        allocated, _ = tracemalloc.get_traced_memory()
+        table.add_row(f"{sent:,}", f"{arbiter.retained():,}", f"{allocated / 1024:,.0f} kB")
+        spend(events_made, 2 * (messages // 5))
+    tracemalloc.stop()
     console.print(table)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--events", type=int, default=100_000, help="events per run")
-    parser.add_argument("--repeats", type=int, default=5, help="runs per figure")
+    parser.add_argument("--events", type=int, default=50_000, help="events per run")
+    parser.add_argument("--repeats", type=int, default=3, help="runs per figure")
     parser.add_argument("--messages", type=int, default=1_000_000, help="messages of the memory test")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 1_000, 10_000])
     options = parser.parse_args()

@@ -1,15 +1,18 @@
 """The bound calculus: the incremental one agrees with the exact one, and does no more work than a change is worth."""
 
+from heapq import heapify
 from random import Random
 
-from hypothesis import given, settings
+import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from worldline.lock.bounds import Bounds, Clock, fixpoint
 from worldline.model.time import FOREVER
 
 SEEDS = st.integers(0, 2**32 - 1)
-REPEATABLE = settings(max_examples=150, derandomize=True, deadline=None, database=None)
+# Without shrinking: a smaller seed makes no smaller example.
+REPEATABLE = settings(phases=[Phase.generate], max_examples=150, derandomize=True, deadline=None, database=None)
 
 
 def send_of(clock, bounds):
@@ -218,12 +221,27 @@ class Play:
         return clock
 
 
-@REPEATABLE
+@pytest.mark.xfail(strict=True, reason="the discount on a sleeper's ride leaves promises out of account")
+@settings(REPEATABLE, max_examples=700)
 @given(SEEDS)
 def test_whatever_changes_the_ready_are_exactly_those_whose_bound_reaches_their_goal(seed: int) -> None:
     play = Play(Random(seed))
-    for _ in range(60):
+    for _ in range(100):
         play.step()
+
+
+@pytest.mark.xfail(strict=True, reason="the discount on a sleeper's ride leaves promises out of account")
+def test_a_sleeper_that_rides_for_less_than_its_goal_doesnt_ride_for_what_a_promise_gives_it() -> None:
+    awake, promised, sleeper, last = (Clock(name, 0) for name in ("awake", "promised", "sleeper", "last"))
+    bounds = Bounds()
+    for clock, ins in ((awake, []), (promised, [(awake, 5)]), (sleeper, [(promised, 2)]), (last, [(sleeper, 1)])):
+        bounds.add(clock)
+        bounds.rewire(clock, ins)
+    bounds.change(promised, 35, 51, 36, sleeping=True)  # A message arrives at 35; its promise goes further than that.
+    bounds.change(sleeper, 54, 0, 54, sleeping=True)
+    assert fixpoint([awake, promised, sleeper, last])["sleeper"][0] == 53 < sleeper.subgoal
+    bounds.change(last, 54, 54, 54)
+    assert bounds.take_ready() == [(last, 54)]
 
 
 def test_the_random_changes_grant_often_enough_to_mean_something() -> None:
@@ -386,6 +404,23 @@ def test_the_heap_of_floors_doesnt_grow_with_the_number_of_wakings() -> None:
     bounds, clocks = joined(2, 5, 1)
     pass_token(bounds, clocks, 500)
     assert len(bounds._floors) < 100
+
+
+@pytest.mark.xfail(
+    strict=True, reason="entries of the same clock at the same base survive the tidying, so it is due again at once"
+)
+def test_keeping_the_heap_of_floors_small_costs_little_per_waking(monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered = 0
+
+    def counting(heap: list[object]) -> None:
+        nonlocal ordered
+        ordered += len(heap)
+        heapify(heap)
+
+    monkeypatch.setattr("worldline.lock.bounds.heapify", counting)
+    bounds, clocks = joined(500, 5, -1, 1)
+    pass_token(bounds, clocks, 2000)  # Four rounds: what is void comes from the rounds before.
+    assert ordered < 10 * 2000
 
 
 def test_what_rides_on_a_clock_doesnt_grow_with_the_number_of_rides() -> None:
