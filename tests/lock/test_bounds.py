@@ -221,7 +221,6 @@ class Play:
         return clock
 
 
-@pytest.mark.xfail(strict=True, reason="the discount on a sleeper's ride leaves promises out of account")
 @settings(REPEATABLE, max_examples=700)
 @given(SEEDS)
 def test_whatever_changes_the_ready_are_exactly_those_whose_bound_reaches_their_goal(seed: int) -> None:
@@ -230,7 +229,6 @@ def test_whatever_changes_the_ready_are_exactly_those_whose_bound_reaches_their_
         play.step()
 
 
-@pytest.mark.xfail(strict=True, reason="the discount on a sleeper's ride leaves promises out of account")
 def test_a_sleeper_that_rides_for_less_than_its_goal_doesnt_ride_for_what_a_promise_gives_it() -> None:
     awake, promised, sleeper, last = (Clock(name, 0) for name in ("awake", "promised", "sleeper", "last"))
     bounds = Bounds()
@@ -406,9 +404,6 @@ def test_the_heap_of_floors_doesnt_grow_with_the_number_of_wakings() -> None:
     assert len(bounds._floors) < 100
 
 
-@pytest.mark.xfail(
-    strict=True, reason="entries of the same clock at the same base survive the tidying, so it is due again at once"
-)
 def test_keeping_the_heap_of_floors_small_costs_little_per_waking(monkeypatch: pytest.MonkeyPatch) -> None:
     ordered = 0
 

@@ -103,6 +103,7 @@ class Arbiter:
         self.router = Router(plan, self.bounds)
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         self.newcomers: dict[str, Member] = {}  # Invited, and not started.
+        self._absent = len(self.members)  # Those of the roster who haven't joined.
         self._present = len(self.members)  # Those of the roster and those who came later, less those who have left.
         self._capped: list[tuple[int, int, Member, int]] = []  # A heap of (goal, serial, who, its request).
         self._requests = 0
@@ -184,7 +185,9 @@ class Arbiter:
             self.bounds.rewire(member, self.router.controls_into(member))
             self._expect(member)
             self._settle()
-        elif self.phase is Phase.GATHERING and not self.missing():
+            return
+        self._absent -= 1
+        if not self._absent:
             self.phase = Phase.RUNNING
             for founder in self.members.values():
                 self.bounds.add(founder)

@@ -50,7 +50,10 @@ from worldline.model.time import FOREVER
 # ahead in large networks and has no influence on results.
 _SLEEPERS_MAX = 32
 
+# How much that has become void may pile up before it is cleared away: riders of a clock, and edges from those who have
+# left.
 _RIDERS_KEPT = 32
+_GONE_KEPT = 8
 
 
 class Clock:
@@ -140,9 +143,10 @@ class Bounds:
         self._serial += 1
         if len(self._floors) > 2 * len(self._clocks):
             # Its former entry, now void, would stay until the floor had reached it: perhaps for ever.
-            self._floors = [entry for entry in self._floors if entry[0] == entry[2].tracked and entry[2] is not clock]
+            self._floors = [(each.tracked, number, each) for number, each in enumerate(self._clocks)]
             heapify(self._floors)
-        heappush(self._floors, (base, self._serial, clock))
+        else:
+            heappush(self._floors, (base, self._serial, clock))
 
     def take_ready(self) -> list[tuple[Clock, int]]:
         """Return the clocks whose goal is reached, each with its bound as far as it was explored."""
@@ -204,6 +208,7 @@ class Bounds:
         best = FOREVER
         blocker, near = None, 0
         through_sleepers = False
+        gone = 0
         for sender, latency in clock.ins:
             reach = sender.value + latency
             if sender.sleeping:
@@ -211,13 +216,17 @@ class Bounds:
                 if floor >= demand:
                     reach = floor
                 elif sender.rides_on is not None and sender.subgoal + latency <= demand:
-                    demand = self._modest(clock, demand, sender.subgoal + latency)
+                    demand = self._modest(clock, demand, max(sender.subgoal + latency, floor + 1))
                     self._ride(clock, demand, sender, demand - latency)
                     return 0
                 else:
                     through_sleepers = True
+            elif reach >= FOREVER:
+                gone += 1
             if reach < best:
                 best, blocker, near = reach, sender, latency
+        if gone > _GONE_KEPT and 2 * gone > len(clock.ins):
+            clock.ins = [edge for edge in clock.ins if edge[0].sleeping or edge[0].value < FOREVER]
         if best < demand:
             assert blocker is not None
             # The slowest sender, not the first one found to be slow: it is the least likely to be passed soon.
@@ -277,6 +286,13 @@ class Bounds:
         unreachable: int,
     ) -> None:
         """Let every sleeper from the blocker back to the origin ride on the one before it."""
+        if blocker.sleeping:
+            unreachable = max(unreachable, blocker.promise + far + 1)
+        passed = sleeper
+        while passed is not origin:  # Through a sleeper comes nothing earlier than its promise.
+            towards, distance = met[passed]
+            unreachable = max(unreachable, passed.promise + distance + 1)
+            passed = towards
         demand = self._modest(origin, demand, unreachable)
         while sleeper is not origin:
             towards, distance = met[sleeper]

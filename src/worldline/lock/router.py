@@ -124,6 +124,13 @@ class _Publication:
         self.retained: deque[_Retained] = deque()
         self.retained_max = _RETAINED_KEPT
 
+    def is_spent(self, floor: int) -> bool:
+        """Whether all that was published has arrived before the floor, wherever it goes."""
+        if self.retained and self.retained[-1].expiry >= floor:
+            return False
+        backlogs = (target.backlog for target in self.targets.values() if target.backlog is not None)
+        return all(flight[0] < floor for backlog in backlogs for flight in backlog)
+
 
 class Router:
     """The subscriptions, publications and retained messages of a run."""
@@ -142,7 +149,8 @@ class Router:
     # --- Who is there ---
 
     def admit(self, member: Member) -> None:
-        """Take in a participant that has joined."""
+        """Take in a participant that starts."""
+        self._clear_away()
         self._members[member.name] = member
         for topic in (None,) if member.publishes is None else member.publishes:
             self._publishers.setdefault(topic, []).append(member)
@@ -219,7 +227,7 @@ class Router:
                 if target.member.sleeping:
                     roused.append(target.member)
         retained = publication.retained
-        retained.append(_Retained(publication.lifetime.expiry(sent), number, sent, sequence, payload))
+        retained.append(_Retained(publication.lifetime.expiry(sent, len(payload)), number, sent, sequence, payload))
         if len(retained) > publication.retained_max:
             self._forget(publication)
         return roused
@@ -240,9 +248,22 @@ class Router:
                     del publication.targets[member.name]
 
     def dismiss(self, member: Member, now: int) -> None:
-        """Let a participant go: nothing is for it any more."""
+        """Let a participant go: nothing is for it any more, and nothing more comes from it."""
         for topic in list(member.subscriptions):
             self.unsubscribe(member, topic, now)
+        for published in (None,) if member.publishes is None else member.publishes:
+            self._publishers[published].remove(member)
+        if member.controls:
+            self._controllers.remove(member)
+        del self._members[member.name]
+
+    def _clear_away(self) -> None:
+        """Forget the publications of those who have left, once nobody can subscribe to the last of them in time."""
+        floor = self._bounds.floor()
+        for key, publication in list(self._publications.items()):
+            if publication.sender.state is State.LEFT and publication.is_spent(floor):
+                del self._publications[key]
+                self._by_topic[publication.topic].remove(publication)
 
     def retained(self) -> int:
         """Return how many messages are kept for late subscribers."""

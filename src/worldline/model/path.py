@@ -92,7 +92,7 @@ class Path:
         elif departure == FOREVER:
             lost = CUT_OFF
         elif link.bandwidth is not None:
-            departure = self._queue(sent, departure, -(-size * SECOND // link.bandwidth))
+            departure = self._queue(sent, departure, _transmission(size, link.bandwidth))
         if departure == FOREVER:
             departure = sent
         if lost is None and link.loss_at_receiver and unit(draw_bits(self._key, number, _LOSS)) < link.loss_at_receiver:
@@ -183,30 +183,39 @@ class Paths:
             if outage.verb == "hold" and outage.end < FOREVER and outage.matches(topic, sender, None)
         )
         latency_max = max(latency_least, *(link.latency.maximum for link in links))
-        return Lifetime(latency_max, holds, queues=any(link.bandwidth is not None for link in links))
+        bandwidth_min = min((link.bandwidth for link in links if link.bandwidth is not None), default=None)
+        return Lifetime(latency_max, holds, bandwidth_min)
 
 
 class Lifetime:
     """How long the messages of one sender on one topic may be under way, at the most.
 
-    It leaves queueing out: paths with limited bandwidth see every message anyway and keep what they need themselves.
-    `queues` says whether there may be any.
+    It leaves queueing behind others out: paths with limited bandwidth see every message from their start on and keep
+    what they need themselves. `queues` says whether there may be any.
     """
 
-    __slots__ = ("_holds", "_last", "_latency_max", "queues")
+    __slots__ = ("_bandwidth_min", "_holds", "_last", "_latency_max", "queues")
 
-    def __init__(self, latency_max: int, holds: tuple[Outage, ...], *, queues: bool) -> None:
-        self.queues = queues
+    def __init__(self, latency_max: int, holds: tuple[Outage, ...], bandwidth_min: int | None) -> None:
+        self.queues = bandwidth_min is not None
+        self._bandwidth_min = bandwidth_min
         self._latency_max = latency_max
         self._holds = holds
         self._last = 0
 
-    def expiry(self, sent: int) -> int:
-        """Return a time that the message's arrival isn't later than, at any receiver."""
+    def expiry(self, sent: int, size: int) -> int:
+        """Return a time that the message's arrival isn't later than, at any receiver where it doesn't queue."""
         departure = sent
         for hold in self._holds:
             if hold.start <= departure < hold.end:
                 departure = hold.end
+        if self._bandwidth_min is not None:
+            departure += _transmission(size, self._bandwidth_min)
         # Never earlier than the one before: a FIFO link may hold this message back that long.
         self._last = max(self._last, departure + self._latency_max)
         return self._last
+
+
+def _transmission(size: int, bandwidth: int) -> int:
+    """Return how long it takes to send so many bytes, rounded up to whole nanoseconds."""
+    return -(-size * SECOND // bandwidth)
