@@ -32,6 +32,11 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_placeholder_is_left(page: Path) -> None:
+    assert not re.findall(r"\b[A-Z]+_[A-Z_0-9]{4,}\b", page.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
     for number, block in enumerate(python_blocks(page)):
         program = tmp_path / f"block{number}.py"

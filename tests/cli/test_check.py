@@ -48,7 +48,7 @@ def test_a_clean_federation_is_one_history(worldline, tmp_path) -> None:  # type
     for target in ("clean.py", "clean.py:federation", "clean.py:made"):
         code, out, err = worldline("check", target)
         assert (code, err) == (0, "")
-        assert out.startswith("all 1 schedules: one history, digest ")
+        assert out.startswith("1 schedule, every one there is: one history, digest ")
         assert "hello" not in out
 
 
@@ -72,6 +72,15 @@ def test_mistakes_end_in_a_line_and_a_code(worldline, tmp_path, source, argument
     assert found == code
     assert words in " ".join(err.split())
     assert "Traceback" not in err
+
+
+def test_a_file_may_import_what_lies_beside_it_and_be_called_anything(worldline, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "beside.py").write_text(CLEAN)
+    (tmp_path / "sub" / "random.py").write_text("from beside import federation")
+    code, out, _ = worldline("check", "sub/random.py")
+    assert code == 0
+    assert "one history" in out
 
 
 def test_every_error_has_an_exit_code() -> None:

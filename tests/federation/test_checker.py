@@ -129,6 +129,74 @@ def test_the_first_divergence_is_the_earliest_in_time() -> None:
     assert verdict.divergence.participant == "early"
 
 
+def race() -> Federation:
+    """Fails only if `b` comes before `a`."""
+    flag: list[int] = []
+
+    def first(self: Participant) -> None:
+        flag.append(1)
+        self.advance(to="1ms")
+
+    def second(self: Participant) -> None:
+        if not flag:
+            raise ValueError("too early")
+        self.advance(to="1ms")
+
+    return Federation({"a": Program(first), "b": Program(second)})
+
+
+def test_a_program_that_raises_under_some_schedules_is_a_divergence_that_repeats() -> None:
+    divergence = check(race, schedules=50).divergence
+    assert divergence is not None
+    assert "b at 0s: its program raised ValueError: too early" in str(divergence)
+    again = compare(race, parse_schedule(divergence.schedule))
+    assert again is not None
+    assert again.error == divergence.error
+
+
+def test_what_differs_without_another_schedule_isnt_blamed_on_the_schedule() -> None:
+    runs: list[int] = []
+
+    def counter(self: Participant) -> None:
+        runs.append(1)
+        self.publish("news", b"%d" % len(runs))
+
+    divergence = check(Federation({"a": Program(counter)}), schedules=10).divergence
+    assert divergence is not None
+    assert divergence.schedule == "in-order"
+    assert "state kept between runs" in divergence.reason
+
+
+def test_a_function_makes_the_federation_anew_for_every_run() -> None:
+    class Robot:
+        def __init__(self) -> None:
+            self.steps = 0
+
+        def run(self, participant: Participant) -> None:
+            self.steps += 1
+            participant.publish("step", b"%d" % self.steps)
+
+    def fresh() -> Federation:
+        return Federation({name: Program(Robot().run) for name in "ab"})
+
+    check(fresh, schedules=20).demand_same()
+    with pytest.raises(NonDeterminism, match="state kept between runs"):
+        check(fresh(), schedules=20).demand_same()
+
+
+def test_a_federation_whose_schedules_change_under_the_checkers_hands_is_non_deterministic() -> None:
+    runs: list[int] = []
+
+    def fickle(self: Participant) -> None:
+        runs.append(1)
+        if self.name == "a" and len(runs) > 4:
+            return
+        self.promise(until="1ms")
+        self.promise(until="2ms")
+
+    assert check(Federation({name: Program(fickle) for name in "ab"}), schedules=30).divergence is not None
+
+
 def test_depth_first_enumeration_visits_every_schedule_once() -> None:
     # Three steps of two: an invented tree, so that the order can be written down.
     visited = []

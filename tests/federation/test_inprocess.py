@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from worldline import Federation, Network, Participant, Program, RunEnded, link, run
+from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
 from worldline.model import MS, ConfigurationError, ModelError, Stuck, UsageError
 
 
@@ -132,6 +132,152 @@ def test_a_program_cannot_swallow_the_end_of_a_broken_run() -> None:
 
     with pytest.raises(ModelError, match="ZeroDivisionError"):
         run(federation(a=Program(run=stubborn, subscribes=["t"]), b=Program(run=broken)))
+
+
+def test_a_server_that_waits_for_ever_ends_when_nothing_can_come_any_more() -> None:
+    def server(self: Participant) -> None:
+        while True:
+            for message in self.next():
+                self.publish("reply", message.payload)
+
+    def client(self: Participant) -> None:
+        self.publish("request", b"1")
+        assert [message.payload for message in self.next(until="1s")] == [b"1"]
+
+    outcome = run(federation(c=Program(client, subscribes=["reply"]), s=Program(server, subscribes=["request"])))
+    assert outcome.times == {"c": 2 * MS, "s": 1 * MS}
+
+
+def test_two_that_only_wait_for_each_other_come_to_an_end() -> None:
+    def waiter(self: Participant) -> None:
+        self.advance(by="1ms")
+        assert self.next() == []
+        assert self.ended
+
+    assert run(federation(**{n: Program(waiter, subscribes=["t"]) for n in "ab"})).times == {"a": MS, "b": MS}
+
+
+def test_a_program_that_catches_every_exception_still_comes_to_its_end() -> None:
+    def stubborn(self: Participant) -> None:
+        while True:
+            try:
+                self.advance(by="1ms")
+            except Exception:  # As bad programs do.
+                continue
+
+    assert run(federation(end="5ms", a=Program(stubborn))).times == {"a": 5 * MS}
+
+
+def test_a_run_is_broken_off_while_a_program_runs_ahead_without_asking() -> None:
+    # It listens to nobody, so it never has to ask: only its own calls give a chance to stop it.
+    running = threading.Event()
+
+    def endless(self: Participant) -> None:
+        while True:
+            self.advance(by="1ms")
+            if self.now == 1000 * MS:
+                running.set()
+                raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(federation(a=Program(endless), b=Program(endless)))
+    assert running.is_set()
+
+
+def test_leaving_python_from_a_program_is_a_failure_of_the_program() -> None:
+    def quitter(self: Participant) -> None:
+        raise SystemExit(0)
+
+    with pytest.raises(ModelError, match="a at 0s: its program raised SystemExit"):
+        run(federation(a=Program(quitter)))
+
+
+def test_the_error_says_in_which_line_a_program_raised() -> None:
+    def broken(self: Participant) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ModelError, match=r"test_inprocess\.py, line [0-9]+"):
+        run(federation(a=Program(broken)))
+
+
+def test_what_buffers_drop_is_counted_with_the_rest() -> None:
+    def sender(self: Participant) -> None:
+        for _ in range(5):
+            self.publish("news", b"")
+
+    def reader(self: Participant) -> None:
+        assert len(self.advance(to="5ms")) == 1
+
+    outcome = run(federation(a=Program(sender), b=Program(reader, subscribes={"news": "mailbox"})))
+    assert outcome.dropped == {("b", "news", "dropped by its buffer"): 4}
+
+
+def test_guests_have_links_of_their_own() -> None:
+    heard: list[int] = []
+
+    def host(self: Participant) -> None:
+        self.invite("guest", at="10ms")
+        heard.extend(message.arrival // MS for message in self.advance(to="50ms"))
+
+    programs = {
+        "host": Program(host, publishes=[], subscribes=["news"], controls=True),
+        "guest": Program(lambda self: self.publish("news", b""), guest=True),
+    }
+    network = Network(default=link("1ms"), rules=(Rule(sender="guest", link=link("7ms")),))
+    run(Federation(programs, network=network))
+    assert heard == [17]
+
+
+def test_leaving_a_loop_over_messages_behind_in_time_ends_it() -> None:
+    def reader(self: Participant) -> None:
+        for _ in self.messages(until="5ms"):
+            self.advance(to="20ms")
+
+    def sender(self: Participant) -> None:
+        self.publish("news", b"")
+
+    assert run(federation(a=Program(sender), b=Program(reader, subscribes=["news"]))).times["b"] == 20 * MS
+
+
+def test_a_step_is_given_as_a_time_or_as_a_distance() -> None:
+    def program(self: Participant) -> None:
+        self.advance(by="3ms")
+        self.advance(by=2 * MS)
+        with pytest.raises(UsageError, match="either `to` or `by`"):
+            self.advance()
+
+    assert run(federation(a=Program(program))).times == {"a": 5 * MS}
+
+
+def test_topics_may_come_from_an_iterator_and_last_for_several_runs() -> None:
+    made = federation(a=Program(lambda self: self.publish("x", b""), publishes=(topic for topic in ["x"])))
+    assert run(made).digest == run(made).digest
+
+
+@pytest.mark.parametrize(
+    ("programs", "problem"),
+    [
+        ({"a": print}, "isn't a Program"),
+        ([("a", Program(print))], "isn't a mapping"),
+    ],
+)
+def test_what_isnt_a_federation_is_refused(programs: object, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        run(Federation(programs))  # type: ignore[arg-type]
+
+
+def test_generators_and_coroutines_are_refused_since_they_would_never_run() -> None:
+    def generator(self: Participant) -> Iterator[None]:
+        yield
+
+    async def coroutine(self: Participant) -> None:
+        pass
+
+    for program in (generator, coroutine):
+        with pytest.raises(ConfigurationError, match="would never run"):
+            Program(program)
+    with pytest.raises(UsageError, match="which never ran"):
+        run(federation(a=Program(lambda self: generator(self))))
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,7 @@ def test_the_script_passes_through_every_state_to_the_end() -> None:
 
 
 @pytest.mark.parametrize("steps", range(len(SCRIPT) + 1))
-def test_an_event_that_isnt_in_the_listeningis_refused_and_the_run_goes_on_as_without_it(steps: int) -> None:
+def test_an_event_that_isnt_in_the_table_is_refused_and_the_run_goes_on_as_without_it(steps: int) -> None:
     legal = TRANSITIONS[state_after(steps)] if steps < len(SCRIPT) else {}
     for kind, event in {**PARTICIPANT_EVENTS, **OPERATOR_EVENTS}.items():
         if kind not in legal:
@@ -420,8 +420,14 @@ def test_a_run_that_is_over_refuses_everything(last: Event) -> None:
     broken.handle(OPERATOR, last)
     for event in PARTICIPANT_EVENTS.values():
         assert refused(broken.arbiter, "b", event).participant == "b"
-    for event in OPERATOR_EVENTS.values():
-        assert "over" in str(refused(broken.arbiter, OPERATOR, event))
+    assert "over" in str(refused(broken.arbiter, OPERATOR, Barrier(5)))
+
+
+@pytest.mark.parametrize("late", [Lost("b", "closed"), End("enough")])
+def test_that_somebody_goes_when_the_run_is_over_is_no_news(late: Event) -> None:
+    broken = table(a=LISTENS, b=LISTENS)
+    broken.handle(OPERATOR, Lost("a", "closed"))
+    assert broken.handle(OPERATOR, late) == ()
 
 
 def test_the_digest_doesnt_depend_on_the_order_of_leaving() -> None:

@@ -217,10 +217,14 @@ def test_a_request_follows_what_was_said_before_it() -> None:
     assert ledger.state is State.ADVANCING
 
 
-def test_waiting_without_a_limit_is_waiting_until_the_end_of_time() -> None:
-    ledger = started()
+def test_waiting_without_a_limit_ends_when_nothing_can_come_any_more() -> None:
+    ledger = granted(9)
+    ledger.advance(4)
+    ledger.take_outbox()
     assert ledger.next() is None
-    assert ledger.take_outbox() == [Next(TIME_MAX, FOREVER)]
+    assert ledger.take_outbox() == [Next(FOREVER, FOREVER)]
+    assert ledger.receive(Grant("a", FOREVER, [], final=True)) == []
+    assert (ledger.now, ledger.ended) == (4, True)
 
 
 def test_leaving_says_the_time_and_the_digest_once() -> None:
@@ -338,7 +342,7 @@ def test_an_invitation_takes_the_grant_back_to_the_newcomers_start() -> None:
     ledger.invite("guest", 20)
     assert arrivals(ledger.advance(20)) == [8]
     assert ledger.next() is None
-    assert ledger.take_outbox() == [Invite("guest", 20), Next(TIME_MAX, 20)]
+    assert ledger.take_outbox() == [Invite("guest", 20), Next(FOREVER, 20)]
 
 
 def test_an_invitation_beyond_the_grant_takes_nothing_back() -> None:

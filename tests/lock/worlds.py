@@ -183,7 +183,7 @@ def _link(random: Random) -> Link:
         loss_at_receiver=0.0 if plain else random.choice((0.0, 0.0, 0.3)),
         duplication=0.0 if plain else random.choice((0.0, 0.0, 0.4)),
         fifo=not plain and random.random() < 0.3,
-        bandwidth=None if plain else random.choice((None, None, None, 500_000_000, 2_000_000_000)),
+        bandwidth=None if plain else random.choice((None, None, None, 200_000_000, 2_000_000_000)),
     )
 
 

@@ -731,8 +731,17 @@ def test_every_message_has_arrived_everywhere_by_its_expiry(default, rules, outa
         lifetime = paths.lifetime(topic, sender, latency_least)
         receivers = [paths.open(topic, sender, name, latency_least=latency_least) for name in (*NAMES, "newcomer")]
         for sequence, (sent, size) in enumerate(sends):
-            expiry = lifetime.expiry(sent)
+            expiry = lifetime.expiry(sent, 0)
             assert all(arrival <= expiry for each in receivers for arrival in each.carry(sent, sequence, size)[0])
+
+
+@given(SENDS, st.integers(1, 1000))
+def test_a_message_to_one_who_comes_later_has_arrived_by_its_expiry_over_a_slow_link_too(sends, bandwidth):
+    paths = Paths(Network(default=link("1ms", bandwidth=bandwidth)), 7)
+    lifetime = paths.lifetime("pose", "a", 0)
+    late = paths.open("pose", "a", "newcomer", opened=TIME_MAX)
+    for number, (sent, size) in enumerate(sends):
+        assert late.carry(sent, number, size)[0][0] <= lifetime.expiry(sent, size)
 
 
 @given(UNQUEUED, OUTAGES, SENDS, st.integers(0, 60 * MS))
@@ -741,7 +750,7 @@ def test_a_fifo_path_built_anew_from_what_has_not_expired_shows_a_late_subscribe
     lifetime = paths.lifetime("pose", "a", 0)
     old, new = paths.open("pose", "a", "b"), paths.open("pose", "a", "b")
     for sequence, (sent, size) in enumerate(sends):
-        kept = lifetime.expiry(sent) >= floor
+        kept = lifetime.expiry(sent, 0) >= floor
         arrivals, lost = old.carry(sent, sequence, size)
         again, lost_again = new.carry(sent, sequence, size) if kept else ((), lost)
         seen = [arrival for arrival in arrivals if arrival >= floor]
@@ -778,18 +787,18 @@ def test_a_message_sent_at_0_is_kept_for(parts, latency_least, expiry):
         rules=tuple(Rule(link=link(70), **selection) for selection in parts.get("rules", ())),
         outages=tuple(window(verb, start, end, **more) for verb, start, end, more in parts.get("outages", ())),
     )
-    assert Paths(network, 0).lifetime("pose", "a", latency_least).expiry(0) == expiry
+    assert Paths(network, 0).lifetime("pose", "a", latency_least).expiry(0, 0) == expiry
 
 
 def test_an_unbounded_distribution_has_an_expiry_too():
-    expiry = Paths(Network(default=link(exponential("1ms", "1ms"))), 0).lifetime("pose", "a", 0).expiry(0)
+    expiry = Paths(Network(default=link(exponential("1ms", "1ms"))), 0).lifetime("pose", "a", 0).expiry(0, 0)
     assert 30 * MS < expiry < 50 * MS
 
 
 @given(UNQUEUED, OUTAGES, SENDS)
 def test_expiries_never_decrease(made, outages, sends):
     lifetime = Paths(Network(default=made, outages=outages), 7).lifetime("pose", "a", 0)
-    expiries = [lifetime.expiry(sent) for sent, _ in sends]
+    expiries = [lifetime.expiry(sent, 0) for sent, _ in sends]
     assert expiries == sorted(expiries)
 
 

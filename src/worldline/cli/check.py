@@ -6,15 +6,16 @@ import contextlib
 import importlib.util
 import io
 import sys
+import traceback
+from inspect import isfunction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from worldline.federation.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
+from worldline.federation.checker import SCHEDULES_MAX, Divergence, FederationLike, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
-from worldline.federation.inprocess import run
 from worldline.federation.program import Federation
 from worldline.model import UsageError
 
@@ -26,7 +27,9 @@ def check(
     ],
     schedules: Annotated[int, typer.Option(min=1, help="How many schedules to try at the most.")] = SCHEDULES_MAX,
     first_sample: Annotated[int, typer.Option(min=0, help="The number of the first sampled schedule.")] = 0,
-    schedule: Annotated[str | None, typer.Option(help="Try this one only: sample:17 or choices:0.2.1.")] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="Try this one only: in-order, sample:17, choices:0.2.1 or frames:0.2.1.")
+    ] = None,
 ) -> None:
     """Run a federation under many schedules and compare every delivery; a difference is non-determinism."""
     console = Console(highlight=False, soft_wrap=True, markup=False, file=sys.stdout)
@@ -36,11 +39,13 @@ def check(
         federation = load(target)
         if schedule is not None:
             divergence = compare(federation, parse_schedule(schedule))
-            digest, tried = run(federation).digest, f"schedule {schedule}"
+            digest, tried = check_schedules(federation, schedules=1).digest, f"schedule {schedule}"
         else:
             verdict = check_schedules(federation, schedules=schedules, first_sample=first_sample)
             divergence, digest = verdict.divergence, verdict.digest
-            tried = f"{'all ' if verdict.complete else ''}{verdict.schedules:,} schedules"
+            tried = f"{verdict.schedules:,} schedule{'s' if verdict.schedules > 1 else ''}"
+            if verdict.complete:
+                tried += ", every one there is"
     if divergence is None:
         console.print(f"{tried}: one history, digest {digest.hex()}")
         return
@@ -49,33 +54,35 @@ def check(
 
 
 def _report(console: Console, target: str, divergence: Divergence, tried: str) -> None:
-    console.print(f"{tried}: the schedule shows in the history")
-    console.print(f"first divergent entry: {divergence}")
+    console.print(f"{tried}: {divergence.reason}")
+    console.print(f"first divergence: {divergence}")
     console.print("to repeat it:")
     console.print(f"  worldline check {target} --schedule {divergence.schedule}")
 
 
-def load(target: str) -> Federation:
-    """Load the federation that `FILE.py` or `FILE.py:NAME` names."""
+def load(target: str) -> FederationLike:
+    """Load the federation, or the function that makes one, that `FILE.py` or `FILE.py:NAME` names."""
     file, _, name = target.partition(":")
     path = Path(file)
     if not path.is_file():
         raise UsageError(f"there is no file {file}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    # A name of its own: a file may well be called random.py. Registered, since dataclasses and pickle look it up.
+    spec = importlib.util.spec_from_file_location(f"_worldline_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise UsageError(f"{file} isn't a Python file")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module  # Programs may be dataclasses or pickle by reference: both look their module up.
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(path.resolve().parent))  # As for a script: it may import what lies beside it.
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise UsageError(f"{file} can't be loaded: {type(error).__name__}: {error}") from error
-    federation = getattr(module, name or "federation", None)
-    if callable(federation) and not isinstance(federation, Federation):
-        federation = federation()
-    if not isinstance(federation, Federation):
-        known = [key for key, value in vars(module).items() if isinstance(value, Federation)]
-        raise UsageError(
-            f"{file} has no federation {name or 'federation'!r}", advice=f"it has: {', '.join(known) or 'none'}"
-        )
-    return federation
+        line = traceback.extract_tb(error.__traceback__)[-1].lineno
+        raise UsageError(f"{file} can't be loaded: {type(error).__name__}: {error}", advice=f"line {line}") from error
+    found = getattr(module, name or "federation", None)
+    if isinstance(found, Federation):
+        return found
+    if isfunction(found) and isinstance(found(), Federation):
+        return found
+    known = [key for key, value in vars(module).items() if isinstance(value, Federation)]
+    raise UsageError(
+        f"{file} has no federation {name or 'federation'!r}", advice=f"it has: {', '.join(known) or 'none'}"
+    )

@@ -10,14 +10,23 @@ global randomness), or from a bug in Worldline. Either way the first divergent e
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from worldline.federation.inprocess import ArbiterFactory, InOrder, Outcome, Schedule, run
 from worldline.federation.program import Federation
 from worldline.lock import Arbiter, Received, Sent
-from worldline.model import NonDeterminism, Stream, UsageError, format_time
+from worldline.model import NonDeterminism, Stream, UsageError, WorldlineError, format_time
 
 SCHEDULES_MAX = 1_000
+IN_ORDER = "in-order"
+
+FederationLike = Federation | Callable[[], Federation]
+"""A federation, or a function that makes one anew for every run: needed where programs keep state in objects."""
+
+
+class BadSchedule(UsageError):  # noqa: N818 - named for what it is, like the other errors.
+    """The schedule chooses somebody who isn't there."""
 
 
 class Chosen:
@@ -37,7 +46,7 @@ class Chosen:
         place = len(self.taken)
         choice = self._choices[place] if place < len(self._choices) else 0
         if choice >= len(names):
-            raise UsageError(
+            raise BadSchedule(
                 f"the schedule takes number {choice} of {len(names)} at its step {place}",
                 advice="was it made for this federation?",
             )
@@ -85,7 +94,7 @@ class Sampled:
 def parse_schedule(text: str) -> Schedule:
     """Read the name of a schedule: ``in-order``, ``sample:17``, ``choices:0.2.1`` or ``frames:0.2.1``."""
     kind, _, rest = text.partition(":")
-    if kind == "in-order" and not rest:
+    if kind == IN_ORDER and not rest:
         return InOrder()
     if kind == "sample" and rest.isdecimal():
         return Sampled(int(rest))
@@ -104,8 +113,18 @@ class Divergence:
     place: int
     expected: Sent | Received | None
     found: Sent | Received | None
+    error: str | None = None
+
+    @property
+    def reason(self) -> str:
+        """What must be looked for: two runs of one schedule differ for other reasons than two schedules do."""
+        if self.schedule == IN_ORDER:
+            return "two runs under one schedule differ (a clock, global randomness, or state kept between runs)"
+        return "the schedule shows in the history"
 
     def __str__(self) -> str:
+        if self.error is not None:
+            return f"in order all goes well, but now: {self.error}"
         if self.expected is self.found is None:
             return f"{self.participant}: the same messages, but another time of leaving or another count of losses"
         return (
@@ -127,12 +146,11 @@ class Verdict:
     def demand_same(self) -> None:
         """Raise if a schedule made a difference."""
         if self.divergence is not None:
-            name, at = self.divergence.participant, _time(self.divergence.expected or self.divergence.found)
-            raise NonDeterminism(f"the schedule shows in the history: {self.divergence}", participant=name, at=at)
+            raise NonDeterminism(f"{self.divergence.reason}: {self.divergence}", schedule=self.divergence.schedule)
 
 
 def check(
-    federation: Federation,
+    federation: FederationLike,
     *,
     schedules: int = SCHEDULES_MAX,
     first_sample: int = 0,
@@ -142,45 +160,80 @@ def check(
 
     Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it.
     """
-    expected = run(federation, arbiter=arbiter, keep_journals=True)
+    trial = _Trial(federation, arbiter)
     systematic: Chosen | None = Chosen()
-    tried = 0
-    while systematic is not None and 2 * tried < schedules:
-        for schedule in (systematic, Sampled(first_sample + tried)):
-            if divergence := compare(federation, schedule, expected, arbiter):
-                return Verdict(expected.digest, 2 * tried + 1, complete=False, divergence=divergence)
-        tried += 1
+    while systematic is not None and trial.tried < schedules:
+        divergence = trial.attempt(systematic) or trial.attempt(Sampled(first_sample + trial.tried // 2))
+        if divergence is not None:
+            return trial.verdict(divergence)
         systematic = systematic.following()
-    return Verdict(expected.digest, tried if systematic is None else 2 * tried, complete=systematic is None)
+    if systematic is None:
+        trial.tried //= 2  # The samples were among them.
+    return trial.verdict(complete=systematic is None)
 
 
 def check_every_schedule(
-    federation: Federation, *, split: bool = True, schedules_max: int = 100_000, arbiter: ArbiterFactory = Arbiter
+    federation: FederationLike, *, split: bool = True, schedules_max: int = 100_000, arbiter: ArbiterFactory = Arbiter
 ) -> Verdict:
     """Try every schedule there is; refuse if there are more than `schedules_max`. See `Chosen` for `split`."""
-    expected = run(federation, arbiter=arbiter, keep_journals=True)
+    trial = _Trial(federation, arbiter)
     schedule: Chosen | None = Chosen(split=split)
-    tried = 0
     while schedule is not None:
-        if tried == schedules_max:
-            raise UsageError(f"there are more than {tried} schedules", advice="use check(), which takes samples")
-        tried += 1
-        if divergence := compare(federation, schedule, expected, arbiter):
-            return Verdict(expected.digest, tried, complete=False, divergence=divergence)
+        if trial.tried == schedules_max:
+            raise UsageError(
+                f"there are more than {schedules_max} schedules", advice="use check(), which takes samples"
+            )
+        if divergence := trial.attempt(schedule):
+            return trial.verdict(divergence)
         schedule = schedule.following()
-    return Verdict(expected.digest, tried, complete=True)
+    return trial.verdict(complete=True)
 
 
-def compare(
-    federation: Federation, schedule: Schedule, expected: Outcome | None = None, arbiter: ArbiterFactory = Arbiter
-) -> Divergence | None:
+def compare(federation: FederationLike, schedule: Schedule, arbiter: ArbiterFactory = Arbiter) -> Divergence | None:
     """Run under one schedule and return the first difference from the run in order."""
-    if expected is None:
-        expected = run(federation, arbiter=arbiter, keep_journals=True)
-    found = run(federation, schedule=schedule, arbiter=arbiter, keep_journals=True)
-    if found.digest == expected.digest and found.journals == expected.journals and found.dropped == expected.dropped:
-        return None
-    return _first_difference(str(schedule), expected, found)
+    return _Trial(federation, arbiter).compare(schedule)
+
+
+class _Trial:
+    """One federation under many schedules, each compared with the run in order."""
+
+    def __init__(self, federation: FederationLike, arbiter: ArbiterFactory) -> None:
+        self._federation = federation
+        self._arbiter = arbiter
+        self._expected = self._run(InOrder())
+        self.tried = 0
+
+    def attempt(self, schedule: Schedule) -> Divergence | None:
+        """Compare, for the checker's own schedules; if they differ, find out whether the schedule is to blame."""
+        self.tried += 1
+        try:
+            divergence = self.compare(schedule)
+        except BadSchedule as error:  # It was made for this federation: so the federation has changed.
+            divergence = self._broke(schedule, error)
+        if divergence is None:
+            return None
+        return self.compare(InOrder()) or divergence
+
+    def compare(self, schedule: Schedule) -> Divergence | None:
+        expected = self._expected
+        try:
+            found = self._run(schedule)
+        except BadSchedule:
+            raise
+        except WorldlineError as error:
+            return self._broke(schedule, error)
+        same = (found.digest, found.journals, found.dropped) == (expected.digest, expected.journals, expected.dropped)
+        return None if same else _first_difference(str(schedule), expected, found)
+
+    def verdict(self, divergence: Divergence | None = None, *, complete: bool = False) -> Verdict:
+        return Verdict(self._expected.digest, self.tried, complete, divergence)
+
+    def _run(self, schedule: Schedule) -> Outcome:
+        federation = self._federation if isinstance(self._federation, Federation) else self._federation()
+        return run(federation, schedule=schedule, arbiter=self._arbiter, keep_journals=True)
+
+    def _broke(self, schedule: Schedule, error: WorldlineError) -> Divergence:
+        return Divergence(str(schedule), error.participant or "", 0, None, None, error=str(error))
 
 
 def _first_difference(schedule: str, expected: Outcome, found: Outcome) -> Divergence:

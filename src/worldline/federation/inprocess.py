@@ -9,17 +9,21 @@ the result; the checker tries many and compares.
 from __future__ import annotations
 
 import threading
+import traceback
+from bisect import insort
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import iscoroutine, isgenerator
+from pathlib import Path
 from typing import Protocol
 
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
 from worldline.lock import (
     OPERATOR,
-    Abort,
     Action,
     Arbiter,
+    Invite,
     Lost,
     Over,
     ParticipantEvent,
@@ -30,7 +34,9 @@ from worldline.lock import (
     State,
 )
 from worldline.lock.ledger import Ledger
-from worldline.model import InternalError, ModelError, Plan, Stuck, WorldlineError
+from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
+
+DROPPED_BY_BUFFER = "dropped by its buffer"
 
 ArbiterFactory = Callable[[Plan], Arbiter]
 
@@ -59,16 +65,25 @@ class InOrder:
     def flush_after_operation(self) -> bool:
         return False
 
+    def __str__(self) -> str:
+        return "in-order"
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run."""
+    """What came of a run: its digest, when everybody left, and what was lost.
+
+    `dropped` counts messages by (receiver, topic, reason). `journals` are empty unless they were asked for.
+    """
 
     digest: bytes
     times: dict[str, int]
     journals: dict[str, list[Sent | Received]]
     dropped: dict[tuple[str, str, str], int]
     events: int
+
+
+_PATIENCE_S = 2.0
 
 
 class _Broken(BaseException):
@@ -90,6 +105,7 @@ class _Strand:
         self._schedule = schedule
         self._program = program
         self._broken = False
+        self._running = False
         # Two locks, both held: who waits for one is let go by the other side's release. Much faster than semaphores.
         self._go = threading.Lock()
         self._back = threading.Lock()
@@ -99,18 +115,23 @@ class _Strand:
 
     def resume(self) -> None:
         """Let the program run until it has something to say, or has finished."""
-        if not self._thread.is_alive() and not self.finished:
+        if self._thread.ident is None:
             self._thread.start()
+        self._running = True
         self._go.release()
         self._back.acquire()
+        self._running = False
 
     def break_off(self) -> None:
-        """Unwind the program, wherever it is."""
+        """Unwind the program, wherever it is. One that never calls us can't be: it dies with the process."""
         self._broken = True
-        while not self.finished:
-            self.resume()
-        if self._thread.ident is not None:
-            self._thread.join()
+        while not self.finished and self._thread.ident is not None:
+            if not self._running:  # It is, if the wait for it was interrupted from the keyboard.
+                self._running = True
+                self._go.release()
+            if not self._back.acquire(timeout=_PATIENCE_S):
+                return
+            self._running = False
 
     def ready(self) -> bool:
         return bool(self.frame) or not self.asking or self.answer is not None
@@ -131,6 +152,8 @@ class _Strand:
         return answer
 
     def flush_after_operation(self) -> bool:
+        if self._broken:
+            raise _Broken
         return self._schedule.flush_after_operation()
 
     def _pause(self) -> None:
@@ -158,7 +181,11 @@ class _Strand:
     def _run(self, participant: Participant) -> None:
         try:
             if not participant.ended:
-                self._program.run(participant)
+                result = self._program.run(participant)
+                if isgenerator(result) or iscoroutine(result):
+                    raise UsageError(
+                        "its program is a generator or a coroutine, which never ran", participant=self.name
+                    )
         except RunEnded:
             return
 
@@ -176,6 +203,8 @@ class _Run:
             name: _Strand(name, program, schedule, keep_journals)
             for name, program in sorted(federation.programs.items())
         }
+        self._able = [name for name, strand in self._strands.items() if not strand.guest]  # Sorted by name.
+        self._uninvited = [name for name, strand in self._strands.items() if strand.guest]
         self._digest: bytes | None = None
 
     def finish(self) -> Outcome:
@@ -190,41 +219,51 @@ class _Run:
             digest=self._digest,
             times={name: now for name, (_, now) in taken_part.items()},
             journals={name: self._strands[name].ledger.journal.entries or [] for name in taken_part},
-            dropped=self._arbiter.dropped(),
+            dropped=self._dropped(list(taken_part)),
             events=self._arbiter.events,
         )
 
+    def _dropped(self, names: list[str]) -> dict[tuple[str, str, str], int]:
+        by_buffers = {
+            (name, topic, DROPPED_BY_BUFFER): count
+            for name in names
+            for topic, count in sorted(self._strands[name].ledger.dropped.items())
+        }
+        return {**self._arbiter.dropped(), **by_buffers}
+
     def _step(self) -> None:
-        able = [strand for strand in self._strands.values() if self._able(strand)]
-        if not able:
+        if not self._able:
             raise self._stuck()
         gathering = self._arbiter.phase is Phase.GATHERING
         choose = self._schedule.choose_joining if gathering else self._schedule.choose
-        strand = able[choose([strand.name for strand in able])]
+        strand = self._strands[self._able[choose(self._able)]]
         frame, strand.frame = strand.frame, []
         for event in frame:
             for action in self._arbiter.handle(strand.name, event):
                 self._carry_out(action)
+            if isinstance(event, Invite):
+                self._welcome(event.newcomer)
         # Who joins last isn't the first to run on that account: the start is a choice of its own.
         if strand.ready() and not strand.finished and not (gathering and strand.asking):
             strand.resume()
         if strand.failure is not None:
             raise self._failed(strand, strand.failure)
+        if not strand.frame and (strand.finished or not strand.ready()):
+            self._able.remove(strand.name)
 
-    def _able(self, strand: _Strand) -> bool:
-        if strand.frame:
-            return self._expected(strand)
-        return not strand.finished and strand.ready() and self._expected(strand)
-
-    def _expected(self, strand: _Strand) -> bool:
+    def _welcome(self, name: str) -> None:
         """A guest comes when it has been invited: before that, nobody expects it."""
-        return not strand.guest or strand.name in self._arbiter.participants()
+        if name in self._uninvited:
+            self._uninvited.remove(name)
+            insort(self._able, name)
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Over):
             self._digest = action.digest
         else:
             self._strands[action.to].answer = action
+            if action.to not in self._able:
+                insort(self._able, action.to)
 
     def _stuck(self) -> WorldlineError:
         reasons = "; ".join(str(why) for why in self._arbiter.why())
@@ -233,16 +272,19 @@ class _Run:
         return Stuck(f"nobody can go on: {reasons}", advice=advice)
 
     def _failed(self, strand: _Strand, failure: BaseException) -> BaseException:
-        for action in self._arbiter.handle(OPERATOR, Lost(strand.name, repr(failure))):
-            assert isinstance(action, Abort)  # Each would get this error; here the caller gets the cause itself.
-        if not isinstance(failure, Exception):
+        self._arbiter.handle(OPERATOR, Lost(strand.name, repr(failure)))
+        if isinstance(failure, KeyboardInterrupt):
             return failure
-        error = failure if isinstance(failure, WorldlineError) else None
-        if error is None:
-            error = ModelError(
-                f"its program raised {type(failure).__name__}: {failure}", participant=strand.name, at=strand.ledger.now
-            )
-            error.__cause__ = failure
+        if isinstance(failure, WorldlineError):
+            return failure.concerning(strand.name, strand.ledger.now)
+        where = traceback.extract_tb(failure.__traceback__)[-1]
+        error = ModelError(
+            f"its program raised {type(failure).__name__}: {failure}",
+            participant=strand.name,
+            at=strand.ledger.now,
+            advice=f"{Path(where.filename).name}, line {where.lineno}",
+        )
+        error.__cause__ = failure
         return error
 
 

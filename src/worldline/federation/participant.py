@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from worldline.lock import Action, Ledger, ParticipantEvent
-from worldline.model import UNBOUNDED, Buffer, Message, Stream
+from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time
 from worldline.model.time import TimeLike
 
 
@@ -52,17 +52,28 @@ class Participant:
         """Wait until the run starts, or until this newcomer's time."""
         self._wait()
 
-    def advance(self, to: TimeLike) -> list[Message]:
-        """Go to `to` and return, in order, every message that arrives before it."""
-        return self._served(self._ledger.advance(to))
+    def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
+        """Go to a time, or so much further, and return, in order, every message that arrives before it."""
+        if (to is None) == (by is None):
+            raise UsageError("advance takes either `to` or `by`", participant=self.name, at=self.now)
+        target = to if by is None else self.now + as_time(by, "a step")
+        assert target is not None
+        return self._served(self._ledger.advance(target))
 
     def next(self, until: TimeLike | None = None) -> list[Message]:
-        """Go to the next arrival and return all messages of that very time, or go to `until` and return none."""
+        """Go to the next arrival and return all messages of that very time, or go to `until` and return none.
+
+        Without `until` it waits as long as anything can come: it returns none only when the run has ended for it.
+        """
         return self._served(self._ledger.next(until))
 
     def messages(self, until: TimeLike | None = None) -> Iterator[Message]:
-        """Iterate over the messages that arrive before `until`, moving to each one's arrival."""
-        while batch := self.next(until):
+        """Iterate over the messages that arrive before `until`, moving to each one's arrival.
+
+        All messages of one moment are given together: leaving the loop between two of them loses the rest.
+        """
+        limit = TIME_MAX if until is None else as_time(until)
+        while self.now < limit and (batch := self.next(until)):
             yield from batch
 
     def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:

@@ -35,7 +35,7 @@ says `Lost`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from worldline.lock.bounds import Bounds
@@ -148,6 +148,8 @@ class Arbiter:
             )
         if event.__class__ not in PHASES[self.phase] or not isinstance(event, OperatorEvent):
             raise UsageError(f"{type(event).__name__} isn't possible: the run is {self.phase.value}")
+        if self.phase is Phase.OVER:
+            return
         if isinstance(event, Barrier):
             self._move_barrier(event.until)
         elif isinstance(event, Lost):
@@ -256,7 +258,7 @@ class Arbiter:
         self._settle()
 
     def _check_now(self, member: Member, now: int) -> None:
-        if not member.now <= now <= max(member.now, member.granted):
+        if not member.now <= now <= min(max(member.now, member.granted), TIME_MAX):
             raise PeerError(
                 f"it can't be at {format_time(now)}",
                 participant=member.name,
@@ -391,7 +393,8 @@ class Arbiter:
         self._wait(member, event.to)
 
     def _next(self, member: Member, event: Next) -> None:
-        if not member.now <= event.until <= TIME_MAX or event.held < member.now:
+        lasting = event.until == FOREVER
+        if not (member.now <= event.until <= TIME_MAX or lasting) or event.held < member.now:
             raise self._bad_request(member, event.until)
         member.enter(State.AWAITING)
         member.held = event.held
@@ -425,10 +428,18 @@ class Arbiter:
         """Put what a waiting member needs before the calculus, unless the ceiling is in the way."""
         base, goal = self.needs(member)
         if goal > self.ceiling:
-            self._requests += 1
-            heappush(self._capped, (goal, self._requests, member, member.since))
+            self._cap(member, goal)
             goal = 0
         self.bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
+
+    def _cap(self, member: Member, goal: int) -> None:
+        """Remember who stands at the ceiling, and forget those who have gone on since."""
+        self._requests += 1
+        heappush(self._capped, (goal, self._requests, member, member.since))
+        if len(self._capped) > 2 * len(self.members) + 8:
+            latest = {entry[2].name: entry for entry in sorted(self._capped, key=lambda entry: entry[1])}
+            self._capped = [entry for entry in latest.values() if entry[2].since == entry[3]]
+            heapify(self._capped)
 
     def _settle(self) -> None:
         """Grant all who are ready, and those whom that sets free, until nobody is."""
@@ -453,11 +464,13 @@ class Arbiter:
         now = acts = member.awaits
         if now > end:
             now, acts = end, FOREVER
+        elif now == FOREVER:
+            now = member.now  # Nothing can come any more, and there is no end to go to.
         if member.state is State.AWAITING:
             first = messages[0][0] if messages else FOREVER
             if first > member.held:
                 first = member.held
-            if first < now and first < horizon:
+            if first < min(member.awaits, horizon):
                 now = acts = first
             member.held = FOREVER
         member.now = now
@@ -465,7 +478,7 @@ class Arbiter:
         member.enter(State.COMPUTING)
         promise = member.promise
         self.bounds.change(member, acts, now if now > promise else promise)
-        self._actions.append(Grant(member.name, horizon, messages, horizon == end < FOREVER))
+        self._actions.append(Grant(member.name, horizon, messages, horizon == end))
 
     def _begin(self, newcomer: Member) -> None:
         """A newcomer's start is settled: nobody can invite it for an earlier time any more."""

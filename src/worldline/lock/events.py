@@ -97,7 +97,10 @@ class Advance(Struct, frozen=True, array_like=True, tag="advance", gc=False):
 
 
 class Next(Struct, frozen=True, array_like=True, tag="next", gc=False):
-    """I wait for my next message, or for `until`. `held` is the first arrival that I hold from an earlier grant."""
+    """I wait for my next message, or for `until`; FOREVER means as long as anything can come.
+
+    `held` is the first arrival that I still hold from an earlier grant.
+    """
 
     until: int
     held: int = FOREVER

@@ -51,7 +51,9 @@ def _explain(arbiter: Arbiter, member: Member, exact: Exact) -> Why:
     hops, receiver = [], member
     for clock, latency in chain:
         sender = arbiter.members[clock.name]
-        hops.append(Hop(sender.name, receiver.name, arbiter.router.edge(sender, receiver)[1], latency))
+        # Before a newcomer's start only an earlier invitation or the end concern it, whatever it will listen to.
+        topic = None if receiver.state is State.JOINED else arbiter.router.edge(sender, receiver)[1]
+        hops.append(Hop(sender.name, receiver.name, topic, latency))
         receiver = sender
     return because(
         Cause.SENDER,

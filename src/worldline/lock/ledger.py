@@ -52,11 +52,14 @@ from worldline.model.errors import BrokenPromise, LossError, PeerError, UsageErr
 from worldline.model.message import Message, check_name
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
-from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
+from worldline.model.time import FOREVER, TimeLike, format_time
 
 
-class RunEnded(Exception):  # noqa: N818 - no error: it is how a program that runs for ever comes to its end.
-    """The run has ended; there is nothing left to do but return."""
+class RunEnded(BaseException):
+    """The run has ended; there is nothing left to do but return.
+
+    Not an `Exception`: a program that catches all of those in a loop would go round for ever.
+    """
 
 
 class Ledger:
@@ -162,7 +165,9 @@ class Ledger:
 
     def next(self, until: TimeLike | None = None) -> list[Message] | None:
         """Ask for all messages of the next arrival time before `until`, or none at `until`. None as for `advance`."""
-        self._until = self._target(TIME_MAX if until is None else until)
+        self._until = self._target(self.now if until is None else until)
+        if until is None:
+            self._until = FOREVER
         first = self._held[0].arrival if self._held else FOREVER
         if (
             first < min(self.horizon, self._until)
@@ -199,8 +204,9 @@ class Ledger:
 
     def _reach(self, target: int) -> list[Message]:
         """Serve a sequence point; where the run ends before the target, at its end."""
-        if self._final and target > self.horizon:
-            target = self.horizon
+        if target > self.horizon or target == FOREVER:
+            # Only a final grant brings it here, or one that says that nothing can come any more.
+            target = self.now if self.horizon == FOREVER else self.horizon
             self.ended = True
         held = self._held
         batch = []

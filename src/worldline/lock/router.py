@@ -139,6 +139,8 @@ class Router:
         self._bounds = bounds
         self._paths = Paths(plan.network, plan.seed)
         self._control_latency = plan.network.control_latency
+        links = (plan.network.default, *(rule.link for rule in plan.network.rules))
+        self._queues = any(link.bandwidth is not None for link in links)
         self._members: dict[str, Member] = {}
         self._publications: dict[tuple[str, str], _Publication] = {}
         self._by_topic: dict[str, list[_Publication]] = {}
@@ -256,6 +258,9 @@ class Router:
         if member.controls:
             self._controllers.remove(member)
         del self._members[member.name]
+        if self._queues:
+            for publication in self._publications.values():
+                publication.targets.pop(member.name, None)
 
     def _clear_away(self) -> None:
         """Forget the publications of those who have left, once nobody can subscribe to the last of them in time."""

@@ -76,7 +76,7 @@ PHASES: dict[Phase, dict[type, Phase]] = {
         Abort: Phase.OVER,
     },
     Phase.RUNNING: {Barrier: Phase.RUNNING, Lost: Phase.OVER, End: Phase.OVER, Abort: Phase.OVER, Over: Phase.OVER},
-    Phase.OVER: {},
+    Phase.OVER: {Lost: Phase.OVER, End: Phase.OVER},  # Everybody goes when a run is over: that is no news.
 }
 
 

@@ -132,6 +132,8 @@ def _between(
 
 def check_network(network: Network, roster: Sequence[str]) -> None:
     """Refuse a network that can't be run with these participants; the error names the rule."""
+    _check_kinds(network)
+    known = frozenset(roster)
     check_link(network.default, "the default link")
     if not is_time(network.control_latency) or network.control_latency < 1:
         raise ConfigurationError(
@@ -140,7 +142,7 @@ def check_network(network: Network, roster: Sequence[str]) -> None:
     seen = set[tuple[str | None, str | None, str | None]]()
     for rule in network.rules:
         check_link(rule.link, str(rule))
-        _check_selection(str(rule), rule.topic, (rule.sender, rule.receiver), roster)
+        _check_selection(str(rule), rule.topic, (rule.sender, rule.receiver), known)
         selection = (rule.topic, rule.sender, rule.receiver)
         if selection in seen:
             raise ConfigurationError(f"{rule}: two rules name the same", advice="merge them into one")
@@ -150,10 +152,28 @@ def check_network(network: Network, roster: Sequence[str]) -> None:
             )
         seen.add(selection)
     for outage in network.outages:
-        _check_outage(outage, roster)
+        _check_outage(outage, known)
 
 
-def _check_outage(outage: Outage, roster: Sequence[str]) -> None:
+def _check_kinds(network: Network) -> None:
+    """Refuse what isn't a network at all: a forgotten star or link() is easily written."""
+    if not isinstance(network, Network):
+        raise ConfigurationError(f"{shown(network)} isn't a network", advice="write Network(default=link(...))")
+    for part, kind, example in (
+        ((network.default,), Link, 'default=link("1ms")'),
+        (network.rules, Rule, 'rules=(Rule(topic="image", link=link("5ms")),)'),
+        (network.outages, Outage, "outages=(*partition(...),)"),
+    ):
+        if not isinstance(part, tuple | list):
+            raise ConfigurationError(f"{shown(part)} isn't a tuple", advice=f"write {example}")
+        for thing in part:
+            if not isinstance(thing, kind):
+                raise ConfigurationError(f"{shown(thing)} isn't a {kind.__name__}", advice=f"write {example}")
+            if isinstance(thing, Rule) and not isinstance(thing.link, Link):
+                raise ConfigurationError(f"{thing}: {shown(thing.link)} isn't a link", advice=f"write {example}")
+
+
+def _check_outage(outage: Outage, roster: frozenset[str]) -> None:
     name = f"outage of {_select_text(outage.topic, outage.sender, outage.receiver)}"
     if outage.verb not in ("partition", "hold"):
         raise ConfigurationError(f"{name}: {shown(outage.verb)} is neither partition nor hold")
@@ -184,7 +204,9 @@ def check_link(checked: Link, name: str) -> None:
         )
 
 
-def _check_selection(what: str, topic: str | None, names: tuple[str | None, str | None], roster: Sequence[str]) -> None:
+def _check_selection(
+    what: str, topic: str | None, names: tuple[str | None, str | None], roster: frozenset[str]
+) -> None:
     if topic is not None:
         check_name(topic, "a topic")
     for name in names:

@@ -14,18 +14,30 @@ from worldline.model.time import TimeLike, is_time
 
 
 class Plan(Struct, frozen=True, kw_only=True):
-    """Who takes part, over which network, with which seed, until when (None: until all have left)."""
+    """Who takes part, over which network, with which seed, until when (None: until all have left).
+
+    `guests` are names that rules and outages may use though they aren't there from the beginning.
+    """
 
     roster: tuple[str, ...]
+    guests: tuple[str, ...] = ()
     network: Network = Network()
     seed: int = 0
     end: int | None = None
 
 
-def plan(roster: Iterable[str], *, network: Network | None = None, seed: int = 0, end: TimeLike | None = None) -> Plan:
+def plan(
+    roster: Iterable[str],
+    *,
+    guests: Iterable[str] = (),
+    network: Network | None = None,
+    seed: int = 0,
+    end: TimeLike | None = None,
+) -> Plan:
     """Make a plan and check all of it."""
     made = Plan(
         roster=roster if isinstance(roster, str) else tuple(roster),  # type: ignore[arg-type] # refused below
+        guests=tuple(guests),
         network=Network() if network is None else network,
         seed=seed,
         end=None if end is None else as_time(end, "the end"),
@@ -40,13 +52,14 @@ def check_plan(checked: Plan) -> None:
         raise ConfigurationError(f"the roster {shown(checked.roster)} is one text", advice="give a list of names")
     if not checked.roster:
         raise ConfigurationError("the roster is empty", advice="a run needs at least one participant")
-    for name in checked.roster:
+    names = (*checked.roster, *checked.guests)
+    for name in names:
         check_name(name, "a participant")
-    if len(frozenset(checked.roster)) < len(checked.roster):
-        twice = next(name for name in checked.roster if checked.roster.count(name) > 1)
+    if len(frozenset(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
         raise ConfigurationError(f"two participants are named {shown(twice)}", advice="every name is used once")
     if type(checked.seed) is not int or not -(2**63) <= checked.seed < 2**63:
         raise ConfigurationError("the seed isn't a whole number of at most 64 bits")
     if checked.end is not None and (not is_time(checked.end) or checked.end < 1):
         raise ConfigurationError(f"a run can't end at {shown(checked.end)}", advice="use at least 1ns")
-    check_network(checked.network, checked.roster)
+    check_network(checked.network, names)
