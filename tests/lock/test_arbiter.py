@@ -723,3 +723,17 @@ def test_losses_are_counted_by_receiver_topic_and_reason() -> None:
     losing.say("b", Advance(7))
     losing.leave("b")
     assert losing.arbiter.dropped() == {("b", "red", "lost at the receiver"): 2}  # The third arrives at 7, too late.
+
+
+def test_who_was_told_that_nothing_can_come_any_more_can_only_leave() -> None:
+    done = table(a=LISTENS, b=LISTENS)
+    done.say("b", Next(FOREVER))
+    grants = done.say("a", Next(FOREVER))
+    assert {name: (grant.horizon, grant.final) for name, grant in grants.items()} == dict.fromkeys(
+        "ab", (FOREVER, True)
+    )
+    for event in (Publish("red", b"", 0), Subscribe(Subscription("x"), 0, 0), Advance(10), Promise(5)):
+        assert isinstance(refused(done.arbiter, "a", event), PeerError)
+    done.leave("a")
+    done.leave("b")
+    assert done.digest is not None

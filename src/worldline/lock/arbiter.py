@@ -476,8 +476,12 @@ class Arbiter:
         member.now = now
         member.granted = horizon
         member.enter(State.COMPUTING)
-        promise = member.promise
-        self.bounds.change(member, acts, now if now > promise else promise)
+        if acts == FOREVER:
+            member.retire()
+            self.bounds.change(member, FOREVER, FOREVER)
+        else:
+            promise = member.promise
+            self.bounds.change(member, acts, now if now > promise else promise)
         self._actions.append(Grant(member.name, horizon, messages, horizon == end))
 
     def _begin(self, newcomer: Member) -> None:

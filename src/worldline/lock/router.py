@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from worldline.lock.bounds import Bounds, Clock
-from worldline.lock.events import Join, Subscription
+from worldline.lock.events import Join, Leave, Subscription
 from worldline.lock.inbox import Inbox
 from worldline.lock.states import LEGAL, State
 from worldline.model.buffer import Buffer
@@ -70,6 +70,10 @@ class Member(Clock):
     def enter(self, state: State) -> None:
         self.state = state
         self.legal = LEGAL[state]
+
+    def retire(self) -> None:
+        """Leave it nothing but to leave: it has been told that the run has ended for it, and others go on by that."""
+        self.legal = frozenset((Leave,))
 
     def introduce(self, join: Join) -> None:
         self.publishes = join.publishes
