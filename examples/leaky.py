@@ -16,7 +16,7 @@ def worker(self: Participant) -> None:
     for _ in range(3):
         NEXT_ID += 1
         self.publish("job", f"{self.name} takes number {NEXT_ID % 6}".encode())
-        self.advance(to=self.now + 10_000_000)
+        self.advance(by="10ms")
 
 
 def printer(self: Participant) -> None:
@@ -26,9 +26,9 @@ def printer(self: Participant) -> None:
 
 federation = Federation(
     {
-        "left": Program(run=worker, publishes=["job"]),
-        "right": Program(run=worker, publishes=["job"]),
-        "printer": Program(run=printer, publishes=[], subscribes=["job"]),
+        "left": Program(worker, publishes=["job"]),
+        "right": Program(worker, publishes=["job"]),
+        "printer": Program(printer, publishes=[], subscribes=["job"]),
     },
     network=Network(default=link("1ms")),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 
-from worldline import Federation, Network, Participant, Program, Rule, format_time, link, run, uniform
+from worldline import MS, Federation, Network, Participant, Program, Rule, format_time, link, run, uniform
 
 TRACE: list[tuple[int, str, str]] = []
 
@@ -24,8 +24,8 @@ def camera(self: Participant) -> None:
     while not self.ended:
         place = self.now / 1e6 * 0.5
         self.publish("image", f"{place + noise.gauss(0, 0.2):.3f}".encode())
-        self.promise(until=self.now + 20_000_000)
-        self.advance(to=self.now + 20_000_000)
+        self.promise(until=self.now + 20 * MS)
+        self.advance(by="20ms")
 
 
 def planner(self: Participant) -> None:
@@ -37,14 +37,14 @@ def planner(self: Participant) -> None:
         seen = (image.sent, place)
         target = place + speed * 10
         say(self, f"picture of {format_time(image.sent)}: part at {place:.2f} mm, reach for {target:.2f} mm")
-        self.publish("target", f"{target:.3f}".encode(), at=self.now + 3_000_000)
+        self.publish("target", f"{target:.3f}".encode(), at=self.now + 3 * MS)
 
 
 def arm(self: Participant) -> None:
     """Moves towards the newest target every 5 ms and reports where it is."""
     place, target = 0.0, 0.0
     while not self.ended:
-        for message in self.advance(to=self.now + 5_000_000):
+        for message in self.advance(by="5ms"):
             target = float(message.payload)
             say(self, f"new target {target:.2f} mm, {format_time(self.now - message.sent)} old")
         place += max(-4.0, min(4.0, 0.5 * (target - place)))
@@ -57,16 +57,16 @@ def watchdog(self: Participant) -> None:
     for pose in self.messages():
         if float(pose.payload) > 90:
             say(self, f"arm at {float(pose.payload):.2f} mm: stop in 10ms")
-            self.stop(at=self.now + 10_000_000)
+            self.stop(at=self.now + 10 * MS)
             return
 
 
 federation = Federation(
     {
-        "camera": Program(run=camera, publishes=["image"]),
-        "planner": Program(run=planner, publishes=["target"], subscribes=["image"]),
-        "arm": Program(run=arm, publishes=["pose"], subscribes={"target": "mailbox"}),
-        "watchdog": Program(run=watchdog, publishes=[], subscribes=["pose"], controls=True),
+        "camera": Program(camera, publishes=["image"]),
+        "planner": Program(planner, publishes=["target"], subscribes=["image"]),
+        "arm": Program(arm, publishes=["pose"], subscribes={"target": "mailbox"}),
+        "watchdog": Program(watchdog, publishes=[], subscribes=["pose"], controls=True),
     },
     network=Network(
         default=link("1ms"),
