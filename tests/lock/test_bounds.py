@@ -427,3 +427,35 @@ def test_what_rides_on_a_clock_doesnt_grow_with_the_number_of_rides() -> None:
         assert [clock for clock, _ in bounds.take_ready()] == [sleeper]
         bounds.change(sleeper, time + 5, time + 5)
     assert len(stepping.riders) < 100
+
+
+class Seen(Clock):
+    """Counts how often anybody looks at what a clock may send."""
+
+    looks = 0
+
+    @property
+    def value(self):
+        Seen.looks += 1
+        return self._value
+
+    @value.setter
+    def value(self, value):
+        self._value = value
+
+
+def test_a_clock_with_many_senders_looks_at_each_of_them_a_few_times_per_grant() -> None:
+    bounds = Bounds()
+    sink, sources = Clock("sink", 0), [Seen(f"c{number:04}", 0) for number in range(500)]
+    for clock in (sink, *sources):
+        bounds.add(clock)
+    bounds.rewire(sink, [(source, 5) for source in sources])
+    Seen.looks = 0
+    for step in range(1, 5):
+        bounds.change(sink, step * 10, step * 10 - 10, step * 10)
+        for source in sources:
+            assert not bounds.take_ready()
+            bounds.change(source, step * 10, step * 10)
+        assert [clock for clock, _ in bounds.take_ready()] == [sink]
+        bounds.change(sink, step * 10, step * 10)
+    assert Seen.looks < 4 * 5 * len(sources)

@@ -92,6 +92,7 @@ def test_worlds_agree_with_the_oracle_when_nothing_is_kept_longer_than_it_must(
     monkeypatch.setattr("worldline.lock.bounds._RIDERS_KEPT", 1)
     monkeypatch.setattr("worldline.lock.bounds._GONE_KEPT", 0)
     monkeypatch.setattr("worldline.lock.bounds._SLEEPERS_MAX", 1)
+    monkeypatch.setattr("worldline.lock.bounds._FAN_IN_SMALL", 0)
     sweep(first, 400)
 
 

@@ -182,7 +182,7 @@ class Arbiter:
         as_time(join.latency_least, "the least latency of a participant's sends")
         member.introduce(join)
         member.since = self.events
-        member.enter(State.JOINED)
+        member.move(Join)
         if member.name in self.newcomers:
             self.bounds.rewire(member, self.router.controls_into(member))
             self._expect(member)
@@ -206,7 +206,7 @@ class Arbiter:
         for member in members:
             self.bounds.rewire(member, self.router.edges_into(member))
         for member in members:
-            member.enter(State.COMPUTING)
+            member.move(Start)
             self.bounds.change(member, member.start, member.start)
             self._actions.append(Start(member.name, member.start, self.plan.seed, self.plan.network.control_latency))
 
@@ -305,7 +305,7 @@ class Arbiter:
         self._check_now(member, event.now)
         member.now = event.now
         member.digest = event.digest
-        member.enter(State.LEFT)
+        member.move(Leave)
         self.router.dismiss(member, event.now)
         self.bounds.rewire(member, [])
         self.bounds.change(member, FOREVER, FOREVER)
@@ -389,14 +389,14 @@ class Arbiter:
     def _advance(self, member: Member, event: Advance) -> None:
         if not member.now <= event.to <= TIME_MAX:
             raise self._bad_request(member, event.to)
-        member.enter(State.ADVANCING)
+        member.move(Advance)
         self._wait(member, event.to)
 
     def _next(self, member: Member, event: Next) -> None:
         lasting = event.until == FOREVER
         if not (member.now <= event.until <= TIME_MAX or lasting) or event.held < member.now:
             raise self._bad_request(member, event.until)
-        member.enter(State.AWAITING)
+        member.move(Next)
         member.held = event.held
         self._wait(member, event.until)
 
@@ -405,7 +405,7 @@ class Arbiter:
 
     def _wait(self, member: Member, until: int) -> None:
         if until == member.now:  # It is there already; nothing that it could still learn arrives before.
-            member.enter(State.COMPUTING)
+            member.move(Grant)
             self._actions.append(Grant(member.name, max(member.granted, until), []))
             return
         member.awaits = until
@@ -475,7 +475,7 @@ class Arbiter:
             member.held = FOREVER
         member.now = now
         member.granted = horizon
-        member.enter(State.COMPUTING)
+        member.move(Grant)
         if acts == FOREVER:
             member.retire()
             self.bounds.change(member, FOREVER, FOREVER)

@@ -55,6 +55,9 @@ _SLEEPERS_MAX = 32
 _RIDERS_KEPT = 32
 _GONE_KEPT = 8
 
+# Up to so many senders, looking at all of them for the slowest is cheaper than being held by one after the other.
+_FAN_IN_SMALL = 16
+
 
 class Clock:
     """One clock in the calculus. Read its fields freely; only `Bounds` writes them."""
@@ -63,6 +66,8 @@ class Clock:
         "base",
         "goal",
         "ins",
+        "looked_at",
+        "looked_for",
         "name",
         "promise",
         "riders",
@@ -83,6 +88,8 @@ class Clock:
         self.sleeping = False
         self.goal = 0  # The bound that it waits for; 0 if it doesn't wait.
         self.ins: list[tuple[Clock, int]] = []
+        self.looked_at = 0  # The place among many senders at which the last look for `looked_for` ended.
+        self.looked_for = 0
         self.riders: list[tuple[int, int, Clock, int]] = []  # A heap of (threshold, serial, rider, the rider's ticket).
         self.riders_max = _RIDERS_KEPT
         self.rides_on: Clock | None = None
@@ -111,8 +118,9 @@ class Bounds:
         heappush(self._floors, (clock.base, self._serial, clock))
 
     def rewire(self, clock: Clock, ins: list[tuple[Clock, int]]) -> None:
-        """Replace the edges into a clock. Only for one that computes: others may be riding along the old edges."""
+        """Replace the edges into a clock that doesn't ride, or drop some whose senders can't hold it."""
         clock.ins = ins
+        clock.looked_for = 0
 
     def connect(self, sender: Clock, receiver: Clock, latency: int) -> None:
         """Add an edge where there was none. Bounds only shrink by it, so every ride stays true."""
@@ -205,6 +213,8 @@ class Bounds:
 
     def _probe(self, clock: Clock, demand: int) -> int:
         """Return the clock's bound if it is at least the demand; otherwise let it ride and return 0."""
+        if len(clock.ins) > _FAN_IN_SMALL and self._is_held(clock, demand):
+            return 0
         best = FOREVER
         blocker, near = None, 0
         through_sleepers = False
@@ -226,7 +236,7 @@ class Bounds:
             if reach < best:
                 best, blocker, near = reach, sender, latency
         if gone > _GONE_KEPT and 2 * gone > len(clock.ins):
-            clock.ins = [edge for edge in clock.ins if edge[0].sleeping or edge[0].value < FOREVER]
+            self.rewire(clock, [edge for edge in clock.ins if edge[0].sleeping or edge[0].value < FOREVER])
         if best < demand:
             assert blocker is not None
             # The slowest sender, not the first one found to be slow: it is the least likely to be passed soon.
@@ -234,6 +244,26 @@ class Bounds:
             self._ride(clock, demand, blocker, demand - near)
             return 0
         return self._search(clock, demand, best) if through_sleepers else best
+
+    def _is_held(self, clock: Clock, demand: int) -> bool:
+        """Let a clock with many senders ride on the next that holds it, if one does; go on where the last look ended.
+
+        Looking at all of them for the slowest, each time that one has passed, would cost their square for every grant.
+        Those passed rarely fall back; that nobody does is left to the look at all of them that comes before a grant.
+        """
+        if clock.looked_for != demand:
+            clock.looked_for, clock.looked_at = demand, 0
+        ins = clock.ins
+        for place in range(clock.looked_at, len(ins)):
+            sender, latency = ins[place]
+            reach = sender.value + latency
+            if reach < demand:
+                clock.looked_at = place
+                demand = self._modest(clock, demand, reach + 1)
+                self._ride(clock, demand, sender, demand - latency)
+                return True
+        clock.looked_at = len(ins)
+        return False
 
     def _search(self, origin: Clock, demand: int, best: int) -> int:
         """Do as `_probe`, backwards through senders that sleep; `best` is what the direct senders alone allow."""

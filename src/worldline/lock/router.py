@@ -15,7 +15,7 @@ from typing import NamedTuple
 from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.events import Join, Leave, Subscription
 from worldline.lock.inbox import Inbox
-from worldline.lock.states import LEGAL, State
+from worldline.lock.states import LEGAL, TRANSITIONS, State
 from worldline.model.buffer import Buffer
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
@@ -70,6 +70,10 @@ class Member(Clock):
     def enter(self, state: State) -> None:
         self.state = state
         self.legal = LEGAL[state]
+
+    def move(self, kind: type) -> None:
+        """Go where the table says that this event or action leads."""
+        self.enter(TRANSITIONS[self.state][kind])
 
     def retire(self) -> None:
         """Leave it nothing but to leave: it has been told that the run has ended for it, and others go on by that."""
