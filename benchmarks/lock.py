@@ -170,7 +170,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=1_000_000, help="messages of the memory test")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 1_000, 10_000])
     options = parser.parse_args()
-    console = Console()
+    console = Console(width=100)
     speed(console, options.events, options.repeats, options.sizes)
     memory(console, options.messages)
 
