@@ -249,7 +249,7 @@ BAD = [
     bad(computing, Leave(0), PeerError, "can't be at 0s"),
     bad(computing, Leave(21), PeerError, "can't be at 21ns"),
     bad(computing, Stop(14), UsageError, "until 15ns"),
-    bad(computing, Stop(TIME_MAX + 1), ConfigurationError, "the time of a stop"),
+    bad(computing, Stop(TIME_MAX + 1), ConfigurationError, "the time to stop"),
     bad(computing, Invite("guest", 14), UsageError, "until 15ns"),
     bad(computing, Invite("guest", TIME_MAX + 1), ConfigurationError, "invite"),
     bad(computing, Invite("", 15), ConfigurationError, "''"),

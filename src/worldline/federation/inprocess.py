@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 import traceback
-from bisect import insort
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import iscoroutine, isgenerator
@@ -249,21 +249,25 @@ class _Run:
         if strand.failure is not None:
             raise self._failed(strand, strand.failure)
         if not strand.frame and (strand.finished or not strand.ready()):
-            self._able.remove(strand.name)
+            del self._able[bisect_left(self._able, strand.name)]
 
     def _welcome(self, name: str) -> None:
         """A guest comes when it has been invited: before that, nobody expects it."""
         if name in self._uninvited:
             self._uninvited.remove(name)
-            insort(self._able, name)
+            self._enable(name)
+
+    def _enable(self, name: str) -> None:
+        place = bisect_left(self._able, name)
+        if self._able[place : place + 1] != [name]:
+            self._able.insert(place, name)
 
     def _carry_out(self, action: Action) -> None:
         if isinstance(action, Over):
             self._digest = action.digest
         else:
             self._strands[action.to].answer = action
-            if action.to not in self._able:
-                insort(self._able, action.to)
+            self._enable(action.to)
 
     def _stuck(self) -> WorldlineError:
         reasons = "; ".join(str(why) for why in self._arbiter.why())

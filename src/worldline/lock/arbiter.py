@@ -66,7 +66,7 @@ from worldline.lock.explain import explain
 from worldline.lock.invariants import check_invariants
 from worldline.lock.journal import run_digest
 from worldline.lock.router import Member, Router
-from worldline.lock.states import PHASES, Phase, State
+from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why import Why
 from worldline.model.buffer import as_buffer
 from worldline.model.errors import (
@@ -83,9 +83,6 @@ from worldline.model.time import FOREVER, TIME_MAX, format_time
 
 OPERATOR = ""
 """Who speaks when it isn't a participant: no participant can have this name."""
-
-_WAITING = (State.ADVANCING, State.AWAITING)
-_ASKING = (*_WAITING, State.JOINED)
 
 
 class Arbiter:
@@ -351,7 +348,7 @@ class Arbiter:
         for newcomer in self.newcomers.values():
             self._expect(newcomer)
         for other in self.members.values():
-            if other.state in _WAITING and other.awaits > event.at:
+            if other.state in WAITING and other.awaits > event.at:
                 self._ask(other)
         self._raise_ceiling()
         self._settle()
@@ -364,7 +361,7 @@ class Arbiter:
                 at=member.now,
                 advice="declare at joining that it controls the run",
             )
-        as_time(at, f"the time of a {verb}")
+        as_time(at, f"the time to {verb}")
         earliest = member.promise + self.plan.network.control_latency
         if at < earliest:
             raise UsageError(
@@ -447,7 +444,7 @@ class Arbiter:
             begun = False
             for clock, bound in ready:
                 assert isinstance(clock, Member)
-                if clock.state not in _ASKING:
+                if clock.state not in ASKING:
                     continue  # It was asked for twice, and has been granted.
                 if begun or self.needs(clock)[1] > self.ceiling:
                     self._ask(clock)  # The ceiling has come down since it asked, or a newcomer can reach it now.
@@ -514,7 +511,7 @@ class Arbiter:
         self.ceiling = self._highest()
         while self._capped and self._capped[0][0] <= self.ceiling:
             _, _, member, since = heappop(self._capped)
-            if member.since == since and member.state in _WAITING:
+            if member.since == since and member.state in WAITING:
                 self._ask(member)
             elif member.state is State.JOINED:
                 self._expect(member)

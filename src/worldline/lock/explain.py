@@ -6,21 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.lock.router import Member
-from worldline.lock.states import Phase, State
+from worldline.lock.states import ASKING, STARTED, Phase, State
 from worldline.lock.why import Cause, Hop, Why
 
 if TYPE_CHECKING:
     from worldline.lock.arbiter import Arbiter
-
-_STARTED = (State.COMPUTING, State.ADVANCING, State.AWAITING)
-_ASKING = (State.ADVANCING, State.AWAITING, State.JOINED)
 
 Exact = dict[str, tuple[int, list[tuple[Clock, int]]]]
 
 
 def exact_bounds(arbiter: Arbiter, *others: Member) -> Exact:
     """Return the exact bounds of all who have started, and of others; by the plain way, not the incremental one."""
-    return fixpoint([*(member for member in arbiter.members.values() if member.state in _STARTED), *others])
+    return fixpoint([*(member for member in arbiter.members.values() if member.state in STARTED), *others])
 
 
 def explain(arbiter: Arbiter) -> tuple[Why, ...]:
@@ -28,7 +25,7 @@ def explain(arbiter: Arbiter) -> tuple[Why, ...]:
     if arbiter.phase is Phase.OVER:
         return ()
     exact = exact_bounds(arbiter)
-    waiting = sorted(name for name, member in arbiter.members.items() if member.state in _ASKING)
+    waiting = sorted(name for name, member in arbiter.members.items() if member.state in ASKING)
     return tuple(_explain(arbiter, arbiter.members[name], exact) for name in waiting)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from worldline.lock.bounds import Clock
 from worldline.lock.explain import exact_bounds
 from worldline.lock.router import Member
-from worldline.lock.states import Phase, State
+from worldline.lock.states import WAITING, Phase, State
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER
 
@@ -25,7 +25,7 @@ def check_invariants(arbiter: Arbiter) -> None:
         _demand(member.inbox.first >= member.granted, "A1: a message in its known past", member)
         _demand(member.now <= member.promise, "A4: a promise in the past", member)
         _demand(member.now <= max(member.granted, member.start), "A4: beyond its horizon", member)
-        if running and member.state in (State.ADVANCING, State.AWAITING):
+        if running and member.state in WAITING:
             _, goal = arbiter.needs(member)
             if goal <= arbiter.ceiling:
                 _demand(bound < goal, "A2: it could go on", member)

@@ -156,7 +156,7 @@ class Ledger:
     def advance(self, to: TimeLike) -> list[Message] | None:
         """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
         target = self._target(to)
-        if target <= self.horizon or target == self.now or self._final:
+        if target <= self.horizon or self._final:
             return self._reach(target)
         self._until = target
         self.state = State.ADVANCING
@@ -169,12 +169,7 @@ class Ledger:
         if until is None:
             self._until = FOREVER
         first = self._held[0].arrival if self._held else FOREVER
-        if (
-            first < min(self.horizon, self._until)
-            or self._until <= self.horizon
-            or self._until == self.now
-            or self._final
-        ):
+        if first < min(self.horizon, self._until) or self._until <= self.horizon or self._final:
             return self._wake()
         self.state = State.AWAITING
         self._outbox.append(Next(self._until, first))
@@ -335,7 +330,7 @@ class Ledger:
                 at=self.now,
                 advice="declare at joining that it controls the run",
             )
-        time = as_time(at, f"the time of a {verb}")
+        time = as_time(at, f"the time to {verb}")
         earliest = max(self.now, self._promised) + self._control_latency
         if time < earliest:
             raise UsageError(

@@ -46,6 +46,11 @@ class State(Enum):
     LEFT = "left"
 
 
+WAITING = (State.ADVANCING, State.AWAITING)
+ASKING = (*WAITING, State.JOINED)
+STARTED = (State.COMPUTING, *WAITING)
+
+
 class Phase(Enum):
     """Where a run is."""
 
