@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -140,11 +141,7 @@ class Enumeration(Random):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(2))
-def test_soak_many_worlds(part: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_soak_many_worlds(part: int, record_property: Callable[[str, object], None]) -> None:
     count = int(os.environ.get("WORLDLINE_WORLDS", "50000"))
-    first = 1_000_000 + part * 10**9
-    seen = sweep(first, count)
-    with capsys.disabled():
-        print(f"\n{count:,} federations from {first:,}, two interleavings each, all as the oracle says; they met:")
-        for what, times in seen.most_common():
-            print(f"{times:>12,}  {what}")
+    seen = sweep(1_000_000 + part * 10**9, count)
+    record_property("summary", {"federations": count, **seen})  # Added up and printed when all parts are done.
