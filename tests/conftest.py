@@ -1,4 +1,4 @@
-"""Settings for all tests: one Hypothesis profile, with the same examples in every run, and a summary of long searches."""
+"""Settings for all tests: one Hypothesis profile with the same examples in every run; a summary of long searches."""
 
 from collections import Counter
 
