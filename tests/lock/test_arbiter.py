@@ -44,6 +44,7 @@ from worldline.lock.journal import run_digest
 from worldline.lock.states import PHASES, TRANSITIONS
 from worldline.model import (
     FOREVER,
+    MS,
     TIME_MAX,
     BrokenPromise,
     Buffer,
@@ -737,3 +738,13 @@ def test_who_was_told_that_nothing_can_come_any_more_can_only_leave() -> None:
     done.leave("a")
     done.leave("b")
     assert done.digest is not None
+
+
+def test_waiting_at_a_barrier_again_and_again_leaves_nothing_behind() -> None:
+    paced = table(a=Join(publishes=("red",)), b=LISTENS)
+    paced.operate(Barrier(TIME_MAX - 1))  # Never reached: whoever waits for its next message for ever stands there.
+    for time in range(0, 2000 * MS, 10 * MS):
+        paced.say("b", Next(TIME_MAX))
+        paced.say("a", Publish("red", b"", time))
+        assert paced.say("a", Advance(time + 10 * MS))["b"].messages
+    assert len(paced.arbiter._capped) < 20
