@@ -6,7 +6,8 @@ import pytest
 
 from worldline.lock import Join, Subscription
 from worldline.lock.bounds import Bounds
-from worldline.lock.router import Member, Router
+from worldline.lock.member import Member
+from worldline.lock.router import Router
 from worldline.model import (
     DISCARD,
     FOREVER,

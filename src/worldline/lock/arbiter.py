@@ -65,7 +65,8 @@ from worldline.lock.events import (
 from worldline.lock.explain import explain
 from worldline.lock.invariants import check_invariants
 from worldline.lock.journal import run_digest
-from worldline.lock.router import Member, Router
+from worldline.lock.member import Member
+from worldline.lock.router import Router
 from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why import Why
 from worldline.model.buffer import as_buffer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from worldline.lock.bounds import Clock, fixpoint
-from worldline.lock.router import Member
+from worldline.lock.member import Member
 from worldline.lock.states import ASKING, STARTED, Phase, State
 from worldline.lock.why import Cause, Hop, Why
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from worldline.lock.bounds import Clock
 from worldline.lock.explain import exact_bounds
-from worldline.lock.router import Member
+from worldline.lock.member import Member
 from worldline.lock.states import WAITING, Phase, State
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER

@@ -13,10 +13,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from worldline.lock.bounds import Bounds, Clock
-from worldline.lock.events import Join, Leave, Subscription
-from worldline.lock.inbox import Inbox
-from worldline.lock.states import LEGAL, TRANSITIONS, State
-from worldline.model.buffer import Buffer
+from worldline.lock.events import Subscription
+from worldline.lock.member import Member
+from worldline.lock.states import State
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
@@ -24,69 +23,6 @@ from worldline.model.time import FOREVER
 
 _RETAINED_KEPT = 64
 _message = tuple.__new__  # Half the price of Message(...), in the busiest loop of all.
-
-
-class Member(Clock):
-    """A participant as the arbiter sees it."""
-
-    __slots__ = (
-        "awaits",
-        "controls",
-        "digest",
-        "granted",
-        "held",
-        "inbox",
-        "latency_least",
-        "legal",
-        "now",
-        "publishes",
-        "sequence",
-        "since",
-        "start",
-        "state",
-        "subscriptions",
-    )
-
-    def __init__(self, name: str, start: int) -> None:
-        super().__init__(name, start)
-        self.begin_at(start)
-        self.held = FOREVER  # The first arrival that it holds itself from an earlier grant.
-        self.since = 0  # The number of the event with which its waiting began.
-        self.sequence = 0
-        self.digest = b""
-        self.inbox = Inbox()
-        self.publishes: tuple[str, ...] | None = ()
-        self.subscriptions: dict[str, Buffer] = {}
-        self.latency_least = 0
-        self.controls = False
-        self.enter(State.EXPECTED)
-
-    def begin_at(self, start: int) -> None:
-        self.start = start
-        self.now = start
-        self.awaits = start  # The time that it has asked for.
-        self.granted = start  # Up to where it has been told everything.
-
-    def enter(self, state: State) -> None:
-        self.state = state
-        self.legal = LEGAL[state]
-
-    def move(self, kind: type) -> None:
-        """Go where the table says that this event or action leads."""
-        self.enter(TRANSITIONS[self.state][kind])
-
-    def retire(self) -> None:
-        """Leave it nothing but to leave: it has been told that the run has ended for it, and others go on by that."""
-        self.legal = frozenset((Leave,))
-
-    def introduce(self, join: Join) -> None:
-        self.publishes = join.publishes
-        self.subscriptions = {subscription.topic: subscription.buffer for subscription in join.subscribes}
-        self.latency_least = join.latency_least
-        self.controls = join.controls
-
-    def may_publish(self, topic: str) -> bool:
-        return self.publishes is None or topic in self.publishes
 
 
 class _Retained(NamedTuple):

@@ -1,0 +1,73 @@
+"""A participant as the arbiter sees it."""
+
+from __future__ import annotations
+
+from worldline.lock.bounds import Clock
+from worldline.lock.events import Join, Leave
+from worldline.lock.inbox import Inbox
+from worldline.lock.states import LEGAL, TRANSITIONS, State
+from worldline.model.buffer import Buffer
+from worldline.model.time import FOREVER
+
+
+class Member(Clock):
+    """One participant: its clock in the calculus, its place in the table of states, and what it has declared."""
+
+    __slots__ = (
+        "awaits",
+        "controls",
+        "digest",
+        "granted",
+        "held",
+        "inbox",
+        "latency_least",
+        "legal",
+        "now",
+        "publishes",
+        "sequence",
+        "since",
+        "start",
+        "state",
+        "subscriptions",
+    )
+
+    def __init__(self, name: str, start: int) -> None:
+        super().__init__(name, start)
+        self.begin_at(start)
+        self.held = FOREVER  # The first arrival that it holds itself from an earlier grant.
+        self.since = 0  # The number of the event with which its waiting began.
+        self.sequence = 0
+        self.digest = b""
+        self.inbox = Inbox()
+        self.publishes: tuple[str, ...] | None = ()
+        self.subscriptions: dict[str, Buffer] = {}
+        self.latency_least = 0
+        self.controls = False
+        self.enter(State.EXPECTED)
+
+    def begin_at(self, start: int) -> None:
+        self.start = start
+        self.now = start
+        self.awaits = start  # The time that it has asked for.
+        self.granted = start  # Up to where it has been told everything.
+
+    def enter(self, state: State) -> None:
+        self.state = state
+        self.legal = LEGAL[state]
+
+    def move(self, kind: type) -> None:
+        """Go where the table says that this event or action leads."""
+        self.enter(TRANSITIONS[self.state][kind])
+
+    def retire(self) -> None:
+        """Leave it nothing but to leave: it has been told that the run has ended for it, and others go on by that."""
+        self.legal = frozenset((Leave,))
+
+    def introduce(self, join: Join) -> None:
+        self.publishes = join.publishes
+        self.subscriptions = {subscription.topic: subscription.buffer for subscription in join.subscribes}
+        self.latency_least = join.latency_least
+        self.controls = join.controls
+
+    def may_publish(self, topic: str) -> bool:
+        return self.publishes is None or topic in self.publishes
