@@ -748,3 +748,15 @@ def test_waiting_at_a_barrier_again_and_again_leaves_nothing_behind() -> None:
         paced.say("a", Publish("red", b"", time))
         assert paced.say("a", Advance(time + 10 * MS))["b"].messages
     assert len(paced.arbiter._capped) < 20
+
+
+def test_a_burst_is_forgotten_once_it_has_arrived_and_a_few_more_were_published() -> None:
+    burst = table(a=Join(publishes=("red",)), b=LISTENS)
+    for _ in range(1000):
+        burst.say("a", Publish("red", b"", 0))
+    assert burst.arbiter.retained() == 1000
+    for name in "ab":
+        burst.say(name, Advance(1000 * MS))
+    for _ in range(64):
+        burst.say("a", Publish("red", b"", 1000 * MS))
+    assert burst.arbiter.retained() <= 64

@@ -21,7 +21,7 @@ from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER
 
-_RETAINED_KEPT = 64
+_FORGET_EVERY = 64  # Messages of a publication after which those that have arrived everywhere are forgotten.
 _message = tuple.__new__  # Half the price of Message(...), in the busiest loop of all.
 
 
@@ -55,7 +55,7 @@ class _Target:
 class _Publication:
     """What one sender publishes on one topic."""
 
-    __slots__ = ("lifetime", "published", "retained", "retained_max", "sender", "targets", "topic")
+    __slots__ = ("lifetime", "published", "retained", "sender", "targets", "topic")
 
     def __init__(self, sender: Member, topic: str, paths: Paths) -> None:
         self.sender = sender
@@ -66,7 +66,6 @@ class _Publication:
         self.targets: dict[str, _Target] = {}
         self.lifetime = paths.lifetime(topic, sender.name, sender.latency_least)
         self.retained: deque[_Retained] = deque()
-        self.retained_max = _RETAINED_KEPT
 
     def is_spent(self, floor: int) -> bool:
         """Whether all that was published has arrived before the floor, wherever it goes."""
@@ -174,7 +173,7 @@ class Router:
                     roused.append(target.member)
         retained = publication.retained
         retained.append(_Retained(publication.lifetime.expiry(sent, len(payload)), number, sent, sequence, payload))
-        if len(retained) > publication.retained_max:
+        if number % _FORGET_EVERY == 0:
             self._forget(publication)
         return roused
 
@@ -301,7 +300,7 @@ class Router:
         retained = publication.retained
         while retained and retained[0].expiry < floor:
             retained.popleft()
-        publication.retained_max = max(_RETAINED_KEPT, 2 * len(retained))
         for target in publication.targets.values():
-            if target.backlog is not None:
-                target.backlog = deque(flight for flight in target.backlog if flight[0] >= floor)
+            backlog = target.backlog
+            while backlog and backlog[0][0] < floor:
+                backlog.popleft()
