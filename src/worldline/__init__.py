@@ -4,27 +4,29 @@ Components that each keep a clock of their own exchange messages, and the histor
 on their inputs alone: not on scheduling, machine, number of workers or luck.
 """
 
+from worldline.federation.aio import connect_async
 from worldline.federation.checker import check
-from worldline.federation.inprocess import Outcome, run
+from worldline.federation.client import connect
+from worldline.federation.inprocess import run
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
+from worldline.federation.server import Server
 from worldline.lock import RunEnded
 from worldline.model import (
     MS,
     SECOND,
-    US,
     Message,
     Network,
     Rule,
     WorldlineError,
     exponential,
-    fixed,
     format_time,
     hold,
     link,
     normal,
-    parse_time,
     partition,
+    payload,
+    plan,
     table,
     uniform,
 )
@@ -34,25 +36,26 @@ __version__ = "0.1.0"
 __all__ = [
     "MS",
     "SECOND",
-    "US",
     "Federation",
     "Message",
     "Network",
-    "Outcome",
     "Participant",
     "Program",
     "Rule",
     "RunEnded",
+    "Server",
     "WorldlineError",
     "check",
+    "connect",
+    "connect_async",
     "exponential",
-    "fixed",
     "format_time",
     "hold",
     "link",
     "normal",
-    "parse_time",
     "partition",
+    "payload",
+    "plan",
     "run",
     "table",
     "uniform",

@@ -189,7 +189,7 @@ class Oracle:
     def count_losses(self, actor: _Actor) -> None:
         for subscription in actor.subscriptions:
             if subscription.end == FOREVER:
-                subscription.end = actor.now
+                subscription.end = actor.now + (subscription.given == actor.now)
         for message, lost in actor.arrivals:
             buffer = actor.buffer(message)
             if lost and buffer is not None and buffer.limit != 0:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from worldline.model import MS, SECOND, TIME_MAX, ConfigurationError, exponential, fixed, normal, table, uniform
-from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform, check_latency
+from worldline.model import MS, SECOND, TIME_MAX, ConfigurationError, exponential, fixed, link, normal, table, uniform
+from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform, as_distribution, check_latency
 from worldline.model.randomness import BITS_MAX, draw_bits, key_of
 
 WORDS = st.integers(0, BITS_MAX)
@@ -270,4 +270,75 @@ def test_a_latency_too_long_to_write_is_refused_by_its_length(made, bits):
 @example(Fixed(TIME_MAX))
 @example(Uniform(1, TIME_MAX))
 def test_every_other_latency_passes(latency):
+    check_latency(latency, "the link")
+
+
+WRITTEN = [
+    ("5ms", Fixed(5 * MS)),
+    (" 5 ms ", Fixed(5 * MS)),
+    (5, Fixed(5)),
+    ("fixed(5ms)", Fixed(5 * MS)),
+    ("fixed(latency=5ms)", Fixed(5 * MS)),
+    ("uniform(4ms, 9ms)", Uniform(4 * MS, 9 * MS)),
+    ("  uniform ( 4ms,9 ms )  ", Uniform(4 * MS, 9 * MS)),
+    ("uniform(maximum=9ms, minimum=4ms)", Uniform(4 * MS, 9 * MS)),
+    ("normal(6ms, 1ms, minimum=4ms)", Normal(6 * MS, MS, 4 * MS)),
+    ("normal(6ms, 0, 4ms)", Normal(6 * MS, 0, 4 * MS)),
+    ("exponential(250ms, 20ms)", Exponential(250 * MS, 20 * MS)),
+    ("table(3ms)", Table((3 * MS,))),
+    ("table(3ms, 3ms, 17ms)", Table((3 * MS, 3 * MS, 17 * MS))),
+    (uniform("4ms", "9ms"), Uniform(4 * MS, 9 * MS)),
+]
+
+
+@pytest.mark.parametrize(("text", "latency"), WRITTEN, ids=repr)
+def test_a_latency_can_be_written_as_text(text, latency):
+    assert as_distribution(text) == latency
+    assert link(text).latency == latency
+
+
+UNREADABLE = [
+    ("soon", "'soon' isn't a latency (write a number and a unit"),
+    ("0ms", "'0ms' isn't a latency (a latency is at least 1ns"),
+    (
+        "soon(5ms)",
+        "'soon(5ms)' isn't a latency (write a time such as 5ms, or fixed(latency), uniform(minimum, maximum), ",
+    ),
+    ("Uniform(4ms, 9ms)", "'Uniform(4ms, 9ms)' isn't a latency (write a time"),
+    ("uniform(4ms, 9ms", "'uniform(4ms, 9ms' isn't a latency (write a time"),
+    ("uniform 4ms, 9ms)", "'uniform 4ms, 9ms)' isn't a latency (write a time"),
+    ("uniform(4ms, 9ms) ms", "'uniform(4ms, 9ms) ms' isn't a latency (write a time"),
+    ("uniform((4ms), 9ms)", "'uniform((4ms), 9ms)' isn't a latency (write a time"),
+    ("()", "'()' isn't a latency (write a time"),
+    ("uniform()", "'uniform()' isn't a latency (write uniform(minimum, maximum))"),
+    ("uniform(4ms)", "'uniform(4ms)' isn't a latency (write uniform(minimum, maximum))"),
+    ("uniform(4ms, 9ms, 10ms)", "isn't a latency (write uniform(minimum, maximum))"),
+    ("uniform(4ms, minimum=4ms)", "isn't a latency (write uniform(minimum, maximum))"),
+    ("uniform(4ms, most=9ms)", "isn't a latency (write uniform(minimum, maximum))"),
+    ("normal(6ms, 1ms)", "'normal(6ms, 1ms)' isn't a latency (write normal(mean, deviation, minimum))"),
+    ("uniform(4, 9)", "'4' isn't the minimum latency (write a number and a unit"),
+    ("uniform(4ms, )", "'' isn't the maximum latency"),
+    ("uniform(9ms, 4ms)", "a uniform latency from 9ms to 4ms is empty"),
+    ("uniform(0ms, 4ms)", "'0ms' isn't the minimum latency (the minimum latency is at least 1ns"),
+    ("normal(6ms, 1ms, minimum=0)", "'0' isn't the minimum latency"),
+    ("table()", "a latency table needs at least one measured value"),
+    ("table(3ms,)", "'' isn't a measured latency"),
+    ("exponential(1ms, 50000d)", "'exponential(1ms, 50000d)': the latency can exceed the largest time"),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), UNREADABLE)
+def test_a_text_that_is_no_latency_is_refused_with_how_to_write_one(text, reason):
+    for take in (as_distribution, link):
+        with pytest.raises(ConfigurationError) as refusal:
+            take(text)
+        assert reason in str(refusal.value)
+
+
+@given(st.text("uniformtable()=, 15ms", max_size=30) | st.text())
+def test_any_text_is_a_latency_or_refused(text):
+    try:
+        latency = as_distribution(text)
+    except ConfigurationError:
+        return
     check_latency(latency, "the link")

@@ -2,7 +2,7 @@
 
 Exit codes tell who has to act: 0 all is well; 1 the model went wrong (non-determinism, a broken promise, a program
 that raised); 2 the command was used wrongly; 3 a participant or connection was lost; 4 nobody could go on; 70 a bug
-in Worldline.
+in Worldline; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -14,16 +14,9 @@ import typer
 from rich.console import Console
 
 from worldline.cli.check import check
-from worldline.model import InternalError, LossError, ModelError, PeerError, Stuck, UsageError, WorldlineError
-
-EXIT_CODES: dict[type[WorldlineError], int] = {
-    UsageError: 2,
-    PeerError: 2,
-    LossError: 3,
-    Stuck: 4,
-    ModelError: 1,
-    InternalError: 70,
-}
+from worldline.cli.run import run
+from worldline.cli.serve import serve
+from worldline.model import WorldlineError
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -31,7 +24,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Deterministic distributed simulation.",
 )
-app.command()(check)
+for command in (run, serve, check):
+    app.command()(command)
 
 
 @app.callback()
@@ -45,5 +39,5 @@ def main() -> NoReturn:
         app()
     except WorldlineError as error:
         Console(stderr=True).print(f"worldline: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
-        sys.exit(next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind)))
+        sys.exit(error.exit_code)
     sys.exit(0)

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from worldline.federation.inprocess import ArbiterFactory, InOrder, Outcome, Schedule, run
+from worldline.federation.inprocess import ArbiterFactory, InOrder, Schedule, run
+from worldline.federation.outcome import Outcome
 from worldline.federation.program import Federation
 from worldline.lock import Arbiter, Received, Sent
 from worldline.model import NonDeterminism, Stream, UsageError, WorldlineError, format_time

@@ -12,11 +12,11 @@ import threading
 import traceback
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import iscoroutine, isgenerator
 from pathlib import Path
 from typing import Protocol
 
+from worldline.federation.outcome import Outcome
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
 from worldline.lock import (
@@ -28,15 +28,10 @@ from worldline.lock import (
     Over,
     ParticipantEvent,
     Phase,
-    Received,
     RunEnded,
-    Sent,
     State,
 )
-from worldline.lock.ledger import Ledger
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
-
-DROPPED_BY_BUFFER = "dropped by its buffer"
 
 ArbiterFactory = Callable[[Plan], Arbiter]
 
@@ -69,21 +64,8 @@ class InOrder:
         return "in-order"
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What came of a run: its digest, when everybody left, and what was lost.
-
-    `dropped` counts messages by (receiver, topic, reason). `journals` are empty unless they were asked for.
-    """
-
-    digest: bytes
-    times: dict[str, int]
-    journals: dict[str, list[Sent | Received]]
-    dropped: dict[tuple[str, str, str], int]
-    events: int
-
-
 _PATIENCE_S = 2.0
+_WATCH_EVERY = 256  # Steps of the schedule.
 
 
 class _Broken(BaseException):
@@ -95,7 +77,7 @@ class _Strand:
 
     def __init__(self, name: str, program: Program, schedule: Schedule, keep_journal: bool) -> None:
         self.name = name
-        self.ledger = Ledger(name, program.join(), keep_journal=keep_journal)
+        self.ledger = program.ledger(name, keep_journal=keep_journal)
         self.guest = program.guest
         self.frame: list[ParticipantEvent] = []
         self.answer: Action | None = None
@@ -151,7 +133,7 @@ class _Strand:
         answer, self.answer, self.asking = self.answer, None, False
         return answer
 
-    def flush_after_operation(self) -> bool:
+    def is_due(self, *, urgent: bool) -> bool:
         if self._broken:
             raise _Broken
         return self._schedule.flush_after_operation()
@@ -194,10 +176,17 @@ class _Run:
     """One run under one schedule."""
 
     def __init__(
-        self, federation: Federation, schedule: Schedule, arbiter: ArbiterFactory, *, keep_journals: bool
+        self,
+        federation: Federation,
+        schedule: Schedule,
+        arbiter: ArbiterFactory,
+        watch: Callable[[], None] | None,
+        *,
+        keep_journals: bool,
     ) -> None:
         plan = federation.plan()
         self._schedule = schedule
+        self._watch = watch
         self._arbiter = arbiter(plan)
         self._strands = {
             name: _Strand(name, program, schedule, keep_journals)
@@ -210,7 +199,12 @@ class _Run:
     def finish(self) -> Outcome:
         try:
             while self._digest is None:
-                self._step()
+                for _ in range(_WATCH_EVERY):
+                    self._step()
+                    if self._digest is not None:
+                        break
+                if self._watch is not None:
+                    self._watch()
         finally:
             for strand in self._strands.values():
                 strand.break_off()
@@ -219,17 +213,9 @@ class _Run:
             digest=self._digest,
             times={name: now for name, (_, now) in taken_part.items()},
             journals={name: self._strands[name].ledger.journal.entries or [] for name in taken_part},
-            dropped=self._dropped(list(taken_part)),
+            dropped=self._arbiter.dropped(),
             events=self._arbiter.events,
         )
-
-    def _dropped(self, names: list[str]) -> dict[tuple[str, str, str], int]:
-        by_buffers = {
-            (name, topic, DROPPED_BY_BUFFER): count
-            for name in names
-            for topic, count in sorted(self._strands[name].ledger.dropped.items())
-        }
-        return {**self._arbiter.dropped(), **by_buffers}
 
     def _step(self) -> None:
         if not self._able:
@@ -297,7 +283,8 @@ def run(
     *,
     schedule: Schedule | None = None,
     arbiter: ArbiterFactory = Arbiter,
+    watch: Callable[[], None] | None = None,
     keep_journals: bool = False,
 ) -> Outcome:
-    """Run a federation in this process and return what came of it."""
-    return _Run(federation, schedule or InOrder(), arbiter, keep_journals=keep_journals).finish()
+    """Run a federation in this process and return what came of it. `watch` is called every now and then."""
+    return _Run(federation, schedule or InOrder(), arbiter, watch, keep_journals=keep_journals).finish()

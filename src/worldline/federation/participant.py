@@ -1,11 +1,15 @@
-"""The participant as its program sees it: ordinary blocking calls.
+"""The participant as its program sees it: ordinary calls, blocking or awaited.
 
 One definition runs everywhere: the program is a function of a `Participant`, and what the participant is connected to
 (an arbiter in the same process, a checker that permutes schedules, a server across a socket) is a `Connection`.
+
+What only tells never waits. It travels with the next request, unless it is better told at once, which is for the
+connection to say.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -14,25 +18,31 @@ from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageE
 from worldline.model.time import TimeLike
 
 
-class Connection(Protocol):
-    """The way to the arbiter and back."""
+class Channel(Protocol):
+    """The way to the arbiter."""
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         """Hand over a frame of events; don't wait for an answer."""
 
+    def is_due(self, *, urgent: bool) -> bool:
+        """Whether what was just said should be told at once; `urgent`, if others may be waiting for it."""
+
+
+class Connection(Channel, Protocol):
+    """The way to the arbiter and back."""
+
     def ask(self, events: list[ParticipantEvent]) -> Action:
         """Hand over a frame of events and wait for the answer."""
 
-    def flush_after_operation(self) -> bool:
-        """Whether what was just said should be told at once; otherwise it travels with the next request."""
 
+class Operations:
+    """What all participants can do without waiting. All times are nanoseconds or text such as ``"5ms"``."""
 
-class Participant:
-    """One participant of a run. All times are nanoseconds or text such as ``"5ms"``."""
-
-    def __init__(self, ledger: Ledger, connection: Connection) -> None:
+    def __init__(self, ledger: Ledger, channel: Channel) -> None:
         self._ledger = ledger
-        self._connection = connection
+        self._channel = channel
+        # Whoever keeps the connection alive also tells, in its own thread, what has been lying about for too long.
+        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -48,24 +58,106 @@ class Participant:
         """Whether the run has ended: this was the last sequence point, and any further operation raises `RunEnded`."""
         return self._ledger.ended
 
+    @property
+    def digest(self) -> bytes:
+        """The hash of all that this participant has received and sent so far."""
+        return self._ledger.journal.digest()
+
+    def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
+        """Send a message on a topic, now or at a later time."""
+        with self._lock:
+            self._ledger.publish(topic, payload, at)
+            self._say()
+
+    def promise(self, until: TimeLike) -> None:
+        """Promise to send nothing before `until`: others needn't wait for this participant until then."""
+        with self._lock:
+            self._ledger.promise(until)
+            self._say(urgent=True)
+
+    def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
+        """Receive what arrives on a topic from now on."""
+        with self._lock:
+            self._ledger.subscribe(topic, buffer)
+            self._say()
+
+    def unsubscribe(self, topic: str) -> None:
+        """Receive a topic no longer."""
+        with self._lock:
+            self._ledger.unsubscribe(topic)
+            self._say()
+
+    def invite(self, newcomer: str, at: TimeLike) -> None:
+        """Let a newcomer join at a time; nobody passes that time before it is there."""
+        with self._lock:
+            self._ledger.invite(newcomer, at)
+            self._say(urgent=True)
+
+    def stop(self, at: TimeLike) -> None:
+        """End the run at a time, the same for everybody."""
+        with self._lock:
+            self._ledger.stop(at)
+            self._say(urgent=True)
+
+    def leave(self) -> None:
+        """Leave the run. Returning from the program does the same."""
+        with self._lock:
+            self._ledger.leave()
+            self._tell()
+
+    def random(self, name: str) -> Stream:
+        """Return a named stream of random draws, usable as a `random.Random`."""
+        return self._ledger.random(name)
+
+    def catch_up(self) -> None:
+        """Tell what hasn't been told yet. For whoever keeps the connection alive, from any thread."""
+        with self._lock:
+            self._ledger.tell_time()
+            self._tell()
+
+    def _say(self, *, urgent: bool = False) -> None:
+        if self._channel.is_due(urgent=urgent):
+            self._ledger.tell_time()
+            self._tell()
+
+    def _tell(self) -> None:
+        if outbox := self._ledger.take_outbox():
+            self._channel.tell(outbox)
+
+    def _target(self, to: TimeLike | None, by: TimeLike | None) -> TimeLike:
+        if by is None and to is not None:
+            return to
+        if to is None and by is not None:
+            return self.now + as_time(by, "a step")
+        raise UsageError("advance takes either `to` or `by`", participant=self.name, at=self.now)
+
+
+class Participant(Operations):
+    """One participant of a run, in blocking style."""
+
+    def __init__(self, ledger: Ledger, connection: Connection) -> None:
+        super().__init__(ledger, connection)
+        self._connection = connection
+
     def join(self) -> None:
         """Wait until the run starts, or until this newcomer's time."""
-        self._wait()
+        self._served(None)
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         """Go to a time, or so much further, and return, in order, every message that arrives before it."""
-        if (to is None) == (by is None):
-            raise UsageError("advance takes either `to` or `by`", participant=self.name, at=self.now)
-        target = to if by is None else self.now + as_time(by, "a step")
-        assert target is not None
-        return self._served(self._ledger.advance(target))
+        target = self._target(to, by)
+        with self._lock:
+            messages = self._ledger.advance(target)
+        return self._served(messages)
 
     def next(self, until: TimeLike | None = None) -> list[Message]:
         """Go to the next arrival and return all messages of that very time, or go to `until` and return none.
 
         Without `until` it waits as long as anything can come: it returns none only when the run has ended for it.
         """
-        return self._served(self._ledger.next(until))
+        with self._lock:
+            messages = self._ledger.next(until)
+        return self._served(messages)
 
     def messages(self, until: TimeLike | None = None) -> Iterator[Message]:
         """Iterate over the messages that arrive before `until`, moving to each one's arrival.
@@ -76,57 +168,11 @@ class Participant:
         while self.now < limit and (batch := self.next(until)):
             yield from batch
 
-    def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
-        """Send a message on a topic, now or at a later time."""
-        self._ledger.publish(topic, payload, at)
-        self._flush()
-
-    def promise(self, until: TimeLike) -> None:
-        """Promise to send nothing before `until`: others needn't wait for this participant until then."""
-        self._ledger.promise(until)
-        self._flush()
-
-    def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
-        """Receive what arrives on a topic from now on."""
-        self._ledger.subscribe(topic, buffer)
-        self._flush()
-
-    def unsubscribe(self, topic: str) -> None:
-        """Receive a topic no longer."""
-        self._ledger.unsubscribe(topic)
-        self._flush()
-
-    def invite(self, newcomer: str, at: TimeLike) -> None:
-        """Let a newcomer join at a time; nobody passes that time before it is there."""
-        self._ledger.invite(newcomer, at)
-        self._flush()
-
-    def stop(self, at: TimeLike) -> None:
-        """End the run at a time, the same for everybody."""
-        self._ledger.stop(at)
-        self._flush()
-
-    def leave(self) -> None:
-        """Leave the run. Returning from the program does the same."""
-        self._ledger.leave()
-        if outbox := self._ledger.take_outbox():
-            self._connection.tell(outbox)
-
-    def random(self, name: str) -> Stream:
-        """Return a named stream of random draws, usable as a `random.Random`."""
-        return self._ledger.random(name)
-
     def _served(self, messages: list[Message] | None) -> list[Message]:
-        if messages is None:
-            return self._wait()
-        self._flush()
-        return messages
-
-    def _wait(self) -> list[Message]:
-        return self._ledger.receive(self._connection.ask(self._ledger.take_outbox()))
-
-    def _flush(self) -> None:
-        if self._connection.flush_after_operation():
-            self._ledger.tell_time()
-            if outbox := self._ledger.take_outbox():
-                self._connection.tell(outbox)
+        if messages is not None:
+            with self._lock:
+                self._say()
+            return messages
+        answer = self._connection.ask(self._ledger.take_outbox())
+        with self._lock:
+            return self._ledger.receive(answer)

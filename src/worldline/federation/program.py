@@ -2,37 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 
+from worldline.federation.declaration import Declaration
 from worldline.federation.participant import Participant
-from worldline.lock import Join, Subscription
 from worldline.model import Network, Plan, plan
-from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.message import check_name
-from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
-
-Subscribes = Iterable[str] | Mapping[str, Buffer | str]
 
 
 @dataclass(frozen=True)
-class Program:
-    """What one participant does, and what it declares at joining.
-
-    `publishes` of None means any topic; naming the topics lets others go ahead of this participant where it can't reach
-    them. `subscribes` is a list of topics, or a mapping from topics to buffers. `latency_least` holds for all of its
-    sends. `controls` is needed to invite or stop. A `guest` comes when somebody invites it.
-    """
+class Program(Declaration):
+    """What one participant does, besides what it declares. A `guest` comes when somebody invites it."""
 
     run: Callable[[Participant], object]
     _: KW_ONLY
-    publishes: Iterable[str] | None = None
-    subscribes: Subscribes = ()
-    latency_least: TimeLike = 0
-    controls: bool = False
     guest: bool = False
 
     def __post_init__(self) -> None:
@@ -43,28 +29,7 @@ class Program:
                 f"{getattr(self.run, '__name__', 'the program')} is a generator or a coroutine, which would never run",
                 advice="write an ordinary function; advance() and next() wait by themselves",
             )
-        if isinstance(self.publishes, str) or isinstance(self.subscribes, str):
-            raise ConfigurationError("topics are given as a list, not as one text")
-        # Kept as they are now: an iterator would be used up by the first of several runs.
-        if self.publishes is not None:
-            object.__setattr__(self, "publishes", tuple(self.publishes))
-        topics = self.subscribes
-        buffers = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, "unbounded")
-        object.__setattr__(self, "subscribes", buffers)
-
-    def join(self) -> Join:
-        """Return the declaration, checked."""
-        assert isinstance(self.subscribes, dict)
-        topics = None if self.publishes is None else tuple(check_name(topic, "a topic") for topic in self.publishes)
-        return Join(
-            publishes=topics,
-            subscribes=tuple(
-                Subscription(check_name(topic, "a topic"), as_buffer(buffer))
-                for topic, buffer in self.subscribes.items()
-            ),
-            latency_least=as_time(self.latency_least, "the least latency of a participant's sends"),
-            controls=self.controls,
-        )
+        super().__post_init__()
 
 
 @dataclass(frozen=True)

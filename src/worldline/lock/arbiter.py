@@ -69,6 +69,7 @@ from worldline.lock.member import Member
 from worldline.lock.router import Router
 from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why import Why
+from worldline.lock.witness import Witness
 from worldline.model.buffer import as_buffer
 from worldline.model.errors import (
     BrokenPromise,
@@ -82,6 +83,8 @@ from worldline.model.plan import Plan, check_plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, format_time
 
+DROPPED_BY_BUFFER = "dropped by its buffer"
+
 OPERATOR = ""
 """Who speaks when it isn't a participant: no participant can have this name."""
 
@@ -89,7 +92,7 @@ OPERATOR = ""
 class Arbiter:
     """The lock of one run. Its attributes may be read, by `explain` and the like; only its events change them."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, witness: Witness | None = None) -> None:
         check_plan(plan)
         self.plan = plan
         self.phase = Phase.GATHERING
@@ -98,7 +101,8 @@ class Arbiter:
         self.barrier = FOREVER
         self.ceiling = FOREVER  # The barrier or the first newcomer's start: nobody is granted more.
         self.bounds = Bounds()
-        self.router = Router(plan, self.bounds)
+        self.router = Router(plan, self.bounds, witness)
+        self._witness = witness
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         self.newcomers: dict[str, Member] = {}  # Invited, and not started.
         self._absent = len(self.members)  # Those of the roster who haven't joined.
@@ -206,6 +210,8 @@ class Arbiter:
         for member in members:
             member.move(Start)
             self.bounds.change(member, member.start, member.start)
+            if self._witness is not None:
+                self._witness.started(member.name, member.start)
             self._actions.append(Start(member.name, member.start, self.plan.seed, self.plan.network.control_latency))
 
     # --- Acting ---
@@ -303,8 +309,12 @@ class Arbiter:
         self._check_now(member, event.now)
         member.now = event.now
         member.digest = event.digest
+        for topic, count in event.dropped.items():
+            member.inbox.dropped[topic, DROPPED_BY_BUFFER] = count
         member.move(Leave)
-        self.router.dismiss(member, event.now)
+        self.router.dismiss(member, event.now + event.complete)
+        if self._witness is not None:
+            self._witness.left(member.name, event.now, event.digest)
         self.bounds.rewire(member, [])
         self.bounds.change(member, FOREVER, FOREVER)
         self._settle()
@@ -552,6 +562,10 @@ class Arbiter:
             for name, member in sorted(self.members.items())
             for (topic, reason), count in sorted(member.inbox.dropped.items())
         }
+
+    def floor(self) -> int:
+        """Return a time before which nobody acts any more; FOREVER when nobody is left to."""
+        return 0 if self.phase is Phase.GATHERING else self.bounds.floor()
 
     def retained(self) -> int:
         """Return how many messages are kept for those who may still subscribe to them."""

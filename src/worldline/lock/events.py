@@ -107,10 +107,15 @@ class Next(Struct, frozen=True, array_like=True, tag="next", gc=False):
 
 
 class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
-    """Nothing more comes from me. `digest` is my journal's."""
+    """Nothing more comes from me. `digest` is my journal's; `dropped` counts what my buffers didn't keep, by topic.
+
+    `complete` says that I have been given what arrives at this very time; otherwise only what arrives before it.
+    """
 
     now: int
     digest: bytes = b""
+    complete: bool = False
+    dropped: dict[str, int] = {}
 
 
 # --- What the operator says ---

@@ -48,11 +48,12 @@ from worldline.lock.events import (
 from worldline.lock.journal import Journal
 from worldline.lock.states import State
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
-from worldline.model.errors import BrokenPromise, LossError, PeerError, UsageError, WorldlineError
+from worldline.model.errors import BrokenPromise, LossError, PeerError, UsageError
 from worldline.model.message import Message, check_name
+from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
-from worldline.model.time import FOREVER, TimeLike, format_time
+from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
 
 class RunEnded(BaseException):
@@ -62,10 +63,15 @@ class RunEnded(BaseException):
     """
 
 
+def broken_off(abort: Abort) -> LossError:
+    """Return the end of a run as an error that names who caused it."""
+    return LossError(f"the run was broken off: {abort.cause}", participant=abort.participant, at=abort.at)
+
+
 class Ledger:
     """What one participant has promised, been granted, received and sent."""
 
-    def __init__(self, name: str, join: Join, *, keep_journal: bool = False) -> None:
+    def __init__(self, name: str, join: Join, *, period: int = 0, keep_journal: bool = False) -> None:
         self.name = check_name(name, "a participant")
         self.journal = Journal(keep=keep_journal)
         self.now = 0
@@ -78,6 +84,7 @@ class Ledger:
         self._controls = join.controls
         self._buffers = {subscription.topic: subscription.buffer for subscription in join.subscribes}
         self._sifts = any(buffer != UNBOUNDED for buffer in self._buffers.values())
+        self._period = period
         self._promised = 0
         self._told = 0  # The time that the arbiter knows this participant to have reached.
         self._held: deque[Message] = deque()
@@ -117,7 +124,7 @@ class Ledger:
         if isinstance(action, Abort):
             self.ended = True
             self.state = State.LEFT
-            raise self._aborted(action)
+            raise broken_off(action)
         raise PeerError(
             f"{type(action).__name__} isn't an answer to a participant that is {self.state.value}",
             participant=self.name,
@@ -146,16 +153,13 @@ class Ledger:
         self._told = self.now  # The arbiter works the same out from its side.
         return messages
 
-    def _aborted(self, abort: Abort) -> WorldlineError:
-        if abort.participant is None:
-            return LossError(f"the run was broken off: {abort.cause}")
-        return LossError(f"the run was broken off: {abort.cause}", participant=abort.participant, at=abort.at)
-
     # --- Operations that wait ---
 
     def advance(self, to: TimeLike) -> list[Message] | None:
         """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
         target = self._target(to)
+        if self._period:
+            self._keep_period(target)
         if target <= self.horizon or self._final:
             return self._reach(target)
         self._until = target
@@ -168,6 +172,8 @@ class Ledger:
         self._until = self._target(self.now if until is None else until)
         if until is None:
             self._until = FOREVER
+        if self._period:
+            self._keep_period(self.now + 1 if self._complete_at == self.now and not self._incomplete else self.now)
         first = self._held[0].arrival if self._held else FOREVER
         if first < min(self.horizon, self._until) or self._until <= self.horizon or self._final:
             return self._wake()
@@ -181,6 +187,13 @@ class Ledger:
         if target < self.now:
             raise UsageError(f"it can't go back to {format_time(target)}", participant=self.name, at=self.now)
         return target
+
+    def _keep_period(self, acts: int) -> None:
+        """Promise by itself: whoever sends only at multiples of a period sends none before the next one."""
+        due = -(-acts // self._period) * self._period
+        if self._promised < due <= TIME_MAX and acts < due:  # Acting only then says as much as promising it.
+            self._promised = due
+            self._outbox.append(Promise(due))
 
     def _wake(self) -> list[Message]:
         """Serve `next`: go to the first arrival if it is complete and in time, else to the time asked for."""
@@ -252,7 +265,28 @@ class Ledger:
         if self._publishes is None:
             check_name(topic, "a topic")
         if not isinstance(payload, bytes):
-            raise UsageError(f"a payload is bytes, not {type(payload).__name__}", participant=self.name, at=self.now)
+            raise UsageError(
+                f"a payload is bytes, not {type(payload).__name__}",
+                participant=self.name,
+                at=self.now,
+                advice="worldline.payload makes bytes of objects",
+            )
+        if len(payload) > PAYLOAD_MAX:
+            raise UsageError(
+                f"a payload of {len(payload):,} bytes is too large",
+                participant=self.name,
+                at=self.now,
+                advice=f"the limit is {PAYLOAD_MAX:,}; send it in parts",
+            )
+        if self._period and sent % self._period:
+            raise BrokenPromise(
+                f"a send at {format_time(sent)} isn't at a multiple of its period, {format_time(self._period)}",
+                participant=self.name,
+                at=self.now,
+                advice="nothing was sent; send on time, or declare no period",
+                period=self._period,
+                attempt=sent,
+            )
         self._outbox.append(Publish(topic, payload, sent))
         self.journal.note_sent(sent, topic, payload)
 
@@ -300,6 +334,8 @@ class Ledger:
         if self._buffers.pop(topic).limit != 0 and self._complete_at == self.now and topic not in self._incomplete:
             until += 1
             self._finished.append(topic)
+        if topic in self._incomplete:
+            self._incomplete.remove(topic)
         self._held = deque(message for message in self._held if message.topic != topic)
         self._told = self.now
         self._outbox.append(Unsubscribe(topic, self.now, until))
@@ -347,8 +383,12 @@ class Ledger:
             return
         if self.state is not State.COMPUTING:
             raise UsageError(f"it can't leave while it is {self.state.value}", participant=self.name, at=self.now)
+        complete = self._complete_at == self.now
+        if complete and not self.ended:
+            for topic in list(self._incomplete):  # Of these it hasn't been given what arrives at this very time.
+                self.unsubscribe(topic)
         self.state = State.LEFT
-        self._outbox.append(Leave(self.now, self.journal.digest()))
+        self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped))
 
     def random(self, name: str) -> Stream:
         """Return the participant's stream of this name: the same object each time, the same draws in each run."""

@@ -23,6 +23,7 @@ class Member(Clock):
         "latency_least",
         "legal",
         "now",
+        "outstanding",
         "publishes",
         "sequence",
         "since",
@@ -37,6 +38,7 @@ class Member(Clock):
         self.held = FOREVER  # The first arrival that it holds itself from an earlier grant.
         self.since = 0  # The number of the event with which its waiting began.
         self.sequence = 0
+        self.outstanding = 0  # Bytes of what it has sent that somebody may still have to be given; about.
         self.digest = b""
         self.inbox = Inbox()
         self.publishes: tuple[str, ...] | None = ()

@@ -16,12 +16,14 @@ from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.events import Subscription
 from worldline.lock.member import Member
 from worldline.lock.states import State
+from worldline.lock.witness import Witness
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER
 
 _FORGET_EVERY = 64  # Messages of a publication after which those that have arrived everywhere are forgotten.
+_MESSAGE_COST = 256  # Bytes that a message takes besides its payload, here and in inboxes; about.
 _message = tuple.__new__  # Half the price of Message(...), in the busiest loop of all.
 
 
@@ -78,8 +80,9 @@ class _Publication:
 class Router:
     """The subscriptions, publications and retained messages of a run."""
 
-    def __init__(self, plan: Plan, bounds: Bounds) -> None:
+    def __init__(self, plan: Plan, bounds: Bounds, witness: Witness | None = None) -> None:
         self._bounds = bounds
+        self._witness = witness
         self._paths = Paths(plan.network, plan.seed)
         self._control_latency = plan.network.control_latency
         links = (plan.network.default, *(rule.link for rule in plan.network.rules))
@@ -87,6 +90,7 @@ class Router:
         self._members: dict[str, Member] = {}
         self._publications: dict[tuple[str, str], _Publication] = {}
         self._by_topic: dict[str, list[_Publication]] = {}
+        self._by_sender: dict[str, list[_Publication]] = {}
         self._subscribers: dict[str, dict[str, tuple[Member, int]]] = {}  # Topic → name → who, and since when.
         self._publishers: dict[str | None, list[Member]] = {}  # By topic; None: those who may publish on any.
         self._controllers: list[Member] = []
@@ -151,6 +155,10 @@ class Router:
         sender.sequence = sequence + 1
         number = publication.published
         publication.published = number + 1
+        expiry = publication.lifetime.expiry(sent, len(payload))
+        witness = self._witness
+        if witness is not None:
+            witness.published(sender.name, sequence, topic, sent, payload, expiry)
         roused: list[Member] = []
         message: Message | None = None
         shared = -1
@@ -165,6 +173,8 @@ class Router:
                 message = _message(Message, (arrival, sent, sender.name, sequence, 0, topic, payload))
                 shared = arrival
             assert message is not None
+            if witness is not None:
+                witness.arrives(sender.name, sequence, target.member.name, arrival, 0, None)
             inbox = target.inbox
             inbox.fresh.append(message)
             if arrival < inbox.first:
@@ -172,7 +182,8 @@ class Router:
                 if target.member.sleeping:
                     roused.append(target.member)
         retained = publication.retained
-        retained.append(_Retained(publication.lifetime.expiry(sent, len(payload)), number, sent, sequence, payload))
+        retained.append(_Retained(expiry, number, sent, sequence, payload))
+        sender.outstanding += len(payload) + _MESSAGE_COST
         if number % _FORGET_EVERY == 0:
             self._forget(publication)
         return roused
@@ -185,6 +196,8 @@ class Router:
         del member.subscriptions[topic]
         self._subscribers.get(topic, {}).pop(member.name, None)
         member.inbox.close(topic, until)
+        if self._witness is not None:
+            self._witness.closed(member.name, topic, until)
         for publication in self._by_topic.get(topic, ()):
             target = publication.targets.get(member.name)
             if target is not None:
@@ -192,10 +205,10 @@ class Router:
                 if target.backlog is None:
                     del publication.targets[member.name]
 
-    def dismiss(self, member: Member, now: int) -> None:
-        """Let a participant go: nothing is for it any more, and nothing more comes from it."""
+    def dismiss(self, member: Member, until: int) -> None:
+        """Let a participant go: nothing that arrives at `until` or later is for it, and nothing more comes from it."""
         for topic in list(member.subscriptions):
-            self.unsubscribe(member, topic, now)
+            self.unsubscribe(member, topic, until)
         for published in (None,) if member.publishes is None else member.publishes:
             self._publishers[published].remove(member)
         if member.controls:
@@ -212,6 +225,13 @@ class Router:
             if publication.sender.state is State.LEFT and publication.is_spent(floor):
                 del self._publications[key]
                 self._by_topic[publication.topic].remove(publication)
+                self._by_sender[publication.sender.name].remove(publication)
+
+    def outstanding(self, sender: Member) -> int:
+        """Return about how many bytes are kept of what a participant has sent, after forgetting what can be."""
+        for publication in self._by_sender.get(sender.name, ()):
+            self._forget(publication)
+        return sender.outstanding
 
     def retained(self) -> int:
         """Return how many messages are kept for late subscribers."""
@@ -221,6 +241,7 @@ class Router:
         publication = _Publication(sender, check_name(topic, "a topic"), self._paths)
         self._publications[sender.name, topic] = publication
         self._by_topic.setdefault(topic, []).append(publication)
+        self._by_sender.setdefault(sender.name, []).append(publication)
         for member, since in self._subscribers.get(topic, {}).values():
             if member is not sender:
                 self._aim(publication, member, since)
@@ -279,6 +300,8 @@ class Router:
             flight = (arrival, sent, sequence, copy, payload, lost)
             if target.backlog is not None:
                 target.backlog.append(flight)
+                if self._witness is not None:
+                    self._witness.lasts(publication.sender.name, sequence, arrival)
             self._deliver(publication, target, flight, roused)
 
     def _deliver(self, publication: _Publication, target: _Target, flight: _Flight, roused: list[Member]) -> None:
@@ -287,6 +310,8 @@ class Router:
         if arrival < target.listens_from:
             return
         member, topic = target.member, publication.topic
+        if self._witness is not None:
+            self._witness.arrives(publication.sender.name, sequence, member.name, arrival, copy, lost)
         if lost is not None:
             member.inbox.put_ghost(arrival, topic, lost, member.now)
             return
@@ -299,7 +324,7 @@ class Router:
         floor = self._bounds.floor()
         retained = publication.retained
         while retained and retained[0].expiry < floor:
-            retained.popleft()
+            publication.sender.outstanding -= len(retained.popleft().payload) + _MESSAGE_COST
         for target in publication.targets.values():
             backlog = target.backlog
             while backlog and backlog[0][0] < floor:

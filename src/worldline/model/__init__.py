@@ -1,10 +1,12 @@
 """The model: time, messages and their order, keyed randomness, links and buffers, errors."""
 
+from worldline.model import payload
 from worldline.model.buffer import DISCARD, MAILBOX, UNBOUNDED, Buffer, newest, oldest
 from worldline.model.errors import (
     BrokenPromise,
     ConfigurationError,
     InternalError,
+    Interrupted,
     LossError,
     ModelError,
     NonDeterminism,
@@ -37,6 +39,7 @@ __all__ = [
     "Buffer",
     "ConfigurationError",
     "InternalError",
+    "Interrupted",
     "Link",
     "LossError",
     "Message",
@@ -62,6 +65,7 @@ __all__ = [
     "oldest",
     "parse_time",
     "partition",
+    "payload",
     "plan",
     "table",
     "uniform",

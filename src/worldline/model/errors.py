@@ -10,13 +10,15 @@ class                   who acts
 `InternalError`         us: it is a bug in Worldline
 ======================  =====================================================
 
+`Interrupted` is nobody's fault.
+
 An error carries its facts as fields, so that a program can act on them, and says them in its text, so that a person
 can. It survives pickling, because workers and executors hand errors from process to process.
 """
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from worldline.model.time import format_time
 
@@ -33,7 +35,9 @@ def shown(value: object) -> str:
 
 
 class WorldlineError(Exception):
-    """The root of all errors that Worldline raises on purpose."""
+    """The root of all errors that Worldline raises on purpose. `exit_code` is what a command ends with."""
+
+    exit_code: ClassVar[int] = 70
 
     def __init__(
         self,
@@ -49,9 +53,9 @@ class WorldlineError(Exception):
         self.at = at
         self.advice = advice
         self.facts = facts
-        super().__init__(self._text())
+        super().__init__(self.text())
 
-    def _text(self) -> str:
+    def text(self) -> str:
         where = ""
         if self.participant is not None:
             where = self.participant
@@ -64,7 +68,7 @@ class WorldlineError(Exception):
         """Return the error with the participant named, if it was raised where that wasn't known."""
         if self.participant is None:
             self.participant, self.at = participant, at
-            self.args = (self._text(),)
+            self.args = (self.text(),)
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -86,6 +90,8 @@ def _rebuild(
 class UsageError(WorldlineError):
     """A call that its caller must change."""
 
+    exit_code = 2
+
 
 class ConfigurationError(UsageError):
     """A plan, link or name that can't be run as written; raised before anything starts."""
@@ -93,6 +99,8 @@ class ConfigurationError(UsageError):
 
 class ModelError(WorldlineError):
     """The simulated model did what it may not do."""
+
+    exit_code = 1
 
 
 class BrokenPromise(ModelError):
@@ -102,6 +110,8 @@ class BrokenPromise(ModelError):
 class Stuck(ModelError):
     """Nobody can go on, and nothing will change that; the text says who waits for whom."""
 
+    exit_code = 4
+
 
 class NonDeterminism(ModelError):
     """The same inputs gave two histories."""
@@ -110,9 +120,19 @@ class NonDeterminism(ModelError):
 class PeerError(WorldlineError):
     """The other end of a connection did what the protocol doesn't allow."""
 
+    exit_code = 2
+
 
 class LossError(WorldlineError):
     """A participant or a connection is gone."""
+
+    exit_code = 3
+
+
+class Interrupted(WorldlineError):
+    """Somebody wanted it to end."""
+
+    exit_code = 130
 
 
 class InternalError(WorldlineError):

@@ -5,13 +5,15 @@ one draw and is monotone in it. Each states its minimum, from which all lookahea
 a message can be forgotten; even the unbounded distributions have one, since 64 bits have a largest value.
 
 The functions (`fixed`, `uniform`, ...) take times as text or nanoseconds and check them; the structs hold plain
-integers and are what configuration files and recordings carry.
+integers and are what recordings carry. A text such as ``"uniform(4ms, 9ms)"`` calls these functions where there is no
+Python: in configuration files and on the command line.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable
 from statistics import NormalDist
 
 from msgspec import Struct
@@ -128,6 +130,49 @@ def table(values: Iterable[TimeLike]) -> Table:
     if not measured:
         raise ConfigurationError("a latency table needs at least one measured value")
     return Table(measured)
+
+
+# What a text can call, and the names of what it passes.
+_CALLED: dict[str, tuple[Callable[..., Latency], tuple[str, ...]]] = {
+    "fixed": (fixed, ("latency",)),
+    "uniform": (uniform, ("minimum", "maximum")),
+    "normal": (normal, ("mean", "deviation", "minimum")),
+    "exponential": (exponential, ("minimum", "mean")),
+}
+_FORMS = {**{kind: f"{kind}({', '.join(names)})" for kind, (_, names) in _CALLED.items()}, "table": "table(a, b, ...)"}
+_CALL = re.compile(r"\s*([a-z]+)\s*\(([^()]*)\)\s*")
+
+
+def as_distribution(latency: Latency | TimeLike) -> Latency:
+    """Take a latency, a time, which is a fixed one, or a text such as ``"normal(6ms, 1ms, minimum=4ms)"``."""
+    if isinstance(latency, Latency):
+        return latency
+    if not isinstance(latency, str) or ("(" not in latency and ")" not in latency):
+        return fixed(latency)
+    call = _CALL.fullmatch(latency)
+    if call is None or call[1] not in _FORMS:
+        advice = f"write a time such as 5ms, or {', '.join(_FORMS.values())}"
+        raise ConfigurationError(f"{shown(latency)} isn't a latency", advice=advice)
+    drawn = _called(call[1], call[2], latency)
+    check_latency(drawn, shown(latency))
+    return drawn
+
+
+def _called(kind: str, arguments: str, latency: str) -> Latency:
+    parts = [part.strip() for part in arguments.split(",")] if arguments.strip() else []
+    if kind == "table":
+        return table(parts)
+    make, names = _CALLED[kind]
+    passed: dict[str, str] = {}
+    for place, part in enumerate(parts):
+        before, equals, after = (piece.strip() for piece in part.partition("="))
+        name = before if equals else names[place] if place < len(names) else "one too many"
+        if name not in names or name in passed:
+            break
+        passed[name] = after if equals else part
+    if len(parts) != len(names) or len(passed) != len(names):
+        raise ConfigurationError(f"{shown(latency)} isn't a latency", advice=f"write {_FORMS[kind]}")
+    return make(**passed)
 
 
 def check_latency(latency: Latency, link: str) -> None:

@@ -17,7 +17,7 @@ from typing import Literal
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError, shown
-from worldline.model.latency import Fixed, Latency, check_latency
+from worldline.model.latency import Fixed, Latency, as_distribution, check_latency
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, MS, TimeLike, format_time, is_time
@@ -87,10 +87,12 @@ def link(
     fifo: bool = False,
     bandwidth: int | None = None,
 ) -> Link:
-    """Describe a link; ``link("5ms", loss=0.1)`` is a fixed latency and a loss at the receiver."""
-    drawn = latency if isinstance(latency, Latency) else Fixed(as_time(latency, "a latency"))
+    """Describe a link; ``link("5ms", loss=0.1)`` is a fixed latency and a loss at the receiver.
+
+    A latency is also written as text: ``link("uniform(4ms, 9ms)")`` is ``link(uniform("4ms", "9ms"))``.
+    """
     made = Link(
-        latency=drawn,
+        latency=as_distribution(latency),
         loss_at_sender=loss_at_sender,
         loss_at_receiver=loss,
         duplication=duplication,

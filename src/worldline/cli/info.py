@@ -1,0 +1,107 @@
+"""`worldline info`: say what is in a recording, and whether it is what was recorded."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from worldline.model import format_time
+from worldline.recording import Condition, Recording, float_fingerprint
+
+_COLUMNS_MIN = 120  # Where nobody looks at a terminal, lines needn't be short.
+_STYLES = {
+    Condition.INTACT: "green",
+    Condition.BROKEN_OFF: "yellow",
+    Condition.CUT_OFF: "yellow",
+    Condition.ALTERED: "bold red",
+}
+
+
+def info(file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")]) -> None:
+    """Say what is in a recording: who took part, what was sent, what got lost, and whether the file is intact."""
+    console = Console(highlight=False, markup=False, emoji=False, file=sys.stdout)
+    if not console.is_terminal:
+        console.width = max(console.width, _COLUMNS_MIN)
+    recording = Recording(file)
+    verdict = recording.verify()
+    console.print(_facts(recording))
+    _print(console, ("participant", "from", "until", "digest"), _participants(recording))
+    _print(console, ("topic", "published", "arrivals", "bytes"), _topics(recording), numbers_from=1)
+    _print(console, ("lost at", "topic", "reason", "messages"), _losses(recording), numbers_from=3)
+    console.print()
+    outcome = recording.outcome
+    if outcome is not None and outcome.digest:
+        console.print(f"digest       {outcome.digest}")
+    if outcome is not None:
+        console.print(f"certificate  {outcome.certificate}", soft_wrap=True)
+    console.print(str(verdict), style=_STYLES[verdict.condition], soft_wrap=True)
+
+
+def _facts(recording: Recording) -> Table:
+    header, span = recording.header, recording.span()
+    floats = "computes floats as this machine does"
+    if header.float_fingerprint != float_fingerprint():
+        floats = f"computes floats differently from this machine ({float_fingerprint()})"
+    network = header.network
+    table = Table.grid(padding=(0, 2))
+    for name, text in (
+        ("file", f"{recording.path}, {recording.path.stat().st_size:,} bytes"),
+        ("federation", header.federation or "(without a name)"),
+        ("seed", str(header.seed)),
+        ("end", "when all have left" if header.end is None else format_time(header.end)),
+        ("times", "no messages" if span is None else f"{format_time(span[0])} to {format_time(span[1])}"),
+        ("network", f"{len(network.rules)} rules, {len(network.outages)} outages"),
+        ("recorded by", f"Worldline {header.version}, {header.python}, format {header.format}"),
+        ("platform", f"{header.platform}, {header.byte_order} endian"),
+        ("floats", f"{header.float_fingerprint}, {floats}"),
+    ):
+        table.add_row(name, text)
+    return table
+
+
+def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:
+    """Everybody of the roster, and the guests who came; of a file that was cut off only the names are known."""
+    header, outcome = recording.header, recording.outcome
+    if outcome is None:
+        yield from ((name, "", "", "") for name in header.roster)
+        yield from ((f"{name} (guest)", "", "", "") for name in header.guests)
+        return
+    for name in sorted({*header.roster, *outcome.participants}):
+        part = outcome.participants.get(name)
+        shown = name if name in header.roster else f"{name} (guest)"
+        if part is None:
+            yield (shown, "never", "", "")
+        else:
+            until = "still there" if part.left is None else format_time(part.left)
+            yield (shown, format_time(part.started), until, part.digest or "")
+
+
+def _topics(recording: Recording) -> Iterable[tuple[str, ...]]:
+    for topic, count in recording.counts().items():
+        yield (topic, f"{count.published:,}", f"{count.arrivals:,}", f"{count.bytes:,}")
+
+
+def _losses(recording: Recording) -> Iterable[tuple[str, ...]]:
+    for loss in recording.loss_counts():
+        yield (loss.receiver, loss.topic, loss.reason, f"{loss.count:,}")
+
+
+def _print(
+    console: Console, titles: Sequence[str], rows: Iterable[tuple[str, ...]], *, numbers_from: int | None = None
+) -> None:
+    """Print a table, or nothing if there is nothing to say."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for place, title in enumerate(titles):
+        justify: Literal["left", "right"] = "left" if numbers_from is None or place < numbers_from else "right"
+        table.add_column(title, justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    if table.row_count:
+        console.print()
+        console.print(table)

@@ -1,0 +1,167 @@
+"""`worldline run`: start a federation from its file, and see it through to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from worldline.cli.screen import Screen
+from worldline.cli.voices import Voices
+from worldline.federation.inprocess import run as run_in_process
+from worldline.federation.outcome import Outcome
+from worldline.federation.server import Server
+from worldline.federation.setup import Setup, read_setup
+from worldline.launch.launcher import Launch, federation_of
+from worldline.lock import Arbiter
+from worldline.model import Interrupted, Plan, UsageError, WorldlineError, format_time
+from worldline.recording import Recorder
+
+
+class Executor(StrEnum):
+    """Where participants run."""
+
+    PROCESSES = "processes"
+    IN_PROCESS = "in-process"
+
+
+FederationFile = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The file that describes the federation.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the file, such as link.latency=5ms."),
+]
+Seed = Annotated[int | None, typer.Option(help="Another seed than the file's.")]
+Until = Annotated[str | None, typer.Option(metavar="TIME", help="Another end than the file's.")]
+Realtime = Annotated[
+    float | None, typer.Option(metavar="RATE", help="Go no faster than this many simulated seconds per second.")
+]
+Record = Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Where to record (default: NAME.mcap here).")]
+NoRecord = Annotated[bool, typer.Option("--no-record", help="Record nothing.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")]
+
+
+def run(
+    file: FederationFile,
+    executor: Annotated[
+        Executor, typer.Option(help="A process for each participant, or all in this one.")
+    ] = Executor.PROCESSES,
+    seed: Seed = None,
+    until: Until = None,
+    changes: Changes = None,
+    realtime: Realtime = None,
+    record: Record = None,
+    no_record: NoRecord = False,
+    shake: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="NUMBER", help="Start in a random order, and delay frames at random: same digest."),
+    ] = None,
+    listen: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Where participants connect: tcp://, unix:// or tls://.")
+    ] = "tcp://127.0.0.1:0",
+    quiet: Quiet = False,
+) -> None:
+    """Run a federation: its server and every participant, with a recording, to its end."""
+    setup = prepare(file, seed, until, changes)
+    began = time.monotonic()
+    with Screen(setup.name, list(setup.parts), quiet=quiet) as screen:
+        with recording(setup, record, no_record=no_record) as recorder:
+            if executor is Executor.IN_PROCESS:
+                if realtime is not None or shake is not None:
+                    raise UsageError("--realtime and --shake need processes")
+                outcome = _in_one_process(setup, screen, recorder)
+            else:
+                launch = Launch(setup, address=listen, witness=recorder, pace=realtime, shake=shake, hear=screen.say)
+                screen.arbiter = launch.server.host.arbiter
+                with ending(launch.server):
+                    outcome = launch.run(lambda: watch(screen, recorder))
+            if recorder is not None:
+                recorder.close(dropped=outcome.dropped)
+        conclude(screen, outcome, time.monotonic() - began)
+
+
+def prepare(file: Path, seed: int | None, until: str | None, changes: list[str] | None) -> Setup:
+    """Read the federation's file, with what the command line changes."""
+    words = list(changes or ())
+    if seed is not None:
+        words.append(f"seed={seed}")
+    if until is not None:
+        words.append(f"end={until}")
+    return read_setup(file, changes=words)
+
+
+@contextlib.contextmanager
+def recording(setup: Setup, target: Path | None, *, no_record: bool) -> Iterator[Recorder | None]:
+    """Record the run; whatever ends it, what is certain by then is in the file, and the file is whole."""
+    if no_record:
+        if target is not None:
+            raise UsageError("--record and --no-record contradict each other")
+        yield None
+        return
+    path = target if target is not None else Path(f"{setup.name.replace('/', '-')}.mcap")
+    if path.is_file():
+        path.replace(path.with_suffix(f".previous{path.suffix}"))  # The run before this one isn't lost.
+    recorder = Recorder(path, setup.plan, federation=setup.name)
+    try:
+        yield recorder
+    except WorldlineError as error:
+        recorder.abandon(error.problem, participant=error.participant, at=error.at)
+        raise
+    except BaseException as error:
+        recorder.abandon(f"{type(error).__name__}: {error}")
+        raise
+
+
+@contextlib.contextmanager
+def ending(server: Server) -> Iterator[None]:
+    """While it lasts, Ctrl-C and a request to terminate end the run in good order."""
+
+    def end(number: int, _: FrameType | None) -> None:
+        server.end(Interrupted(f"interrupted by {signal.Signals(number).name}"))
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # The second time it is meant.
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def watch(screen: Screen, recorder: Recorder | None) -> None:
+    """Now and then: write what has become certain, and show how it goes."""
+    assert screen.arbiter is not None
+    if recorder is not None:
+        recorder.advance(screen.arbiter.floor())
+    screen.refresh()
+
+
+def _in_one_process(setup: Setup, screen: Screen, recorder: Recorder | None) -> Outcome:
+    def arbiter(plan: Plan) -> Arbiter:
+        screen.arbiter = Arbiter(plan, recorder)
+        return screen.arbiter
+
+    voices = Voices(screen.say)
+    federation = voices.of(federation_of(setup))
+    with voices:
+        try:
+            return run_in_process(federation, arbiter=arbiter, watch=lambda: watch(screen, recorder))
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted by SIGINT") from None
+
+
+def conclude(screen: Screen, outcome: Outcome, elapsed_s: float) -> None:
+    """Say what came of it."""
+    lost = sum(outcome.dropped.values())
+    latest = max(outcome.times.values(), default=0)
+    screen.conclude(
+        f"{len(outcome.times)} participants, {format_time(latest)} simulated in {elapsed_s:.2f} s, "
+        f"{lost:,} messages dropped"
+    )
+    screen.conclude(f"digest {outcome.digest.hex()}")

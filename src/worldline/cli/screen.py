@@ -1,0 +1,110 @@
+"""What a running federation shows: participants' lines, and how it is going.
+
+On a terminal, one line at the bottom is kept up to date; elsewhere, a plain line is written now and then.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.text import Text
+
+from worldline.lock import Arbiter, Phase
+from worldline.model import FOREVER, format_time
+
+_FRESH_S = 0.25
+_PLAIN_S = 5.0
+_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow")
+
+
+class Screen:
+    """Where a run is shown. `arbiter` is set once there is one."""
+
+    def __init__(self, title: str, names: list[str], *, quiet: bool = False) -> None:
+        self._console = Console(highlight=False, soft_wrap=True, file=sys.stdout)
+        self._title = title
+        self._quiet = quiet
+        self._width = max(map(len, names), default=0)
+        self._colours = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(names)}
+        self._live = Live(console=self._console, auto_refresh=False, transient=True) if self._is_live else None
+        self.arbiter: Arbiter | None = None
+        self._pace = _Pace()
+        self._shown = time.monotonic()
+
+    @property
+    def _is_live(self) -> bool:
+        return self._console.is_terminal and not self._quiet
+
+    def __enter__(self) -> Self:
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def say(self, name: str, now: int | None, text: str) -> None:
+        """Show a line that a participant has printed, with its simulated time as far as it is known."""
+        if self._quiet:
+            return
+        member = None if self.arbiter is None else self.arbiter.members.get(name)
+        if now is None:
+            now = 0 if member is None else member.now
+        colour = self._colours.get(name, "white")
+        line = f"{format_time(now):>14}  [{colour}]{escape(name):<{self._width}}[/]  {escape(text)}"
+        self._console.print(Text.from_markup(line))
+
+    def refresh(self) -> None:
+        """Show how the run is going, if it hasn't been shown just now."""
+        now = time.monotonic()
+        if self.arbiter is None or self._quiet or now - self._shown < (_FRESH_S if self._live else _PLAIN_S):
+            return
+        self._shown = now
+        status = self._pace.status(self.arbiter, now)
+        if self._live is not None:
+            self._live.update(Text(f"{self._title}  {status}", style="bold", overflow="ellipsis"), refresh=True)
+        else:
+            self._console.print(f"... {self._title}: {status}", markup=False)
+
+    def conclude(self, text: str) -> None:
+        self._console.print(text, markup=False)
+
+
+class _Pace:
+    """How fast a run goes: against real time, and in messages."""
+
+    def __init__(self) -> None:
+        self._wall = 0.0
+        self._simulated = 0
+        self._sent = 0
+
+    def status(self, arbiter: Arbiter, wall: float) -> str:
+        """Say where the run is, how fast, and who keeps it back."""
+        if arbiter.phase is Phase.GATHERING:
+            return f"waiting for {', '.join(arbiter.missing())}"
+        floor = arbiter.floor()
+        simulated = max((member.now for member in list(arbiter.members.values())), default=0)
+        simulated = simulated if floor == FOREVER else floor
+        sent = sum(member.sequence for member in list(arbiter.members.values()))
+        text = format_time(simulated)
+        if arbiter.end != FOREVER:
+            text += f" of {format_time(arbiter.end)}"
+        if self._wall:
+            elapsed = wall - self._wall
+            text += f", {(simulated - self._simulated) / elapsed / 1e9:.3g}× real time"
+            text += f", {(sent - self._sent) / elapsed:,.0f} messages/s"
+        self._wall, self._simulated, self._sent = wall, simulated, sent
+        held = [why for why in arbiter.why() if why.holder is not None]
+        if held:
+            slowest = min(held, key=lambda why: why.bound)
+            text += f", {slowest.holder} holds {slowest.participant}"
+        return text

@@ -1,0 +1,249 @@
+"""The asyncio client: the same participant, awaited.
+
+What only tells (`publish`, `promise`, `subscribe`, ...) doesn't wait and isn't awaited; `advance`, `next` and
+`messages` are. The event loop keeps the connection alive, so a program that keeps the loop busy for longer than the
+server's patience counts as lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, Unpack, cast
+
+from msgspec import msgpack
+
+from worldline.federation.address import Address
+from worldline.federation.call import PATIENCE_S, Call, Declared
+from worldline.federation.greeting import Greeting, refusal
+from worldline.federation.participant import Operations
+from worldline.federation.sockets import untrusted
+from worldline.lock import Abort, Action, Grant, Ledger, ParticipantEvent, RunEnded
+from worldline.lock.ledger import broken_off
+from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
+from worldline.model.time import TimeLike
+from worldline.wire.codec import Deliver, decode_answer, encode_events
+from worldline.wire.frames import HEARTBEAT, Frames, frame
+from worldline.wire.handshake import Fail, Refused
+
+if TYPE_CHECKING:
+    from worldline.federation.server import Server
+
+_TELL_AFTER_S = 0.0005
+_encode = msgpack.Encoder().encode
+
+
+class AsyncConnection(asyncio.Protocol):
+    """A connection to a server, driven by the event loop."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._frames = Frames()
+        self._bodies: list[bytes] = []
+        self._waiter: asyncio.Future[None] | None = None
+        self._room = asyncio.Event()
+        self._room.set()
+        self._error: WorldlineError | None = None
+        self._written = 0.0
+        self._heard = self._loop.time()
+        self._heartbeat_s = 2.5
+        self._beating: asyncio.TimerHandle | None = None
+
+    # --- Called by the event loop ---
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = self._loop.time()
+        try:
+            self._bodies += [body for body in self._frames.feed(data) if body]
+        except WorldlineError as error:
+            self._break(error)
+        if self._bodies:
+            self._wake()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        problem = f"the connection to the server broke: {error}" if error else "the server closed the connection"
+        self._break(LossError(problem, participant=self._name))
+
+    def pause_writing(self) -> None:
+        self._room.clear()
+
+    def resume_writing(self) -> None:
+        self._room.set()
+
+    # --- For the participant ---
+
+    async def greet(self, greeting: Greeting) -> None:
+        """Shake hands with the server."""
+        self._write(greeting.hello(await self._body()))
+        self._heartbeat_s = greeting.settle(await self._body()).heartbeat / 1e9
+        self._beat()
+
+    def tell(self, events: list[ParticipantEvent]) -> None:
+        if self._bodies:  # Nobody has asked, so it is the end.
+            answer = decode_answer(self._bodies[0])
+            if isinstance(answer, Abort):
+                raise broken_off(answer)
+        if self._error is not None:
+            raise self._error
+        self._write(encode_events(events))
+
+    def is_due(self, *, urgent: bool) -> bool:
+        return urgent or self._loop.time() - self._written > _TELL_AFTER_S
+
+    async def ask(self, events: list[ParticipantEvent]) -> Action:
+        if events:
+            self._write(encode_events(events))
+        await self._room.wait()
+        delivered: list[Message] = []
+        while True:
+            answer = decode_answer(await self._body())
+            if isinstance(answer, Refused):
+                raise refusal(answer, self._name)
+            if not isinstance(answer, Deliver):
+                break
+            delivered += answer.messages
+        if delivered and isinstance(answer, Grant):
+            answer.messages[:0] = delivered
+        return answer
+
+    def fail(self, cause: str) -> None:
+        self._write(frame(_encode([Fail(cause)])))
+
+    async def close(self) -> None:
+        """Hang up once all is sent."""
+        if self._beating is not None:
+            self._beating.cancel()
+        if self._transport is not None and not self._transport.is_closing():
+            self._transport.close()
+            while self._error is None:
+                await self._event()
+
+    # --- Inside ---
+
+    async def _body(self) -> bytes:
+        while not self._bodies:
+            if self._error is not None:
+                raise self._error
+            await self._event()
+        return self._bodies.pop(0)
+
+    async def _event(self) -> None:
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    def _break(self, error: WorldlineError) -> None:
+        self._error = self._error or error
+        self._room.set()
+        self._wake()
+
+    def _write(self, data: bytes) -> None:
+        assert self._transport is not None
+        self._written = self._loop.time()
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+    def _beat(self) -> None:
+        """Show that this end is alive, and see whether the other one is as long as an answer is awaited."""
+        now = self._loop.time()
+        if now - self._written > self._heartbeat_s:
+            self._write(HEARTBEAT)
+        if self._waiter is None:
+            self._heard = now
+        elif now - self._heard > 4 * self._heartbeat_s:
+            self._break(
+                LossError(f"nothing was heard of the server for {now - self._heard:.0f} s", participant=self._name)
+            )
+        self._beating = self._loop.call_later(self._heartbeat_s / 2, self._beat)
+
+
+class AsyncParticipant(Operations):
+    """A participant of a run, for asyncio. Use it in an `async with` statement, as `Client` in a `with`."""
+
+    def __init__(self, ledger: Ledger, connection: AsyncConnection) -> None:
+        super().__init__(ledger, connection)
+        self._connection = connection
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self._served(None)
+        except BaseException:
+            await self._connection.close()
+            raise
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
+        try:
+            if error is None or isinstance(error, RunEnded):
+                self.leave()
+            else:
+                self._connection.fail(f"its program raised {type(error).__name__}: {error}")
+        finally:
+            await self._connection.close()
+        return isinstance(error, RunEnded)
+
+    async def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
+        """Go to a time, or so much further, and return, in order, every message that arrives before it."""
+        return await self._served(self._ledger.advance(self._target(to, by)))
+
+    async def next(self, until: TimeLike | None = None) -> list[Message]:
+        """Go to the next arrival and return all messages of that very time, or go to `until` and return none."""
+        return await self._served(self._ledger.next(until))
+
+    async def messages(self, until: TimeLike | None = None) -> AsyncIterator[Message]:
+        """Iterate over the messages that arrive before `until`, moving to each one's arrival."""
+        limit = TIME_MAX if until is None else as_time(until)
+        while self.now < limit and (batch := await self.next(until)):
+            for message in batch:
+                yield message
+
+    async def _served(self, messages: list[Message] | None) -> list[Message]:
+        if messages is not None:
+            self._say()
+            await asyncio.sleep(0)  # Others in this loop, the heartbeat too, get their turn however far it may go.
+            return messages
+        return self._ledger.receive(await self._connection.ask(self._ledger.take_outbox()))
+
+
+async def connect_async(
+    address: str | Address | Server | None = None,
+    name: str | None = None,
+    *,
+    federation: str | None = None,
+    token: str | None = None,
+    authority: Path | str | None = None,
+    patience_s: float = PATIENCE_S,
+    **declared: Unpack[Declared],
+) -> AsyncParticipant:
+    """Connect to a server as one of its participants, from asyncio; arguments as for `connect`."""
+    call = Call(address, name, federation=federation, token=token, authority=authority, declared=declared)
+    loop = asyncio.get_running_loop()
+    plug = await loop.run_in_executor(None, call.dial, patience_s)
+    plug.setblocking(False)
+    tls = call.tls()
+    try:
+        _, connection = await loop.create_connection(
+            lambda: AsyncConnection(call.name), sock=plug, ssl=tls, server_hostname=call.host if tls else None
+        )
+    except (OSError, ssl.SSLError) as error:
+        plug.close()
+        raise untrusted(error) from error
+    try:
+        await connection.greet(call.greeting)
+    except BaseException:
+        await connection.close()
+        raise
+    return AsyncParticipant(call.ledger, connection)

@@ -1,0 +1,410 @@
+"""The host: a server without sockets. Bytes of connections in, bytes for connections out.
+
+It admits participants, hands what they say to the arbiter and the arbiter's answers back, beats the heart, and ends
+everything cleanly when somebody vanishes or misbehaves. The clock and entropy are passed in; whoever has sockets
+(`Server`) feeds it, so all of it can be tried without one.
+
+Rules
+-----
+H1. A stranger learns nothing: version and token are judged before any word about federation, roster or run.
+H2. Whatever a connection sends, the host stays sound: the connection is told why, and closed. If it spoke for a
+    participant, that one is lost, and by the policy `abort` the run is broken off with its name.
+H3. Memory is bounded. What a participant has sent and somebody may still need is counted (`Member.outstanding`). Above
+    its share it isn't read any more, unless nobody is further behind than it: the one that is furthest behind is
+    always read, and it never waits for one that isn't (its bound lies beyond what it needs, see A3 of the arbiter), so
+    this can't lock up. What a connection doesn't take off our hands is counted too, and above a limit it is lost.
+H4. A participant that waits hears a heartbeat; one that computes has no need to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from msgspec import msgpack
+
+from worldline.lock import (
+    OPERATOR,
+    Abort,
+    Action,
+    Arbiter,
+    Barrier,
+    End,
+    Grant,
+    Invite,
+    Join,
+    Lost,
+    Over,
+    Phase,
+    State,
+)
+from worldline.lock.member import Member
+from worldline.lock.states import ASKING
+from worldline.lock.witness import Witness
+from worldline.model import InternalError, LossError, ModelError, PeerError, Plan, WorldlineError, format_time
+from worldline.model.errors import shown
+from worldline.wire.codec import checked, decode_events, encode_answer
+from worldline.wire.frames import FRAME_MAX, HEARTBEAT, Frames, frame
+from worldline.wire.handshake import (
+    BAD_FEDERATION,
+    BAD_TOKEN,
+    BAD_VERSION,
+    CROWDED,
+    HELLO_MAX,
+    NONCE_SIZE,
+    OVER,
+    PROTOCOL,
+    PROTOCOL_ERROR,
+    TAKEN,
+    UNEXPECTED,
+    VERSION,
+    Challenge,
+    Fail,
+    Hello,
+    Refused,
+    Welcome,
+    client_proof,
+    is_genuine,
+    server_proof,
+)
+
+MEMORY_MAX = 2**28
+UNREAD_MAX = 2**26
+STRANGERS_MAX = 256
+HANDSHAKE_S = 10.0
+SILENCE_S = 10.0
+
+_encode = msgpack.Encoder().encode
+_decode_hello = msgpack.Decoder(Hello).decode
+
+
+class Session:
+    """One connection, and the participant that it speaks for once that is known."""
+
+    __slots__ = (
+        "challenge",
+        "closing",
+        "frames",
+        "heard",
+        "joining",
+        "member",
+        "name",
+        "opened",
+        "out",
+        "owner",
+        "paused",
+        "sent",
+    )
+
+    def __init__(self, challenge: Challenge, now: float) -> None:
+        self.challenge = challenge
+        self.frames = Frames(HELLO_MAX)
+        self.out = bytearray()  # What is still to be sent.
+        self.name = ""
+        self.member: Member | None = None  # Once it has joined.
+        self.joining: Join | None = None  # A guest's, kept until somebody invites it.
+        self.opened = now
+        self.heard = now  # When something last came in.
+        self.sent = now  # When something last went out.
+        self.closing = False  # It is to be closed when all is sent.
+        self.paused = False  # It isn't to be read at present.
+        self.owner: object = None  # Whoever has its socket.
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a host puts up with. Memory in bytes, times in seconds of the wall clock."""
+
+    silence_s: float = SILENCE_S
+    handshake_s: float = HANDSHAKE_S
+    memory_max: int = MEMORY_MAX
+    unread_max: int = UNREAD_MAX
+    strangers_max: int = STRANGERS_MAX
+
+
+class Host:
+    """One run, and the connections of its participants."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        federation: str = "",
+        token: bytes = b"",
+        witness: Witness | None = None,
+        limits: Limits | None = None,
+        entropy: Callable[[int], bytes],
+    ) -> None:
+        self.arbiter = Arbiter(plan, witness)
+        self.limits = limits or Limits()
+        self.federation = federation
+        self.digest: bytes | None = None  # Of the run, when it has ended well.
+        self.failure: WorldlineError | None = None  # Why it hasn't.
+        self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
+        self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
+        self._strangers: list[Session] = []
+        self._token = token
+        self._entropy = entropy
+        self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests))
+        self._paused: list[Session] = []
+
+    @property
+    def over(self) -> bool:
+        return self.arbiter.phase is Phase.OVER
+
+    # --- Connections ---
+
+    def open(self, now: float) -> Session:
+        """Take in a new connection."""
+        session = Session(Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE)), now)
+        if len(self._strangers) >= self.limits.strangers_max:
+            self._refuse(session, CROWDED, "too many connections are waiting to be admitted")
+        else:
+            self._strangers.append(session)
+            self._put(session, frame(_encode(session.challenge)))
+        return session
+
+    def receive(self, session: Session, data: bytes, now: float) -> None:
+        """Take what has come in over a connection."""
+        session.heard = now
+        if session.closing:
+            return
+        try:
+            for body in session.frames.feed(data):
+                if session.closing:
+                    return
+                if not body:
+                    continue
+                if session.name:
+                    self._hear(session, body)
+                else:
+                    self._greet(session, body)
+        except WorldlineError as error:
+            self._fault(session, error)
+        except Exception as error:  # A bug of ours: the run can't be trusted any more, but it ends in good order.
+            bug = InternalError(f"a bug in Worldline: {type(error).__name__}: {error}")
+            bug.__cause__ = error
+            self.end(bug)
+            self._refuse(session, PROTOCOL_ERROR, str(bug))
+
+    def closed(self, session: Session, cause: str) -> None:
+        """A connection has ended, for whatever reason."""
+        session.closing = True
+        session.out.clear()
+        if session in self._strangers:
+            self._strangers.remove(session)
+        if session.name and self.sessions.get(session.name) is session:
+            del self.sessions[session.name]
+            if session.frames.is_cut_short:
+                cause += ", in the middle of a frame"
+            self._lose(session, cause)
+
+    def tick(self, now: float) -> None:
+        """Beat the heart, and find those whose heart has stopped. To be called about every second."""
+        limits = self.limits
+        for stranger in list(self._strangers):
+            if now - stranger.opened > limits.handshake_s:
+                self._refuse(stranger, PROTOCOL_ERROR, "it didn't say who it is in time")
+        for session in list(self.sessions.values()):
+            silence = now - session.heard
+            if silence > limits.silence_s and not session.paused:
+                self._drop(session, f"nothing was heard of it for {silence:.0f} seconds")
+            elif session.out and now - session.sent > limits.silence_s:
+                self._drop(session, f"it hasn't read what it was sent for {now - session.sent:.0f} seconds")
+            elif not session.out and now - session.sent > limits.silence_s / 4 and self._listens(session):
+                self._put(session, HEARTBEAT)
+        self._resume()
+
+    def _listens(self, session: Session) -> bool:
+        return session.member is None or session.member.state in ASKING
+
+    # --- Admitting ---
+
+    def _greet(self, session: Session, body: bytes) -> None:
+        hello: Hello = checked(_decode_hello, body)
+        if hello.version != VERSION:
+            self._refuse(session, BAD_VERSION, f"this server speaks version {VERSION}, not {hello.version}")
+            return
+        expected = client_proof(self._token, session.challenge, hello.federation, hello.name, hello.nonce)
+        if not is_genuine(hello.proof, expected):
+            self._refuse(session, BAD_TOKEN, "the token is wrong" if self._token else "this server uses no token")
+            return
+        if hello.federation not in ("", self.federation):
+            self._refuse(
+                session, BAD_FEDERATION, f"this is federation {self.federation!r}, not {shown(hello.federation)}"
+            )
+            return
+        refusal = self._unwelcome(hello.name)
+        if refusal is not None:
+            self._refuse(session, *refusal)
+            return
+        self._strangers.remove(session)
+        self.sessions[hello.name] = session
+        session.name = hello.name
+        session.frames.longest = FRAME_MAX
+        proof = server_proof(self._token, session.challenge, hello)
+        heartbeat = int(self.limits.silence_s / 4 * 1e9)
+        self._put(session, frame(_encode(Welcome(proof, heartbeat, FRAME_MAX))))
+
+    def _unwelcome(self, name: str) -> tuple[str, str] | None:
+        if self.over:
+            return OVER, "the run is over"
+        if name in self.sessions:
+            return TAKEN, f"a participant {name!r} is connected already"
+        member = self.arbiter.members.get(name)
+        if member is None and name not in self.arbiter.plan.guests:
+            expected = ", ".join(self.arbiter.missing()) or "nobody at present"
+            return UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}"
+        if member is not None and member.state is not State.EXPECTED:
+            return TAKEN, f"participant {name!r} has been here already"
+        return None
+
+    # --- Hearing and answering ---
+
+    def _hear(self, session: Session, body: bytes) -> None:
+        arbiter, name = self.arbiter, session.name
+        handle = arbiter.handle
+        for event in decode_events(body):
+            if isinstance(event, Fail):
+                self._drop(session, event.cause, ModelError(event.cause, participant=name, at=self._time_of(session)))
+                return
+            if session.member is None:
+                self._joined(session, event)
+                continue
+            actions = handle(name, event)
+            if actions:
+                self._carry_out(actions)
+            if isinstance(event, Invite):
+                self._welcome(event.newcomer)
+        member = session.member
+        if member is not None and member.outstanding > self._share:
+            self._pause(session, member)
+        if self._paused:
+            self._resume()
+
+    def _joined(self, session: Session, event: object) -> None:
+        """The first word of everybody. A guest's waits until it has been invited."""
+        if not isinstance(event, Join):
+            raise PeerError(f"{type(event).__name__} isn't possible before joining", participant=session.name)
+        member = self.arbiter.members.get(session.name)
+        if member is None:
+            session.joining = event
+            return
+        session.member = member
+        self._carry_out(self.arbiter.handle(session.name, event))
+
+    def _welcome(self, name: str) -> None:
+        """Let in a guest that was here before it was invited."""
+        session = self.sessions.get(name)
+        if session is not None and session.joining is not None:
+            event, session.joining = session.joining, None
+            self._joined(session, event)
+
+    def _carry_out(self, actions: tuple[Action, ...]) -> None:
+        for action in actions:
+            if action.__class__ is Over:
+                assert isinstance(action, Over)
+                self.digest = action.digest
+                self._dismiss_uninvited()
+            else:
+                assert not isinstance(action, Over)
+                session = self.sessions.get(action.to)
+                if session is not None:
+                    self._put(session, encode_answer(action))
+
+    def _dismiss_uninvited(self) -> None:
+        for session in self.sessions.values():
+            if session.joining is not None:
+                self._put(session, encode_answer(Grant(session.name, self.arbiter.end, [], final=True)))
+
+    def _put(self, session: Session, data: bytes) -> None:
+        if session.closing:
+            return
+        session.out += data
+        self.dirty.append(session)
+
+    # --- Trouble ---
+
+    def _refuse(self, session: Session, code: str, reason: str) -> None:
+        """Tell a connection why it ends, and end it."""
+        if session in self._strangers:
+            self._strangers.remove(session)
+        self._put(session, encode_answer(Refused(code, reason)))
+        session.closing = True
+        self.dirty.append(session)
+
+    def _fault(self, session: Session, error: WorldlineError) -> None:
+        """A connection did what it may not: that one ends, and so does the run if it was a participant's."""
+        self._refuse(session, PROTOCOL_ERROR, str(error))
+        if session.name:
+            self.sessions.pop(session.name, None)
+            self._lose(session, f"it was cut off: {error.problem}", error)
+
+    def _drop(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
+        """Give a participant up."""
+        self._put(session, encode_answer(Abort(session.name, cause, session.name, self._time_of(session))))
+        session.closing = True
+        self.dirty.append(session)
+        self.sessions.pop(session.name, None)
+        self._lose(session, cause, error)
+
+    def _lose(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
+        if session in self._paused:
+            self._paused.remove(session)
+        member = session.member
+        if member is None or member.state is State.LEFT or self.over:
+            return  # It has nothing more to say, or hasn't joined yet and may come again.
+        at = self._time_of(session)
+        self.failure = error or LossError(cause, participant=session.name, at=at)
+        self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
+
+    def _time_of(self, session: Session) -> int | None:
+        return None if session.member is None else session.member.now
+
+    # --- Operating ---
+
+    def hold_at(self, until: int) -> None:
+        """Move the barrier: nobody is granted beyond it."""
+        if not self.over:
+            self._carry_out(self.arbiter.handle(OPERATOR, Barrier(until)))
+
+    def end(self, error: WorldlineError) -> None:
+        """Break the run off."""
+        if not self.over:
+            self.failure = error
+            self._carry_out(self.arbiter.handle(OPERATOR, End(str(error))))
+
+    # --- Those who run ahead ---
+
+    def _pause(self, session: Session, member: Member) -> None:
+        if session.paused or member.base <= self.arbiter.floor():
+            return
+        if self.arbiter.router.outstanding(member) > self._share:
+            session.paused = True
+            self._paused.append(session)
+            self.dirty.append(session)
+
+    def _resume(self) -> None:
+        floor = self.arbiter.floor()
+        for session in list(self._paused):
+            member = session.member
+            assert member is not None
+            if member.base <= floor or self.arbiter.router.outstanding(member) <= self._share // 2:
+                session.paused = False
+                self._paused.remove(session)
+                self.dirty.append(session)
+
+    def ahead(self) -> list[str]:
+        """Return who isn't read at present because it runs far ahead of the others."""
+        return [session.name for session in self._paused]
+
+    def slow(self) -> list[tuple[str, int]]:
+        """Return who hasn't read what it was sent, and how many bytes."""
+        return [(session.name, len(session.out)) for session in self.sessions.values() if session.out]
+
+    def waiting(self) -> str:
+        """Say for whom everybody waits, in one line."""
+        if self.arbiter.phase is Phase.GATHERING:
+            return f"waiting for {', '.join(self.arbiter.missing())}"
+        whys = self.arbiter.why()
+        return str(whys[0]) if whys else f"at {format_time(self.arbiter.floor())}"

@@ -1,0 +1,152 @@
+"""The server's end of one connection: a non-blocking socket, encrypted or not, and the session that it belongs to.
+
+A connection ends in good order: what is still to be said is sent, then the other end is told that nothing more comes,
+and what it still says is read and forgotten until it goes. Closing with something unread would take back from it what
+it was told last: why.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import ssl
+import time
+from collections.abc import Callable
+
+from worldline.federation.host import Host, Session
+from worldline.federation.sockets import configure
+
+_RECEIVE_MAX = 2**18
+_LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Plug:
+    """One connection of a server. `gone` is called when it is closed."""
+
+    def __init__(
+        self,
+        connection: socket.socket,
+        tls: ssl.SSLContext | None,
+        host: Host,
+        selector: selectors.BaseSelector,
+        gone: Callable[[Plug], None],
+    ) -> None:
+        configure(connection).setblocking(False)
+        self._handshaking = tls is not None
+        if tls is not None:
+            connection = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+        self._socket = connection
+        self._host = host
+        self._selector = selector
+        self._gone = gone
+        self._closed = False
+        self._last_sent = 0.0  # When it was told that nothing more will come.
+        self.session: Session = host.open(time.monotonic())
+        self.session.owner = self
+        self._events = selectors.EVENT_READ
+        selector.register(connection, self._events, self.act)
+
+    def act(self) -> None:
+        """Do what the socket is ready for."""
+        if self._closed:  # By what another socket was ready for.
+            return
+        if self._handshaking and not self._shake_hands():
+            return
+        session = self.session
+        if self._events & selectors.EVENT_WRITE:
+            self.write()
+            if self._closed or session.paused:
+                return
+        try:
+            data = self._socket.recv(_RECEIVE_MAX)
+        except _LATER:
+            return
+        except OSError as error:
+            self.close(f"its connection broke: {error.strerror or error}")
+            return
+        if not data:
+            self.close("its connection was closed, and it hadn't left")
+            return
+        self._host.receive(session, data, time.monotonic())
+        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+            self.act()  # It is decrypted already: the selector won't tell of it.
+
+    def write(self) -> None:
+        """Send as much as fits, and see to it that the rest follows."""
+        if self._closed or self._handshaking:
+            return
+        session = self.session
+        out = session.out
+        if out and not self._last_sent:
+            try:
+                sent = self._socket.send(out)
+            except _LATER:
+                sent = 0
+            except OSError as error:
+                self.close(f"its connection broke: {error.strerror or error}")
+                return
+            if sent:
+                session.sent = time.monotonic()
+                if sent == len(out):
+                    out.clear()
+                else:
+                    del out[:sent]
+        if session.closing and not out and not self._last_sent:
+            self._say_last()
+        self._watch((0 if session.paused else selectors.EVENT_READ) | (selectors.EVENT_WRITE if out else 0))
+
+    def finish(self) -> None:
+        """Come to an end as soon as all is sent."""
+        self.session.closing = True
+        self.session.paused = False
+        self.write()
+
+    def expire(self, limit: float) -> None:
+        """End it if it was told before that time that nothing more comes, and hasn't gone."""
+        if 0 < self._last_sent < limit:
+            self.close("it didn't go")
+
+    def close(self, cause: str) -> None:
+        """End it here and now."""
+        if self._closed:
+            return
+        self._closed = True
+        self._watch(0)
+        self._socket.close()
+        self._gone(self)
+        self._host.closed(self.session, cause)
+
+    def _say_last(self) -> None:
+        self._last_sent = time.monotonic()
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError as error:  # The other end was quicker.
+            self.close(f"its connection broke: {error.strerror or error}")
+
+    def _shake_hands(self) -> bool:
+        assert isinstance(self._socket, ssl.SSLSocket)
+        try:
+            self._socket.do_handshake()
+        except ssl.SSLWantReadError:
+            self._watch(selectors.EVENT_READ)
+            return False
+        except ssl.SSLWantWriteError:
+            self._watch(selectors.EVENT_WRITE)
+            return False
+        except OSError as error:
+            self.close(f"TLS failed: {error}")
+            return False
+        self._handshaking = False
+        self.write()
+        return not self._closed
+
+    def _watch(self, events: int) -> None:
+        if events == self._events or (self._closed and not self._events):
+            return
+        if not self._events:
+            self._selector.register(self._socket, events, self.act)
+        elif not events:
+            self._selector.unregister(self._socket)
+        else:
+            self._selector.modify(self._socket, events, self.act)
+        self._events = events

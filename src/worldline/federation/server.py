@@ -1,0 +1,278 @@
+"""The server: a host on real sockets.
+
+One thread, one selector: it reads what comes in, hands it to the host, and sends what the host has put out. It can be
+run in the caller's thread (`serve`), or in one of its own (`with Server(...) as server`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import socket
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Self
+
+from worldline.federation.address import Address, parse_address
+from worldline.federation.host import Host, Limits
+from worldline.federation.outcome import Outcome
+from worldline.federation.plug import Plug
+from worldline.federation.sockets import server_context
+from worldline.lock.witness import Witness
+from worldline.model import ConfigurationError, LossError, Plan, UsageError, WorldlineError
+
+_TICK_S = 1.0
+_PACE_S = 0.002
+_LINGER_S = 2.0
+_ACCEPT_AGAIN_S = 0.1
+
+
+class Server:
+    """Serves one run to participants that connect.
+
+    It listens on loopback unless told otherwise, and on any other interface only with a token. `port` 0 takes a free
+    one; `address` says which. `witness` is told all that happens; `pace` is how fast simulated time may go against
+    the wall clock at the most (1.0: real time).
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        address: str | Address = "tcp://127.0.0.1:0",
+        *,
+        federation: str = "",
+        token: str | None = None,
+        certificate: Path | str | None = None,
+        key: Path | str | None = None,
+        witness: Witness | None = None,
+        pace: float | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.address = parse_address(address)
+        if not self.address.is_local and not token:
+            raise ConfigurationError(
+                f"{self.address} can be reached from other machines, and there is no token",
+                advice="give a token, or listen on 127.0.0.1",
+            )
+        if (self.address.kind == "tls") != (certificate is not None):
+            raise ConfigurationError(
+                "a certificate goes with an address tls://...", advice="give both, or neither of them"
+            )
+        if pace is not None and not 0 < pace < 1e9:
+            raise ConfigurationError(f"a pace of {pace} isn't possible", advice="1.0 is real time")
+        self._tls = server_context(certificate, key) if certificate is not None else None
+        self.host = Host(
+            plan,
+            federation=federation,
+            token=(token or "").encode(),
+            witness=witness,
+            limits=limits,
+            entropy=os.urandom,
+        )
+        self._pace = pace
+        self.selector = selectors.DefaultSelector()
+        self._listener: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self._orders: list[Callable[[], None]] = []
+        self._alarm: socket.socket | None = None
+        self._plugs: list[Plug] = []
+        self._begun: float | None = None
+
+    # --- From outside, in any thread ---
+
+    def open(self) -> Address:
+        """Listen; return the address to connect to, with the port that was taken."""
+        if self._listener is None:
+            self._listener, self.address = _listen(self.address)
+            self._alarm, self._alarmed = socket.socketpair()
+            self._alarm.setblocking(False)
+            self._alarmed.setblocking(False)
+            self.selector.register(self._listener, selectors.EVENT_READ, self._accept)
+            self.selector.register(self._alarmed, selectors.EVENT_READ, self._obey)
+        return self.address
+
+    def __enter__(self) -> Self:
+        self.open()
+        self._thread = threading.Thread(target=self.serve, name="worldline server", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        if not self.host.over:
+            self.end(LossError(f"the server was closed: {error or 'its owner has gone on'}"))
+        if self._thread is not None:
+            self._thread.join()
+
+    def wait(self, timeout_s: float | None = None) -> Outcome:
+        """Wait for the end of the run, and return what came of it."""
+        if self._thread is None:
+            raise UsageError("the server doesn't run in a thread of its own", advice="use serve(), or `with`")
+        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            raise LossError(f"the run hasn't ended in {timeout_s} seconds: {self.host.waiting()}")
+        return self.outcome()
+
+    def outcome(self) -> Outcome:
+        """Return what came of the run; raise why nothing did."""
+        host = self.host
+        if host.failure is not None:
+            raise host.failure
+        if host.digest is None:
+            raise UsageError("the run hasn't ended")
+        return Outcome(
+            digest=host.digest,
+            times={name: now for name, (_, now) in host.arbiter.participants().items()},
+            dropped=host.arbiter.dropped(),
+            events=host.arbiter.events,
+        )
+
+    def end(self, error: WorldlineError) -> None:
+        """Break the run off; everybody is told why."""
+        self.order(lambda: self.host.end(error))
+
+    def hold_at(self, until: int) -> None:
+        """Let nobody pass this time until it is moved; FOREVER takes the barrier away. Changes no result."""
+        self.order(lambda: self.host.hold_at(until))
+
+    def pair(self) -> socket.socket:
+        """Return a connection for a participant in this very process."""
+        ours, theirs = socket.socketpair()
+        self.order(lambda: self._take(ours, tls=False))
+        return theirs
+
+    def order(self, order: Callable[[], None]) -> None:
+        """Have something done in the server's thread, where alone its state may be touched."""
+        self._orders.append(order)
+        if self._alarm is not None:  # Otherwise it isn't served yet, and will be done first of all.
+            with contextlib.suppress(BlockingIOError, OSError):  # Full: it is awake. Closed: nobody listens any more.
+                self._alarm.send(b"!")
+
+    # --- In the server's thread ---
+
+    def serve(self, watch: Callable[[], None] | None = None, *, watch_every_s: float = 0.5) -> Outcome | None:
+        """Serve until the run is over. `watch` is called now and then, also while nothing happens."""
+        self.open()
+        try:
+            self._loop(watch, watch_every_s)
+        finally:
+            self._shut()
+        return None if self.host.failure is not None else self.outcome()
+
+    def _loop(self, watch: Callable[[], None] | None, watch_every_s: float) -> None:
+        host, select, clock = self.host, self.selector.select, time.monotonic
+        self._obey()
+        now = clock()
+        ticks, watches, paces = now + _TICK_S, now + watch_every_s, now
+        while not host.over:
+            patience = min(ticks, watches) if watch is not None else ticks
+            if self._pace is not None:
+                patience = min(patience, paces)
+            for key, _ in select(max(0.0, patience - now)):
+                key.data()
+            if host.dirty:
+                self._send_all()
+            now = clock()
+            if self._pace is not None and now >= paces:
+                self._keep_pace(now)
+                paces = now + _PACE_S
+            if now >= ticks:
+                host.tick(now)
+                for plug in list(self._plugs):
+                    plug.expire(now - _LINGER_S)
+                ticks = now + _TICK_S
+                self._send_all()
+            if watch is not None and now >= watches:
+                watch()
+                watches = clock() + watch_every_s
+
+    def _keep_pace(self, now: float) -> None:
+        """Move the barrier along with the wall clock, from the moment on at which everybody was there."""
+        assert self._pace is not None
+        if self._begun is None:
+            if self.host.arbiter.missing():
+                self.host.hold_at(0)
+                return
+            self._begun = now
+        self.host.hold_at(int((now - self._begun) * self._pace * 1e9) + 1)
+
+    def _obey(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            self._alarmed.recv(4096)
+        while self._orders:
+            self._orders.pop(0)()
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:  # The one that knocked has gone, or there are too many files open: the others go on.
+            time.sleep(_ACCEPT_AGAIN_S)
+            return
+        self._take(connection, tls=self._tls is not None)
+
+    def _take(self, connection: socket.socket, *, tls: bool) -> None:
+        self._plugs.append(Plug(connection, self._tls if tls else None, self.host, self.selector, self._plugs.remove))
+
+    def _send_all(self) -> None:
+        host = self.host
+        while host.dirty:
+            dirty, host.dirty = host.dirty, []
+            for session in dirty:
+                plug = session.owner
+                assert isinstance(plug, Plug)
+                plug.write()
+
+    def _shut(self) -> None:
+        """Send what is still to be sent, as far as it is taken off our hands in time, and close everything."""
+        if self._listener is not None:
+            self.selector.unregister(self._listener)
+            self._listener.close()
+            if self.address.kind == "unix":
+                Path(self.address.place).unlink(missing_ok=True)
+        deadline = time.monotonic() + _LINGER_S
+        self._send_all()
+        for plug in list(self._plugs):
+            plug.finish()
+        while self._plugs and time.monotonic() < deadline:
+            for key, _ in self.selector.select(_TICK_S / 10):
+                key.data()
+        for plug in list(self._plugs):
+            plug.close("the run is over")
+        self.selector.close()
+        if self._alarm is not None:
+            self._alarm.close()
+            self._alarmed.close()
+
+
+def _listen(address: Address) -> tuple[socket.socket, Address]:
+    family = socket.AF_UNIX if address.kind == "unix" else socket.AF_INET6 if ":" in address.place else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        if address.kind == "unix":
+            _clear(Path(address.place))
+            listener.bind(address.place)
+        else:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((address.place, address.port))
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        raise UsageError(f"can't listen on {address}: {error.strerror or error}") from error
+    listener.setblocking(False)
+    if address.kind == "unix":
+        return listener, address
+    return listener, Address(address.kind, address.place, listener.getsockname()[1])
+
+
+def _clear(path: Path) -> None:
+    """Remove the socket that a server which is gone has left behind."""
+    if not path.is_socket():
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()

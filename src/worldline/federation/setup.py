@@ -1,0 +1,237 @@
+"""A federation as its file describes it: who takes part and how each is started, over which network.
+
+The file is read by the tables of `setup_words`; here is what several of its places must agree on (`_check_...`), and
+what is made of it. Nothing is made before all checks have passed, and nothing of the user's is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from worldline.federation.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
+from worldline.federation.startable import check_command, check_module
+from worldline.federation.toml_document import Document, Place, nearest, quoted, said
+from worldline.model.buffer import UNBOUNDED, Buffer
+from worldline.model.errors import ConfigurationError
+from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
+from worldline.model.message import check_name
+from worldline.model.plan import Plan, plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One participant as the file describes it.
+
+    It is started by a Python `entry` or by a `command`; with neither, somebody starts it by hand. `publishes` of None
+    means any topic, a `period` of 0 none.
+    """
+
+    name: str
+    directory: Path
+    entry: str | None = None
+    command: tuple[str, ...] | None = None
+    publishes: tuple[str, ...] | None = None
+    subscribes: dict[str, Buffer] = field(default_factory=dict)
+    period: int = 0
+    latency_least: int = 0
+    controls: bool = False
+    guest: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """A federation that has passed all checks; `parts` are sorted by name."""
+
+    file: Path
+    name: str
+    plan: Plan
+    parts: dict[str, Part]
+
+
+# --- What several places must agree on ---
+
+
+def _check_participants(place: Place, participants: Tables) -> None:
+    owners: dict[str, Place] = {}
+    for participant, described in participants:
+        for name, where in _names_of(described):
+            if owners.setdefault(name, participant) is not participant:
+                where.note(f"two participants are named {quoted(name)} (every name is used once)")
+        _check_start(participant, described)
+    if not place.value:
+        place.note("the roster is empty (a run needs at least one participant)")
+    elif len(participants) == len(place.value) and all(described.get("guest") for _, described in participants):
+        place.note("all participants are guests (somebody must be there from the beginning)")
+
+
+def _names_of(described: dict[str, Any]) -> list[Mention]:
+    return [described["name"]] if "name" in described else described.get("names", [])
+
+
+def _check_start(participant: Place, described: dict[str, Any]) -> None:
+    """Look whether the participant can be started: its module or its command must be there."""
+    if "directory" in participant.value and "directory" not in described:
+        return
+    directory = described.get("directory", _home(participant.document.file))
+    if entry := described.get("entry"):
+        participant.at("entry").read(lambda _: check_module(entry.partition(":")[0], directory))
+    if command := described.get("command"):
+        search = described.get("environment", {}).get("PATH")
+        participant.at("command").read(lambda _: check_command(command[0], directory, search))
+
+
+def _home(file: Path) -> Path:
+    return file.absolute().parent.resolve()
+
+
+def _check_rules(rules: Tables) -> None:
+    seen: dict[tuple[str | None, ...], Place] = {}
+    for place, rule in rules:
+        selection = _selection(rule)
+        if not any(selection) or any(key not in rule and key not in LINK.keys for key in place.value):
+            continue  # It isn't known what it names.
+        same = seen.setdefault(selection, place)
+        if same is not place:
+            place.note(f"it names the same as links[{int(same.steps[-1]) + 1}] (merge them into one)")
+
+
+def _selection(rule: dict[str, Any]) -> tuple[str | None, str | None, str | None]:
+    sender, receiver = (rule[key].name if key in rule else None for key in ("sender", "receiver"))
+    return rule.get("topic"), sender, receiver
+
+
+_ENDS = {"partition": "repair", "hold": "release"}
+
+
+def _check_faults(faults: Tables) -> None:
+    for place, fault in faults:
+        verbs = [verb for verb in _ENDS if verb in place.value]
+        for verb, end in _ENDS.items():
+            if end in place.value and verbs and verb not in verbs:
+                place.at(end).note(f"a {verbs[0]} has no {end} (write {_ENDS[verbs[0]]})")
+            elif end in fault and fault[end] <= fault.get("start", -1):
+                place.at(end).note(f"{said(place.value[end])} isn't after the start, {said(place.value['start'])}")
+
+
+def _check_mentions(mentions: Iterable[Mention], roster: Sequence[str]) -> None:
+    for name, place in mentions:
+        if name not in roster:
+            place.note(f"there is no participant {quoted(name)} ({nearest(name, roster, 'the roster is')})")
+
+
+def _mentions_of(rules: Tables, faults: Tables) -> list[Mention]:
+    """Return every mention of a participant in a link or a fault."""
+    ends = [rule[key] for _, rule in rules for key in ("sender", "receiver") if key in rule]
+    return ends + [name for _, fault in faults for verb in _ENDS for side in fault.get(verb, ()) for name in side]
+
+
+def _check_buffers(place: Place, buffers: Iterable[str], participants: Tables) -> None:
+    subscribed = sorted({topic for _, described in participants for topic in described.get("subscribes", ())})
+    for topic in buffers:
+        if topic not in subscribed:
+            advice = nearest(topic, subscribed, "the topics that are subscribed to are")
+            place.at(topic).note(f"nobody in this file subscribes to {quoted(topic)} ({advice})")
+
+
+def _is_known(document: Document, *keys: str) -> bool:
+    """Whether these keys of all participants could be read: only then can it be said that something isn't there.
+
+    A key that doesn't exist may be one of them, misspelt.
+    """
+    unread = [steps for steps in document.refused if steps[:1] == ("participants",)]
+    return not any(len(steps) < 3 or steps[2] in keys or steps[2] not in PARTICIPANT.keys for steps in unread)
+
+
+# --- The setup ---
+
+
+def read_setup(file: Path, *, changes: Iterable[str] = ()) -> Setup:
+    """Read a federation from its file, with `changes` such as ``link.latency=5ms``; report all mistakes at once."""
+    document = Document(Path(file), TABLES, changes)
+    top = document.root.table(FILE)
+    if "name" not in document.root.value:
+        top["name"] = document.file.stem
+        try:
+            check_name(top["name"], "a federation")
+        except ConfigurationError as error:
+            document.note(("name",), f"{error}; the file's name is used if there is none")
+    _check_whole(document, top)
+    document.demand_no_mistakes()
+    try:
+        made = _plan(top)
+    except ConfigurationError as error:  # What the model refuses and the checks above let pass.
+        document.note((), str(error))
+        document.demand_no_mistakes()
+        raise
+    parts = _parts(top, _home(document.file))
+    return Setup(file=document.file, name=top["name"], plan=made, parts=dict(sorted(parts.items())))
+
+
+def _check_whole(document: Document, top: dict[str, Any]) -> None:
+    participants, rules, faults = (top.get(key, []) for key in ("participants", "links", "faults"))
+    _check_rules(rules)
+    _check_faults(faults)
+    if "participants" not in top:
+        return
+    if participants and _is_known(document, "name", "names"):
+        roster = sorted({name for _, described in participants for name, _ in _names_of(described)})
+        _check_mentions(_mentions_of(rules, faults), roster)
+    if "buffers" in top and _is_known(document, "subscribes"):
+        _check_buffers(document.root.at("buffers"), top["buffers"], participants)
+    _check_participants(document.root.at("participants"), participants)
+
+
+def _plan(top: dict[str, Any]) -> Plan:
+    names = [
+        (name, described.get("guest", False))
+        for _, described in top["participants"]
+        for name, _ in _names_of(described)
+    ]
+    return plan(
+        sorted(name for name, guest in names if not guest),
+        guests=sorted(name for name, guest in names if guest),
+        network=_network(top),
+        seed=top.get("seed", 0),
+        end=top.get("end"),
+    )
+
+
+def _network(top: dict[str, Any]) -> Network:
+    usual = Network()
+    rules = []
+    for _, rule in top.get("links", []):
+        topic, sender, receiver = _selection(rule)
+        rules.append(Rule(link=_link(rule), topic=topic, sender=sender, receiver=receiver))
+    outages: list[Outage] = []
+    for _, fault in top.get("faults", []):
+        verb, cut = ("partition", partition) if "partition" in fault else ("hold", hold)
+        left, right = ([name for name, _ in side] for side in fault[verb])
+        outages += cut(left, right, fault["start"], fault.get(_ENDS[verb]))
+    return Network(
+        default=_link({"latency": usual.default.latency, **top.get("link", {})}),
+        rules=tuple(rules),
+        outages=tuple(outages),
+        control_latency=top.get("control_latency", usual.control_latency),
+    )
+
+
+def _link(described: dict[str, Any]) -> Link:
+    return link(**{key: value for key, value in described.items() if key in LINK.keys})
+
+
+def _parts(top: dict[str, Any], home: Path) -> dict[str, Part]:
+    buffers = top.get("buffers", {})
+    parts = {}
+    for _, described in top["participants"]:
+        chosen = described.get("subscribes", {})
+        subscribes = {
+            topic: buffers.get(topic, UNBOUNDED) if buffer is None else buffer for topic, buffer in chosen.items()
+        }
+        alike = {key: value for key, value in described.items() if key not in ("name", "names")}
+        for name, _ in _names_of(described):
+            parts[name] = Part(**{"directory": home, **alike, "name": name, "subscribes": subscribes})
+    return parts

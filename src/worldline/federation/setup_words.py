@@ -1,0 +1,275 @@
+"""The words of a federation's file: the keys of its tables, and how each is read.
+
+A reader sees its own place only. What several places must agree on is for the setup to check.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from stat import S_ISDIR
+from typing import Any, NamedTuple
+
+from worldline.federation.startable import mode_of
+from worldline.federation.toml_document import TOP, Place, Table, quoted, said
+from worldline.model.buffer import Buffer, as_buffer
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.latency import Latency, as_distribution
+from worldline.model.message import check_name
+from worldline.model.reading import parse_time
+
+# --- Readers of single values ---
+
+
+class Mention(NamedTuple):
+    """A name, and where it stands."""
+
+    name: str
+    place: Place
+
+
+def _named(what: str) -> Callable[[Place], str]:
+    return lambda place: check_name(place.text(), what)
+
+
+def _mention(place: Place) -> Mention:
+    return Mention(check_name(place.text(), "a participant"), place)
+
+
+def _time_text(place: Place, what: str) -> str:
+    """Read the text of a time; a bare number is refused, since nobody can tell milliseconds from seconds in it."""
+    try:
+        text = place.text()
+    except ConfigurationError:
+        advice = 'write a number with its unit in quotes, such as "5ms"'
+        raise ConfigurationError(f"{said(place.value)} isn't {what}", advice=advice) from None
+    if text.lstrip().startswith("-"):
+        raise ConfigurationError(f"{shown(text)} isn't {what}", advice=f"{what} can't be negative")
+    return text
+
+
+def _time(what: str, *, least: int = 0) -> Callable[[Place], int]:
+    def read(place: Place) -> int:
+        text = _time_text(place, what)
+        time = parse_time(text, what)
+        if time < least:
+            raise ConfigurationError(f"{shown(text)} isn't {what}", advice=f"{what} is at least {least}ns")
+        return time
+
+    return read
+
+
+def _latency(place: Place) -> Latency:
+    return as_distribution(_time_text(place, "a latency"))
+
+
+def _flag(place: Place) -> bool:
+    if not isinstance(place.value, bool):
+        raise ConfigurationError(f"{said(place.value)} isn't true or false", advice="write it without quotes")
+    return place.value
+
+
+def _probability(place: Place) -> float:
+    # Written so that a NaN, which compares false to everything, is refused too.
+    if type(place.value) not in (int, float) or not 0 <= place.value <= 1:
+        raise ConfigurationError(f"{said(place.value)} isn't a probability", advice="use 0 to 1")
+    return float(place.value)
+
+
+def _seed(place: Place) -> int:
+    if type(place.value) is not int or not -(2**63) <= place.value < 2**63:
+        raise ConfigurationError(f"{said(place.value)} isn't a seed", advice="use a whole number of at most 64 bits")
+    return int(place.value)
+
+
+def _bandwidth(place: Place) -> int:
+    if type(place.value) is not int or place.value < 1:
+        raise ConfigurationError(f"{said(place.value)} isn't a bandwidth", advice="use whole bytes per second")
+    return int(place.value)
+
+
+def _buffer(place: Place) -> Buffer:
+    return as_buffer(place.text())
+
+
+def _entry(place: Place) -> str:
+    entry = place.text()
+    module, colon, name = entry.partition(":")
+    if not colon or not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
+        raise ConfigurationError(
+            f"{shown(entry)} isn't a Python entry point",
+            advice='write "module:function"; the folder that it lies in is the directory',
+        )
+    return entry
+
+
+def _command(place: Place) -> tuple[str, ...]:
+    if isinstance(place.value, list):
+        words = tuple(_all(place.items("words", '["./camera", "--fast"]'), Place.text))
+        if len(words) < len(place.value):
+            return ()
+    else:
+        try:
+            words = tuple(shlex.split(place.text()))
+        except ValueError as error:
+            raise ConfigurationError(f"{shown(place.value)} can't be split into words: {error}") from None
+    if not words or not words[0]:
+        raise ConfigurationError("the command is empty", advice="leave it out if somebody starts it by hand")
+    return words
+
+
+def _directory(place: Place) -> Path:
+    directory = place.document.file.absolute().parent / place.text()
+    if not S_ISDIR(mode_of(directory)):
+        raise ConfigurationError(f"there is no directory {quoted(str(directory))}")
+    return directory.resolve()
+
+
+# --- Readers of lists and tables ---
+
+
+def _all(places: Iterable[Place], reader: Callable[[Place], Any]) -> list[Any]:
+    """Return what could be read at these places."""
+    return [found for place in places if (found := place.read(reader)) is not None]
+
+
+def _distinct(mentions: list[Mention]) -> list[Mention]:
+    """Note the names that stand there twice."""
+    seen = set[str]()
+    for name, place in mentions:
+        if name in seen:
+            place.note(f"{quoted(name)} stands here twice")
+        seen.add(name)
+    return mentions
+
+
+def _names(place: Place) -> list[Mention]:
+    """Read a list of participants, which isn't empty."""
+    places = place.items("names", '["ann", "bob"]')
+    if not places:
+        raise ConfigurationError("the list is empty", advice="name at least one participant")
+    return _distinct(_all(places, _mention))
+
+
+def _topics(place: Place) -> tuple[str, ...]:
+    topics = _all(place.items("topics", '["image", "pose"]'), lambda item: Mention(_named("a topic")(item), item))
+    return tuple(topic.name for topic in _distinct(topics))
+
+
+def _buffers(place: Place) -> dict[str, Buffer]:
+    def read(entry: Place) -> tuple[str, Buffer]:
+        return check_name(entry.steps[-1], "a topic"), _buffer(entry)
+
+    return dict(_all((entry for _, entry in place.entries('{ target = "mailbox" }')), read))
+
+
+def _subscribes(place: Place) -> dict[str, Buffer | None]:
+    """Read a list of topics, whose buffers are said elsewhere or not at all, or a table from topics to buffers."""
+    if isinstance(place.value, dict):
+        return {**_buffers(place)}
+    return dict.fromkeys(_topics(place))
+
+
+def _environment(place: Place) -> dict[str, str]:
+    def read(entry: Place) -> tuple[str, str]:
+        variable = str(entry.steps[-1])
+        if not variable or "=" in variable or "\0" in variable:
+            raise ConfigurationError(f"{shown(variable)} can't name a variable of the environment")
+        return variable, entry.text()
+
+    return dict(_all((entry for _, entry in place.entries('{ FOO = "1" }')), read))
+
+
+def _sides(place: Place) -> list[list[Mention]]:
+    sides = place.items("two lists of names", '[["arm"], ["planner", "camera"]]')
+    if len(sides) != 2:
+        raise ConfigurationError(
+            f"a fault is between two groups, not {len(sides)}", advice='write [["arm"], ["planner", "camera"]]'
+        )
+    groups: list[list[Mention]] = _all(sides, _names)
+    for name, where in groups[-1] if len(groups) == 2 else ():
+        if name in [other.name for other in groups[0]]:
+            where.note(f"{quoted(name)} is on both sides")
+    return groups
+
+
+Tables = list[tuple[Place, dict[str, Any]]]
+
+
+def _one(table: Table) -> Callable[[Place], dict[str, Any]]:
+    return lambda place: place.table(table)
+
+
+def _many(table: Table) -> Callable[[Place], Tables]:
+    def read(place: Place) -> Tables:
+        return _all(place.items("tables", table.title), lambda item: (item, item.table(table)))
+
+    return read
+
+
+# --- The words of the file ---
+
+LINK = Table(
+    "[link]",
+    {
+        "latency": _latency,
+        "loss": _probability,
+        "loss_at_sender": _probability,
+        "duplication": _probability,
+        "fifo": _flag,
+        "bandwidth": _bandwidth,
+    },
+)
+RULE = Table(
+    "[[links]]",
+    {"topic": _named("a topic"), "sender": _mention, "receiver": _mention, **LINK.keys},
+    needs=(("topic", "sender", "receiver"), ("latency",)),
+)
+FAULT = Table(
+    "[[faults]]",
+    {
+        "partition": _sides,
+        "hold": _sides,
+        "start": _time("a start"),
+        "repair": _time("a repair"),
+        "release": _time("a release"),
+    },
+    needs=(("partition", "hold"), ("start",)),
+    either=(("partition", "hold"),),
+)
+PARTICIPANT = Table(
+    "[[participants]]",
+    {
+        "name": _mention,
+        "names": _names,
+        "entry": _entry,
+        "command": _command,
+        "publishes": _topics,
+        "subscribes": _subscribes,
+        "period": _time("a period", least=1),
+        "latency_least": _time("the least latency"),
+        "controls": _flag,
+        "guest": _flag,
+        "directory": _directory,
+        "environment": _environment,
+    },
+    needs=(("name", "names"),),
+    either=(("name", "names"), ("entry", "command")),
+)
+FILE = Table(
+    TOP,
+    {
+        "name": _named("a federation"),
+        "seed": _seed,
+        "end": _time("the end", least=1),
+        "control_latency": _time("the control latency", least=1),
+        "link": _one(LINK),
+        "links": _many(RULE),
+        "faults": _many(FAULT),
+        "participants": _many(PARTICIPANT),
+        "buffers": _buffers,
+    },
+    needs=(("participants",),),
+)
+TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT)

@@ -1,0 +1,86 @@
+"""Sockets: how ours are set up, on either side."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import time
+from pathlib import Path
+
+from worldline.federation.address import Address
+from worldline.model import LossError, UsageError
+
+_RETRY_S = 0.05
+_KEEPALIVE = (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 3))
+
+
+def configure(connection: socket.socket) -> socket.socket:
+    """Send small frames at once, and let the system find out when the other machine has gone."""
+    if connection.family in (socket.AF_INET, socket.AF_INET6):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for option, value in _KEEPALIVE:
+            if hasattr(socket, option):  # Not every system lets a program choose these.
+                connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return connection
+
+
+def limit_silence(connection: socket.socket, seconds: float) -> None:
+    """Let a blocking read end after so long. Python's own timeouts cost a system call more for each read."""
+    whole = int(seconds)
+    connection.setblocking(True)
+    connection.setsockopt(
+        socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", whole, int((seconds - whole) * 1_000_000))
+    )
+
+
+def dial(address: Address, patience_s: float) -> socket.socket:
+    """Connect to a server; try again for a while if nobody listens there yet."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            connection = _connect(address, max(0.1, deadline - time.monotonic()))
+            break
+        except (ConnectionRefusedError, FileNotFoundError) as error:
+            if time.monotonic() + _RETRY_S > deadline:
+                raise LossError(f"nobody listens on {address}: {error.strerror}", advice="is the server up?") from error
+            time.sleep(_RETRY_S)
+        except OSError as error:
+            raise LossError(f"can't connect to {address}: {error.strerror or error}") from error
+    return configure(connection)
+
+
+def untrusted(error: Exception) -> LossError:
+    """Return a failed TLS handshake as an error."""
+    return LossError(f"no trusted connection to the server: {error}", advice="check certificate and authority")
+
+
+def _connect(address: Address, timeout_s: float) -> socket.socket:
+    if address.kind != "unix":
+        return socket.create_connection((address.place, address.port), timeout=timeout_s)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(timeout_s)
+        connection.connect(address.place)
+    except OSError:
+        connection.close()
+        raise
+    return connection
+
+
+def server_context(certificate: Path | str, key: Path | str | None) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    try:
+        context.load_cert_chain(certificate, key)
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"the certificate {certificate} can't be used: {error}") from error
+    return context
+
+
+def client_context(authority: Path | str | None) -> ssl.SSLContext:
+    """Trust the given authority's certificates, or those that the system trusts."""
+    try:
+        return ssl.create_default_context(cafile=None if authority is None else str(authority))
+    except (OSError, ssl.SSLError) as error:
+        raise UsageError(f"the authority {authority} can't be used: {error}") from error

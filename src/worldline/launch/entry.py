@@ -1,0 +1,49 @@
+"""Python entry points: from ``module:name`` to the program of a participant."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from dataclasses import replace
+from pathlib import Path
+
+from worldline.federation.declaration import Declaration
+from worldline.federation.program import Program
+from worldline.model import UsageError
+from worldline.model.errors import shown
+
+
+def load_program(entry: str, directory: Path, declaration: Declaration, *, guest: bool = False) -> Program:
+    """Import an entry point, as if from its directory: a function of a participant, or a whole `Program`.
+
+    A function does what the declaration says; a `Program` says it itself, and may not be given another.
+    """
+    found = _load(entry, directory)
+    if isinstance(found, Program):
+        if declaration != Declaration():
+            raise UsageError(f"{entry} is a Program and declares all itself", advice="declare it in one place only")
+        return replace(found, guest=guest)
+    if not callable(found):
+        raise UsageError(f"{entry} is {shown(found)}", advice="an entry is a function of a participant, or a Program")
+    return Program(found, guest=guest, **declaration.as_plain())  # type: ignore[arg-type]
+
+
+def _load(entry: str, directory: Path) -> object:
+    module_name, _, name = entry.partition(":")
+    if str(directory) not in sys.path:
+        sys.path.insert(0, str(directory))
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:  # Whatever a module raises while it is imported is its author's to know.
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        raise UsageError(
+            f"{module_name} can't be imported: {type(error).__name__}: {error}",
+            advice=f"{Path(place.filename).name}, line {place.lineno}",
+        ) from error
+    found = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise UsageError(f"{module_name} has no {name}")
+        found = getattr(found, part)
+    return found

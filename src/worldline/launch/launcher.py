@@ -1,0 +1,152 @@
+"""The launcher: a federation's file becomes a server and a process for every participant, and one outcome."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from worldline.federation.declaration import Declaration
+from worldline.federation.environment import Surroundings
+from worldline.federation.outcome import Outcome
+from worldline.federation.program import Federation, Program
+from worldline.federation.server import Server
+from worldline.federation.setup import Part, Setup
+from worldline.launch.entry import load_program
+from worldline.launch.processes import Hear, Processes
+from worldline.lock import State
+from worldline.lock.witness import Witness
+from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
+
+_WATCH_S = 0.1
+_GRACE_AFTER_FAILURE_S = 2.0
+_DELAY_S_MAX = 0.05
+
+
+def declaration_of(part: Part) -> Declaration:
+    """Return what a participant's part of the file declares for it."""
+    return Declaration(
+        publishes=part.publishes,
+        subscribes=part.subscribes,
+        period=part.period,
+        latency_least=part.latency_least,
+        controls=part.controls,
+    )
+
+
+def federation_of(setup: Setup) -> Federation:
+    """Return the federation as programs for this process; all of it must be Python entry points."""
+    programs: dict[str, Program] = {}
+    for name, part in setup.parts.items():
+        if part.entry is None:
+            raise UsageError(
+                f"{name} has no Python entry point", advice="only those can be run in one process; use processes"
+            )
+        programs[name] = load_program(part.entry, part.directory, declaration_of(part), guest=part.guest)
+    return Federation(programs, network=setup.plan.network, seed=setup.plan.seed, end=setup.plan.end)
+
+
+class Launch:
+    """One run of a federation in processes of its own.
+
+    `hear` is told what participants print. With `shake`, a number, processes are started in a random order, with
+    random delays between them and between their frames: nothing of that may show in the outcome.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        *,
+        address: str = "tcp://127.0.0.1:0",
+        token: str | None = None,
+        certificate: Path | None = None,
+        key: Path | None = None,
+        authority: Path | None = None,
+        witness: Witness | None = None,
+        pace: float | None = None,
+        shake: int | None = None,
+        hear: Hear,
+    ) -> None:
+        for name, part in setup.parts.items():
+            if part.entry is None and part.command is None:
+                raise UsageError(
+                    f"{setup.file} doesn't say how to start {name}",
+                    advice="give it an entry or a command, or use `worldline serve`",
+                )
+        self._setup = setup
+        self._shake = None if shake is None else Stream(shake, "launch")
+        self._authority = authority
+        self.token = secrets.token_hex(16) if token is None else token
+        self.server = Server(
+            setup.plan,
+            address,
+            federation=setup.name,
+            token=self.token,
+            certificate=certificate,
+            key=key,
+            witness=witness,
+            pace=pace,
+        )
+        self._processes = Processes(hear)
+
+    def run(self, watch: Callable[[], None] | None = None) -> Outcome:
+        """Start everybody, serve until the end, and see that nothing is left running."""
+        failed = True
+        try:
+            self._start()
+            self.server.serve(lambda: self._watch(watch), watch_every_s=_WATCH_S)
+            failed = self.server.host.failure is not None
+        finally:
+            self._processes.finish(_GRACE_AFTER_FAILURE_S if failed else _GRACE_AFTER_FAILURE_S * 2)
+        if self.server.host.failure is not None:
+            raise self._explained(self.server.host.failure)
+        for name, how in self._processes.failed().items():
+            raise ModelError(f"its process {how} after it had left", participant=name, advice=self._said(name))
+        return self.server.outcome()
+
+    def _start(self) -> None:
+        address = str(self.server.open())
+        parts = list(self._setup.parts.values())
+        if self._shake is not None:
+            self._shake.shuffle(parts)
+        for part in parts:
+            surroundings = Surroundings(
+                address=address,
+                name=part.name,
+                federation=self._setup.name,
+                token=self.token,
+                authority=None if self._authority is None else str(self._authority.absolute()),
+                declaration=declaration_of(part),
+                shake=None if self._shake is None else self._shake.getrandbits(32),
+            )
+            if self._shake is not None:
+                time.sleep(self._shake.uniform(0, _DELAY_S_MAX))
+            self._processes.start(part, surroundings)
+        self._processes.listen()
+
+    def _watch(self, watch: Callable[[], None] | None) -> None:
+        """See whether a process has ended without ever having been there, or without having left."""
+        host = self.server.host
+        for name in self._processes.exited():
+            member = host.arbiter.members.get(name)
+            if name not in host.sessions and (member is None or member.state is not State.LEFT):
+                how = self._processes.failed().get(name, "ended")
+                host.end(
+                    LossError(f"its process {how} before it had joined", participant=name, advice=self._said(name))
+                )
+                return
+        if watch is not None:
+            watch()
+
+    def _explained(self, failure: WorldlineError) -> WorldlineError:
+        """Add what is known of the process to what is known of its connection."""
+        how = self._processes.failed().get(failure.participant or "")
+        if how and failure.advice is None:
+            failure.advice = f"its process {how}"
+            failure.args = (failure.text(),)
+        return failure
+
+    def _said(self, name: str) -> str | None:
+        lines = [line for line in self._processes.last_words(name) if line.strip()]
+        return f"it said last: {lines[-1].strip()}" if lines else None

@@ -1,0 +1,59 @@
+"""A participant's process: ``python -m worldline.launch.worker module:function``.
+
+Where to connect, as whom and declaring what stands in the environment. The exit code says how it went, as for the
+`worldline` command.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+from worldline.federation.client import Client, connect
+from worldline.federation.environment import read_surroundings
+from worldline.launch.entry import load_program
+from worldline.launch.stamps import STAMPING, StampedOutput
+from worldline.lock import RunEnded
+from worldline.model import WorldlineError
+
+
+def main() -> NoReturn:
+    code = 0
+    try:
+        _, entry = sys.argv
+        program = load_program(entry, Path.cwd(), read_surroundings(os.environ).declaration)
+        with connect(**program.as_plain()) as participant:  # type: ignore[arg-type]
+            if not participant.ended:
+                _run(program.run, participant)
+    except WorldlineError as error:
+        print(f"worldline: {error}", file=sys.stderr)
+        code = error.exit_code
+    except KeyboardInterrupt:
+        code = 130
+    except Exception:
+        traceback.print_exc()
+        code = 1
+    sys.exit(code)
+
+
+def _run(run: object, participant: Client) -> None:
+    assert callable(run)
+    usual = sys.stdout
+    stamped = StampedOutput(usual, participant) if os.environ.get(STAMPING) else None
+    try:
+        if stamped is not None:
+            sys.stdout = stamped
+        run(participant)
+    except RunEnded:
+        return
+    finally:
+        sys.stdout = usual
+        if stamped is not None:
+            stamped.finish()
+
+
+if __name__ == "__main__":
+    main()

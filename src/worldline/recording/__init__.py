@@ -1,0 +1,22 @@
+"""Recordings: a run as an MCAP file, the same bytes for the same run."""
+
+from worldline.recording.facts import Count, Header, LossCount, Outcome, Part
+from worldline.recording.fingerprint import float_fingerprint
+from worldline.recording.reader import Arrival, Condition, Loss, Recording, Unheard, Verdict
+from worldline.recording.writer import Recorder
+
+__all__ = [
+    "Arrival",
+    "Condition",
+    "Count",
+    "Header",
+    "Loss",
+    "LossCount",
+    "Outcome",
+    "Part",
+    "Recorder",
+    "Recording",
+    "Unheard",
+    "Verdict",
+    "float_fingerprint",
+]

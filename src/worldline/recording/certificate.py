@@ -1,0 +1,45 @@
+"""The certificate of a recording: a hash over everything that it says, in canonical form.
+
+Pure. The writer hashes what it writes, a reader what it finds; both must come to the same. The canonical form is a
+sequence of MessagePack arrays:
+
+    [header: names and texts]
+    [send time, sender, sequence number, topic, payload, [[arrival, receiver, copy, reason or nil], ...]]   each message
+    [outcome: names and texts, without the certificate]
+
+It knows nothing of chunks, compression or channel numbers, so a file that a tool has packed anew still fits its
+certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+from msgspec import msgpack
+
+from worldline.recording.pending import Fate
+
+_SIZE = 32
+SEQUENCES = 2**32
+"""MCAP has 32 bits for a sequence number; what is recorded is the remainder."""
+
+_encode = msgpack.Encoder().encode
+
+
+class Certificate:
+    """A running hash over header, messages and outcome."""
+
+    def __init__(self, header: Mapping[str, str]) -> None:
+        self._hash = blake2b(digest_size=_SIZE)
+        self._hash.update(_encode(sorted(header.items())))
+
+    def add(self, sent: int, sender: str, sequence: int, topic: str, payload: bytes, fates: list[Fate]) -> None:
+        """Go on with the next message; the fates are in their order."""
+        self._hash.update(_encode((sent, sender, sequence % SEQUENCES, topic, payload, fates)))
+
+    def seal(self, outcome: Mapping[str, str]) -> str:
+        """Return the certificate, in hex, for a recording that ends like this."""
+        sealed = self._hash.copy()
+        sealed.update(_encode(sorted(item for item in outcome.items() if item[0] != "certificate")))
+        return sealed.hexdigest()

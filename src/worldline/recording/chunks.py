@@ -1,0 +1,205 @@
+"""Writes the MCAP format: messages in compressed chunks, and the index that makes the file quick to open.
+
+The MCAP library has a writer too, and its classes write every record here but two. It builds each message from a dozen
+small writes, though, which was four fifths of the cost of recording; packing messages and their index entries at once
+makes the recorder three times as fast. And what has been written costs less memory here, since the index of a finished
+chunk is kept as the bytes that it will be.
+
+**Chunks** of 128 KiB: what a crash costs is at most the chunk that wasn't full yet, which speaks for small ones; below
+64 KiB the indexes that follow each chunk begin to show, and above 128 KiB compression gains nothing. zstd at level 1:
+a third smaller than lz4 and still over 200 MB/s; level 3 takes twice the time and packs our data no better. (Measured
+on JSON and on floats. Both give the same bytes in every run; another version of zstd may not.)
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable, Iterable
+from itertools import groupby
+
+import zstandard
+from mcap.data_stream import RecordBuilder
+from mcap.opcode import Opcode
+from mcap.records import (
+    Channel,
+    Chunk,
+    ChunkIndex,
+    DataEnd,
+    Footer,
+    Header,
+    McapRecord,
+    Metadata,
+    MetadataIndex,
+    Schema,
+    Statistics,
+    SummaryOffset,
+)
+from mcap.writer import LIBRARY_IDENTIFIER, MCAP0_MAGIC
+
+CHUNK_SIZE = 128 * 1024
+CHANNELS_MAX = 2**16 - 1  # Their numbers have 16 bits, and we leave out 0.
+
+_MESSAGE = struct.Struct("<BQHIQQ")  # Opcode, length; channel, sequence number, log time, publish time.
+_MESSAGE_FIELDS = _MESSAGE.size - 9  # What the length counts besides the data.
+_MESSAGE_INDEX = struct.Struct("<BQHI")  # Opcode, length; channel, length of the entries.
+_FOOTER_START = struct.Struct("<BQQQ")  # Of the footer, what its own checksum covers.
+_LEVEL = 1
+
+
+class ChunkedFile:
+    """An MCAP file under construction. What is complete is handed to `write` at once, in whole records."""
+
+    def __init__(self, write: Callable[[bytes], object], *, library: str, chunk_size: int = CHUNK_SIZE) -> None:
+        self._write = write
+        self._chunk_size = chunk_size
+        self._compress = zstandard.ZstdCompressor(level=_LEVEL).compress
+        self._offset = 0
+        self._crc = 0
+        self._schemas: list[Schema] = []
+        self._channels: list[Channel] = []
+        self._counts: dict[int, int] = {}  # Channel → messages.
+        self._span: tuple[int, int] | None = None
+        self._chunk_indexes: list[bytes] = []
+        self._metadata_indexes: list[bytes] = []
+        # The chunk in progress: its records, their size, and per channel log times and offsets in turn.
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._entries: dict[int, list[int]] = {}
+        self._put(MCAP0_MAGIC + _packed(Header("", f"{library}, {LIBRARY_IDENTIFIER}")))
+
+    def add_metadata(self, name: str, texts: dict[str, str]) -> None:
+        """Write named texts, behind all messages so far."""
+        self._cut()
+        record = _packed(Metadata(name, texts))
+        self._metadata_indexes.append(_packed(MetadataIndex(self._offset, len(record), name)))
+        self._put(record)
+
+    def add_schema(self, name: str, encoding: str, data: bytes) -> int:
+        schema = Schema(id=len(self._schemas) + 1, name=name, encoding=encoding, data=data)
+        self._schemas.append(schema)
+        self._append(_packed(schema))
+        return schema.id
+
+    def add_channel(self, topic: str, encoding: str, schema: int, metadata: dict[str, str]) -> int:
+        channel = Channel(len(self._channels) + 1, topic, encoding, metadata, schema)
+        self._channels.append(channel)
+        self._append(_packed(channel))
+        return channel.id
+
+    def add_messages(self, messages: Iterable[tuple[int, int, bytes]], publish_time: int, sequence: int) -> None:
+        """Write messages (channel, log time, data) of one publication."""
+        entries, pack = self._entries, _MESSAGE.pack
+        for channel, log_time, data in messages:
+            length = _MESSAGE_FIELDS + len(data)
+            entry = entries.get(channel)
+            if entry is None:
+                entry = entries[channel] = []
+            entry += (log_time, self._size)
+            self._parts += (pack(Opcode.MESSAGE, length, channel, sequence, log_time, publish_time), data)
+            self._size += 9 + length
+            if self._size > self._chunk_size:  # Judged by content alone: two equal runs are cut at the same places.
+                self._cut()
+
+    def finish(self) -> None:
+        """Write the index and the end of the file."""
+        self._cut()
+        self._put(_packed(DataEnd(self._crc)))
+        start = self._offset
+        groups = (
+            *((Opcode.SCHEMA, _packed(schema)) for schema in self._schemas),
+            *((Opcode.CHANNEL, _packed(channel)) for channel in self._channels),
+            (Opcode.STATISTICS, _packed(self._statistics())),
+            *((Opcode.CHUNK_INDEX, index) for index in self._chunk_indexes),
+            *((Opcode.METADATA_INDEX, index) for index in self._metadata_indexes),
+        )
+        summary, offsets = bytearray(), bytearray()
+        for opcode, group in groupby(groups, key=lambda item: item[0]):
+            begin = len(summary)
+            summary += b"".join(record for _, record in group)
+            offsets += _packed(SummaryOffset(opcode, start + begin, len(summary) - begin))
+        offsets_start = start + len(summary)
+        summary += offsets
+        covered = _FOOTER_START.pack(Opcode.FOOTER, 8 + 8 + 4, start, offsets_start)
+        crc = zlib.crc32(covered, zlib.crc32(summary))
+        self._put(bytes(summary) + _packed(Footer(start, offsets_start, crc)) + MCAP0_MAGIC)
+
+    def _append(self, record: bytes) -> None:
+        self._parts.append(record)
+        self._size += len(record)
+
+    def _cut(self) -> None:
+        """Write the chunk in progress, if there is anything in it, and the indexes of its messages."""
+        if not self._parts:
+            return
+        data = b"".join(self._parts)
+        earliest = min((min(entry[::2]) for entry in self._entries.values()), default=0)
+        latest = max((max(entry[::2]) for entry in self._entries.values()), default=0)
+        packed = self._compress(data)
+        chunk = _packed(
+            Chunk(
+                compression="zstd",
+                data=packed,
+                message_start_time=earliest,
+                message_end_time=latest,
+                uncompressed_crc=zlib.crc32(data),
+                uncompressed_size=len(data),
+            )
+        )
+        indexes, offsets = bytearray(), dict[int, int]()
+        for channel, entry in self._entries.items():
+            offsets[channel] = self._offset + len(chunk) + len(indexes)
+            size = 8 * len(entry)
+            indexes += _MESSAGE_INDEX.pack(Opcode.MESSAGE_INDEX, 2 + 4 + size, channel, size)
+            indexes += struct.pack(f"<{len(entry)}Q", *entry)
+            self._counts[channel] = self._counts.get(channel, 0) + len(entry) // 2
+        if self._entries:
+            self._span = (earliest, latest) if self._span is None else _hull(self._span, (earliest, latest))
+        self._chunk_indexes.append(
+            _packed(
+                ChunkIndex(
+                    message_start_time=earliest,
+                    message_end_time=latest,
+                    chunk_start_offset=self._offset,
+                    chunk_length=len(chunk),
+                    message_index_offsets=offsets,
+                    message_index_length=len(indexes),
+                    compression="zstd",
+                    compressed_size=len(packed),
+                    uncompressed_size=len(data),
+                )
+            )
+        )
+        self._parts.clear()
+        self._entries.clear()
+        self._size = 0
+        self._put(chunk + indexes)
+
+    def _put(self, data: bytes) -> None:
+        self._crc = zlib.crc32(data, self._crc)
+        self._offset += len(data)
+        self._write(data)
+
+    def _statistics(self) -> Statistics:
+        earliest, latest = self._span or (0, 0)
+        return Statistics(
+            attachment_count=0,
+            channel_count=len(self._channels),
+            channel_message_counts=dict(sorted(self._counts.items())),
+            chunk_count=len(self._chunk_indexes),
+            message_count=sum(self._counts.values()),
+            message_start_time=earliest,
+            message_end_time=latest,
+            metadata_count=len(self._metadata_indexes),
+            schema_count=len(self._schemas),
+        )
+
+
+def _hull(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    return min(one[0], other[0]), max(one[1], other[1])
+
+
+def _packed(record: McapRecord) -> bytes:
+    builder = RecordBuilder()
+    record.write(builder)
+    return bytes(builder.end())  # type: ignore[no-untyped-call]

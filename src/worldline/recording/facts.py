@@ -1,0 +1,136 @@
+"""The header and the outcome of a recording, as typed values and as the texts that MCAP metadata can carry.
+
+Pure. Texts stay as they are, so that any MCAP tool shows them readably; everything else is JSON with sorted keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from worldline.model.errors import UsageError
+from worldline.model.links import Network
+from worldline.model.plan import Plan
+
+FORMAT = 1
+HEADER_NAME = "worldline"
+OUTCOME_NAME = "worldline.outcome"
+
+LOST_TOPIC = "worldline/lost"
+LOST_SCHEMA_NAME = "worldline.Lost"
+# A user's topic may well have the same name as ours: channels are told apart by this entry of their metadata.
+LOST_CHANNEL = {"worldline": "lost"}
+
+
+class Header(Struct, frozen=True, kw_only=True):
+    """What was known before the run began."""
+
+    format: int = FORMAT
+    version: str
+    python: str
+    platform: str
+    byte_order: str
+    float_fingerprint: str
+    federation: str
+    seed: int
+    roster: tuple[str, ...]
+    guests: tuple[str, ...]
+    end: int | None
+    network: Network
+
+    def plan(self) -> Plan:
+        """Return the plan of the run."""
+        return Plan(roster=self.roster, guests=self.guests, network=self.network, seed=self.seed, end=self.end)
+
+
+class Part(Struct, frozen=True, kw_only=True):
+    """One participant's part in the run. A run that was broken off may lack its leaving."""
+
+    started: int
+    left: int | None = None
+    digest: str | None = None
+
+
+class Count(Struct, frozen=True, kw_only=True):
+    """How much there was on one topic; `bytes` are those of what was published, once each."""
+
+    published: int = 0
+    arrivals: int = 0
+    bytes: int = 0
+
+
+class LossCount(Struct, frozen=True, array_like=True, order=True):
+    """How many messages on a topic didn't reach a receiver, or weren't kept by its buffer, for one reason."""
+
+    receiver: str
+    topic: str
+    reason: str
+    count: int
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """How the run ended. `cause`, `participant`, `at` and `until` are those of a run that was broken off."""
+
+    status: Literal["complete", "broken off"]
+    cause: str = ""
+    participant: str = ""
+    at: int | None = None
+    until: int | None = None  # All that was sent before is in the file.
+    digest: str = ""
+    participants: dict[str, Part]
+    topics: dict[str, Count]
+    losses: tuple[LossCount, ...]
+    certificate: str = ""
+
+
+class Lost(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The data of a message on the topic of losses."""
+
+    topic: str
+    sender: str
+    receiver: str
+    sequence: int
+    reason: str
+    copy: int = 0
+
+
+# Written out by hand: what msgspec generates may change with its version, and the file's bytes with it.
+LOST_SCHEMA = (
+    b'{"type":"object","properties":{"topic":{"type":"string"},"sender":{"type":"string"},'
+    b'"receiver":{"type":"string"},"sequence":{"type":"integer"},"reason":{"type":"string"},'
+    b'"copy":{"type":"integer"}},'
+    b'"required":["topic","sender","receiver","sequence","reason"]}'
+)
+
+_Facts = TypeVar("_Facts", Header, Outcome)
+
+
+def to_metadata(facts: Header | Outcome) -> dict[str, str]:
+    """Return the texts of a header or an outcome."""
+    found: dict[str, str] = {}
+    for field in msgspec.structs.fields(facts):
+        value: Any = getattr(facts, field.name)
+        found[field.name] = value if field.type is str else msgspec.json.encode(value, order="deterministic").decode()
+    return found
+
+
+def from_metadata(kind: type[_Facts], metadata: Mapping[str, str]) -> _Facts:
+    """Read a header or an outcome back; entries that this version doesn't know are left out."""
+    values: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        text = metadata.get(field.name)
+        if text is None:
+            if field.required:
+                raise UsageError(f"its {kind.__name__.lower()} doesn't say {field.name}")
+            continue
+        try:
+            values[field.name] = text if field.type is str else msgspec.json.decode(text, type=field.type)
+        except msgspec.DecodeError as error:
+            raise UsageError(f"its {kind.__name__.lower()} can't be read: {field.name}: {error}") from error
+    try:
+        return msgspec.convert(values, kind)  # Literals and the like are checked here.
+    except msgspec.ValidationError as error:
+        raise UsageError(f"its {kind.__name__.lower()} can't be read: {error}") from error

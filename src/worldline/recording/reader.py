@@ -1,0 +1,263 @@
+"""Reads recordings: their facts, their messages in the order of arrivals, and whether they are what was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from enum import Enum
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from mcap.records import Channel, Message
+
+from worldline.lock.journal import run_digest
+from worldline.model.errors import ModelError, UsageError
+from worldline.model.reading import as_time
+from worldline.model.time import FOREVER, TimeLike, format_time
+from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, Outcome, from_metadata
+from worldline.recording.scan import Damaged, Scan
+from worldline.recording.survey import Survey, lost_of, path_of
+
+
+class Arrival(NamedTuple):
+    """A message that reached a receiver. The first six fields are its place in the order: no two share them."""
+
+    at: int
+    sent: int
+    sender: str
+    sequence: int
+    receiver: str
+    copy: int
+    topic: str
+    payload: bytes
+
+
+class Unheard(NamedTuple):
+    """A message that reached nobody, because nobody listened or because it got lost on all of its ways."""
+
+    sent: int
+    sender: str
+    sequence: int
+    topic: str
+    payload: bytes
+
+
+class Loss(NamedTuple):
+    """A message that would have reached a receiver then, but got lost."""
+
+    at: int
+    sent: int
+    sender: str
+    sequence: int
+    receiver: str
+    copy: int
+    topic: str
+    reason: str
+
+
+_Entry = TypeVar("_Entry", Arrival, Unheard, Loss)
+
+
+class Condition(Enum):
+    """In which state a file is. In all but the last, what can be read is what happened."""
+
+    INTACT = "intact"
+    BROKEN_OFF = "broken off"  # The run was, and the file says so.
+    CUT_OFF = "cut off"  # The file was, by a crash for instance.
+    ALTERED = "altered"
+
+
+class Verdict(NamedTuple):
+    """What was found out about a file. `until`: all that was sent before is there; None: there is no such time."""
+
+    condition: Condition
+    text: str
+    until: int | None = None
+
+    def __str__(self) -> str:
+        return f"{self.condition.value}: {self.text}"
+
+
+class Recording:
+    """A recorded run. Of what was cut off, all whole chunks can be read; `verify` says how far that is."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        self._scan = Scan(self.path)
+        written = self._scan.header.get("format")
+        if written != str(FORMAT):
+            raise UsageError(
+                f"{self.path} has format {written}, and this version of Worldline reads format {FORMAT}",
+                advice="use the version that recorded it",
+            )
+        try:
+            self.header = from_metadata(Header, self._scan.header)
+        except UsageError as error:
+            raise UsageError(f"{self.path} can't be read: {error.problem}") from error
+        self.outcome: Outcome | None = None
+        if self._scan.outcome is not None:
+            try:
+                self.outcome = from_metadata(Outcome, self._scan.outcome)
+            except UsageError as error:
+                self._scan.damage = self._scan.damage or error.problem
+
+    # --- What was recorded ---
+
+    def arrivals(
+        self,
+        *,
+        topics: Collection[str] | None = None,
+        receivers: Collection[str] | None = None,
+        start: TimeLike = 0,
+        end: TimeLike | None = None,
+    ) -> Iterator[Arrival]:
+        """Yield what arrived in [start, end), on these topics and at these receivers, in the order of arrivals."""
+        if isinstance(topics, str) or isinstance(receivers, str):
+            raise UsageError("topics and receivers are given as a list, not as one text")
+        paths = {
+            number: path
+            for number, channel in self._channels.items()
+            if (path := path_of(channel)) is not None
+            and path.receiver
+            and (topics is None or path.topic in topics)
+            and (receivers is None or path.receiver in receivers)
+        }
+
+        def arrival(message: Message) -> Arrival | None:
+            path = paths.get(message.channel_id)
+            if path is None:
+                return None
+            topic, sender, receiver, copy = path
+            at, sent, sequence = message.log_time, message.publish_time, message.sequence
+            return Arrival(at, sent, sender, sequence, receiver, copy, topic, message.data)
+
+        return self._in_order(arrival, start, end)
+
+    def unheard(self, *, start: TimeLike = 0, end: TimeLike | None = None) -> Iterator[Unheard]:
+        """Yield what was sent in [start, end) and reached nobody, in the order of sending."""
+        paths = {
+            number: path
+            for number, channel in self._channels.items()
+            if (path := path_of(channel)) is not None and not path.receiver
+        }
+
+        def unheard(message: Message) -> Unheard | None:
+            path = paths.get(message.channel_id)
+            if path is None:
+                return None
+            return Unheard(message.log_time, path.sender, message.sequence, path.topic, message.data)
+
+        return self._in_order(unheard, start, end)
+
+    def losses(self, *, start: TimeLike = 0, end: TimeLike | None = None) -> Iterator[Loss]:
+        """Yield what got lost on its way and would have arrived in [start, end), in the order of arrivals."""
+        ours = {number for number, channel in self._channels.items() if channel.metadata == LOST_CHANNEL}
+
+        def loss(message: Message) -> Loss | None:
+            if message.channel_id not in ours:
+                return None
+            lost = lost_of(message)
+            at, sent = message.log_time, message.publish_time
+            return Loss(at, sent, lost.sender, lost.sequence, lost.receiver, lost.copy, lost.topic, lost.reason)
+
+        return self._in_order(loss, start, end)
+
+    def counts(self) -> dict[str, Count]:
+        """Count what is in the file, by topic."""
+        return self._survey.counts()
+
+    def loss_counts(self) -> tuple[LossCount, ...]:
+        """Return how much got lost, by receiver, topic and reason; if the run is complete, also in buffers."""
+        return self._survey.losses() if self.outcome is None else self.outcome.losses
+
+    def span(self) -> tuple[int, int] | None:
+        """Return the earliest and the latest time in the file, None if there is no message in it."""
+        chunks = self._scan.chunks
+        return (min(chunk.earliest for chunk in chunks), max(chunk.latest for chunk in chunks)) if chunks else None
+
+    def _in_order(
+        self, entry_of: Callable[[Message], _Entry | None], start: TimeLike, end: TimeLike | None
+    ) -> Iterator[_Entry]:
+        """Yield the entries of a span of time, in order. Only chunks that overlap in time are held at once."""
+        begin, stop = as_time(start, "the start"), FOREVER + 1 if end is None else as_time(end, "the end")
+        chunks = sorted(chunk for chunk in self._scan.chunks if chunk.latest >= begin and chunk.earliest < stop)
+        pool: list[_Entry] = []
+        try:
+            with self.path.open("rb") as file:
+                for place, chunk in enumerate(chunks):
+                    for record in self._scan.records(file, chunk):
+                        if isinstance(record, Message) and begin <= record.log_time < stop:
+                            entry = entry_of(record)
+                            if entry is not None:
+                                pool.append(entry)
+                    pool.sort()
+                    following = chunks[place + 1].earliest if place + 1 < len(chunks) else FOREVER + 1
+                    ready = next((i for i, entry in enumerate(pool) if entry[0] >= following), len(pool))
+                    yield from pool[:ready]
+                    del pool[:ready]
+        except Damaged as damage:
+            raise ModelError(f"{self.path} was altered: {damage}", advice="record the run again") from damage
+
+    @cached_property
+    def _channels(self) -> dict[int, Channel]:
+        """All channels: from the index of a whole file; otherwise they must be looked for in its chunks."""
+        return self._scan.index if self._scan.whole else self._survey.channels
+
+    # --- Whether it is what was written ---
+
+    def verify(self) -> Verdict:
+        """Read everything and say whether it is what was written, and all of it."""
+        survey = self._survey
+        damage = self._scan.damage or survey.damage or (self._contradiction() if self._scan.whole else None)
+        if damage is not None:
+            return Verdict(Condition.ALTERED, damage)
+        if self._scan.whole and self.outcome is not None:
+            if self.outcome.status == "complete":
+                return Verdict(Condition.INTACT, "the file fits its certificate")
+            return Verdict(Condition.BROKEN_OFF, _story(self.outcome), self.outcome.until)
+        if survey.last_sent is None:
+            return Verdict(Condition.CUT_OFF, "the file ends before its first whole chunk of messages", 0)
+        until = survey.last_sent
+        return Verdict(Condition.CUT_OFF, f"all that was sent before {format_time(until)} is there", until)
+
+    @cached_property
+    def _survey(self) -> Survey:
+        return Survey(self._scan)
+
+    def _contradiction(self) -> str | None:
+        """Say what in a whole file doesn't go with the rest of it."""
+        if self.outcome is None or self._scan.outcome is None:
+            return "the file ends without an outcome"
+        try:
+            self._scan.check_sums()
+        except Damaged as damage:
+            return str(damage)
+        if self._scan.index != self._survey.channels:
+            return "the index lists other channels than the data"
+        if self._survey.certificate.seal(self._scan.outcome) != self.outcome.certificate:
+            return "the file doesn't fit its certificate"
+        if self.outcome.status == "complete" and self.outcome.digest != _digest_of(self.outcome):
+            return "the digest of the run isn't that of its participants"
+        return None
+
+
+def _story(outcome: Outcome) -> str:
+    """Tell how a run was broken off."""
+    where = f"{outcome.participant}: " if outcome.participant else ""
+    if outcome.at is not None:
+        where = f"{outcome.participant or 'the run'} at {format_time(outcome.at)}: "
+    until = "" if outcome.until is None else f"; all that was sent before {format_time(outcome.until)} is there"
+    return f"{where}{outcome.cause}{until}"
+
+
+def _digest_of(outcome: Outcome) -> str | None:
+    try:
+        left = [
+            (name, part.left, bytes.fromhex(part.digest or ""))
+            for name, part in outcome.participants.items()
+            if part.left is not None
+        ]
+    except ValueError:
+        return None
+    return run_digest(left).hex()

@@ -1,0 +1,68 @@
+"""Frames: how a stream of bytes is cut into units.
+
+A frame is its length, four bytes, the most significant first, and as many bytes of body. An empty frame is a heartbeat:
+it says that its sender is alive. A frame counts when it is whole; what is cut short was never sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from worldline.model.errors import PeerError
+from worldline.model.payload import PAYLOAD_MAX
+
+HEADER_SIZE = 4
+FRAME_MAX = PAYLOAD_MAX + 2**16
+"""The longest body: the largest payload, and what has to be said about it."""
+
+HEARTBEAT = bytes(HEADER_SIZE)
+
+
+def frame(body: bytes) -> bytes:
+    """Return a body as a frame."""
+    return len(body).to_bytes(HEADER_SIZE, "big") + body
+
+
+class Frames:
+    """Cuts what comes in over one connection into the bodies of frames."""
+
+    def __init__(self, longest: int = FRAME_MAX) -> None:
+        self.longest = longest
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> Iterable[bytes]:
+        """Take what has come in; return each body that is whole now, heartbeats as empty ones.
+
+        All of it must be consumed before the next call. A length above the limit raises at once: its body is never
+        waited for.
+        """
+        length = len(data) - HEADER_SIZE
+        if not self._rest and length >= 0 and int.from_bytes(data[:HEADER_SIZE], "big") == length <= self.longest:
+            return (data[HEADER_SIZE:],)  # Nearly always it is one whole frame, which needn't be copied about.
+        return self._cut(data)
+
+    def _cut(self, data: bytes) -> Iterator[bytes]:
+        rest = self._rest
+        rest += data
+        start, size = 0, len(rest)
+        try:
+            while size - start >= HEADER_SIZE:
+                length = int.from_bytes(rest[start : start + HEADER_SIZE], "big")
+                self._check(length)
+                end = start + HEADER_SIZE + length
+                if end > size:
+                    break
+                body = bytes(rest[start + HEADER_SIZE : end])
+                start = end
+                yield body
+        finally:
+            del rest[:start]
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the stream, if it ended here, would end within a frame."""
+        return bool(self._rest)
+
+    def _check(self, length: int) -> None:
+        if length > self.longest:
+            raise PeerError(f"a frame of {length:,} bytes is too long", advice=f"the limit is {self.longest:,}")

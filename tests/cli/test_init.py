@@ -1,0 +1,162 @@
+"""`worldline init`: what it writes works, and it writes all of it or nothing."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import io
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from worldline import Federation, Program, check, run
+from worldline.cli.init import FILES, init, write_files
+from worldline.federation.setup import Setup, read_setup
+from worldline.model import UsageError
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The module that init writes, imported from there."""
+    init(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("federation")
+    del sys.modules["federation"]
+
+
+def programs_of(setup: Setup, module: ModuleType) -> dict[str, Program]:
+    return {
+        name: Program(
+            getattr(module, str(part.entry).removeprefix("federation:")),
+            publishes=part.publishes,
+            subscribes=part.subscribes,
+            period=part.period,
+        )
+        for name, part in setup.parts.items()
+    }
+
+
+def federation_of(file: Path, module: ModuleType, *changes: str) -> Federation:
+    setup = read_setup(file, changes=changes)
+    plan = setup.plan
+    return Federation(programs_of(setup, module), network=plan.network, seed=plan.seed, end=plan.end)
+
+
+def test_what_it_writes_runs_and_gives_one_history(
+    tmp_path: Path, module: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "federation.toml"
+    outcome = run(federation_of(file, module))
+    shown = capsys.readouterr().out
+    assert "temperature: " in shown
+    assert "power: on" in shown
+    assert "power: off" in shown
+    assert any(reason.startswith("lost") for _, _, reason in outcome.dropped), "the link isn't lossy"
+    assert set(outcome.times.values()) == {10 * 10**9}
+    assert run(federation_of(file, module)).digest == outcome.digest
+    assert run(federation_of(file, module, "seed=8")).digest != outcome.digest
+    check(federation_of(file, module, "end=1s"), schedules=20).demand_same()
+
+
+def test_what_it_writes_passes_the_linter_and_the_formatter(tmp_path: Path) -> None:
+    init(tmp_path)
+    for command in (["check"], ["format", "--check"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "ruff", *command, "--no-cache", "--config", ROOT / "pyproject.toml", tmp_path],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_it_says_what_to_do_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    init()
+    assert capsys.readouterr().out == (
+        "wrote federation.toml and federation.py\nrun it:\n  worldline run federation.toml\n"
+    )
+    init(Path("new") / "my cell")
+    assert "  worldline run 'new/my cell/federation.toml'\n" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "new" / "my cell").iterdir()) == sorted(FILES)
+
+
+def test_the_command_takes_a_directory_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = typer.Typer()
+    app.command()(init)
+    monkeypatch.chdir(tmp_path)
+    for arguments, directory in (([], tmp_path), (["there"], tmp_path / "there")):
+        assert CliRunner().invoke(app, arguments).exit_code == 0
+        assert tomllib.loads((directory / "federation.toml").read_text())["name"] == "room"
+
+
+@pytest.mark.parametrize(
+    ("there", "words"),
+    [
+        (["federation.py"], "federation.py is there already (nothing was written"),
+        (["federation.toml"], "federation.toml is there already"),
+        (["federation.toml", "federation.py"], "federation.py are there already"),
+    ],
+)
+def test_what_is_there_is_never_overwritten(tmp_path: Path, there: list[str], words: str) -> None:
+    for name in there:
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(UsageError) as refusal:
+        init(tmp_path)
+    assert words in str(refusal.value)
+    assert all(str(tmp_path / name) in str(refusal.value) for name in there)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == dict.fromkeys(there, "mine")
+
+
+def test_a_link_that_leads_nowhere_is_there_too(tmp_path: Path) -> None:
+    (tmp_path / "federation.py").symlink_to("elsewhere")
+    with pytest.raises(UsageError, match="is there already"):
+        init(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["federation.py"]
+
+
+@pytest.mark.parametrize("directory", ["file", "file/deeper"])
+def test_a_file_is_no_directory(tmp_path: Path, directory: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(UsageError, match=r"can't be written: .* \(nothing was written\)"):
+        init(tmp_path / directory)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [(OSError(errno.ENOSPC, "No space left on device"), UsageError), (KeyboardInterrupt(), KeyboardInterrupt)],
+)
+def test_nothing_remains_if_writing_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: BaseException, raised: type[BaseException]
+) -> None:
+    class Half(io.TextIOWrapper):
+        """A file on a disk that is nearly full."""
+
+        def write(self, text: str) -> int:
+            if text != "second":
+                return super().write(text)
+            super().write(text[:3])
+            raise failure
+
+    def open_half(path: Path, mode: str, encoding: str) -> io.TextIOWrapper:
+        return Half(io.FileIO(path, mode), encoding=encoding)
+
+    (tmp_path / "kept").write_text("mine")
+    monkeypatch.setattr(Path, "open", open_half)
+    write_files(tmp_path / "c", {"1": "first"})
+    with pytest.raises(raised):
+        write_files(tmp_path / "a" / "b", {"1": "first", "2": "second"})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "kept"]
