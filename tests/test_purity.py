@@ -16,10 +16,13 @@ ROOT = Path(worldline.__file__).parent
 FOUNDATIONS: dict[str, set[str]] = {
     "model": set(),
     "lock": {"model"},
-    "federation": {"model", "lock"},
-    "cli": {"model", "lock", "federation"},
+    "wire": {"model", "lock"},
+    "federation": {"model", "lock", "wire"},
+    "launch": {"model", "lock", "wire", "federation"},
+    "recording": {"model", "lock"},
+    "cli": {"model", "lock", "federation", "launch", "recording"},
 }
-PURE = ("model", "lock")
+PURE = ("model", "lock", "wire")
 
 # All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class
 # `Random` alone, which the next test checks.
@@ -32,6 +35,7 @@ ALLOWED = {
         "enum",
         "hashlib",
         "heapq",
+        "hmac",
         "itertools",
         "math",
         "msgspec",

@@ -12,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from tests.lock.worlds import Behaviour, Op, Result, World, behave
+from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import FOREVER, Message
 from worldline.model.buffer import Buffer
 from worldline.model.path import Path, Paths
@@ -129,7 +130,9 @@ class Oracle:
             for subscription in actor.subscriptions:
                 if subscription.end == FOREVER and subscription.buffer.limit != 0:
                     subscription.given = time
-        batch = [message for message in batch if self.survives(actor, message, batch)]
+        kept = [message for message in batch if self.survives(actor, message, batch)]
+        actor.history.dropped.update((message.topic, DROPPED_BY_BUFFER) for message in batch if message not in kept)
+        batch = kept
         actor.history.received += [(time, message) for message in batch]
         self.act(actor, Result(time, batch, ended))
 

@@ -14,6 +14,9 @@ import typer
 from rich.console import Console
 
 from worldline.cli.check import check
+from worldline.cli.digest import digest
+from worldline.cli.info import info
+from worldline.cli.init import init
 from worldline.cli.run import run
 from worldline.cli.serve import serve
 from worldline.model import WorldlineError
@@ -24,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Deterministic distributed simulation.",
 )
-for command in (run, serve, check):
+for command in (run, serve, init, check, info, digest):
     app.command()(command)
 
 

@@ -18,8 +18,8 @@ from worldline.cli.voices import Voices
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import Outcome
 from worldline.federation.server import Server
-from worldline.federation.setup import Setup, read_setup
 from worldline.launch.launcher import Launch, federation_of
+from worldline.launch.setup import Setup, read_setup
 from worldline.lock import Arbiter
 from worldline.model import Interrupted, Plan, UsageError, WorldlineError, format_time
 from worldline.recording import Recorder

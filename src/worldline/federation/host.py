@@ -22,6 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from msgspec import msgpack
+from msgspec.structs import replace
 
 from worldline.lock import (
     OPERATOR,
@@ -42,7 +43,7 @@ from worldline.lock.member import Member
 from worldline.lock.states import ASKING
 from worldline.lock.witness import Witness
 from worldline.model import InternalError, LossError, ModelError, PeerError, Plan, WorldlineError, format_time
-from worldline.model.errors import shown
+from worldline.model.errors import shortened, shown
 from worldline.wire.codec import checked, decode_events, encode_answer
 from worldline.wire.frames import FRAME_MAX, HEARTBEAT, Frames, frame
 from worldline.wire.handshake import (
@@ -94,6 +95,7 @@ class Session:
         "owner",
         "paused",
         "sent",
+        "stuck_since",
     )
 
     def __init__(self, challenge: Challenge, now: float) -> None:
@@ -106,6 +108,7 @@ class Session:
         self.opened = now
         self.heard = now  # When something last came in.
         self.sent = now  # When something last went out.
+        self.stuck_since: float | None = None  # Since when nothing has been taken off our hands.
         self.closing = False  # It is to be closed when all is sent.
         self.paused = False  # It isn't to be read at present.
         self.owner: object = None  # Whoever has its socket.
@@ -185,7 +188,7 @@ class Host:
             bug = InternalError(f"a bug in Worldline: {type(error).__name__}: {error}")
             bug.__cause__ = error
             self.end(bug)
-            self._refuse(session, PROTOCOL_ERROR, str(bug))
+            self._refuse(session, PROTOCOL_ERROR, shortened(str(bug)))
 
     def closed(self, session: Session, cause: str) -> None:
         """A connection has ended, for whatever reason."""
@@ -206,11 +209,18 @@ class Host:
             if now - stranger.opened > limits.handshake_s:
                 self._refuse(stranger, PROTOCOL_ERROR, "it didn't say who it is in time")
         for session in list(self.sessions.values()):
+            if self.over:
+                return
+            if session.paused:
+                session.heard = now  # It isn't listened to.
+            if session.out:
+                session.stuck_since = now if session.stuck_since is None else session.stuck_since
             silence = now - session.heard
-            if silence > limits.silence_s and not session.paused:
+            stuck = 0.0 if session.stuck_since is None else now - session.stuck_since
+            if silence > limits.silence_s:
                 self._drop(session, f"nothing was heard of it for {silence:.0f} seconds")
-            elif session.out and now - session.sent > limits.silence_s:
-                self._drop(session, f"it hasn't read what it was sent for {now - session.sent:.0f} seconds")
+            elif stuck > limits.silence_s:
+                self._drop(session, f"it hasn't read what it was sent for {stuck:.0f} seconds")
             elif not session.out and now - session.sent > limits.silence_s / 4 and self._listens(session):
                 self._put(session, HEARTBEAT)
         self._resume()
@@ -265,8 +275,11 @@ class Host:
         arbiter, name = self.arbiter, session.name
         handle = arbiter.handle
         for event in decode_events(body):
+            if self.over:
+                return  # It has been told, and hadn't read it yet.
             if isinstance(event, Fail):
-                self._drop(session, event.cause, ModelError(event.cause, participant=name, at=self._time_of(session)))
+                cause = shortened(event.cause)
+                self._drop(session, cause, ModelError(cause, participant=name, at=self._time_of(session)))
                 return
             if session.member is None:
                 self._joined(session, event)
@@ -286,19 +299,25 @@ class Host:
         """The first word of everybody. A guest's waits until it has been invited."""
         if not isinstance(event, Join):
             raise PeerError(f"{type(event).__name__} isn't possible before joining", participant=session.name)
+        if session.joining is not None:
+            raise PeerError("it has joined already, and waits to be invited", participant=session.name)
         member = self.arbiter.members.get(session.name)
         if member is None:
             session.joining = event
             return
+        actions = self.arbiter.handle(session.name, event)
         session.member = member
-        self._carry_out(self.arbiter.handle(session.name, event))
+        self._carry_out(actions)
 
     def _welcome(self, name: str) -> None:
         """Let in a guest that was here before it was invited."""
         session = self.sessions.get(name)
         if session is not None and session.joining is not None:
             event, session.joining = session.joining, None
-            self._joined(session, event)
+            try:
+                self._joined(session, event)
+            except WorldlineError as error:  # The guest's mistake, not its host's.
+                self._fault(session, error)
 
     def _carry_out(self, actions: tuple[Action, ...]) -> None:
         for action in actions:
@@ -320,6 +339,9 @@ class Host:
     def _put(self, session: Session, data: bytes) -> None:
         if session.closing:
             return
+        if len(session.out) > self.limits.unread_max:
+            self._drop(session, f"it hasn't read {len(session.out):,} bytes that it was sent")
+            return
         session.out += data
         self.dirty.append(session)
 
@@ -335,14 +357,14 @@ class Host:
 
     def _fault(self, session: Session, error: WorldlineError) -> None:
         """A connection did what it may not: that one ends, and so does the run if it was a participant's."""
-        self._refuse(session, PROTOCOL_ERROR, str(error))
+        self._refuse(session, PROTOCOL_ERROR, shortened(str(error)))
         if session.name:
             self.sessions.pop(session.name, None)
-            self._lose(session, f"it was cut off: {error.problem}", error)
+            self._lose(session, shortened(f"it was cut off: {error.problem}"), error)
 
     def _drop(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
         """Give a participant up."""
-        self._put(session, encode_answer(Abort(session.name, cause, session.name, self._time_of(session))))
+        session.out += encode_answer(Abort(session.name, cause, session.name, self._time_of(session)))
         session.closing = True
         self.dirty.append(session)
         self.sessions.pop(session.name, None)
@@ -356,7 +378,7 @@ class Host:
             return  # It has nothing more to say, or hasn't joined yet and may come again.
         at = self._time_of(session)
         self.failure = error or LossError(cause, participant=session.name, at=at)
-        self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
+        self._break_off(Lost(session.name, cause), Abort("", cause, session.name, at))
 
     def _time_of(self, session: Session) -> int | None:
         return None if session.member is None else session.member.now
@@ -372,7 +394,15 @@ class Host:
         """Break the run off."""
         if not self.over:
             self.failure = error
-            self._carry_out(self.arbiter.handle(OPERATOR, End(str(error))))
+            cause = shortened(str(error))
+            self._break_off(End(cause), Abort("", cause))
+
+    def _break_off(self, event: Lost | End, abort: Abort) -> None:
+        """End the run for everybody who is connected, also for those who haven't joined."""
+        self._carry_out(self.arbiter.handle(OPERATOR, event))
+        for session in list(self.sessions.values()):
+            if session.member is None:
+                self._put(session, encode_answer(replace(abort, to=session.name)))
 
     # --- Those who run ahead ---
 

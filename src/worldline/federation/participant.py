@@ -67,7 +67,8 @@ class Operations:
         """Send a message on a topic, now or at a later time."""
         with self._lock:
             self._ledger.publish(topic, payload, at)
-            self._say()
+            if self._channel.is_due(urgent=False):
+                self._catch_up()
 
     def promise(self, until: TimeLike) -> None:
         """Promise to send nothing before `until`: others needn't wait for this participant until then."""
@@ -112,13 +113,15 @@ class Operations:
     def catch_up(self) -> None:
         """Tell what hasn't been told yet. For whoever keeps the connection alive, from any thread."""
         with self._lock:
-            self._ledger.tell_time()
-            self._tell()
+            self._catch_up()
 
     def _say(self, *, urgent: bool = False) -> None:
         if self._channel.is_due(urgent=urgent):
-            self._ledger.tell_time()
-            self._tell()
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        self._ledger.tell_time()
+        self._tell()
 
     def _tell(self) -> None:
         if outbox := self._ledger.take_outbox():
@@ -141,14 +144,18 @@ class Participant(Operations):
 
     def join(self) -> None:
         """Wait until the run starts, or until this newcomer's time."""
-        self._served(None)
+        self._wait()
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         """Go to a time, or so much further, and return, in order, every message that arrives before it."""
-        target = self._target(to, by)
+        target = to if to is not None and by is None else self._target(to, by)
         with self._lock:
             messages = self._ledger.advance(target)
-        return self._served(messages)
+            if messages is not None:
+                if self._channel.is_due(urgent=False):
+                    self._catch_up()
+                return messages
+        return self._wait()
 
     def next(self, until: TimeLike | None = None) -> list[Message]:
         """Go to the next arrival and return all messages of that very time, or go to `until` and return none.
@@ -157,7 +164,11 @@ class Participant(Operations):
         """
         with self._lock:
             messages = self._ledger.next(until)
-        return self._served(messages)
+            if messages is not None:
+                if self._channel.is_due(urgent=False):
+                    self._catch_up()
+                return messages
+        return self._wait()
 
     def messages(self, until: TimeLike | None = None) -> Iterator[Message]:
         """Iterate over the messages that arrive before `until`, moving to each one's arrival.
@@ -168,11 +179,7 @@ class Participant(Operations):
         while self.now < limit and (batch := self.next(until)):
             yield from batch
 
-    def _served(self, messages: list[Message] | None) -> list[Message]:
-        if messages is not None:
-            with self._lock:
-                self._say()
-            return messages
+    def _wait(self) -> list[Message]:
         answer = self._connection.ask(self._ledger.take_outbox())
         with self._lock:
             return self._ledger.receive(answer)

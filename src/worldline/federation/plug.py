@@ -87,6 +87,7 @@ class Plug:
                 return
             if sent:
                 session.sent = time.monotonic()
+                session.stuck_since = None
                 if sent == len(out):
                     out.clear()
                 else:

@@ -12,9 +12,9 @@ from worldline.federation.environment import Surroundings
 from worldline.federation.outcome import Outcome
 from worldline.federation.program import Federation, Program
 from worldline.federation.server import Server
-from worldline.federation.setup import Part, Setup
 from worldline.launch.entry import load_program
 from worldline.launch.processes import Hear, Processes
+from worldline.launch.setup import Part, Setup
 from worldline.lock import State
 from worldline.lock.witness import Witness
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError

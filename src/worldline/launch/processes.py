@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from worldline.federation.environment import Surroundings
-from worldline.federation.setup import Part
+from worldline.launch.setup import Part
 from worldline.launch.stamps import STAMPING, read_stamp
 from worldline.model import UsageError
 

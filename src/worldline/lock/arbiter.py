@@ -34,6 +34,7 @@ says `Lost`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -79,6 +80,7 @@ from worldline.model.errors import (
     WorldlineError,
 )
 from worldline.model.message import check_name
+from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan, check_plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, format_time
@@ -139,6 +141,8 @@ class Arbiter:
         else:
             raise self._illegal(member, event)
         self.events += 1
+        if not self._actions:
+            return ()
         actions = tuple(self._actions)
         self._actions.clear()
         return actions
@@ -176,8 +180,8 @@ class Arbiter:
         topics = [subscription.topic for subscription in join.subscribes]
         for topic in (*topics, *(join.publishes or ())):
             check_name(topic, "a topic")
-        for topic in topics:
-            if topics.count(topic) > 1:
+        for topic, times in Counter(topics).items():
+            if times > 1:
                 raise ConfigurationError(f"it subscribes to {topic!r} twice", participant=member.name)
         for subscription in join.subscribes:
             as_buffer(subscription.buffer)
@@ -218,7 +222,12 @@ class Arbiter:
 
     def _publish(self, member: Member, event: Publish) -> None:
         at = event.at
-        if at < member.promise or at > TIME_MAX or not member.may_publish(event.topic):
+        if (
+            at < member.promise
+            or at > TIME_MAX
+            or len(event.payload) > PAYLOAD_MAX
+            or not member.may_publish(event.topic)
+        ):
             raise self._bad_publish(member, event)
         roused = self.router.publish(member, event.topic, event.payload, at)
         if roused:
@@ -233,6 +242,13 @@ class Arbiter:
                 participant=member.name,
                 at=member.now,
                 advice=f"declared are {', '.join(member.publishes or ())}",
+            )
+        if len(event.payload) > PAYLOAD_MAX:
+            return UsageError(
+                f"a payload of {len(event.payload):,} bytes is too large",
+                participant=member.name,
+                at=member.now,
+                advice=f"the limit is {PAYLOAD_MAX:,}",
             )
         if event.at > TIME_MAX:
             as_time(event.at, "a send time")
@@ -451,9 +467,10 @@ class Arbiter:
 
     def _settle(self) -> None:
         """Grant all who are ready, and those whom that sets free, until nobody is."""
-        while ready := self.bounds.take_ready():
+        bounds = self.bounds
+        while bounds.ready:
             begun = False
-            for clock, bound in ready:
+            for clock, bound in bounds.take_ready():
                 assert isinstance(clock, Member)
                 if clock.state not in ASKING:
                     continue  # It was asked for twice, and has been granted.

@@ -109,7 +109,7 @@ class Bounds:
         self._clocks: list[Clock] = []
         self._floors: list[tuple[int, int, Clock]] = []
         self._serial = 0
-        self._ready: list[tuple[Clock, int]] = []
+        self.ready: list[tuple[Clock, int]] = []  # Whose goal is reached, and its bound as far as it was explored.
         self._doubtful: list[Clock] = []
 
     def add(self, clock: Clock) -> None:
@@ -157,8 +157,8 @@ class Bounds:
             heappush(self._floors, (base, self._serial, clock))
 
     def take_ready(self) -> list[tuple[Clock, int]]:
-        """Return the clocks whose goal is reached, each with its bound as far as it was explored."""
-        ready, self._ready = self._ready, []
+        """Return those who are ready, and forget it."""
+        ready, self.ready = self.ready, []
         return ready
 
     def floor(self) -> int:
@@ -209,7 +209,8 @@ class Bounds:
                 self._release(clock, clock.send(bound))
             if clock.goal and bound >= clock.goal:
                 clock.goal = 0
-                self._ready.append((clock, bound))
+                self.ready.append((clock, bound))
+                return  # It is about to change; what others ask of it is looked at then.
 
     def _probe(self, clock: Clock, demand: int) -> int:
         """Return the clock's bound if it is at least the demand; otherwise let it ride and return 0."""

@@ -19,6 +19,7 @@ DIGEST_SIZE = 16
 
 _encode = msgpack.Encoder().encode
 _SENT, _RECEIVED = 0, 1
+_HASH_EVERY = 64
 
 
 class Sent(Struct, frozen=True, array_like=True):
@@ -42,26 +43,34 @@ class Journal:
 
     def __init__(self, *, keep: bool = False) -> None:
         self._hash = blake2b(digest_size=DIGEST_SIZE)
+        self._unhashed: list[tuple[object, ...]] = []  # Hashing many together costs much less than one by one.
         self.entries: list[Sent | Received] | None = [] if keep else None
         self.sent = 0
         self.received = 0
 
     def note_sent(self, at: int, topic: str, payload: bytes) -> None:
-        self._hash.update(_encode((_SENT, self.sent, at, topic, payload)))
+        self._unhashed.append((_SENT, self.sent, at, topic, payload))
         if self.entries is not None:
             self.entries.append(Sent(self.sent, at, topic, payload))
         self.sent += 1
+        if len(self._unhashed) >= _HASH_EVERY:
+            self._catch_up()
 
     def note_received(self, now: int, messages: list[Message]) -> None:
-        update = self._hash.update
-        for message in messages:
-            update(_encode((_RECEIVED, now, *message)))
+        self._unhashed += [(_RECEIVED, now, *message) for message in messages]
         if self.entries is not None:
             self.entries.extend(Received(now, message) for message in messages)
         self.received += len(messages)
+        if len(self._unhashed) >= _HASH_EVERY:
+            self._catch_up()
 
     def digest(self) -> bytes:
+        self._catch_up()
         return self._hash.digest()
+
+    def _catch_up(self) -> None:
+        self._hash.update(b"".join(map(_encode, self._unhashed)))
+        self._unhashed.clear()
 
 
 def run_digest(participants: Iterable[tuple[str, int, bytes]]) -> bytes:

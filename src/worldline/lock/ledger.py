@@ -23,7 +23,7 @@ L4. Subscribing breaks L2 for the new topic, so it takes the horizon back to `no
 from __future__ import annotations
 
 from bisect import insort
-from collections import deque
+from collections import Counter, deque
 from itertools import islice
 
 from worldline.lock.events import (
@@ -55,6 +55,8 @@ from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
+_COMPUTING = State.COMPUTING  # Looked up often.
+
 
 class RunEnded(BaseException):
     """The run has ended; there is nothing left to do but return.
@@ -84,6 +86,7 @@ class Ledger:
         self._controls = join.controls
         self._buffers = {subscription.topic: subscription.buffer for subscription in join.subscribes}
         self._sifts = any(buffer != UNBOUNDED for buffer in self._buffers.values())
+        self._topics: dict[str, bool] = {}  # Those that have been found good.
         self._period = period
         self._promised = 0
         self._told = 0  # The time that the arbiter knows this participant to have reached.
@@ -132,20 +135,21 @@ class Ledger:
         )
 
     def _granted(self, grant: Grant) -> list[Message]:
-        first = min((message.arrival for message in (*grant.messages, *islice(self._held, 1))), default=FOREVER)
-        woken = self.state is State.AWAITING and first < min(grant.horizon, self._until)
-        if not (woken or grant.final or grant.horizon >= self._until):
+        if not (grant.final or grant.horizon >= self._until or self._wakes(grant)):
             raise PeerError(
                 f"a grant up to {format_time(grant.horizon)} doesn't answer a request for {format_time(self._until)}",
                 participant=self.name,
                 at=self.now,
             )
         held = self._held
-        for message in grant.messages:
-            if held and message < held[-1]:
-                insort(held, message)  # Only behind a late subscription is anything held that arrives later.
-            else:
-                held.append(message)
+        if not held:
+            held.extend(grant.messages)
+        else:
+            for message in grant.messages:
+                if message < held[-1]:
+                    insort(held, message)  # Only behind a late subscription is anything held that arrives later.
+                else:
+                    held.append(message)
         self.horizon = grant.horizon
         self._final = grant.final
         waited, self.state = self.state, State.COMPUTING
@@ -153,14 +157,26 @@ class Ledger:
         self._told = self.now  # The arbiter works the same out from its side.
         return messages
 
+    def _wakes(self, grant: Grant) -> bool:
+        """Whether a grant brings the next message that is waited for, or makes one that is held complete."""
+        first = min((message.arrival for message in (*grant.messages, *islice(self._held, 1))), default=FOREVER)
+        return self.state is State.AWAITING and first < min(grant.horizon, self._until)
+
     # --- Operations that wait ---
 
     def advance(self, to: TimeLike) -> list[Message] | None:
         """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
-        target = self._target(to)
+        quick = self.state is _COMPUTING and not self.ended
+        target = to if quick and type(to) is int and self.now <= to <= TIME_MAX else self._target(to)
         if self._period:
             self._keep_period(target)
-        if target <= self.horizon or self._final:
+        if target <= self.horizon:
+            held = self._held
+            if not held or held[0][0] >= target:
+                self.now = target
+                return []
+            return self._reach(target)
+        if self._final:
             return self._reach(target)
         self._until = target
         self.state = State.ADVANCING
@@ -233,17 +249,34 @@ class Ledger:
     def _sift(self, batch: list[Message]) -> list[Message]:
         kept = sift(batch, self._buffers)
         if len(kept) < len(batch):
-            for messages, sign in ((batch, 1), (kept, -1)):
-                for message in messages:
-                    self.dropped[message.topic] = self.dropped.get(message.topic, 0) + sign
+            remaining = Counter(message.topic for message in kept)
+            for topic, count in Counter(message.topic for message in batch).items():
+                if count > remaining[topic]:
+                    self.dropped[topic] = self.dropped.get(topic, 0) + count - remaining[topic]
         return kept
 
     # --- Operations that only tell ---
 
     def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
         """Send a message, now or at a later time."""
+        now = self.now
+        sent = now if at is None else as_time(at, "a send time")
+        if (
+            self.state is not _COMPUTING
+            or self.ended
+            or self._period
+            or sent < now
+            or sent < self._promised
+            or payload.__class__ is not bytes
+            or len(payload) > PAYLOAD_MAX
+            or topic not in self._topics
+        ):
+            self._check_send(topic, payload, sent)
+        self._outbox.append(Publish(topic, payload, sent))
+        self.journal.note_sent(sent, topic, payload)
+
+    def _check_send(self, topic: str, payload: bytes, sent: int) -> None:
         self._check_acting()
-        sent = self.now if at is None else as_time(at, "a send time")
         if self._publishes is not None and topic not in self._publishes:
             raise UsageError(
                 f"it didn't declare that it publishes on {topic!r}",
@@ -287,8 +320,7 @@ class Ledger:
                 period=self._period,
                 attempt=sent,
             )
-        self._outbox.append(Publish(topic, payload, sent))
-        self.journal.note_sent(sent, topic, payload)
+        self._topics[topic] = True
 
     def promise(self, until: TimeLike) -> None:
         """Promise to send nothing before a time. It may be given again for a later time, never for an earlier one."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from worldline.lock.bounds import Clock
 from worldline.lock.events import Join, Leave
 from worldline.lock.inbox import Inbox
-from worldline.lock.states import LEGAL, TRANSITIONS, State
+from worldline.lock.states import STANDINGS, Standing, State
 from worldline.model.buffer import Buffer
 from worldline.model.time import FOREVER
 
@@ -14,6 +16,7 @@ class Member(Clock):
     """One participant: its clock in the calculus, its place in the table of states, and what it has declared."""
 
     __slots__ = (
+        "_moves",
         "awaits",
         "controls",
         "digest",
@@ -24,6 +27,7 @@ class Member(Clock):
         "legal",
         "now",
         "outstanding",
+        "publications",
         "publishes",
         "sequence",
         "since",
@@ -41,11 +45,12 @@ class Member(Clock):
         self.outstanding = 0  # Bytes of what it has sent that somebody may still have to be given; about.
         self.digest = b""
         self.inbox = Inbox()
+        self.publications: dict[str, Any] = {}  # By topic; the router's.
         self.publishes: tuple[str, ...] | None = ()
         self.subscriptions: dict[str, Buffer] = {}
         self.latency_least = 0
         self.controls = False
-        self.enter(State.EXPECTED)
+        self._enter(STANDINGS[State.EXPECTED])
 
     def begin_at(self, start: int) -> None:
         self.start = start
@@ -53,13 +58,17 @@ class Member(Clock):
         self.awaits = start  # The time that it has asked for.
         self.granted = start  # Up to where it has been told everything.
 
-    def enter(self, state: State) -> None:
-        self.state = state
-        self.legal = LEGAL[state]
+    def _enter(self, standing: Standing) -> None:
+        self._moves = standing.moves
+        self.state = standing.state
+        self.legal = standing.legal
 
     def move(self, kind: type) -> None:
         """Go where the table says that this event or action leads."""
-        self.enter(TRANSITIONS[self.state][kind])
+        standing = self._moves[kind]
+        self._moves = standing.moves
+        self.state = standing.state
+        self.legal = standing.legal
 
     def retire(self) -> None:
         """Leave it nothing but to leave: it has been told that the run has ended for it, and others go on by that."""

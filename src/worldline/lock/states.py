@@ -91,6 +91,22 @@ LEGAL: dict[State, frozenset[type]] = {
 }
 
 
+class Standing:
+    """A state with what is legal in it and where each move leads: the tables above, joined for quick walking."""
+
+    __slots__ = ("legal", "moves", "state")
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.legal = LEGAL[state]
+        self.moves: dict[type, Standing] = {}
+
+
+STANDINGS = {state: Standing(state) for state in State}
+for _standing in STANDINGS.values():
+    _standing.moves.update({kind: STANDINGS[target] for kind, target in TRANSITIONS[_standing.state].items()})
+
+
 def diagram() -> str:
     """Draw the participant's table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", f"    [*] --> {State.EXPECTED.value}"]

@@ -22,6 +22,8 @@ from typing import Any, ClassVar, Self
 
 from worldline.model.time import format_time
 
+_SHOWN_MAX = 400
+
 
 def shown(value: object) -> str:
     """Write a value that somebody gave us into an error's text, however large it is."""
@@ -31,7 +33,12 @@ def shown(value: object) -> str:
         text = repr(value)
     except ValueError:  # It holds an int of thousands of digits, which Python refuses to print.
         return f"such a {type(value).__name__}"
-    return text if len(text) <= 400 else f"{text[:397]}..."
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """Return a text that somebody gave us, as much of it as a person can take in."""
+    return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}..."
 
 
 class WorldlineError(Exception):

@@ -184,7 +184,8 @@ class Paths:
         )
         latency_max = max(latency_least, *(link.latency.maximum for link in links))
         bandwidth_min = min((link.bandwidth for link in links if link.bandwidth is not None), default=None)
-        return Lifetime(latency_max, holds, bandwidth_min)
+        in_order = any(link.fifo for link in links)
+        return Lifetime(latency_max, holds, bandwidth_min, in_order=in_order)
 
 
 class Lifetime:
@@ -194,10 +195,14 @@ class Lifetime:
     what they need themselves. `queues` says whether there may be any.
     """
 
-    __slots__ = ("_bandwidth_min", "_holds", "_last", "_latency_max", "queues")
+    __slots__ = ("_bandwidth_min", "_holds", "_last", "_latency_max", "constant", "queues")
 
-    def __init__(self, latency_max: int, holds: tuple[Outage, ...], bandwidth_min: int | None) -> None:
+    def __init__(
+        self, latency_max: int, holds: tuple[Outage, ...], bandwidth_min: int | None, *, in_order: bool
+    ) -> None:
         self.queues = bandwidth_min is not None
+        # What most messages last, if nothing holds them back: the greatest latency; 0 if it has to be worked out.
+        self.constant = 0 if holds or in_order or self.queues else latency_max
         self._bandwidth_min = bandwidth_min
         self._latency_max = latency_max
         self._holds = holds

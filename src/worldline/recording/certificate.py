@@ -22,7 +22,7 @@ from worldline.recording.pending import Fate
 
 _SIZE = 32
 SEQUENCES = 2**32
-"""MCAP has 32 bits for a sequence number; what is recorded is the remainder."""
+"""MCAP has 32 bits for a sequence number; what is recorded, and hashed, is the remainder."""
 
 _encode = msgpack.Encoder().encode
 
@@ -36,7 +36,7 @@ class Certificate:
 
     def add(self, sent: int, sender: str, sequence: int, topic: str, payload: bytes, fates: list[Fate]) -> None:
         """Go on with the next message; the fates are in their order."""
-        self._hash.update(_encode((sent, sender, sequence % SEQUENCES, topic, payload, fates)))
+        self._hash.update(_encode((sent, sender, sequence, topic, payload, fates)))
 
     def seal(self, outcome: Mapping[str, str]) -> str:
         """Return the certificate, in hex, for a recording that ends like this."""

@@ -22,9 +22,7 @@ from __future__ import annotations
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time
 
-# Looking for what is final costs a sort, so it waits until there is about enough to fill a chunk of the file.
-_WEIGHT_WORTH_A_LOOK = 64 * 1024
-_WEIGHT_OF_A_FATE = 64
+_WEIGHT_OF_A_FATE = 64  # About what a record takes besides its payload.
 
 Fate = tuple[int, str, int, str | None]
 """Arrival, receiver, copy, and the reason if it got lost."""
@@ -63,15 +61,19 @@ class Publication:
 
 
 class Pending:
-    """The publications of a run that aren't final."""
+    """The publications of a run that aren't final.
 
-    def __init__(self) -> None:
+    Looking for what is final costs a sort, so it is done only when there are about as many bytes as are `worth_a_look`.
+    """
+
+    def __init__(self, worth_a_look: int = 64 * 1024) -> None:
+        self._worth_a_look = worth_a_look
         self._floor = 0
         self._open: dict[tuple[str, int], Publication] = {}
         self._order: list[tuple[int, str, int, Publication]] = []  # Sorted when something is taken.
         self._closures: dict[tuple[str, str], int] = {}  # (receiver, topic) → until, of those not yet carried out.
         self._weight = 0
-        self._enough = _WEIGHT_WORTH_A_LOOK
+        self._enough = worth_a_look
 
     def __len__(self) -> int:
         return len(self._order)
@@ -150,7 +152,7 @@ class Pending:
             del self._open[publication.sender, publication.sequence]
         self._weight = sum(len(entry[3].payload) + _WEIGHT_OF_A_FATE for entry in self._order)
         # Twice what stayed: so looking costs a fixed share of recording, however much is long under way.
-        self._enough = max(_WEIGHT_WORTH_A_LOOK, 2 * self._weight)
+        self._enough = max(self._worth_a_look, 2 * self._weight)
         return final
 
     def _carry_out_closures(self) -> None:

@@ -30,7 +30,7 @@ _PRIVATE = 0x80  # Opcodes from here on are for anybody's own records.
 _KNOWN = frozenset(int(opcode) for opcode in Opcode)
 _MESSAGE = struct.Struct("<HIQQ")
 # What the MCAP library and the decompressors raise over bytes that aren't what they seem.
-_DAMAGE = (McapError, struct.error, ValueError, RuntimeError, MemoryError, zstandard.ZstdError)
+_DAMAGE = (McapError, struct.error, ValueError, OverflowError, RuntimeError, MemoryError, zstandard.ZstdError)
 
 
 class Damaged(Exception):  # noqa: N818 - says what was found, as the errors of `model` do.

@@ -72,7 +72,7 @@ class Recorder:
                 network=plan.network,
             )
         )
-        self._pending = Pending()
+        self._pending = Pending(chunk_size)  # Less wouldn't fill a chunk, and nothing smaller reaches the disk.
         self._certificate = Certificate(header)
         self._encodings = dict(encodings or {})
         self._channels: dict[tuple[str, str, str, int], int] = {}
@@ -227,12 +227,12 @@ class Recorder:
         return self._file.add_channel(topic, encoding, schema, metadata)
 
     def _counted(self, losses: Mapping[tuple[str, str, str], int]) -> _Counted:
-        """Return what all outcomes tell, in the order of names."""
+        """Return what all outcomes tell. Names are sorted when it is encoded."""
         return {
-            "participants": dict(sorted(self._parts.items())),
+            "participants": self._parts,
             "topics": {
                 topic: Count(published=published, arrivals=arrivals, bytes=size)
-                for topic, (published, arrivals, size) in sorted(self._counts.items())
+                for topic, (published, arrivals, size) in self._counts.items()
             },
             "losses": tuple(sorted(LossCount(*key, count) for key, count in losses.items() if count)),
         }

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct, msgpack
 
 from worldline.lock.events import Abort, Grant, ParticipantEvent, Start
-from worldline.model.errors import PeerError
+from worldline.model.errors import PeerError, shortened
 from worldline.model.message import Message
 from worldline.wire.frames import FRAME_MAX, HEADER_SIZE
 from worldline.wire.handshake import Fail, Refused
@@ -77,4 +77,4 @@ def checked(decode: Callable[[bytes], T], body: bytes) -> T:
     try:
         return decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise PeerError(f"a frame of {len(body):,} bytes can't be read: {error}") from error
+        raise PeerError(f"a frame of {len(body):,} bytes can't be read: {shortened(str(error))}") from error

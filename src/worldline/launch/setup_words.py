@@ -11,8 +11,8 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple
 
-from worldline.federation.startable import mode_of
-from worldline.federation.toml_document import TOP, Place, Table, quoted, said
+from worldline.launch.startable import mode_of
+from worldline.launch.toml_document import TOP, Place, Table, quoted, said
 from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Latency, as_distribution

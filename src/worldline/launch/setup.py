@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from worldline.federation.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
-from worldline.federation.startable import check_command, check_module
-from worldline.federation.toml_document import Document, Place, nearest, quoted, said
+from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
+from worldline.launch.startable import check_command, check_module
+from worldline.launch.toml_document import Document, Place, nearest, quoted, said
 from worldline.model.buffer import UNBOUNDED, Buffer
 from worldline.model.errors import ConfigurationError
 from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition

@@ -10,7 +10,7 @@ from importlib.machinery import all_suffixes
 from pathlib import Path
 from stat import S_ISREG
 
-from worldline.federation.toml_document import quoted
+from worldline.launch.toml_document import quoted
 from worldline.model.errors import ConfigurationError
 
 

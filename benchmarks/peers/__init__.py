@@ -1,0 +1,1 @@
+"""Other co-simulation frameworks in the scenarios of our federation benchmark, and the limit that TCP sets."""

@@ -1,0 +1,123 @@
+"""A host with a clock and entropy that tests decide, and raw connections to it: plain lists in, plain lists out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import msgpack
+
+from worldline.federation.host import Host, Limits, Session
+from worldline.model import Network, link, plan
+from worldline.wire.frames import HEARTBEAT, frame
+from worldline.wire.handshake import Challenge, client_proof
+
+BEAT = ["heartbeat"]
+"""How an empty frame shows among the answers that a peer reads."""
+
+MINE = bytes(range(16, 32))
+
+
+class House:
+    """A host, and the time of its wall clock."""
+
+    def __init__(
+        self,
+        *roster: str,
+        guests: Iterable[str] = (),
+        token: bytes = b"",
+        federation: str = "",
+        end: int | None = None,
+        limits: Limits | None = None,
+        latency: str = "1ms",
+    ) -> None:
+        self.clock = 0.0
+        self.token = token
+        self._opened = 0
+        self.host = Host(
+            plan(roster or ("a", "b"), guests=guests, network=Network(default=link(latency)), end=end),
+            federation=federation,
+            token=token,
+            limits=limits,
+            entropy=self._entropy,
+        )
+
+    def _entropy(self, size: int) -> bytes:
+        self._opened += 1
+        return self._opened.to_bytes(size, "big")
+
+    def connect(self) -> Peer:
+        return Peer(self)
+
+    def admit(self, name: str) -> Peer:
+        """Return a connection that has been welcomed under this name."""
+        peer = self.connect()
+        peer.greet(name)
+        (welcome,) = peer.read()
+        assert welcome[0] == "welcome", welcome
+        return peer
+
+    def join(self, name: str, publishes: object = None, subscribes: object = (), controls: bool = False) -> Peer:
+        """Return a connection that has joined: it will be answered when everybody has."""
+        peer = self.admit(name)
+        peer.say(["join", publishes, subscribes, 0, controls])
+        return peer
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time go by in steps of a second, as a server does."""
+        deadline = self.clock + seconds
+        while self.clock < deadline:
+            self.clock = min(deadline, self.clock + 1.0)
+            self.host.tick(self.clock)
+
+
+class Peer:
+    """One connection to a house's host, byte by byte."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.session: Session = house.host.open(house.clock)
+        self.gone = False
+        answers = self.read()
+        self.nonce: bytes = answers[0][3] if answers[0][0] == "challenge" else b""
+        self.first = answers[0]
+
+    def send(self, data: bytes) -> None:
+        self.house.host.receive(self.session, data, self.house.clock)
+
+    def greet(self, name: str, federation: str = "", **wrong: Any) -> None:
+        self.send(frame(msgpack.encode(self.hello(name, federation, **wrong))))
+
+    def hello(
+        self, name: str, federation: str = "", *, token: bytes | None = None, version: int = 1, proof: bytes = b""
+    ) -> list[object]:
+        key = self.house.token if token is None else token
+        made = proof or client_proof(key, Challenge("worldline", 1, self.nonce), federation, name, MINE)
+        return ["hello", version, federation, name, MINE, made]
+
+    def say(self, *events: list[object]) -> None:
+        self.send(frame(msgpack.encode(events)))
+
+    def beat(self) -> None:
+        self.send(HEARTBEAT)
+
+    def read(self) -> list[Any]:
+        """Take what the host has put out, as a socket that is read at once would; hang up if it says so."""
+        data = bytes(self.session.out)
+        self.session.out.clear()
+        if data:
+            self.session.sent = self.house.clock
+        if self.session.closing and not self.gone:
+            self.gone = True
+            self.house.host.closed(self.session, "it was told to go")
+        answers: list[Any] = []
+        while data:
+            length = int.from_bytes(data[:4], "big")
+            body, data = data[4 : 4 + length], data[4 + length :]
+            assert len(body) == length, "the host has put out half a frame"
+            answers.append(msgpack.decode(body) if body else BEAT)
+        return answers
+
+    def hang_up(self, cause: str = "its connection was closed") -> None:
+        self.gone = True
+        self.house.host.closed(self.session, cause)

@@ -1,0 +1,214 @@
+"""Golden bytes: every kind of frame, byte for byte.
+
+These are what other people's programs were written against. They must never change without a new version number
+(`handshake.VERSION`): if one of these tests fails, it isn't the hex that is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from msgspec import msgpack
+
+from worldline.lock.events import (
+    Abort,
+    Advance,
+    Grant,
+    Invite,
+    Join,
+    Leave,
+    Next,
+    ParticipantEvent,
+    Promise,
+    Publish,
+    Reached,
+    Start,
+    Stop,
+    Subscribe,
+    Subscription,
+    Unsubscribe,
+)
+from worldline.lock.journal import Journal, run_digest
+from worldline.model.buffer import MAILBOX, Buffer
+from worldline.model.message import Message
+from worldline.model.time import FOREVER
+from worldline.wire import handshake
+from worldline.wire.codec import Answer, Deliver, Told, decode_answer, decode_events, encode_answer, encode_events
+from worldline.wire.frames import FRAME_MAX, HEARTBEAT, frame
+from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome, client_proof, server_proof
+
+TOKEN = b"secret"
+CHALLENGE = Challenge("worldline", 1, bytes(range(16)))
+MINE = bytes(range(16, 32))
+CLIENT_PROOF = bytes.fromhex("29028e72649425a685be18c22c0b3f87a913c68bacff6c6b35c466006123ee05")
+SERVER_PROOF = bytes.fromhex("0bb802d8d3c2c14496b044698325e1b96406f1b2e17287473c2af83253a6840d")
+HELLO = Hello(1, "cell", "arm", MINE, CLIENT_PROOF)
+PONG = Message(2_000_000, 1_000_000, "arm", 0, 0, "pong", b"\x02")
+
+GREETINGS: list[tuple[Challenge | Hello | Welcome | Refused, str]] = [
+    (
+        CHALLENGE,
+        "0000002894a96368616c6c656e6765a9776f726c646c696e6501c410000102030405060708090a0b0c0d0e0f",
+    ),
+    (
+        HELLO,
+        (
+            "0000004596a568656c6c6f01a463656c6ca361726dc410101112131415161718191a1b1c1d1e1fc420"
+            "29028e72649425a685be18c22c0b3f87a913c68bacff6c6b35c466006123ee05"
+        ),
+    ),
+    (
+        Welcome(SERVER_PROOF, 2_500_000_000, FRAME_MAX),
+        (
+            "0000003594a777656c636f6d65c420"
+            "0bb802d8d3c2c14496b044698325e1b96406f1b2e17287473c2af83253a6840dce9502f900ce01010000"
+        ),
+    ),
+    (
+        Refused("token", "the token is wrong"),
+        "0000002293a772656675736564a5746f6b656eb274686520746f6b656e2069732077726f6e67",
+    ),
+]
+EVENTS: list[tuple[Told, str]] = [
+    (Join(), "0000000b9195a46a6f696ec09000c2"),
+    (
+        Join(("x", "y"), (Subscription("t"), Subscription("u", Buffer(2, True))), 1000, True),
+        (
+            "000000379195a46a6f696e92a178a1799292a17482a56c696d6974c0a66f6c64657374c2"
+            "92a17582a56c696d697402a66f6c64657374c3cd03e8c3"
+        ),
+    ),
+    (Publish("ping", b"\x01", 1_000_000), "000000179194a77075626c697368a470696e67c40101ce000f4240"),
+    (Promise(5_000_000), "0000000f9192a770726f6d697365ce004c4b40"),
+    (Reached(7), "0000000b9192a77265616368656407"),
+    (
+        Subscribe(Subscription("t", MAILBOX), 10, 11),
+        "000000219194a973756273637269626592a17482a56c696d697401a66f6c64657374c20a0b",
+    ),
+    (Unsubscribe("t", 10, 11), "000000129194ab756e737562736372696265a1740a0b"),
+    (Invite("guest", 20), "000000109193a6696e76697465a5677565737414"),
+    (Stop(1_000_000_000), "0000000c9192a473746f70ce3b9aca00"),
+    (Advance(2_000_000), "0000000f9192a7616476616e6365ce001e8480"),
+    (Next(FOREVER), "000000199193a46e657874cf7fffffffffffffffcf7fffffffffffffff"),
+    (Next(1_000_000_000, 5), "0000000d9193a46e657874ce3b9aca0005"),
+    (
+        Leave(1_000_000_000, bytes(16), True, {"t": 3}),
+        "000000249195a56c65617665ce3b9aca00c41000000000000000000000000000000000c381a17403",
+    ),
+    (Leave(3), "0000000d9195a56c6561766503c400c280"),
+    (Fail("no"), "0000000a9192a46661696ca26e6f"),
+]
+ANSWERS: list[tuple[Answer, str]] = [
+    (Start("arm", 0, -1, 1_000_000), "0000001295a57374617274a361726d00ffce000f4240"),
+    (
+        Grant("leg", 3_000_000, [PONG]),
+        "0000002b95a56772616e74a36c6567ce002dc6c09197ce001e8480ce000f4240a361726d0000a4706f6e67c40102c2",
+    ),
+    (Grant("arm", FOREVER, [], True), "0000001695a56772616e74a361726dcf7fffffffffffffff90c3"),
+    (Deliver([PONG]), "0000002392a764656c697665729197ce001e8480ce000f4240a361726d0000a4706f6e67c40102"),
+    (Abort("arm", "why", "leg", 5), "0000001495a561626f7274a361726da3776879a36c656705"),
+    (Abort("arm", "why"), "0000001195a561626f7274a361726da3776879c0c0"),
+]
+
+
+def kind(value: object) -> str:
+    return "" if isinstance(value, str) else type(value).__name__
+
+
+def test_this_is_version_1() -> None:
+    assert (handshake.PROTOCOL, handshake.VERSION) == ("worldline", 1)
+    assert bytes.fromhex("00000000") == HEARTBEAT
+
+
+def test_proofs() -> None:
+    assert client_proof(TOKEN, CHALLENGE, "cell", "arm", MINE) == CLIENT_PROOF
+    assert server_proof(TOKEN, CHALLENGE, HELLO) == SERVER_PROOF
+    without = client_proof(b"", CHALLENGE, "", "arm", MINE)
+    assert without.hex() == "4bf2d5a1fdfab65e87115f3ab024cd38e56e0fbb1264a6ab29a9cf66d5aa261e"
+
+
+@pytest.mark.parametrize(("greeting", "expected"), GREETINGS, ids=kind)
+def test_greetings(greeting: Challenge | Hello | Welcome | Refused, expected: str) -> None:
+    assert frame(msgpack.encode(greeting)).hex() == expected
+    assert msgpack.decode(bytes.fromhex(expected)[4:], type=type(greeting)) == greeting
+
+
+@pytest.mark.parametrize(("event", "expected"), EVENTS, ids=kind)
+def test_events(event: ParticipantEvent, expected: str) -> None:
+    assert encode_events([event]).hex() == expected
+    assert decode_events(bytes.fromhex(expected)[4:]) == [event]
+
+
+@pytest.mark.parametrize(("answer", "expected"), ANSWERS, ids=kind)
+def test_answers(answer: Answer, expected: str) -> None:
+    assert encode_answer(answer).hex() == expected
+    assert decode_answer(bytes.fromhex(expected)[4:]) == answer
+
+
+def test_several_events_in_one_frame() -> None:
+    expected = "0000002b9294a77075626c697368a470696e67c40101ce000f424093a46e657874ce3b9aca00cf7fffffffffffffff"
+    assert encode_events([Publish("ping", b"\x01", 1_000_000), Next(1_000_000_000)]).hex() == expected
+
+
+def test_every_kind_has_its_vector() -> None:
+    assert {type(event) for event, _ in EVENTS} == set(Told.__args__)
+    assert {type(answer) for answer, _ in ANSWERS} | {Refused} == set(Answer.__args__)
+
+
+def test_digests() -> None:
+    journal = Journal()
+    journal.note_sent(1_000_000, "ping", b"\x01")
+    assert journal.digest().hex() == "4c5805b2f9631f532124d8663415d5c7"
+    journal.note_received(2_000_000, [PONG])
+    assert journal.digest().hex() == "c3aee260a1709429e11e78e224e63e24"
+    assert run_digest([("leg", 10**9, journal.digest()), ("arm", 3, b"")]).hex() == "050f014d06a7eace4571ae549c1733d9"
+
+
+# --- The page that says all this to people ---
+
+PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+
+
+def dumps() -> list[str]:
+    """Return the hex dumps of the page, without their remarks."""
+    blocks = re.findall(r"```hex\n(.*?)```", PAGE, re.DOTALL)
+    return ["".join("".join(line.split("#")[0].split()) for line in block.splitlines()) for block in blocks]
+
+
+def test_the_page_shows_the_bytes_that_are_sent() -> None:
+    proven, greetings, talk = dumps()
+    assert proven == msgpack.encode(["worldline", 1, "client", CHALLENGE.nonce, MINE, "cell", "arm"]).hex()
+    assert greetings == "".join(expected for _, expected in GREETINGS[:3])
+    said = encode_events([Publish("ping", b"\x01", 1_000_000), Next(1_000_000_000)])
+    assert talk == (said + encode_answer(Grant("leg", 3_000_000, [PONG]))).hex()
+
+
+def test_the_page_names_every_kind_with_its_fields() -> None:
+    for struct in (*Told.__args__, *Answer.__args__, Challenge, Hello, Welcome):
+        tag = struct.__struct_config__.tag
+        (shown,) = re.findall(rf'^\|[^`]*`\["{tag}", ([^`]*)\]`', PAGE, re.MULTILINE)
+        names = re.findall(r"(?:^|, )([a-z_]+)", re.sub(r"\{.*?\}|\[.*?\]", "", shown))
+        assert names == list(struct.__struct_fields__), tag
+
+
+def test_the_page_names_every_code_of_a_refusal() -> None:
+    codes = {
+        handshake.BAD_VERSION,
+        handshake.BAD_TOKEN,
+        handshake.BAD_FEDERATION,
+        handshake.UNEXPECTED,
+        handshake.TAKEN,
+        handshake.OVER,
+        handshake.CROWDED,
+        handshake.PROTOCOL_ERROR,
+    }
+    rows = PAGE.split("| code | why |\n| --- | --- |\n")[1].split("\n\n")[0].splitlines()
+    assert {code for row in rows for code in re.findall(r"`([a-z]+)`", row.split("|")[1])} == codes
+
+
+def test_the_page_is_short_enough_to_be_read() -> None:
+    assert len(PAGE.splitlines()) <= 200
+    assert f"{FRAME_MAX:,}" in PAGE
+    assert f"{handshake.HELLO_MAX:,}" in PAGE
