@@ -10,8 +10,8 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s%s\n", $$1, $$2 }' Makefile
 	@echo "PYTHON=... chooses the interpreter; otherwise it's the newest of 3.13, 3.12 and 3.11 that works."
 
-run: $(STAMP)  ## run the example
-	$(PY) examples/robot_cell.py
+run: $(STAMP)  ## run the example: a robot cell, four processes
+	.venv/bin/worldline run examples/robot_cell/robot_cell.toml
 
 # Twice, because a result that depends on the order of a set may well look right under one hash seed.
 test: $(STAMP)  ## run the tests under two hash seeds

@@ -65,11 +65,14 @@ class StampsOnReceipt(Arbiter):
         super().__init__(plan)
         self._heard = 0
 
-    def handle(self, who: str, event: Event) -> tuple[Action, ...]:
-        if isinstance(event, Publish):
-            self._heard += 1
-            event = Publish(event.topic, event.payload, event.at + self._heard)
-        return super().handle(who, event)
+    def handle(self, who: str, *events: Event) -> tuple[Action, ...]:
+        return super().handle(who, *map(self._stamped, events))
+
+    def _stamped(self, event: Event) -> Event:
+        if not isinstance(event, Publish):
+            return event
+        self._heard += 1
+        return Publish(event.topic, event.payload, event.at + self._heard)
 
 
 def test_a_clean_federation_gives_one_history_in_every_schedule() -> None:

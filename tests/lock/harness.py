@@ -137,8 +137,11 @@ class Harness:
             assert able, f"stuck: {[str(why) for why in self.arbiter.why()]}"
             driver = self.random.choice(able)
             frame = driver.frames.pop(0)
-            for event in frame:
-                self.handle(driver.name, event)
+            if self.random.random() < 0.5:
+                self.handle(driver.name, *frame)
+            else:
+                for event in frame:
+                    self.handle(driver.name, event)
         histories = {}
         dropped = self.arbiter.dropped()
         for name in self.arbiter.participants():
@@ -162,8 +165,8 @@ class Harness:
                 met["message to a late subscriber"] += message.sent < driver.subscribed.get(message.topic, 0) <= now
         return met
 
-    def handle(self, who: str, event: object) -> None:
-        actions = self.arbiter.handle(who, event)  # type: ignore[arg-type]
+    def handle(self, who: str, *events: object) -> None:
+        actions = self.arbiter.handle(who, *events)  # type: ignore[arg-type]
         if self.check:
             self.arbiter.check_invariants()
         for action in actions:

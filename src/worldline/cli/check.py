@@ -17,13 +17,18 @@ from rich.console import Console
 from worldline.federation.checker import SCHEDULES_MAX, Divergence, FederationLike, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
 from worldline.federation.program import Federation
+from worldline.launch.launcher import federation_of
+from worldline.launch.setup import read_setup
 from worldline.model import UsageError
 
 
 def check(
     target: Annotated[
         str,
-        typer.Argument(metavar="FILE[:NAME]", help="A Python file, and the federation in it (default: federation)."),
+        typer.Argument(
+            metavar="FILE.toml|FILE.py[:NAME]",
+            help="A federation's file, or a Python file and the federation in it (default: federation).",
+        ),
     ],
     schedules: Annotated[int, typer.Option(min=1, help="How many schedules to try at the most.")] = SCHEDULES_MAX,
     first_sample: Annotated[int, typer.Option(min=0, help="The number of the first sampled schedule.")] = 0,
@@ -61,9 +66,11 @@ def _report(console: Console, target: str, divergence: Divergence, tried: str) -
 
 
 def load(target: str) -> FederationLike:
-    """Load the federation, or the function that makes one, that `FILE.py` or `FILE.py:NAME` names."""
+    """Load the federation, or the function that makes one, that `FILE.toml`, `FILE.py` or `FILE.py:NAME` names."""
     file, _, name = target.partition(":")
     path = Path(file)
+    if path.suffix == ".toml":
+        return federation_of(read_setup(path))
     if not path.is_file():
         raise UsageError(f"there is no file {file}")
     # A name of its own: a file may well be called random.py. Registered, since dataclasses and pickle look it up.

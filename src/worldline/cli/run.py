@@ -63,7 +63,7 @@ def run(
         typer.Option(min=0, metavar="NUMBER", help="Start in a random order, and delay frames at random: same digest."),
     ] = None,
     listen: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where participants connect: tcp://, unix:// or tls://.")
+        str, typer.Option(metavar="ADDRESS", help="Where participants connect: tcp://127.0.0.1:PORT or unix:///PATH.")
     ] = "tcp://127.0.0.1:0",
     quiet: Quiet = False,
 ) -> None:

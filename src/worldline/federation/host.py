@@ -272,21 +272,21 @@ class Host:
     # --- Hearing and answering ---
 
     def _hear(self, session: Session, body: bytes) -> None:
-        arbiter, name = self.arbiter, session.name
-        handle = arbiter.handle
-        for event in decode_events(body):
-            if self.over:
-                return  # It has been told, and hadn't read it yet.
-            if isinstance(event, Fail):
-                cause = shortened(event.cause)
-                self._drop(session, cause, ModelError(cause, participant=name, at=self._time_of(session)))
-                return
-            if session.member is None:
-                self._joined(session, event)
-                continue
-            actions = handle(name, event)
-            if actions:
-                self._carry_out(actions)
+        if self.over:
+            return  # It has been told, and hadn't read it yet.
+        events = decode_events(body)
+        if events and session.member is None:
+            self._joined(session, events.pop(0))
+        if not events:
+            return
+        if isinstance(events[-1], Fail):
+            cause = shortened(events[-1].cause)
+            self._drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
+            return
+        actions = self.arbiter.handle(session.name, *events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
+        if actions:
+            self._carry_out(actions)
+        for event in events:
             if isinstance(event, Invite):
                 self._welcome(event.newcomer)
         member = session.member

@@ -224,9 +224,9 @@ class _Run:
         choose = self._schedule.choose_joining if gathering else self._schedule.choose
         strand = self._strands[self._able[choose(self._able)]]
         frame, strand.frame = strand.frame, []
+        for action in self._arbiter.handle(strand.name, *frame):
+            self._carry_out(action)
         for event in frame:
-            for action in self._arbiter.handle(strand.name, event):
-                self._carry_out(action)
             if isinstance(event, Invite):
                 self._welcome(event.newcomer)
         # Who joins last isn't the first to run on that account: the start is a choice of its own.

@@ -101,10 +101,12 @@ class Server:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        assert self._thread is not None
+        if error is None:
+            self._thread.join(_LINGER_S)  # The last ones may just be leaving.
         if not self.host.over:
             self.end(LossError(f"the server was closed: {error or 'its owner has gone on'}"))
-        if self._thread is not None:
-            self._thread.join()
+        self._thread.join()
 
     def wait(self, timeout_s: float | None = None) -> Outcome:
         """Wait for the end of the run, and return what came of it."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 from worldline.federation.declaration import Declaration
 from worldline.federation.environment import Surroundings
@@ -59,10 +58,6 @@ class Launch:
         setup: Setup,
         *,
         address: str = "tcp://127.0.0.1:0",
-        token: str | None = None,
-        certificate: Path | None = None,
-        key: Path | None = None,
-        authority: Path | None = None,
         witness: Witness | None = None,
         pace: float | None = None,
         shake: int | None = None,
@@ -76,15 +71,12 @@ class Launch:
                 )
         self._setup = setup
         self._shake = None if shake is None else Stream(shake, "launch")
-        self._authority = authority
-        self.token = secrets.token_hex(16) if token is None else token
+        self._token = secrets.token_hex(16)  # Nobody else is expected.
         self.server = Server(
             setup.plan,
             address,
             federation=setup.name,
-            token=self.token,
-            certificate=certificate,
-            key=key,
+            token=self._token,
             witness=witness,
             pace=pace,
         )
@@ -115,8 +107,7 @@ class Launch:
                 address=address,
                 name=part.name,
                 federation=self._setup.name,
-                token=self.token,
-                authority=None if self._authority is None else str(self._authority.absolute()),
+                token=self._token,
                 declaration=declaration_of(part),
                 shake=None if self._shake is None else self._shake.getrandbits(32),
             )

@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-A sans-IO state machine. `handle(who, event)` takes one typed event and returns a tuple of typed actions; it never
+A sans-IO state machine. `handle(who, event)` takes typed events and returns a tuple of typed actions; it never
 blocks, calls back, logs or reads a clock. An event that isn't legal raises and leaves the state as it was. What a
 participant may do in which state is the table in `states`; who waits for whom is the calculus in `bounds`; who gets
 which message is the `router`'s. This module ties them together.
@@ -128,19 +128,25 @@ class Arbiter:
 
     # --- In and out ---
 
-    def handle(self, who: str, event: Event) -> tuple[Action, ...]:
-        """Take one event of a participant, or of the operator, and return what follows from it."""
+    def handle(self, who: str, *events: Event) -> tuple[Action, ...]:
+        """Take what a participant, or the operator, says at once, and return what follows from it.
+
+        If one of several isn't legal, those before it have been taken, and what follows from them is returned with
+        the next.
+        """
         member = self.members.get(who)
-        if member is None:
-            self._without_member(who, event)
-        elif event.__class__ in member.legal and self.phase is not Phase.OVER:
-            try:
-                self._handlers[event.__class__](member, event)
-            except WorldlineError as error:
-                raise error.concerning(who, member.now)  # noqa: B904 - the same error, not another.
-        else:
-            raise self._illegal(member, event)
-        self.events += 1
+        for event in events:
+            if member is None:
+                self._without_member(who, event)
+            elif event.__class__ in member.legal and self.phase is not Phase.OVER:
+                try:
+                    self._handlers[event.__class__](member, event)
+                except WorldlineError as error:
+                    raise error.concerning(who, member.now)  # noqa: B904 - the same error, not another.
+            else:
+                raise self._illegal(member, event)
+        self.events += len(events)
+        self._settle()
         if not self._actions:
             return ()
         actions = tuple(self._actions)
@@ -192,7 +198,6 @@ class Arbiter:
         if member.name in self.newcomers:
             self.bounds.rewire(member, self.router.controls_into(member))
             self._expect(member)
-            self._settle()
             return
         self._absent -= 1
         if not self._absent:
@@ -229,11 +234,8 @@ class Arbiter:
             or not member.may_publish(event.topic)
         ):
             raise self._bad_publish(member, event)
-        roused = self.router.publish(member, event.topic, event.payload, at)
-        if roused:
-            for sleeper in roused:
-                self._ask(sleeper)
-            self._settle()
+        for sleeper in self.router.publish(member, event.topic, event.payload, at):
+            self._ask(sleeper)
 
     def _bad_publish(self, member: Member, event: Publish) -> Exception:
         if not member.may_publish(event.topic):
@@ -270,12 +272,10 @@ class Arbiter:
             )
         as_time(event.until, "a promise")
         self.bounds.change(member, member.base, event.until)
-        self._settle()
 
     def _reached(self, member: Member, event: Reached) -> None:
         self._check_now(member, event.now)
         self._move(member, event.now)
-        self._settle()
 
     def _check_now(self, member: Member, now: int) -> None:
         if not member.now <= now <= min(max(member.now, member.granted), TIME_MAX):
@@ -309,7 +309,6 @@ class Arbiter:
         self.router.subscribe(member, event.subscription, event.since)
         self.bounds.rewire(member, self.router.edges_into(member))
         self._move(member, event.now)
-        self._settle()
 
     def _unsubscribe(self, member: Member, event: Unsubscribe) -> None:
         if event.topic not in member.subscriptions:
@@ -319,7 +318,6 @@ class Arbiter:
         self.router.unsubscribe(member, event.topic, event.until)
         self.bounds.rewire(member, self.router.edges_into(member))
         self._move(member, event.now)
-        self._settle()
 
     def _leave(self, member: Member, event: Leave) -> None:
         self._check_now(member, event.now)
@@ -333,7 +331,6 @@ class Arbiter:
             self._witness.left(member.name, event.now, event.digest)
         self.bounds.rewire(member, [])
         self.bounds.change(member, FOREVER, FOREVER)
-        self._settle()
         self._present -= 1
         if not self._present and not any(newcomer.start <= self.end for newcomer in self.newcomers.values()):
             self._finish()
@@ -364,7 +361,6 @@ class Arbiter:
         newcomer.begin_at(event.at)
         self.ceiling = self._highest()
         self._expect(newcomer)
-        self._settle()
 
     def _stop(self, member: Member, event: Stop) -> None:
         self._check_control(member, "stop", event.at)
@@ -378,7 +374,6 @@ class Arbiter:
             if other.state in WAITING and other.awaits > event.at:
                 self._ask(other)
         self._raise_ceiling()
-        self._settle()
 
     def _check_control(self, member: Member, verb: str, at: int) -> None:
         if not member.controls:
@@ -435,7 +430,6 @@ class Arbiter:
         member.awaits = until
         member.since = self.events
         self._ask(member)
-        self._settle()
 
     def needs(self, member: Member) -> tuple[int, int]:
         """Return when a waiting member will act by itself, and the bound that it needs for that."""
@@ -467,10 +461,9 @@ class Arbiter:
 
     def _settle(self) -> None:
         """Grant all who are ready, and those whom that sets free, until nobody is."""
-        bounds = self.bounds
-        while bounds.ready:
+        while ready := self.bounds.take_ready():
             begun = False
-            for clock, bound in bounds.take_ready():
+            for clock, bound in ready:
                 assert isinstance(clock, Member)
                 if clock.state not in ASKING:
                     continue  # It was asked for twice, and has been granted.
@@ -532,7 +525,6 @@ class Arbiter:
             as_time(until, "a barrier")
         self.barrier = until
         self._raise_ceiling()
-        self._settle()
 
     def _raise_ceiling(self) -> None:
         """Bring the ceiling up to date and ask again for those who are no longer above it."""

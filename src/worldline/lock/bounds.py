@@ -27,7 +27,8 @@ Invariants
 ----------
 B1. A clock that rides has a bound below its (sub-)goal, so it isn't kept waiting for nothing.
 B2. A clock that is reported ready has a bound of at least what is reported, so it isn't let go too early.
-B3. A waiting clock that isn't ready rides, and following the rides ends at one that doesn't wait for the calculus.
+B3. After `settle`, a waiting clock that isn't ready rides, and following the rides ends at one that doesn't wait
+    for the calculus.
 
 Why rides can't form a circle: a clock's (sub-)goal G is at most every threshold that others ask of it, and the
 threshold that it asks of its blocker is below G by at least the edge's latency. So thresholds fall strictly along a
@@ -48,7 +49,7 @@ from worldline.model.time import FOREVER
 
 # Sleepers that a search looks at for a better horizon once the goal is reached. It bounds the cost of granting far
 # ahead in large networks and has no influence on results.
-_SLEEPERS_MAX = 32
+_SLEEPERS_MAX = 8
 
 # How much that has become void may pile up before it is cleared away: riders of a clock, and edges from those who have
 # left.
@@ -109,7 +110,7 @@ class Bounds:
         self._clocks: list[Clock] = []
         self._floors: list[tuple[int, int, Clock]] = []
         self._serial = 0
-        self.ready: list[tuple[Clock, int]] = []  # Whose goal is reached, and its bound as far as it was explored.
+        self._ready: list[tuple[Clock, int]] = []
         self._doubtful: list[Clock] = []
 
     def add(self, clock: Clock) -> None:
@@ -127,7 +128,7 @@ class Bounds:
         receiver.ins.append((sender, latency))
 
     def change(self, clock: Clock, base: int, promise: int, goal: int = 0, *, sleeping: bool = False) -> None:
-        """Set what a clock says of itself, and look again at those that this may set free."""
+        """Set what a clock says of itself; `settle` looks again at it and at those that this may set free."""
         clock.base = base
         clock.promise = promise
         clock.value = value = promise if promise > base else base
@@ -143,8 +144,6 @@ class Bounds:
                 self._doubtful.append(clock)
         elif goal:
             self._doubtful.append(clock)
-        while self._doubtful:
-            self._examine(self._doubtful.pop())
 
     def _track_lower(self, clock: Clock, base: int) -> None:
         clock.tracked = base
@@ -157,9 +156,19 @@ class Bounds:
             heappush(self._floors, (base, self._serial, clock))
 
     def take_ready(self) -> list[tuple[Clock, int]]:
-        """Return those who are ready, and forget it."""
-        ready, self.ready = self.ready, []
+        """Settle, and return the clocks whose goal is reached, each with its bound as far as it was explored."""
+        if self._doubtful:
+            self.settle()
+        if not self._ready:
+            return []
+        ready, self._ready = self._ready, []
         return ready
+
+    def settle(self) -> None:
+        """Look at all that is in doubt; only now, because a change often undoes the doubts of the one before it."""
+        doubtful = self._doubtful
+        while doubtful:
+            self._examine(doubtful.pop())
 
     def floor(self) -> int:
         """Return the least base of all: nobody acts, sends or subscribes before it."""
@@ -209,7 +218,7 @@ class Bounds:
                 self._release(clock, clock.send(bound))
             if clock.goal and bound >= clock.goal:
                 clock.goal = 0
-                self.ready.append((clock, bound))
+                self._ready.append((clock, bound))
                 return  # It is about to change; what others ask of it is looked at then.
 
     def _probe(self, clock: Clock, demand: int) -> int:
