@@ -33,7 +33,8 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_placeholder_is_left(page: Path) -> None:
-    assert not re.findall(r"\b[A-Z]+_[A-Z_0-9]{4,}\b", page.read_text())
+    found = re.findall(r"\b[A-Z]+_[A-Z_0-9]{4,}\b", page.read_text())
+    assert [word for word in found if not word.startswith("WORLDLINE_")] == []  # Those are environment variables.
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -1,47 +1,108 @@
-"""Every example says the same each time under any hash seed, and passes the checker unless it is wrong on purpose."""
+"""Every example tells the same story each time: under any hash seed, in processes, and under other schedules."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-SOUND = sorted(path.name for path in EXAMPLES.glob("*.py") if path.name != "leaky.py")
+SOUND = sorted(path.stem for path in EXAMPLES.glob("*/*.toml"))
+IN_PROCESS = ("--executor", "in-process")
+
+pytestmark = pytest.mark.timeout(55)
 
 
-def python(*arguments: str, seed: str = "0") -> subprocess.CompletedProcess[str]:
+def worldline(folder: Path, *arguments: str, seed: str = "0") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "worldline", *arguments]
     environment = {**os.environ, "PYTHONHASHSEED": seed}
-    command = [sys.executable, *arguments]
     return subprocess.run(
-        command, cwd=EXAMPLES, env=environment, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=50, check=False
     )
 
 
-@pytest.mark.parametrize("name", SOUND)
-def test_an_example_prints_the_same_every_time(name: str) -> None:
-    first, second = (python(name, seed=seed) for seed in ("1", "2"))
-    assert first.returncode == 0, first.stderr
-    assert "digest" in first.stdout
-    assert first.stdout == second.stdout
+def file_of(name: str) -> str:
+    return str(EXAMPLES / name / f"{name}.toml")
+
+
+def story(output: str) -> list[str]:
+    """Return what was told, without how long it took; participants' lines may come in between one another's."""
+    return sorted(re.sub(r"simulated in [\d.]+ s", "simulated", output).splitlines())
+
+
+@cache
+def told(name: str, folder: Path) -> tuple[list[str], dict[str, bytes]]:
+    """Run an example in one process; return its story, and all files that it has left."""
+    ran = worldline(folder, "run", file_of(name), *IN_PROCESS, seed="1")
+    assert ran.returncode == 0, ran.stderr
+    return story(ran.stdout), files(folder)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="session")
+def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("examples")
+
+
+def known(name: str, shelf: Path) -> tuple[list[str], dict[str, bytes]]:
+    folder = shelf / name
+    folder.mkdir(exist_ok=True)
+    return told(name, folder)
+
+
+def test_the_examples_are_there() -> None:
+    assert {"chat", "control_loop", "ping_pong", "robot_cell"} <= set(SOUND)
 
 
 @pytest.mark.parametrize("name", SOUND)
-def test_an_example_gives_one_history_under_many_schedules(name: str) -> None:
-    checked = python("-m", "worldline", "check", name, "--schedules", "60")
+def test_an_example_tells_the_same_under_another_hash_seed(name: str, shelf: Path, tmp_path: Path) -> None:
+    lines, left = known(name, shelf)
+    assert any(line.startswith("digest ") for line in lines)
+    ran = worldline(tmp_path, "run", file_of(name), *IN_PROCESS, seed="2")
+    assert story(ran.stdout) == lines
+    assert files(tmp_path) == left
+    assert any(name.endswith(".mcap") for name in left)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        # The robot cell is in tests/cli/test_run.py. Twenty processes take their time.
+        *(name for name in SOUND if name not in ("robot_cell", "chat")),
+        pytest.param("chat", marks=pytest.mark.soak),
+    ],
+)
+def test_an_example_tells_the_same_in_processes(name: str, shelf: Path, tmp_path: Path) -> None:
+    lines, left = known(name, shelf)
+    ran = worldline(tmp_path, "run", file_of(name), seed="3")
+    assert ran.returncode == 0, ran.stderr
+    assert story(ran.stdout) == lines
+    assert files(tmp_path) == left
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_an_example_gives_one_history_under_many_schedules(name: str, shelf: Path, tmp_path: Path) -> None:
+    lines, _ = known(name, shelf)
+    checked = worldline(tmp_path, "check", file_of(name), "--schedules", "3" if name == "chat" else "10")
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    digest = python(name).stdout.split()[-1]
-    assert checked.stdout.strip().endswith(digest)
+    (digest,) = (line.split()[-1] for line in lines if line.startswith("digest "))
+    assert checked.stdout.strip().endswith(f"one history, digest {digest}")
 
 
 def test_the_leaky_example_is_caught_and_the_command_repeats_it() -> None:
-    caught = python("-m", "worldline", "check", "leaky.py")
+    caught = worldline(EXAMPLES, "check", "leaky.py")
     assert caught.returncode == 1
     *_, repeat = caught.stdout.strip().splitlines()
-    again = python("-m", *repeat.split())
+    assert repeat.startswith("  worldline check leaky.py --schedule ")
+    again = worldline(EXAMPLES, *repeat.split()[1:])
     assert again.returncode == 1
     first = [line for line in caught.stdout.splitlines() if line.startswith("  found")]
     assert first

@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import msgpack
 
-FOREVER = 2**63 - 1
+FOREVER = 2**61
 
 
 class Foreign:

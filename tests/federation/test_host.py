@@ -573,7 +573,6 @@ def test_a_join_with_very_many_topics_takes_no_longer_than_reading_it() -> None:
     assert Counted.compared < 10 * len(many)
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: a message may arrive after the last time there is; its receiver is blamed")
 def test_a_message_sent_at_the_last_moment_doesnt_harm_its_receiver() -> None:
     house = House("a", "b")
     a, b = running(house)

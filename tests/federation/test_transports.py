@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from hashlib import shake_128
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +66,13 @@ def bad_network() -> Federation:
 
     def sender(self: Participant) -> None:
         whims = self.random("whims")
-        while self.now < 80 * MS:
+        while self.now < 50 * MS:
             self.publish("news", whims.randbytes(whims.randrange(20)))
             for answer in self.advance(by=whims.randrange(1, 4) * MS):
                 self.publish("news", answer.payload[::-1])
 
     def replier(self: Participant) -> None:
-        for news in self.messages(until="120ms"):
+        for news in self.messages(until="80ms"):
             self.publish("answer", news.payload + bytes([news.sequence % 256, news.copy]))
 
     lossy = link(uniform("1ms", "20ms"), loss=0.2, loss_at_sender=0.1, duplication=0.2)
@@ -310,7 +311,7 @@ def large_payloads() -> Federation:
     """A megabyte each way: many reads and writes for one frame."""
 
     def sender(self: Participant) -> None:
-        self.publish("picture", self.random("picture").randbytes(2**20))
+        self.publish("picture", shake_128(b"picture").digest(2**20))
         self.publish("picture", bytes(2**20), at="3ms")
         for thumbnail in self.messages(until="30ms"):
             self.publish("picture", thumbnail.payload * 2)
@@ -427,7 +428,7 @@ WAYS: dict[str, Way] = {
     "another-order": way(order=1),
     "shaken": way(order=2, paired=True),
     "in-small-steps": way(steps=700_000, paired=True),
-    "at-a-pace": way(pace=5.0),
+    "at-a-pace": way(pace=5.0, within_s=5.0),
 }
 
 
@@ -449,9 +450,21 @@ def reference(make: Callable[[], Federation]) -> Outcome:
     return outcome
 
 
+BUGS = {
+    (nobody_can_come, "at-a-pace"): "BUG: at a pace, a run in which everybody waits for ever never ends",
+}
+
+
+def cases() -> Iterator[Any]:
+    for make in FEDERATIONS:
+        for name in WAYS:
+            bug = BUGS.get((make, name))
+            marks = [] if bug is None else [pytest.mark.xfail(strict=True, reason=bug)]
+            yield pytest.param(make, name, marks=marks, id=f"{make.__name__}-{name}")
+
+
 @pytest.mark.timeout(50)
-@pytest.mark.parametrize("name", WAYS)
-@pytest.mark.parametrize("make", FEDERATIONS)
+@pytest.mark.parametrize(("make", "name"), list(cases()))
 def test_a_federation_is_the_same_in_every_way(
     make: Callable[[], Federation],
     name: str,

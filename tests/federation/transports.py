@@ -22,9 +22,11 @@ from typing import Any, Generic, TypeVar
 import pytest
 
 from worldline import Federation, Message, Participant, Program, RunEnded, Server, connect, connect_async
+from worldline.federation import connection as connection_module
 from worldline.federation.aio import AsyncParticipant
 from worldline.federation.host import Limits
 from worldline.federation.outcome import Outcome
+from worldline.federation.sockets import limit_silence
 from worldline.model import FOREVER, MS
 
 T = TypeVar("T")
@@ -114,18 +116,27 @@ def held_up(server: Server) -> Iterator[None]:
         release.set()
 
 
+def impatient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Let blocking clients give a silent server up after so long, whatever has been agreed."""
+    monkeypatch.setattr(connection_module, "limit_silence", lambda plug, _: limit_silence(plug, seconds))
+
+
 @contextlib.contextmanager
 def nothing_left() -> Iterator[None]:
     """See that no thread and no open file is left behind."""
 
-    def alive() -> tuple[list[str], int]:
-        gc.collect()
-        threads = [thread.name for thread in threading.enumerate() if "worldline" in thread.name]
-        return threads, len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - the listing itself is one of them, each time.
+    def threads() -> list[str]:
+        return [thread.name for thread in threading.enumerate() if "worldline" in thread.name]
 
-    before = alive()
+    def files() -> int:
+        return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - reading it opens one more, each time alike.
+
+    gc.collect()
+    before = files()
     yield
-    eventually(lambda: alive() <= before, PROMPT_S)
+    eventually(lambda: not threads(), PROMPT_S)
+    gc.collect()
+    eventually(lambda: files() <= before, PROMPT_S)
 
 
 # --- One federation, many ways ---
@@ -218,6 +229,7 @@ def run_over_sockets(
     token: str | None = None,
     limits: Limits | None = None,
     certificate: tuple[Path, Path] | None = None,
+    within_s: float = PATIENCE_S,
 ) -> Outcome:
     """Run a federation with a server and clients.
 
@@ -237,19 +249,21 @@ def run_over_sockets(
         strands = client(server if paired else str(server.address), programs, pem, token)
         if steps is not None:
             _move_barrier(server, steps)
-        outcome = server.wait(PATIENCE_S)
+        outcome = server.wait(within_s)
         for strand in strands:
             strand.result()
     return outcome
 
 
 def _move_barrier(server: Server, step: int) -> None:
-    """Move the barrier on whenever everybody stands at it, and take it away in the end."""
-    eventually(lambda: not in_server(server, server.host.arbiter.missing))
+    """Move the barrier on step by step, and take it away in the end."""
     for barrier in range(0, 300 * MS, step):
-        if server.host.over:
-            return
+        moved = threading.Event()
         server.hold_at(barrier)
+        server.order(moved.set)
+        while not moved.wait(0.05):
+            if server.host.over:
+                return
     server.hold_at(FOREVER)
 
 
@@ -266,17 +280,17 @@ CN = Worldline tests
 basicConstraints = critical, CA:TRUE
 keyUsage = critical, digitalSignature, keyCertSign
 subjectKeyIdentifier = hash
-subjectAltName = IP:127.0.0.1, DNS:localhost
+subjectAltName = %s
 """
 
 
-def make_certificate(directory: Path) -> tuple[Path, Path]:
+def make_certificate(directory: Path, names: str = "IP:127.0.0.1, DNS:localhost") -> tuple[Path, Path]:
     """Make a certificate for this machine that trusts itself, and its key; they are of no use to anybody else."""
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("there is no openssl command to make a certificate with")
     request, certificate, key = (directory / name for name in ("request.cnf", "certificate.pem", "key.pem"))
-    request.write_text(_REQUEST)
+    request.write_text(_REQUEST % names)
     command = [openssl, "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     command += ["-days", "2", "-config", str(request), "-keyout", str(key), "-out", str(certificate)]
     subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE_S)

@@ -35,8 +35,8 @@ READ = [
     ("007ms", 7_000_000),
     ("5 ms", 5_000_000),
     (" 5ms\n", 5_000_000),
-    ("4611686018427387903ns", TIME_MAX),
-    ("4611686018.427387903s", TIME_MAX),
+    ("1152921504606846975ns", TIME_MAX),
+    ("1152921504.606846975s", TIME_MAX),
 ]
 
 WRITTEN = [
@@ -54,7 +54,7 @@ WRITTEN = [
     (5_400_000_000_000, "90min"),
     (7_200_000_000_000, "2h"),
     (86_400_000_000_000, "1d"),
-    (TIME_MAX, "4611686018.427387903s"),
+    (TIME_MAX, "1152921504.606846975s"),
     (-5_000_000, "-5ms"),
     (FOREVER, "forever"),
 ]
@@ -139,12 +139,12 @@ def test_text_finer_than_a_nanosecond_is_refused_and_not_rounded(text):
     assert "whole number of nanoseconds" in refusal.value.advice
 
 
-@pytest.mark.parametrize("text", ["99999999h", "4611686018427387904ns", "4611686018.427387904s", "53376d"])
+@pytest.mark.parametrize("text", ["99999999h", "1152921504606846976ns", "1152921504.606846976s", "13344d"])
 def test_text_beyond_the_largest_time_is_refused_with_the_largest_time(text):
     with pytest.raises(ConfigurationError) as refusal:
         parse_time(text)
     assert repr(text) in str(refusal.value)
-    assert "4611686018.427387903s" in refusal.value.advice
+    assert "1152921504.606846975s" in refusal.value.advice
 
 
 # Python itself refuses to convert so many digits, with an error that isn't ours.
@@ -168,7 +168,7 @@ def test_a_number_out_of_range_is_refused_with_the_range(value):
     with pytest.raises(UsageError) as refusal:
         as_time(value, "the release")
     assert str(value) in str(refusal.value)
-    assert "the release lies between 0 and 4611686018.427387903s" in str(refusal.value)
+    assert "the release lies between 0 and 1152921504.606846975s" in str(refusal.value)
 
 
 @given(st.integers(0, TIME_MAX))
@@ -191,7 +191,7 @@ def test_a_number_too_long_to_write_is_refused_by_its_length(taken, value):
     with pytest.raises(ConfigurationError) as refusal:
         taken(value, "the release")
     assert refusal.value.problem == f"a number of {value.bit_length()} bits isn't the release"
-    assert "the release lies between 0 and 4611686018.427387903s" in refusal.value.advice
+    assert "the release lies between 0 and 1152921504.606846975s" in refusal.value.advice
 
 
 def test_a_number_that_can_be_written_is_refused_in_full():
@@ -238,7 +238,8 @@ def test_a_latency_of_zero_is_told_about_the_microstep():
 
 
 def test_two_times_added_are_before_forever_and_fit_64_bits():
-    assert TIME_MAX + TIME_MAX < FOREVER < 2**63
+    assert TIME_MAX + TIME_MAX < FOREVER
+    assert FOREVER + TIME_MAX < 2**62
 
 
 def test_the_units_build_on_each_other():

@@ -100,8 +100,8 @@ class Recorded(Arbiter):
         super().__init__(planned, recorder)
         self._recorder = recorder
 
-    def handle(self, who: str, event: Event) -> tuple[Action, ...]:
-        actions = super().handle(who, event)
+    def handle(self, who: str, *events: Event) -> tuple[Action, ...]:
+        actions = super().handle(who, *events)
         self._recorder.advance(self.floor())
         return actions
 

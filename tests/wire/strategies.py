@@ -26,7 +26,7 @@ from worldline.lock.events import (
 from worldline.model.buffer import Buffer
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
-from worldline.wire.codec import Deliver
+from worldline.wire.words import Deliver
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome
 
 # Wider than what is a time, because the codec carries any number; what it means is judged elsewhere.

@@ -35,7 +35,8 @@ from worldline.model.buffer import MAILBOX, Buffer
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
 from worldline.wire import handshake
-from worldline.wire.codec import Answer, Deliver, Told, decode_answer, decode_events, encode_answer, encode_events
+from worldline.wire.codec import decode_answer, decode_events, encode_answer, encode_events
+from worldline.wire.words import Answer, Deliver, Told
 from worldline.wire.frames import FRAME_MAX, HEARTBEAT, frame
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome, client_proof, server_proof
 
@@ -91,7 +92,7 @@ EVENTS: list[tuple[Told, str]] = [
     (Invite("guest", 20), "000000109193a6696e76697465a5677565737414"),
     (Stop(1_000_000_000), "0000000c9192a473746f70ce3b9aca00"),
     (Advance(2_000_000), "0000000f9192a7616476616e6365ce001e8480"),
-    (Next(FOREVER), "000000199193a46e657874cf7fffffffffffffffcf7fffffffffffffff"),
+    (Next(FOREVER), "000000199193a46e657874cf2000000000000000cf2000000000000000"),
     (Next(1_000_000_000, 5), "0000000d9193a46e657874ce3b9aca0005"),
     (
         Leave(1_000_000_000, bytes(16), True, {"t": 3}),
@@ -106,7 +107,7 @@ ANSWERS: list[tuple[Answer, str]] = [
         Grant("leg", 3_000_000, [PONG]),
         "0000002b95a56772616e74a36c6567ce002dc6c09197ce001e8480ce000f4240a361726d0000a4706f6e67c40102c2",
     ),
-    (Grant("arm", FOREVER, [], True), "0000001695a56772616e74a361726dcf7fffffffffffffff90c3"),
+    (Grant("arm", FOREVER, [], True), "0000001695a56772616e74a361726dcf200000000000000090c3"),
     (Deliver([PONG]), "0000002392a764656c697665729197ce001e8480ce000f4240a361726d0000a4706f6e67c40102"),
     (Abort("arm", "why", "leg", 5), "0000001495a561626f7274a361726da3776879a36c656705"),
     (Abort("arm", "why"), "0000001195a561626f7274a361726da3776879c0c0"),
@@ -148,7 +149,7 @@ def test_answers(answer: Answer, expected: str) -> None:
 
 
 def test_several_events_in_one_frame() -> None:
-    expected = "0000002b9294a77075626c697368a470696e67c40101ce000f424093a46e657874ce3b9aca00cf7fffffffffffffff"
+    expected = "0000002b9294a77075626c697368a470696e67c40101ce000f424093a46e657874ce3b9aca00cf2000000000000000"
     assert encode_events([Publish("ping", b"\x01", 1_000_000), Next(1_000_000_000)]).hex() == expected
 
 

@@ -24,9 +24,10 @@ from worldline.lock import Abort, Action, Grant, Ledger, ParticipantEvent, RunEn
 from worldline.lock.ledger import broken_off
 from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
-from worldline.wire.codec import Deliver, decode_answer, encode_events
+from worldline.wire.codec import decode_answer, encode_events
 from worldline.wire.frames import HEARTBEAT, Frames, frame
 from worldline.wire.handshake import Fail, Refused
+from worldline.wire.words import Deliver
 
 if TYPE_CHECKING:
     from worldline.federation.server import Server

@@ -17,7 +17,7 @@ from worldline.federation.inprocess import ArbiterFactory, InOrder, Schedule, ru
 from worldline.federation.outcome import Outcome
 from worldline.federation.program import Federation
 from worldline.lock import Arbiter, Received, Sent
-from worldline.model import NonDeterminism, Stream, UsageError, WorldlineError, format_time
+from worldline.model import FOREVER, NonDeterminism, Stream, UsageError, WorldlineError, format_time
 
 SCHEDULES_MAX = 1_000
 IN_ORDER = "in-order"
@@ -258,7 +258,7 @@ def _first_difference(schedule: str, expected: Outcome, found: Outcome) -> Diver
 
 def _time(entry: Sent | Received | None) -> int:
     if entry is None:
-        return 2**63
+        return FOREVER
     return entry.at if isinstance(entry, Sent) else entry.now
 
 

@@ -1,181 +1,27 @@
 """The blocking client: a participant at the end of a socket.
 
 The program's thread writes and reads; a second thread, the pulse, keeps the connection alive while the program
-computes, and tells what the program has said but not sent. When to send what only tells:
-
-- a request, a promise and a control operation at once: others may be waiting for them;
-- anything else with the next of these, or with the first operation half a millisecond after the last frame: one
-  system call for many steps that are served from what was granted ahead, and no long silence towards others;
-- what has been lying about for a twentieth of a second is told by the pulse.
+computes, and tells what the program has said and left lying for a twentieth of a second.
 """
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import ssl
 import threading
-import time
-from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
-from msgspec import msgpack
-
 from worldline.federation.address import Address
 from worldline.federation.call import PATIENCE_S, Call, Declared
-from worldline.federation.greeting import Greeting, refusal
+from worldline.federation.connection import SocketConnection
 from worldline.federation.participant import Participant
-from worldline.federation.sockets import limit_silence, untrusted
-from worldline.lock import Abort, Action, Grant, Ledger, ParticipantEvent, RunEnded, Start
-from worldline.lock.ledger import broken_off
-from worldline.model import LossError, Message, Stream, WorldlineError
-from worldline.wire.codec import Deliver, decode_answer, encode_events
-from worldline.wire.frames import HEARTBEAT, Frames, frame
-from worldline.wire.handshake import Fail, Refused
+from worldline.federation.sockets import untrusted
+from worldline.lock import Ledger, RunEnded
+from worldline.model import WorldlineError
 
 if TYPE_CHECKING:
     from worldline.federation.server import Server
 
-_RECEIVE_MAX = 2**16
-_TELL_AFTER_S = 0.0005
 _PULSE_S = 0.05
-_SHAKE_S_MAX = 0.002
-_LOOK_AFTER_S = 0.05
-_encode = msgpack.Encoder().encode
-
-
-class SocketConnection:
-    """A connection to a server over a blocking socket."""
-
-    def __init__(self, connection: socket.socket, greeting: Greeting, name: str, shake: Stream | None = None) -> None:
-        self._socket = connection
-        self._shake = shake  # Draws delays, to show that they don't show.
-        self._name = name
-        self._frames = Frames()
-        self._bodies: deque[bytes] = deque()  # Whole frames that came in together with an earlier one.
-        self._reading = threading.Lock()
-        self._writing = threading.Lock()
-        self._end: WorldlineError | None = None  # Why the server has ended it.
-        self._written = 0.0
-        self._looked = 0.0
-        self.silence_s = 10.0
-        limit_silence(connection, self.silence_s)
-        connection.sendall(greeting.hello(self._body()))
-        welcome = greeting.settle(self._body())
-        self.heartbeat_s = welcome.heartbeat / 1e9
-        self.silence_s = 4 * self.heartbeat_s
-        limit_silence(connection, self.silence_s)
-
-    # --- For the participant ---
-
-    def tell(self, events: list[ParticipantEvent]) -> None:
-        self._write(encode_events(events))
-
-    def ask(self, events: list[ParticipantEvent]) -> Action:
-        if events:  # Otherwise the pulse was quicker.
-            self._write(encode_events(events))
-        return self._answer()
-
-    def is_due(self, *, urgent: bool) -> bool:
-        now = time.monotonic()
-        if now - self._looked > _LOOK_AFTER_S:
-            self._looked = now
-            self._look()
-        return urgent or now - self._written > _TELL_AFTER_S
-
-    # --- For the pulse ---
-
-    def beat(self) -> None:
-        """Show that this end is alive, unless it has said something just now."""
-        if time.monotonic() - self._written > self.heartbeat_s:
-            self._write(HEARTBEAT)
-
-    # --- Writing and reading ---
-
-    def fail(self, cause: str) -> None:
-        """Say that the program has failed; if that can't be said any more, the closed connection says enough."""
-        with contextlib.suppress(WorldlineError):
-            self._write(frame(_encode([Fail(cause)])))
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _write(self, data: bytes) -> None:
-        if self._shake is not None:
-            time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
-        try:
-            with self._writing:
-                self._written = time.monotonic()
-                self._socket.sendall(data)
-        except OSError as error:
-            raise self._reason(error) from error
-
-    def _reason(self, error: OSError) -> WorldlineError:
-        """Return why nothing can be said any more: what the server has said last, if it has said anything."""
-        try:
-            self._answer()
-        except WorldlineError as said:
-            return said
-        return LossError(f"the connection to the server broke: {error}", participant=self._name)
-
-    def _answer(self) -> Action:
-        """Wait for the server's answer."""
-        delivered: list[Message] = []
-        with self._reading:
-            while True:
-                while self._bodies:
-                    answer = self._understood(self._bodies.popleft())
-                    if isinstance(answer, Deliver):
-                        delivered += answer.messages
-                    elif answer is not None:
-                        if delivered and isinstance(answer, Grant):
-                            answer.messages[:0] = delivered
-                        return answer
-                self._receive()
-
-    def _look(self) -> None:
-        """See whether the server has said something that nobody has asked for: it can only be the end."""
-        if isinstance(self._socket, ssl.SSLSocket):
-            return  # Of an encrypted stream one can't read just what is there; the next request will meet it.
-        with self._reading:
-            self._receive(socket.MSG_DONTWAIT)
-            while self._bodies:
-                self._understood(self._bodies.popleft())
-
-    def _understood(self, body: bytes) -> Start | Grant | Deliver | None:
-        """Return what a frame says; None if it is a heartbeat. The last word of a run is kept, and raised."""
-        answer = decode_answer(body) if body else None
-        if isinstance(answer, Abort):
-            self._end = broken_off(answer)
-            raise self._end
-        if isinstance(answer, Refused):
-            self._end = refusal(answer, self._name)
-            raise self._end
-        return answer
-
-    def _body(self) -> bytes:
-        while not self._bodies:
-            self._receive()
-        return self._bodies.popleft()
-
-    def _receive(self, flags: int = 0) -> None:
-        """Take in what the server has sent: wait for it, unless the flags say otherwise."""
-        if self._end is not None:
-            raise self._end
-        try:
-            data = self._socket.recv(_RECEIVE_MAX, flags) if flags else self._socket.recv(_RECEIVE_MAX)
-        except (BlockingIOError, ssl.SSLWantReadError) as error:
-            if flags:
-                return
-            raise LossError(
-                f"nothing was heard of the server for {self.silence_s:.0f} seconds", participant=self._name
-            ) from error
-        except OSError as error:
-            raise LossError(f"the connection to the server broke: {error}", participant=self._name) from error
-        if not data:
-            raise LossError("the server closed the connection", participant=self._name)
-        self._bodies.extend(self._frames.feed(data))
 
 
 class Client(Participant):

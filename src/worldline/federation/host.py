@@ -283,13 +283,18 @@ class Host:
             cause = shortened(events[-1].cause)
             self._drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
             return
-        actions = self.arbiter.handle(session.name, *events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
+        try:
+            actions = self.arbiter.handle(session.name, *events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
+        except WorldlineError:
+            self._carry_out(self.arbiter.handle(session.name))  # What follows from those before the bad one.
+            raise
         if actions:
             self._carry_out(actions)
-        for event in events:
-            if isinstance(event, Invite):
-                self._welcome(event.newcomer)
         member = session.member
+        if member is not None and member.controls:
+            for event in events:
+                if isinstance(event, Invite):
+                    self._welcome(event.newcomer)
         if member is not None and member.outstanding > self._share:
             self._pause(session, member)
         if self._paused:

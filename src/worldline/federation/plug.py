@@ -16,7 +16,9 @@ from collections.abc import Callable
 from worldline.federation.host import Host, Session
 from worldline.federation.sockets import configure
 
-_RECEIVE_MAX = 2**18
+# All sockets of a thread read into the same memory, and what has come in is copied out of it: much cheaper than to
+# ask the system for as much each time.
+_BUFFER = memoryview(bytearray(2**18))
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -40,7 +42,8 @@ class Plug:
         self._selector = selector
         self._gone = gone
         self._closed = False
-        self._last_sent = 0.0  # When it was told that nothing more will come.
+        self._last_sent = False  # Nothing more will be sent.
+        self._closing_since: float | None = None
         self.session: Session = host.open(time.monotonic())
         self.session.owner = self
         self._events = selectors.EVENT_READ
@@ -58,24 +61,26 @@ class Plug:
             if self._closed or session.paused:
                 return
         try:
-            data = self._socket.recv(_RECEIVE_MAX)
+            size = self._socket.recv_into(_BUFFER)
         except _LATER:
             return
         except OSError as error:
             self.close(f"its connection broke: {error.strerror or error}")
             return
-        if not data:
+        if not size:
             self.close("its connection was closed, and it hadn't left")
             return
-        self._host.receive(session, data, time.monotonic())
+        self._host.receive(session, bytes(_BUFFER[:size]), time.monotonic())
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
             self.act()  # It is decrypted already: the selector won't tell of it.
 
     def write(self) -> None:
         """Send as much as fits, and see to it that the rest follows."""
+        session = self.session
+        if self._handshaking and session.closing:
+            self.close("it never got as far as to be spoken to")
         if self._closed or self._handshaking:
             return
-        session = self.session
         out = session.out
         if out and not self._last_sent:
             try:
@@ -102,9 +107,13 @@ class Plug:
         self.session.paused = False
         self.write()
 
-    def expire(self, limit: float) -> None:
-        """End it if it was told before that time that nothing more comes, and hasn't gone."""
-        if 0 < self._last_sent < limit:
+    def expire(self, now: float, patience_s: float) -> None:
+        """End it if it is to end and hasn't for so long, because the other end doesn't read or doesn't go."""
+        if not self.session.closing:
+            return
+        if self._closing_since is None:
+            self._closing_since = now
+        elif now - self._closing_since > patience_s:
             self.close("it didn't go")
 
     def close(self, cause: str) -> None:
@@ -118,7 +127,7 @@ class Plug:
         self._host.closed(self.session, cause)
 
     def _say_last(self) -> None:
-        self._last_sent = time.monotonic()
+        self._last_sent = True
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError as error:  # The other end was quicker.

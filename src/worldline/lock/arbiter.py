@@ -85,6 +85,8 @@ from worldline.model.plan import Plan, check_plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, format_time
 
+_OVER = Phase.OVER  # Looked up often.
+
 DROPPED_BY_BUFFER = "dropped by its buffer"
 
 OPERATOR = ""
@@ -138,7 +140,7 @@ class Arbiter:
         for event in events:
             if member is None:
                 self._without_member(who, event)
-            elif event.__class__ in member.legal and self.phase is not Phase.OVER:
+            elif event.__class__ in member.legal and self.phase is not _OVER:
                 try:
                     self._handlers[event.__class__](member, event)
                 except WorldlineError as error:
@@ -226,15 +228,12 @@ class Arbiter:
     # --- Acting ---
 
     def _publish(self, member: Member, event: Publish) -> None:
-        at = event.at
-        if (
-            at < member.promise
-            or at > TIME_MAX
-            or len(event.payload) > PAYLOAD_MAX
-            or not member.may_publish(event.topic)
-        ):
+        at, topic, payload = event.at, event.topic, event.payload
+        if at < member.promise or at > TIME_MAX or len(payload) > PAYLOAD_MAX:
             raise self._bad_publish(member, event)
-        for sleeper in self.router.publish(member, event.topic, event.payload, at):
+        if topic not in member.publications and not member.may_publish(topic):
+            raise self._bad_publish(member, event)
+        for sleeper in self.router.publish(member, topic, payload, at):
             self._ask(sleeper)
 
     def _bad_publish(self, member: Member, event: Publish) -> Exception:
@@ -278,7 +277,7 @@ class Arbiter:
         self._move(member, event.now)
 
     def _check_now(self, member: Member, now: int) -> None:
-        if not member.now <= now <= min(max(member.now, member.granted), TIME_MAX):
+        if not member.now <= now <= max(member.now, member.granted) or now >= FOREVER:
             raise PeerError(
                 f"it can't be at {format_time(now)}",
                 participant=member.name,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.events import Subscription
@@ -24,16 +23,12 @@ from worldline.model.time import FOREVER
 
 _FORGET_EVERY = 64  # Messages of a publication after which those that have arrived everywhere are forgotten.
 _MESSAGE_COST = 256  # Bytes that a message takes besides its payload, here and in inboxes; about.
+_NO_MESSAGE = Message(0, 0, "", 0, 0, "", b"")
 _message = tuple.__new__  # A third of the price of Message(...), in the busiest loop of all.
 
 
-class _Retained(NamedTuple):
-    expiry: int
-    number: int
-    sent: int
-    sequence: int
-    payload: bytes
-
+# A message that is kept for late subscribers: its expiry, its number on its topic, send time, sequence number, payload.
+_Retained = tuple[int, int, int, int, bytes]
 
 # A message under way on a path: arrival, send time, sequence number, copy, payload, and the reason if it gets lost.
 _Flight = tuple[int, int, int, int, bytes, str | None]
@@ -72,7 +67,7 @@ class _Publication:
 
     def is_spent(self, floor: int) -> bool:
         """Whether all that was published has arrived before the floor, wherever it goes."""
-        if self.retained and self.retained[-1].expiry >= floor:
+        if self.retained and self.retained[-1][0] >= floor:
             return False
         backlogs = (target.backlog for target in self.targets.values() if target.backlog is not None)
         return all(flight[0] < floor for backlog in backlogs for flight in backlog)
@@ -162,7 +157,7 @@ class Router:
         if witness is not None:
             witness.published(sender.name, sequence, topic, sent, payload, expiry)
         roused: list[Member] = []
-        message: Message | None = None
+        message: Message = _NO_MESSAGE
         shared = -1
         for target in publication.targets.values():
             if not target.constant:
@@ -174,7 +169,6 @@ class Router:
             if arrival != shared:  # Receivers at the same distance share one message.
                 message = _message(Message, (arrival, sent, sender.name, sequence, 0, topic, payload))
                 shared = arrival
-            assert message is not None
             if witness is not None:
                 witness.arrives(sender.name, sequence, target.member.name, arrival, 0, None)
             inbox = target.inbox
@@ -183,7 +177,7 @@ class Router:
                 inbox.first = arrival
                 if target.member.sleeping:
                     roused.append(target.member)
-        publication.retained.append(_message(_Retained, (expiry, number, sent, sequence, payload)))
+        publication.retained.append((expiry, number, sent, sequence, payload))
         sender.outstanding += size + _MESSAGE_COST
         if number % _FORGET_EVERY == 0:
             self._forget(publication)
@@ -322,8 +316,10 @@ class Router:
         """Drop what nobody can subscribe to in time any more."""
         floor = self._bounds.floor()
         retained = publication.retained
-        while retained and retained[0].expiry < floor:
-            publication.sender.outstanding -= len(retained.popleft().payload) + _MESSAGE_COST
+        freed = 0
+        while retained and retained[0][0] < floor:
+            freed += len(retained.popleft()[4]) + _MESSAGE_COST
+        publication.sender.outstanding -= freed
         for target in publication.targets.values():
             backlog = target.backlog
             while backlog and backlog[0][0] < floor:

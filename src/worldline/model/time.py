@@ -1,14 +1,16 @@
 """Time: whole nanoseconds in an `int`.
 
-Simulated time starts at 0 and ends at `TIME_MAX`, 2**62 - 1 ns or about 146 years. The limit leaves room so that a time
-plus a latency still fits a signed 64-bit integer: compiled queues and other languages' clients need no overflow checks.
-`FOREVER` is later than every time; it stands for "never" where a time is expected.
+Simulated time starts at 0 and ends at `TIME_MAX`, 2**60 - 1 ns or about 36 years. `FOREVER` is later than every time,
+also than a time plus a latency; it stands for "never" where a time is expected. Even sums with it stay far below 2**63,
+so compiled queues and other languages' clients need no overflow checks.
 """
 
 from __future__ import annotations
 
-TIME_MAX = 2**62 - 1
-FOREVER = 2**63 - 1
+from typing import Final
+
+TIME_MAX: Final = 2**60 - 1
+FOREVER: Final = 2**61
 
 NS = 1
 US = 1_000

@@ -11,23 +11,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
-from msgspec import Struct, msgpack
+from msgspec import msgpack
 
-from worldline.lock.events import Abort, Grant, ParticipantEvent, Start
+from worldline.lock.events import Grant, ParticipantEvent
 from worldline.model.errors import PeerError, shortened
-from worldline.model.message import Message
 from worldline.wire.frames import FRAME_MAX, HEADER_SIZE
-from worldline.wire.handshake import Fail, Refused
-
-
-class Deliver(Struct, frozen=True, array_like=True, tag="deliver"):
-    """Messages that belong to the next grant."""
-
-    messages: list[Message]
-
-
-Answer = Start | Grant | Abort | Refused | Deliver
-Told = ParticipantEvent | Fail
+from worldline.wire.words import Answer, Deliver, Told
 
 T = TypeVar("T")
 

@@ -1,0 +1,22 @@
+"""What can be said over the wire: the words of the lock, of the handshake, and those that only the wire needs."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from worldline.lock.events import Abort, Grant, ParticipantEvent, Start
+from worldline.model.message import Message
+from worldline.wire.handshake import Fail, Refused
+
+
+class Deliver(Struct, frozen=True, array_like=True, tag="deliver"):
+    """Messages that belong to the next grant."""
+
+    messages: list[Message]
+
+
+Answer = Start | Grant | Abort | Refused | Deliver
+"""What a server says."""
+
+Told = ParticipantEvent | Fail
+"""What a participant says."""

@@ -1,0 +1,136 @@
+"""`worldline serve`: participants that somebody else starts, and how it ends without them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.test_run import Command, digest_in, worldline
+from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, make_certificate
+from worldline import Federation, Network, Participant, Program, connect, link, run
+from worldline.federation.environment import TOKEN
+from worldline.model import UsageError
+from worldline.recording import Condition, Recording
+
+pytestmark = pytest.mark.timeout(55)
+__all__ = ["worldline"]
+
+FILE = """
+name = "tennis"
+[link]
+latency = "uniform(5ms, 9ms)"
+[[participants]]
+names = ["ann", "bob"]
+"""
+
+
+def player(self: Participant) -> None:
+    if self.name == "ann":
+        self.publish("ball", b"serve")
+    for ball in self.messages(until="100ms"):
+        self.publish("ball", ball.payload + b"!")
+
+
+PROGRAM = Program(player, publishes=["ball"], subscribes=["ball"])
+
+
+@contextlib.contextmanager
+def serving(folder: Path, *options: str, **environment: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Start the command; return its process and the address that it says."""
+    (folder / "tennis.toml").write_text(FILE)
+    command = [sys.executable, "-m", "worldline", "serve", "tennis.toml", *options]
+    child = subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert child.stdout is not None
+    with child.stdout:
+        try:
+            line = child.stdout.readline()
+            found = re.fullmatch(r"tennis on (\S+), waiting for ann, bob\n", line)
+            assert found, line
+            yield child, found[1]
+        finally:
+            child.kill()
+            child.wait(PATIENCE_S)
+
+
+def play(address: str, name: str, **options: Any) -> Callable[[], None]:
+    def act() -> None:
+        with connect(address, name, publishes=["ball"], subscribes=["ball"], **options) as me:
+            player(me)
+
+    return act
+
+
+def test_two_that_were_started_by_hand_give_the_same_as_in_one_process(tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path)
+    (tmp_path / "token").write_text("secret\n")
+    options = ["--listen", "tls://127.0.0.1:0", "--certificate", str(certificate), "--key", str(key)]
+    with serving(tmp_path, *options, "--token-file", "token") as (child, address):
+        assert address.startswith("tls://127.0.0.1:")
+        with pytest.raises(UsageError, match="the token is wrong"):
+            connect(address, "ann", authority=certificate)
+        players = [
+            Strand(play(address, name, token="secret", federation="tennis", authority=certificate))
+            for name in ("bob", "ann")
+        ]
+        for strand in players:
+            strand.result()
+        assert child.wait(PATIENCE_S) == 0
+        assert child.stdout is not None
+        digest = digest_in(child.stdout.read())
+    network = Network(default=link("uniform(5ms, 9ms)"))
+    assert digest == run(Federation({"ann": PROGRAM, "bob": PROGRAM}, network=network)).digest.hex()
+    recorded = Recording(tmp_path / "tennis.mcap")
+    assert recorded.verify().condition is Condition.INTACT
+    assert recorded.outcome is not None
+    assert recorded.outcome.digest == digest
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_server_tells_those_who_wait(sign: signal.Signals, tmp_path: Path) -> None:
+    with serving(tmp_path, "--listen", f"unix://{tmp_path}/socket", **{TOKEN: "secret"}) as (child, address):
+        waiting = Strand(play(address, "ann", token="secret"))
+        with pytest.raises(UsageError, match="nobody expects 'cleo'; expected: "):
+            connect(address, "cleo", token="secret")
+        child.send_signal(sign)
+        assert f"interrupted by {sign.name}" in str(waiting.failure(PROMPT_S))
+        assert child.wait(PATIENCE_S) == 130
+        assert child.stdout is not None
+        assert f"worldline: interrupted by {sign.name}" in child.stdout.read()
+    assert Recording(tmp_path / "tennis.mcap").verify().condition is Condition.BROKEN_OFF
+    assert not (tmp_path / "socket").exists()
+
+
+def test_what_cant_be_served_is_refused(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(TOKEN, raising=False)
+    file = str(tmp_path / "tennis.toml")
+    (tmp_path / "tennis.toml").write_text(FILE)
+    (tmp_path / "empty").write_text("\n")
+    for options, words in (
+        (["--listen", "tcp://0.0.0.0:0"], "can be reached from other machines, and there is no token"),
+        (["--token-file", str(tmp_path / "missing")], "the token can't be read from"),
+        (["--token-file", str(tmp_path / "empty")], "is empty"),
+        (["--listen", "tls://127.0.0.1:0"], "a certificate goes with an address tls://"),
+        (["--listen", "nowhere"], "'nowhere' isn't an address"),
+        (["--realtime", "0"], "a pace of 0.0 isn't possible"),
+    ):
+        code, _, err = worldline("serve", file, "--no-record", *options)
+        assert code == 2
+        assert words in err

@@ -1,0 +1,491 @@
+"""The blocking client: how it is let in or refused, what it is told when others fail, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import msgpack
+
+from tests.federation.transports import (
+    PROMPT_S,
+    Strand,
+    eventually,
+    held_up,
+    impatient,
+    make_certificate,
+    nothing_left,
+    states,
+)
+from worldline import Network, Participant, RunEnded, Server, connect, link, plan
+from worldline.federation.declaration import Declaration
+from worldline.federation.environment import DECLARATION, SHAKE, Surroundings
+from worldline.federation.host import Limits
+from worldline.model import (
+    MS,
+    ConfigurationError,
+    LossError,
+    ModelError,
+    PeerError,
+    Plan,
+    UsageError,
+    WorldlineError,
+)
+from worldline.wire.frames import HEARTBEAT, frame
+from worldline.wire.handshake import Challenge, Refused, Welcome
+
+pytestmark = pytest.mark.timeout(50)
+
+NONCE = bytes(16)
+CHALLENGE = frame(msgpack.encode(Challenge("worldline", 1, NONCE)))
+
+
+@pytest.fixture(autouse=True)
+def _tidy() -> Iterator[None]:
+    with nothing_left():
+        yield
+
+
+def two(end: str | None = None) -> Plan:
+    return plan(["a", "b"], network=Network(default=link("1ms")), end=end)
+
+
+def take_part(
+    target: Server | str, name: str, act: Callable[[Participant], Any] = lambda me: None, **declared: Any
+) -> Any:
+    with connect(target, name, **{"subscribes": ["t"], **declared}) as me:
+        return act(me)
+
+
+# --- Refusals ---
+
+REFUSALS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "not on the roster": ({"name": "c", "token": "secret"}, "unexpected", "nobody expects 'c'; expected: b"),
+    "the second of its name": ({"name": "a", "token": "secret"}, "taken", "a participant 'a' is connected already"),
+    "a wrong token": ({"name": "b", "token": "guessed"}, "token", "the token is wrong"),
+    "no token": ({"name": "b"}, "token", "the token is wrong"),
+    "another federation": (
+        {"name": "b", "token": "secret", "federation": "zoo"},
+        "federation",
+        "this is federation 'cell', not 'zoo'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_refusal_says_why_and_the_run_goes_on(case: str) -> None:
+    call, code, reason = REFUSALS[case]
+    with Server(two("5ms"), federation="cell", token="secret") as server:
+        address = str(server.address)
+        first = Strand(lambda: take_part(address, "a", lambda me: me.advance(to="1s"), token="secret"))
+        eventually(lambda: states(server)["a"] == "joined")
+        with pytest.raises(UsageError, match="the server refused the connection: ") as refused:
+            connect(address, **call)
+        assert refused.value.facts["code"] == code
+        assert reason in str(refused.value)
+        assert refused.value.participant == call["name"]
+        take_part(address, "b", token="secret", federation="cell")
+        first.result()
+        assert server.wait(PROMPT_S).digest
+
+
+def test_a_token_where_none_is_used_is_refused() -> None:
+    with (
+        Server(two()) as server,
+        pytest.raises(UsageError, match="this server uses no token") as refused,
+    ):
+        connect(str(server.address), "a", token="secret")
+    assert refused.value.facts["code"] == "token"
+
+
+def test_who_has_been_there_cant_come_again() -> None:
+    with Server(two()) as server:
+        leaver = Strand(lambda: take_part(server, "a"))
+        with connect(server, "b"):
+            leaver.result()
+            eventually(lambda: states(server)["a"] == "left")
+            with pytest.raises(UsageError, match="participant 'a' has been here already"):
+                connect(server, "a")
+
+
+def test_who_hasnt_joined_yet_may_come_again() -> None:
+    with Server(two()) as server:
+        connect(str(server.address), "a").close()
+        other = Strand(lambda: take_part(server, "b"))
+        eventually(lambda: states(server)["b"] == "joined")
+        eventually(lambda: "a" not in server.host.sessions)
+        take_part(server, "a")
+        other.result()
+        assert server.wait(PROMPT_S).digest
+
+
+# --- Something else at the other end ---
+
+
+class Impostor:
+    """A server that says what it is told to, whatever it hears, and then hangs up, or doesn't."""
+
+    def __init__(self, *words: bytes, hang_up: bool = True) -> None:
+        self._words = words
+        self._hang_up = hang_up
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"tcp://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._done = threading.Event()
+        self._thread = Strand(self._serve)
+
+    def _serve(self) -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = self._listener.accept()
+            with connection:
+                for place, words in enumerate(self._words):
+                    if place:
+                        connection.recv(4096)
+                    connection.sendall(words)
+                if self._hang_up:
+                    connection.shutdown(socket.SHUT_WR)
+                self._done.wait(PROMPT_S * 4)
+
+    def __enter__(self) -> Impostor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._thread.result()
+        self._listener.close()
+
+
+def welcome(proof: bytes) -> bytes:
+    return frame(msgpack.encode(Welcome(proof, 10**9, 2**20)))
+
+
+def refused(code: str, reason: str) -> bytes:
+    return frame(msgpack.encode(Refused(code, reason)))
+
+
+IMPOSTORS: dict[str, tuple[tuple[bytes, ...], type[WorldlineError], str]] = {
+    "hangs up at once": ((), LossError, "the server closed the connection"),
+    "hangs up in the middle of a frame": ((CHALLENGE[:-3],), LossError, "the server closed the connection"),
+    "hangs up in the middle of the handshake": ((CHALLENGE, b""), LossError, "the server closed the connection"),
+    "a web server": ((b"HTTP/1.1 400 Bad Request\r\n\r\n",), PeerError, "a frame of 1,213,486,160 bytes is too long"),
+    "a mail server": ((b"220 mail.example ESMTP\r\n",), PeerError, "is too long"),
+    "a frame of noise": ((frame(bytes(range(200))),), PeerError, "a frame of 200 bytes can't be read"),
+    "an answer of a run": ((frame(msgpack.encode(["grant", "a", 0, [], False])),), PeerError, "can't be read"),
+    "heartbeats only": ((HEARTBEAT * 3,), PeerError, "can't be read"),
+    "another protocol": (
+        (frame(msgpack.encode(Challenge("wormhole", 1, NONCE))),),
+        PeerError,
+        r"the server speaks wormhole version 1 \(this is version 1; use the same Worldline on both sides\)",
+    ),
+    "another version": (
+        (frame(msgpack.encode(Challenge("worldline", 2, NONCE))),),
+        PeerError,
+        r"the server speaks worldline version 2 \(this is version 1",
+    ),
+    "a refusal of our version": (
+        (CHALLENGE, refused("version", "this server speaks version 7, not 1")),
+        UsageError,
+        "the server refused the connection: this server speaks version 7, not 1",
+    ),
+    "one that doesn't know the token": (
+        (CHALLENGE, welcome(bytes(32))),
+        PeerError,
+        r"the server doesn't know the token \(is it the right server\?\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IMPOSTORS)
+def test_what_isnt_our_server_is_recognised(case: str) -> None:
+    words, kind, text = IMPOSTORS[case]
+    with Impostor(*words) as impostor, pytest.raises(kind, match=text):
+        connect(impostor.address, "a", token="secret")
+
+
+def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    impatient(monkeypatch, 0.1)
+    with Impostor(b"", hang_up=False) as impostor, pytest.raises(LossError, match="nothing was heard of the server"):
+        connect(impostor.address, "a")
+
+
+@pytest.mark.parametrize("where", ["tcp", "unix"])
+def test_nobody_listens(where: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}" if where == "tcp" else f"unix://{tmp_path}/nothing"
+    with pytest.raises(LossError, match=rf"nobody listens on {address}: .* \(is the server up\?\)"):
+        connect(address, "a", patience_s=0.1)
+
+
+def test_a_server_may_come_up_after_its_clients(tmp_path: Path) -> None:
+    address = f"unix://{tmp_path}/socket"
+    early = [Strand(functools.partial(take_part, address, name)) for name in ("a", "b")]
+    with Server(two(), address) as server:
+        for strand in early:
+            strand.result()
+        assert server.wait(PROMPT_S).digest
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "no.such.host.invalid",
+        *(
+            pytest.param(
+                host,
+                marks=pytest.mark.xfail(strict=True, reason="BUG: a host that no name can be raises a UnicodeError"),
+            )
+            for host in ("a..b", "x" * 70)
+        ),
+    ],
+)
+def test_a_host_that_cant_be_is_told_at_once(host: str) -> None:
+    with pytest.raises(LossError, match="can't connect to tcp://"):
+        connect(f"tcp://{host}:7475", "a", patience_s=0.1)
+
+
+def test_a_certificate_that_isnt_trusted_or_names_somebody_else_is_refused(tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path)
+    with Server(two(), "tls://127.0.0.1:0", certificate=certificate, key=key) as server:
+        port = server.address.port
+        with pytest.raises(LossError, match=r"no trusted connection to the server: .*self.signed"):
+            connect(f"tls://127.0.0.1:{port}", "a")
+        with pytest.raises(UsageError, match="missing.pem can't be used"):
+            connect(f"tls://127.0.0.1:{port}", "a", authority=tmp_path / "missing.pem")
+    certificate, key = make_certificate(tmp_path, names="DNS:another.example")
+    with Server(two(), "tls://127.0.0.1:0", certificate=certificate, key=key) as server:
+        with pytest.raises(LossError, match=r"no trusted connection to the server: .*127\.0\.0\.1"):
+            connect(str(server.address), "a", authority=certificate)
+
+
+def test_a_plain_call_to_a_server_with_tls_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    impatient(monkeypatch, 0.1)
+    certificate, key = make_certificate(tmp_path)
+    with (
+        Server(two(), "tls://127.0.0.1:0", certificate=certificate, key=key) as server,
+        pytest.raises(LossError, match="nothing was heard of the server"),
+    ):
+        connect(f"tcp://127.0.0.1:{server.address.port}", "a")
+
+
+def test_tls_to_a_server_without_it_is_told(tmp_path: Path) -> None:
+    with Server(two()) as server, pytest.raises(LossError, match="no trusted connection to the server"):
+        connect(f"tls://127.0.0.1:{server.address.port}", "a")
+
+
+# --- From the environment ---
+
+
+def test_everything_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path)
+    heard: list[bytes] = []
+
+    def listen() -> None:
+        with connect() as me:
+            assert me.name == "b"
+            heard.extend(message.payload for message in me.advance(to="10ms"))
+            with pytest.raises(UsageError, match="didn't declare that it publishes on 'x' .declared are y"):
+                me.publish("x", b"")
+
+    settings = {"federation": "cell", "token": "secret"}
+    with Server(two(), "tls://127.0.0.1:0", certificate=certificate, key=key, **settings) as server:  # type: ignore[arg-type]
+        around = Surroundings(
+            address=str(server.address),
+            name="b",
+            authority=str(certificate),
+            declaration=Declaration(publishes=["y"], subscribes={"t": "mailbox"}),
+            shake=3,
+            **settings,  # type: ignore[arg-type]
+        )
+        for variable, value in around.variables().items():
+            monkeypatch.setenv(variable, value)
+        listener = Strand(listen)
+        # What is given wins over the environment.
+        take_part(str(server.address), "a", lambda me: [me.publish("t", b"%d" % n) for n in range(3)], publishes=["t"])
+        listener.result()
+        assert server.wait(PROMPT_S).digest
+    assert heard == [b"2"]
+
+
+def test_an_environment_that_cant_be_read_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="a participant needs a name"):
+        connect()
+    with pytest.raises(UsageError, match="there is no address to connect to"):
+        connect(name="a")
+    with pytest.raises(UsageError, match="isn't an address"):
+        connect("nowhere", "a")
+    with pytest.raises(ConfigurationError):
+        connect("tcp://127.0.0.1:1", "")
+    monkeypatch.setenv(DECLARATION, "{")
+    with pytest.raises(UsageError, match=f"{DECLARATION} can't be read"):
+        connect("tcp://127.0.0.1:1", "a")
+    monkeypatch.setenv(DECLARATION, '{"colour": "red"}')
+    with pytest.raises(UsageError, match=f"{DECLARATION} can't be read"):
+        connect("tcp://127.0.0.1:1", "a")
+    monkeypatch.delenv(DECLARATION)
+    monkeypatch.setenv(SHAKE, "much")
+    with pytest.raises(UsageError, match=f"{SHAKE} isn't a number: 'much'"):
+        connect("tcp://127.0.0.1:1", "a")
+
+
+# --- In a run ---
+
+
+def test_a_program_that_raises_ends_the_run_with_its_name_time_and_text() -> None:
+    def broken(me: Participant) -> None:
+        me.advance(to="5ms")
+        raise ZeroDivisionError("by nought")
+
+    with Server(two()) as server:
+        patient = Strand(lambda: take_part(server, "a", lambda me: me.next(), subscribes=["t"]))
+        with pytest.raises(ZeroDivisionError):
+            take_part(server, "b", broken)
+        told = patient.failure(PROMPT_S)
+        with pytest.raises(ModelError, match=r"^b at 5ms: its program raised ZeroDivisionError: by nought") as info:
+            server.wait(PROMPT_S)
+    assert isinstance(told, LossError)
+    assert (told.participant, told.at) == ("b", 5 * MS)
+    assert "its program raised ZeroDivisionError: by nought" in str(told)
+    assert info.value.participant == "b"
+
+
+def test_the_cause_may_be_long() -> None:
+    def broken(me: Participant) -> None:
+        raise ValueError("x" * 10_000_000)
+
+    with Server(two()) as server:
+        patient = Strand(lambda: take_part(server, "a", lambda me: me.next()))
+        with pytest.raises(ValueError, match="x"):
+            take_part(server, "b", broken)
+        assert len(str(patient.failure(PROMPT_S))) < 1000
+        with pytest.raises(WorldlineError, match=r"^b at 0s: .*x{100}"):
+            server.wait(PROMPT_S)
+
+
+def test_the_end_of_the_run_ends_the_with_statement_quietly() -> None:
+    def endless(me: Participant) -> None:
+        while True:
+            me.advance(by="3ms")
+
+    with Server(two("10ms")) as server:
+        other = Strand(lambda: take_part(server, "a", endless))
+        with connect(server, "b") as me:
+            me.advance(to="1h")
+            assert me.ended
+            assert me.now == 10 * MS
+            me.publish("t", b"too late")
+            raise AssertionError
+        with pytest.raises(RunEnded):
+            me.publish("t", b"much too late")
+        other.result()
+        assert server.wait(PROMPT_S).times == {"a": 10 * MS, "b": 10 * MS}
+
+
+def test_hanging_up_without_leaving_is_a_loss() -> None:
+    with Server(two()) as server:
+        patient = Strand(lambda: take_part(server, "a", lambda me: me.next()))
+        with pytest.raises(LossError, match="the connection to the server broke"), connect(server, "b") as me:
+            me.advance(to="2ms")
+            me.close()
+            told = patient.failure(PROMPT_S)
+            with pytest.raises(LossError, match="b at 2ms: its connection was closed, and it hadn't left"):
+                server.wait(PROMPT_S)
+            me.advance(to="1h")
+    assert "b at 2ms: the run was broken off: its connection was closed" in str(told)
+
+
+def test_leaving_is_enough() -> None:
+    with Server(two()) as server:
+        other = Strand(lambda: take_part(server, "a"))
+        with connect(server, "b") as me:
+            me.leave()
+            with pytest.raises(UsageError, match="it can't act while it is left"):
+                me.publish("t", b"")
+        other.result()
+        assert server.wait(PROMPT_S).digest
+
+
+@pytest.mark.xfail(strict=True, reason="BUG: who leaves without looking isn't told that the run was broken off before")
+def test_who_leaves_after_the_run_was_broken_off_is_told_so() -> None:
+    with Server(two()) as server:
+        broken = Strand(lambda: take_part(server, "a", lambda me: me.close()))
+        with pytest.raises(LossError, match="a at 0s: the run was broken off"), connect(server, "b"):
+            eventually(lambda: server.host.over)
+        broken.failure()
+
+
+def test_what_was_only_told_is_told_while_the_program_computes() -> None:
+    """It goes ahead within what it was granted and then computes; nobody waits for that."""
+    heard, told = threading.Event(), threading.Event()
+
+    def ahead(me: Participant) -> None:
+        me.publish("t", b"news")
+        me.advance(to="10ms")
+        told.set()
+        assert heard.wait(PROMPT_S)
+
+    def listen(me: Participant) -> int:
+        assert told.wait(PROMPT_S)
+        (message,) = me.next()
+        assert message.payload == b"news"
+        heard.set()
+        return me.now
+
+    with Server(two()) as server:
+        source = Strand(lambda: take_part(server, "a", ahead, publishes=["t"]))
+        assert take_part(server, "b", listen, publishes=[], subscribes=["t"]) == MS
+        source.result()
+
+
+def test_a_program_may_compute_for_longer_than_the_servers_patience() -> None:
+    """Its heart beats in a thread of its own: what counts as silence here is passed several times over."""
+    with Server(plan(["a"]), limits=Limits(silence_s=0.5)) as server, connect(server, "a") as me:
+        beats = in_seconds(server, 2.5)
+        assert beats
+        me.advance(to="1ms")
+    assert server.outcome().times == {"a": MS}
+
+
+def in_seconds(server: Server, seconds: float) -> bool:
+    """Let real time pass, as a long computation would; return whether the run still goes on."""
+    over = threading.Event()
+    deadline = threading.Timer(seconds, over.set)
+    deadline.start()
+    eventually(lambda: over.is_set() or server.host.over, seconds * 4)
+    deadline.cancel()
+    return not server.host.over
+
+
+@pytest.mark.xfail(
+    strict=True, reason="BUG: the server beats once a second, also when its clients lose patience before that"
+)
+def test_who_waits_long_hears_a_heartbeat_in_time() -> None:
+    with Server(two(), limits=Limits(silence_s=0.8)) as server:
+        patient = Strand(lambda: take_part(server, "a", lambda me: me.next(until="1h")))
+        with connect(server, "b") as me:
+            in_seconds(server, 2.5)
+            me.advance(to="1h")
+        patient.result()
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
+def test_a_server_that_hangs_is_given_up(kind: str, tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
+    address = f"unix://{tmp_path}/socket" if kind == "unix" else f"{kind}://127.0.0.1:0"
+    limits = Limits(silence_s=2.0)
+    with Server(two(), address, certificate=certificate, key=key, limits=limits) as server:
+        patient = Strand(
+            lambda: take_part(str(server.address), "a", lambda me: me.next(), authority=certificate)
+        )
+        with connect(str(server.address), "b", authority=certificate):
+            eventually(lambda: states(server)["a"] == "awaiting")
+            with held_up(server):
+                told = patient.failure(PROMPT_S * 1.5)
+    assert "nothing was heard of the server for 2 seconds" in str(told)
+    assert isinstance(told, LossError)
