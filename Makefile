@@ -27,8 +27,10 @@ lint: $(STAMP)  ## check style and format
 types: $(STAMP)  ## check types
 	$(PY) -m mypy
 
-bench: $(STAMP)  ## measure the lock
+bench: $(STAMP)  ## measure the lock alone, and federations beside HELICS and mosaik
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
 	$(PY) benchmarks/lock.py
+	$(PY) benchmarks/federation.py
 
 soak: $(STAMP)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0

@@ -50,9 +50,12 @@ def test_the_readmes_program_prints_the_digest_that_the_readme_shows(tmp_path: P
     text = (ROOT / "README.md").read_text()
     (block,) = python_blocks(ROOT / "README.md")
     (tmp_path / "tennis.py").write_text(block)
-    (shown,) = {*re.findall(r"digest ([0-9a-f]{32})", text)}
+    own, cell = dict.fromkeys(re.findall(r"digest ([0-9a-f]{32})", text))
     ran = command("tennis.py", cwd=tmp_path)
-    assert ran.stdout.endswith(f"digest {shown}\n"), ran.stderr
+    assert ran.stdout.endswith(f"digest {own}\n"), ran.stderr
+    file = ROOT / "examples" / "robot_cell" / "robot_cell.toml"
+    ran = command("-m", "worldline", "run", str(file), "--executor", "in-process", "--no-record")
+    assert ran.stdout.endswith(f"digest {cell}\n"), ran.stderr
     checked = command("-m", "worldline", "check", "tennis.py", cwd=tmp_path)
     assert checked.stdout == re.search(r"\$ worldline check tennis.py\n(.*?\n)```", text, re.DOTALL)[1]  # type: ignore[index]
 

@@ -4,7 +4,8 @@ Components that each keep a clock of their own exchange messages, and the histor
 on their inputs alone: not on scheduling, machine, number of workers or luck.
 """
 
-from worldline.federation.aio import connect_async
+from typing import TYPE_CHECKING, Any
+
 from worldline.federation.checker import check
 from worldline.federation.client import connect
 from worldline.federation.inprocess import run
@@ -30,6 +31,9 @@ from worldline.model import (
     table,
     uniform,
 )
+
+if TYPE_CHECKING:
+    from worldline.federation.aio import connect_async
 
 __version__ = "0.1.0"
 
@@ -60,3 +64,12 @@ __all__ = [
     "table",
     "uniform",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the asyncio client when it is asked for: asyncio takes longer to load than all the rest together."""
+    if name == "connect_async":
+        from worldline.federation.aio import connect_async
+
+        return connect_async
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

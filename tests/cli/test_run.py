@@ -27,7 +27,7 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 ROBOT_CELL = str(EXAMPLES / "robot_cell" / "robot_cell.toml")
 
 # Whoever a test needs: each is a function, and a federation's file names two or three of them.
-CAST = '''
+CAST = """
 import os, signal, subprocess, sys, threading, time
 from worldline import MS
 
@@ -75,7 +75,7 @@ def busy(self):
     print("pid", os.getpid())
     while True:
         time.sleep(1)
-'''
+"""
 
 HAND_WRITTEN = """
 import worldline
@@ -143,9 +143,7 @@ def test_the_robot_cell_is_the_same_in_processes_and_in_one(worldline: Command, 
     assert "\x1b" not in first
     assert re.search(r"^ +1\.436s  watchdog  the arm acts on news 155 ms old", first, re.MULTILINE)
     assert re.search(r"^ +0s  camera    part 1 comes into view$", first, re.MULTILINE)
-    assert re.search(
-        r"^4 participants, 1\.446s simulated in [\d.]+ s, 13 messages dropped$", first, re.MULTILINE
-    )
+    assert re.search(r"^4 participants, 1\.446s simulated in [\d.]+ s, 13 messages dropped$", first, re.MULTILINE)
 
 
 def test_what_the_command_line_changes_shows(worldline: Command, tmp_path: Path) -> None:
@@ -189,7 +187,9 @@ def test_a_participant_may_be_any_command(worldline: Command, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("executor", ["processes", "in-process"])
-@pytest.mark.xfail(strict=True, reason="BUG: words like :smile: become pictures, and a backslash at the end of a line is doubled")
+@pytest.mark.xfail(
+    strict=True, reason="BUG: words like :smile: become pictures, and a backslash at the end of a line is doubled"
+)
 def test_what_participants_print_is_shown_as_it_is(worldline: Command, tmp_path: Path, executor: str) -> None:
     _, out, err = worldline("run", write(tmp_path, "speaker"), "--no-record", "--executor", executor)
     assert "           3ms  speaker  [bold]not bold[/bold] [/] :smile: \\[x] ends in a backslash \\\n" in out + err

@@ -116,9 +116,7 @@ def test_an_interrupted_server_tells_those_who_wait(sign: signal.Signals, tmp_pa
     assert not (tmp_path / "socket").exists()
 
 
-def test_what_cant_be_served_is_refused(
-    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cant_be_served_is_refused(worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(TOKEN, raising=False)
     file = str(tmp_path / "tennis.toml")
     (tmp_path / "tennis.toml").write_text(FILE)

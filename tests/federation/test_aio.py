@@ -273,9 +273,7 @@ def test_the_loss_of_another_is_noticed(how: str) -> None:
 
 def test_a_server_that_hangs_is_given_up() -> None:
     with Server(some("a", "b"), limits=Limits(silence_s=2.0)) as server:
-        computing = Strand(
-            lambda: take_part(server, "b", lambda me: eventually(lambda: patient.done), subscribes=[])
-        )
+        computing = Strand(lambda: take_part(server, "b", lambda me: eventually(lambda: patient.done), subscribes=[]))
         patient = Strand(lambda: complete(join(server, "a", lambda me: me.next()), 20))
         eventually(lambda: states(server)["a"] == "awaiting")
         with held_up(server):
@@ -307,7 +305,9 @@ def test_leaving_a_server_that_hangs_comes_to_an_end() -> None:
         complete(leave(server), 20)
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: a source that never has to ask piles up in memory what isn't taken from it")
+@pytest.mark.xfail(
+    strict=True, reason="BUG: a source that never has to ask piles up in memory what isn't taken from it"
+)
 def test_a_source_that_runs_ahead_waits_until_its_news_is_taken() -> None:
     sent: list[int] = []
 

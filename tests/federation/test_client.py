@@ -480,9 +480,7 @@ def test_a_server_that_hangs_is_given_up(kind: str, tmp_path: Path) -> None:
     address = f"unix://{tmp_path}/socket" if kind == "unix" else f"{kind}://127.0.0.1:0"
     limits = Limits(silence_s=2.0)
     with Server(two(), address, certificate=certificate, key=key, limits=limits) as server:
-        patient = Strand(
-            lambda: take_part(str(server.address), "a", lambda me: me.next(), authority=certificate)
-        )
+        patient = Strand(lambda: take_part(str(server.address), "a", lambda me: me.next(), authority=certificate))
         with connect(str(server.address), "b", authority=certificate):
             eventually(lambda: states(server)["a"] == "awaiting")
             with held_up(server):

@@ -12,7 +12,6 @@ from typing import Self
 
 from rich.console import Console
 from rich.live import Live
-from rich.markup import escape
 from rich.text import Text
 
 from worldline.lock import Arbiter, Phase
@@ -59,9 +58,10 @@ class Screen:
         member = None if self.arbiter is None else self.arbiter.members.get(name)
         if now is None:
             now = 0 if member is None else member.now
-        colour = self._colours.get(name, "white")
-        line = f"{format_time(now):>14}  [{colour}]{escape(name):<{self._width}}[/]  {escape(text)}"
-        self._console.print(Text.from_markup(line))
+        line = Text(f"{format_time(now):>14}  ")
+        line.append(name.ljust(self._width), style=self._colours.get(name, ""))
+        line.append(f"  {text}")  # As it is: what looks like markup, or like the name of a picture, is its own affair.
+        self._console.print(line, emoji=False)
 
     def refresh(self) -> None:
         """Show how the run is going, if it hasn't been shown just now."""

@@ -1,0 +1,213 @@
+"""Worldline in the scenarios of the federation benchmark: one process per participant, one for the server, TCP.
+
+The same plays as `helics_peer.py`, with the same checks of what was received. Latency of one step unless said
+otherwise; one step is one millisecond.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import worldline
+from peers.children import Children, PeerError, end_after, report
+from worldline import MS, Network, Server, link, plan
+
+STEP = MS
+NAMES = ("p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7")
+Facts = dict[str, Any]
+
+
+# --- In the parent ---
+
+
+def stepping(n: int, steps: int, lookahead: int = 1, *, timeout_s: float = 120) -> Facts:
+    reports = _run(n, {"play": "stepping", "steps": steps, "lookahead": lookahead}, timeout_s)
+    if wrong := sum(each["wrong"] for each in reports):
+        raise PeerError(f"stepping: {wrong} of {n * steps} reads gave another value than the one due")
+    seconds = max(each["seconds"] for each in reports)
+    return _facts("stepping", n=n, steps=steps, lookahead=lookahead, seconds=seconds, steps_per_s=steps / seconds)
+
+
+def pingpong(trips: int, *, timeout_s: float = 120) -> Facts:
+    facts = ring(2, 2 * trips, timeout_s=timeout_s)
+    return facts | {"scenario": "pingpong", "round_trips_per_s": trips / facts["seconds"]}
+
+
+def ring(n: int, hops: int, *, timeout_s: float = 120) -> Facts:
+    reports = _run(n, {"play": "token", "hops": hops}, timeout_s)
+    seconds = max(each["seconds"] for each in reports)
+    return _facts("ring", n=n, hops=hops, seconds=seconds, hops_per_s=hops / seconds)
+
+
+def startup(n: int, *, timeout_s: float = 120) -> Facts:
+    """The wall time from before the first process is started until the last participant is in the run."""
+    start = time.monotonic()
+    reports = _run(n, {"play": "startup"}, timeout_s)
+    return _facts("startup", n=n, seconds=max(each["started_at"] for each in reports) - start)
+
+
+def kill(n: int = 3, *, timeout_s: float = 120) -> Facts:
+    """`kill -9` one of n that step: how long until the others' calls raise, and what they are told."""
+    names = NAMES[:n]
+    with Children(timeout_s) as children:
+        _start(children, n, {"play": "kill"}, timeout_s)
+        children.reports(names)
+        time.sleep(0.5)  # Well into stepping.
+        killed_at = children.kill("p1")
+        told = {name: children.reports([name], 2)[name] for name in names if name != "p1"}
+    seconds = max(each["at"] for each in told.values()) - killed_at
+    return _facts("kill", n=n, seconds=seconds, killed="p1", told={name: each["text"] for name, each in told.items()})
+
+
+def equal_arrivals(runs: int, *, seed: int = 0, timeout_s: float = 20) -> Facts:
+    """Three send to one at the same time: the order in which it gets the messages, in each of the runs."""
+    draw = random.Random(seed)
+    orders = []
+    for _ in range(runs):
+        order = list(NAMES[:4])
+        draw.shuffle(order)
+        delays = [(name, draw.uniform(0, 0.05)) for name in order]
+        with Children(timeout_s) as children:
+            _start(children, 4, {"play": "equal"}, timeout_s, delays)
+            orders.append(children.reports(["p0"])["p0"]["order"])
+    return _facts("equal_arrivals", runs=runs, orders=orders, different=len({tuple(order) for order in orders}))
+
+
+def _run(n: int, play: Facts, timeout_s: float) -> list[Facts]:
+    with Children(timeout_s) as children:
+        _start(children, n, play, timeout_s)
+        return list(children.reports(NAMES[:n]).values())
+
+
+def _start(
+    children: Children, n: int, play: Facts, timeout_s: float, order: list[tuple[str, float]] | None = None
+) -> None:
+    facts = play | {"n": n, "timeout_s": timeout_s}
+    children.start("server", command(facts | {"name": "server"}))
+    address = children.reports(["server"])["server"]["address"]
+    for name, delay_s in order or [(name, 0.0) for name in NAMES[:n]]:
+        time.sleep(delay_s)
+        children.start(name, command(facts | {"name": name, "address": address}))
+
+
+def command(facts: Facts) -> list[str]:
+    """The command line of a child."""
+    return [sys.executable, __file__, "child", json.dumps(facts)]
+
+
+def _facts(scenario: str, **facts: Any) -> Facts:
+    return {"scenario": scenario, "peer": f"worldline {worldline.__version__} tcp", **facts}
+
+
+# --- In the children ---
+
+
+def _child(facts: Facts) -> None:
+    end_after(facts["timeout_s"])
+    if facts["name"] == "server":
+        network = Network(default=link(STEP * facts.get("lookahead", 1)))
+        server = Server(plan(NAMES[: facts["n"]], network=network))
+        report(address=str(server.open()))
+        server.serve()
+        return
+    place, n = NAMES.index(facts["name"]), facts["n"]
+    listens = [f"t{other}" for other in (1, 2, 3)] if facts["play"] == "equal" else [f"t{(place - 1) % n}"]
+    me = worldline.connect(facts["address"], facts["name"], publishes=[f"t{place}"], subscribes=listens)
+    _PLAYS[facts["play"]](me, facts, place)
+
+
+def _value(sender: int, step: int) -> bytes:
+    return f"{sender:3}{step:29}".encode()
+
+
+def _step(client: Any, facts: Facts, place: int) -> None:
+    n, steps, lookahead = facts["n"], facts["steps"], facts["lookahead"]
+    sender, topic, due, wrong = (place - 1) % n, f"t{place}", 0, 0
+    with client as me:
+        start = time.perf_counter()
+        for step in range(steps):
+            me.publish(topic, _value(place, step))
+            for message in me.advance((step + 1) * STEP):
+                wrong += message.payload != _value(sender, due)
+                due += 1
+        seconds = time.perf_counter() - start
+        wrong += due != max(0, steps - lookahead)  # Those that arrive at the last step's end or later aren't seen.
+    report(seconds=seconds, wrong=wrong)
+
+
+def _pass_token(client: Any, facts: Facts, place: int) -> None:
+    n, hops = facts["n"], facts["hops"]
+    topic = f"t{place}"
+    with client as me:
+        start = time.perf_counter()
+        if place == 0:
+            me.publish(topic, _value(0, 0))
+        seen = 0
+        for message in me.messages():
+            seen += 1
+            hop = int(message.payload[3:]) + 1
+            if hop < hops:
+                me.publish(topic, _value(place, hop))
+            if hop + n > hops:
+                break
+        seconds = time.perf_counter() - start
+    if seen != hops // n:
+        raise SystemExit(f"{seen} hops were seen, not {hops // n}")
+    report(seconds=seconds)
+
+
+def _start_up(client: Any, _facts: Facts, _place: int) -> None:
+    with client:
+        report(started_at=time.monotonic())
+
+
+def _step_until_killed(client: Any, _facts: Facts, place: int) -> None:
+    try:
+        with client as me:
+            report(stepping=True)
+            while True:
+                me.publish(f"t{place}", b"x")
+                me.advance(by=STEP)
+    except worldline.WorldlineError as error:
+        report(at=time.monotonic(), text=str(error))
+
+
+def _send_or_receive(client: Any, _facts: Facts, place: int) -> None:
+    with client as me:
+        if place:
+            me.publish(f"t{place}", me.name.encode())
+            return
+        order = [message.sender for message in me.advance(to="1s")]
+    report(order=order)
+
+
+_PLAYS = {
+    "stepping": _step,
+    "token": _pass_token,
+    "startup": _start_up,
+    "kill": _step_until_killed,
+    "equal": _send_or_receive,
+}
+
+
+def main() -> None:
+    if sys.argv[1:2] == ["child"]:
+        _child(json.loads(sys.argv[2]))
+        return
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("scenario", choices=("stepping", "pingpong", "ring", "startup", "kill", "equal_arrivals"))
+    parser.add_argument("arguments", nargs="*", type=int)
+    given = parser.parse_args()
+    print(json.dumps(globals()[given.scenario](*given.arguments)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Participants' processes: what they are given, what they say, how they end, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.federation.transports import PROMPT_S, eventually
+from worldline.federation.environment import ADDRESS, NAME, Surroundings
+from worldline.launch.processes import OUTPUT, Processes, describe_exit
+from worldline.launch.setup import Part
+from worldline.model import UsageError
+
+pytestmark = pytest.mark.timeout(50)
+
+Heard = list[tuple[str, int | None, str]]
+
+
+@pytest.fixture
+def heard() -> Heard:
+    return []
+
+
+@pytest.fixture
+def processes(heard: Heard) -> Iterator[Processes]:
+    made = Processes(lambda name, now, text: heard.append((name, now, text)))
+    yield made
+    made.finish(0)
+
+
+@pytest.fixture
+def start(processes: Processes, tmp_path: Path) -> Callable[..., None]:
+    """Start Python programs by name, then listen to them."""
+
+    def start_all(**programs: str) -> None:
+        for name, program in programs.items():
+            part = Part(name=name, directory=tmp_path, command=(sys.executable, "-S", "-c", program))
+            processes.start(part, Surroundings(address="tcp://127.0.0.1:1", name=name))
+        processes.listen()
+
+    return start_all
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except FileNotFoundError:
+        return False
+
+
+def test_lines_are_passed_on_with_name_and_time(start: Callable[..., None], processes: Processes, heard: Heard) -> None:
+    start(
+        a="print('one'); print('\\x1e5000\\x1ftwo'); print('\\x1eno time\\x1fthree'); print('no end', end='')",
+        b="import sys; sys.stderr.write('aside\\r\\n'); sys.stdout.buffer.write(b'not \\xff text\\n')",
+    )
+    processes.finish(PROMPT_S)
+    assert [entry for entry in heard if entry[0] == "a"] == [
+        ("a", None, "one"),
+        ("a", 5000, "two"),
+        ("a", None, "\x1eno time\x1fthree"),
+        ("a", None, "no end"),
+    ]
+    assert sorted(entry[2] for entry in heard if entry[0] == "b") == ["aside", "not \ufffd text"]
+    assert processes.failed() == {}
+    assert sorted(processes.exited()) == ["a", "b"]
+
+
+def test_endless_lines_are_passed_on_in_parts(start: Callable[..., None], processes: Processes, heard: Heard) -> None:
+    start(a="print('x' * 1_000_000)")
+    processes.finish(PROMPT_S)
+    assert sum(len(text) for _, _, text in heard) == 1_000_000
+    assert max(len(text) for _, _, text in heard) <= 2**17
+
+
+def test_the_last_words_are_kept(start: Callable[..., None], processes: Processes) -> None:
+    start(a="for n in range(100): print(n)\nraise SystemExit(7)")
+    processes.finish(PROMPT_S)
+    assert processes.last_words("a") == ["95", "96", "97", "98", "99"]
+    assert processes.last_words("nobody") == []
+    assert processes.failed() == {"a": "ended with exit code 7"}
+
+
+def test_a_process_is_given_its_surroundings(
+    processes: Processes, heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(OUTPUT, raising=False)
+    (tmp_path / "home").mkdir()
+    program = f"import os; print(os.getcwd()); [print(os.environ[v]) for v in ('{ADDRESS}', '{NAME}', '{OUTPUT}', 'X')]"
+    part = Part(
+        name="a",
+        directory=tmp_path / "home",
+        command=(sys.executable, "-S", "-c", program),
+        environment={"X": "y", NAME: "own"},
+    )
+    processes.start(part, Surroundings(address="unix:///nowhere", name="a"))
+    processes.listen()
+    processes.finish(PROMPT_S)
+    assert [text for _, _, text in heard] == [str(tmp_path / "home"), "unix:///nowhere", "own", str(tmp_path), "y"]
+
+
+def test_what_cant_be_started_is_a_usage_error(processes: Processes, tmp_path: Path) -> None:
+    part = Part(name="a", directory=tmp_path, command=("./no-such-program", "--fast"))
+    with pytest.raises(UsageError, match=r"a can't be started: .*no-such-program --fast"):
+        processes.start(part, Surroundings())
+
+
+def test_those_who_dont_end_are_ended_with_all_they_have_started(
+    start: Callable[..., None], processes: Processes, heard: Heard
+) -> None:
+    stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    start(
+        polite="import os, time; print(os.getpid()); time.sleep(1000)",
+        stubborn=f"import os, signal, time; {stubborn}; print(os.getpid()); time.sleep(1000)",
+        parent="import os, subprocess; print(subprocess.Popen(['sleep', '1000']).pid)",
+    )
+    eventually(lambda: len(heard) == 3)
+    pids = {name: int(text) for name, _, text in heard}
+    eventually(lambda: "parent" in processes.exited())
+    assert alive(pids["parent"])  # Its child goes on, and holds its output open.
+    begun = time.monotonic()
+    processes.finish(0.1)
+    assert time.monotonic() - begun < PROMPT_S * 2
+    assert not any(map(alive, pids.values()))
+    assert processes.failed() == {"polite": "killed by SIGTERM", "stubborn": "killed by SIGKILL"}
+
+
+def test_a_process_has_a_group_of_its_own(start: Callable[..., None], processes: Processes, heard: Heard) -> None:
+    start(a="import os; print(os.getpgrp() == os.getpid(), os.getsid(0) == os.getpid())")
+    processes.finish(PROMPT_S)
+    assert heard == [("a", None, "True True")]
+    assert os.getpgrp() != 0
+
+
+def test_an_exit_is_described() -> None:
+    assert describe_exit(3) == "ended with exit code 3"
+    assert describe_exit(-signal.SIGKILL) == "killed by SIGKILL"
+    assert describe_exit(-signal.SIGRTMAX) == "killed by SIGRTMAX"
+    assert describe_exit(-63) == "killed by signal 63"
