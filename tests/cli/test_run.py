@@ -1,4 +1,4 @@
-"""`worldline run`: one outcome however it is run, plain words when somebody fails, and nothing left when it is ended."""
+"""`worldline run`: one outcome however it is run, plain words when somebody fails, and nothing left at its end."""
 
 from __future__ import annotations
 
@@ -187,9 +187,6 @@ def test_a_participant_may_be_any_command(worldline: Command, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("executor", ["processes", "in-process"])
-@pytest.mark.xfail(
-    strict=True, reason="BUG: words like :smile: become pictures, and a backslash at the end of a line is doubled"
-)
 def test_what_participants_print_is_shown_as_it_is(worldline: Command, tmp_path: Path, executor: str) -> None:
     _, out, err = worldline("run", write(tmp_path, "speaker"), "--no-record", "--executor", executor)
     assert "           3ms  speaker  [bold]not bold[/bold] [/] :smile: \\[x] ends in a backslash \\\n" in out + err
@@ -217,7 +214,6 @@ def test_the_recording_before_this_one_is_kept(worldline: Command, tmp_path: Pat
     assert worldline("digest", "play.previous.mcap")[1].strip() == seeds["2"]
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: a command that is refused pushes recordings out, as if it had run")
 def test_a_command_that_is_refused_leaves_recordings_alone(worldline: Command, tmp_path: Path) -> None:
     file = write(tmp_path, "source", "reader")
     _, out, _ = worldline("run", file, "--executor", "in-process", "--quiet")
@@ -311,7 +307,6 @@ def test_a_process_that_fails_after_it_has_left_is_told(worldline: Command, tmp_
     assert "worldline: fails_afterwards: its process ended with exit code 7 after it had left" in err
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: processes in another directory can't find a socket with a relative path")
 def test_a_socket_named_relative_to_here_is_found(worldline: Command, tmp_path: Path) -> None:
     file = write(tmp_path, other="""["sh", "-c", "echo $WORLDLINE_ADDRESS"]""")
     _, _, err = worldline("run", file, "--no-record", "--listen", "unix:play.sock")
@@ -367,7 +362,6 @@ def test_an_interrupted_run_leaves_a_recording_and_no_processes(sign: signal.Sig
     assert f"interrupted by {sign.name}" in str(verdict)
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: more than two Ctrl-C leave processes behind that don't end by themselves")
 def test_an_impatient_user_leaves_no_processes_either(tmp_path: Path) -> None:
     with started(tmp_path, write(tmp_path, "source", "busy", end="10h"), pids=2) as (child, pids):
         while child.poll() is None:
@@ -382,10 +376,7 @@ def test_an_impatient_user_leaves_no_processes_either(tmp_path: Path) -> None:
     "sign",
     [
         signal.SIGINT,
-        pytest.param(
-            signal.SIGTERM,
-            marks=pytest.mark.xfail(strict=True, reason="BUG: SIGTERM in one process isn't caught: no end is recorded"),
-        ),
+        signal.SIGTERM,
     ],
 )
 def test_a_run_in_one_process_is_interrupted_alike(sign: signal.Signals, tmp_path: Path) -> None:

@@ -104,7 +104,8 @@ def test_two_that_were_started_by_hand_give_the_same_as_in_one_process(tmp_path:
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_server_tells_those_who_wait(sign: signal.Signals, tmp_path: Path) -> None:
     with serving(tmp_path, "--listen", f"unix://{tmp_path}/socket", **{TOKEN: "secret"}) as (child, address):
-        waiting = Strand(play(address, "ann", token="secret"))
+        ann = connect(address, "ann", token="secret")
+        waiting = Strand(ann.__enter__)
         with pytest.raises(UsageError, match="nobody expects 'cleo'; expected: "):
             connect(address, "cleo", token="secret")
         child.send_signal(sign)

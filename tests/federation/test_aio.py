@@ -193,7 +193,6 @@ def test_nobody_listens() -> None:
         complete(connect_async("tcp://127.0.0.1:1", "a", patience_s=0.1))
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: connect_async waits for ever for a server that says nothing")
 def test_a_server_that_says_nothing_is_given_up() -> None:
     with Impostor(b"", hang_up=False) as impostor, pytest.raises(LossError):
         hurried(connect_async(impostor.address, "a"))
@@ -221,7 +220,7 @@ def test_a_program_that_raises_ends_the_run_with_its_name_time_and_text() -> Non
 def test_a_task_that_is_cancelled_while_it_waits_is_a_failure_of_its_participant() -> None:
     async def cancelled(server: Server) -> None:
         task = asyncio.create_task(join(server, "b", lambda me: me.next()))
-        while states(server)["b"] != "awaiting":  # noqa: ASYNC110 - it is the server's thread that is waited for.
+        while states(server)["b"] != "awaiting":  # It is the server's thread that is waited for.
             await asyncio.sleep(0.001)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -250,7 +249,7 @@ def test_the_loss_of_another_is_noticed(how: str) -> None:
             else:
                 me.publish("x", b"")
                 await me.advance(by="1ms")
-        while not server.host.over:  # noqa: ASYNC110 - it is the server's thread that is waited for.
+        while not server.host.over:  # It is the server's thread that is waited for.
             await asyncio.sleep(0.001)
         await asyncio.sleep(0.01)
 
@@ -284,7 +283,6 @@ def test_a_server_that_hangs_is_given_up() -> None:
             computing.result()
 
 
-@pytest.mark.xfail(strict=True, reason="BUG: leaving a hung server waits for ever until all is sent")
 def test_leaving_a_server_that_hangs_comes_to_an_end() -> None:
     async def leave(server: Server) -> None:
         me = await (await connect_async(server, "a")).__aenter__()
@@ -292,22 +290,13 @@ def test_leaving_a_server_that_hangs_comes_to_an_end() -> None:
         with held_up(server):
             for _ in range(40):
                 me.publish("x", bytes(2**19))
-                await me.advance(by="1ms")
-            try:
+            with contextlib.suppress(LossError):
                 await asyncio.wait_for(me.__aexit__(None, None, None), PROMPT_S)
-            except LossError:
-                return
-            finally:
-                me._connection._transport.abort()  # type: ignore[union-attr]
-                await asyncio.sleep(0.01)
 
     with Server(some("a"), limits=Limits(silence_s=2.0)) as server:
         complete(leave(server), 20)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="BUG: a source that never has to ask piles up in memory what isn't taken from it"
-)
 def test_a_source_that_runs_ahead_waits_until_its_news_is_taken() -> None:
     sent: list[int] = []
 

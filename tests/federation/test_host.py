@@ -724,11 +724,15 @@ def test_one_that_is_paused_doesnt_count_as_silent() -> None:
     a.say(["advance", 100 * MS])
     a.say(*(publish(number) for number in range(100, 120)))
     a.read()
+    heard = b""
     for _ in range(30):
         house.pass_time(1.0)
+        heard += bytes(a.session.out)
+        a.read()
         b.beat()
     assert house.host.ahead() == ["a"]
     assert not house.host.over
+    assert HEARTBEAT in heard  # So it knows that it is waited with, not forgotten.
 
 
 def test_one_that_was_paused_is_given_time_to_be_heard_again() -> None:
@@ -740,6 +744,7 @@ def test_one_that_was_paused_is_given_time_to_be_heard_again() -> None:
     a.read()
     for _ in range(30):
         house.pass_time(1.0)
+        a.read()
         b.beat()
     b.say(["advance", 200 * MS])
     assert house.host.ahead() == []

@@ -450,17 +450,10 @@ def reference(make: Callable[[], Federation]) -> Outcome:
     return outcome
 
 
-BUGS = {
-    (nobody_can_come, "at-a-pace"): "BUG: at a pace, a run in which everybody waits for ever never ends",
-}
-
-
 def cases() -> Iterator[Any]:
     for make in FEDERATIONS:
         for name in WAYS:
-            bug = BUGS.get((make, name))
-            marks = [] if bug is None else [pytest.mark.xfail(strict=True, reason=bug)]
-            yield pytest.param(make, name, marks=marks, id=f"{make.__name__}-{name}")
+            yield pytest.param(make, name, id=f"{make.__name__}-{name}")
 
 
 @pytest.mark.timeout(50)

@@ -100,9 +100,6 @@ def test_what_lies_in_the_directory_wins_over_what_is_installed(folder: Path) ->
     assert load_program("entry_shadow:f", folder, Declaration()).run.__doc__ == "the near one"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="BUG: in one process, modules of one name in two directories are taken for one and the same"
-)
 def test_modules_of_one_name_in_two_directories_are_two(folder: Path) -> None:
     found = []
     for name in ("one", "two"):

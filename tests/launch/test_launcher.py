@@ -97,10 +97,6 @@ guest = true
 """
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="BUG: a guest that nobody invites, and that isn't there yet when all is over, fails the whole run",
-)
 def test_a_guest_that_nobody_invites_may_be_too_slow_to_come(tmp_path: Path) -> None:
     setup = party(tmp_path, FILE + SLOW_GUEST)
     assert launch(setup)[0].times == {"host": 60 * MS, "early": 50 * MS}

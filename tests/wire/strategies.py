@@ -26,8 +26,8 @@ from worldline.lock.events import (
 from worldline.model.buffer import Buffer
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
-from worldline.wire.words import Deliver
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome
+from worldline.wire.words import Deliver
 
 # Wider than what is a time, because the codec carries any number; what it means is judged elsewhere.
 numbers = st.integers(-(2**63), 2**64 - 1)

@@ -17,9 +17,9 @@ from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.time import FOREVER
 from worldline.wire import codec
 from worldline.wire.codec import decode_answer, decode_events, encode_answer, encode_events
-from worldline.wire.words import Answer, Deliver, Told
 from worldline.wire.frames import FRAME_MAX, Frames
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome
+from worldline.wire.words import Answer, Deliver, Told
 
 
 def bodies(data: bytes, longest: int = FRAME_MAX) -> list[bytes]:

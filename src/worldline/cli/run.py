@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-import signal
 import time
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from types import FrameType
 from typing import Annotated
 
 import typer
 
+from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import Outcome
-from worldline.federation.server import Server
-from worldline.launch.launcher import Launch, federation_of
+from worldline.federation.program import Federation
+from worldline.federation.server import check_listening
+from worldline.launch.launcher import Launch, check_startable, federation_of
 from worldline.launch.setup import Setup, read_setup
 from worldline.lock import Arbiter
 from worldline.model import Interrupted, Plan, UsageError, WorldlineError, format_time
@@ -69,18 +69,25 @@ def run(
 ) -> None:
     """Run a federation: its server and every participant, with a recording, to its end."""
     setup = prepare(file, seed, until, changes)
+    # Whatever can be refused is refused before anything is touched, the recording of the run before this one above all.
+    federation = None
+    if executor is Executor.IN_PROCESS:
+        if realtime is not None or shake is not None:
+            raise UsageError("--realtime and --shake need processes")
+        federation = federation_of(setup)
+    else:
+        check_startable(setup)
+        check_listening(listen, "a token", None)
     began = time.monotonic()
-    with Screen(setup.name, list(setup.parts), quiet=quiet) as screen:
+    with Screen(setup.name, list(setup.parts), quiet=quiet) as screen, Interruption() as interruption:
         with recording(setup, record, no_record=no_record) as recorder:
-            if executor is Executor.IN_PROCESS:
-                if realtime is not None or shake is not None:
-                    raise UsageError("--realtime and --shake need processes")
-                outcome = _in_one_process(setup, screen, recorder)
+            if federation is not None:
+                outcome = _in_one_process(federation, screen, recorder, interruption)
             else:
                 launch = Launch(setup, address=listen, witness=recorder, pace=realtime, shake=shake, hear=screen.say)
                 screen.arbiter = launch.server.host.arbiter
-                with ending(launch.server):
-                    outcome = launch.run(lambda: watch(screen, recorder))
+                interruption.first, interruption.again = launch.server.end, launch.hurry
+                outcome = launch.run(lambda: watch(screen, recorder))
             if recorder is not None:
                 recorder.close(dropped=outcome.dropped)
         conclude(screen, outcome, time.monotonic() - began)
@@ -118,22 +125,6 @@ def recording(setup: Setup, target: Path | None, *, no_record: bool) -> Iterator
         raise
 
 
-@contextlib.contextmanager
-def ending(server: Server) -> Iterator[None]:
-    """While it lasts, Ctrl-C and a request to terminate end the run in good order."""
-
-    def end(number: int, _: FrameType | None) -> None:
-        server.end(Interrupted(f"interrupted by {signal.Signals(number).name}"))
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # The second time it is meant.
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def watch(screen: Screen, recorder: Recorder | None) -> None:
     """Now and then: write what has become certain, and show how it goes."""
     assert screen.arbiter is not None
@@ -142,18 +133,23 @@ def watch(screen: Screen, recorder: Recorder | None) -> None:
     screen.refresh()
 
 
-def _in_one_process(setup: Setup, screen: Screen, recorder: Recorder | None) -> Outcome:
+def _in_one_process(
+    federation: Federation, screen: Screen, recorder: Recorder | None, interruption: Interruption
+) -> Outcome:
     def arbiter(plan: Plan) -> Arbiter:
         screen.arbiter = Arbiter(plan, recorder)
         return screen.arbiter
 
+    def interrupt(error: Interrupted) -> None:
+        raise KeyboardInterrupt(error.problem)
+
+    interruption.first = interrupt
     voices = Voices(screen.say)
-    federation = voices.of(federation_of(setup))
     with voices:
         try:
-            return run_in_process(federation, arbiter=arbiter, watch=lambda: watch(screen, recorder))
-        except KeyboardInterrupt:
-            raise Interrupted("interrupted by SIGINT") from None
+            return run_in_process(voices.of(federation), arbiter=arbiter, watch=lambda: watch(screen, recorder))
+        except KeyboardInterrupt as interrupted:
+            raise Interrupted(str(interrupted)) from None
 
 
 def conclude(screen: Screen, outcome: Outcome, elapsed_s: float) -> None:

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from worldline.cli.interruption import Interruption
 from worldline.cli.run import (
     Changes,
     FederationFile,
@@ -19,14 +20,13 @@ from worldline.cli.run import (
     Seed,
     Until,
     conclude,
-    ending,
     prepare,
     recording,
     watch,
 )
 from worldline.cli.screen import Screen
 from worldline.federation.environment import TOKEN
-from worldline.federation.server import Server
+from worldline.federation.server import Server, check_listening
 from worldline.model import UsageError
 
 
@@ -50,14 +50,16 @@ def serve(
 ) -> None:
     """Serve one run of a federation to participants that others start."""
     setup = prepare(file, seed, until, changes)
+    token = _token(token_file)
+    check_listening(listen, token, certificate)  # Before anything is touched.
     began = time.monotonic()
-    with Screen(setup.name, list(setup.parts), quiet=quiet) as screen:
+    with Screen(setup.name, list(setup.parts), quiet=quiet) as screen, Interruption() as interruption:
         with recording(setup, record, no_record=no_record) as recorder:
             server = Server(
                 setup.plan,
                 listen,
                 federation=setup.name,
-                token=_token(token_file),
+                token=token,
                 certificate=certificate,
                 key=key,
                 witness=recorder,
@@ -66,8 +68,8 @@ def serve(
             screen.arbiter = server.host.arbiter
             address = server.open()
             screen.conclude(f"{setup.name} on {address}, waiting for {', '.join(setup.plan.roster)}")
-            with ending(server):
-                server.serve(lambda: watch(screen, recorder), watch_every_s=0.1)
+            interruption.first = server.end
+            server.serve(lambda: watch(screen, recorder), watch_every_s=0.1)
             outcome = server.outcome()
             if recorder is not None:
                 recorder.close(dropped=outcome.dropped)

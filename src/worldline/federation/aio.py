@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from worldline.federation.server import Server
 
 _TELL_AFTER_S = 0.0005
+_GREETING_S = 10.0
 _encode = msgpack.Encoder().encode
 
 
@@ -82,8 +83,12 @@ class AsyncConnection(asyncio.Protocol):
 
     async def greet(self, greeting: Greeting) -> None:
         """Shake hands with the server."""
-        self._write(greeting.hello(await self._body()))
-        self._heartbeat_s = greeting.settle(await self._body()).heartbeat / 1e9
+        try:
+            async with asyncio.timeout(_GREETING_S):
+                self._write(greeting.hello(await self._body()))
+                self._heartbeat_s = greeting.settle(await self._body()).heartbeat / 1e9
+        except TimeoutError as error:
+            raise self._silent(_GREETING_S) from error
         self._beat()
 
     def tell(self, events: list[ParticipantEvent]) -> None:
@@ -114,6 +119,15 @@ class AsyncConnection(asyncio.Protocol):
             answer.messages[:0] = delivered
         return answer
 
+    async def drain(self) -> None:
+        """Wait until what was said has been taken off our hands, or nearly."""
+        await self._room.wait()
+        if self._error is not None:
+            raise self._error
+
+    def _silent(self, seconds: float) -> LossError:
+        return LossError(f"nothing was heard of the server for {seconds:.0f} seconds", participant=self._name)
+
     def fail(self, cause: str) -> None:
         self._write(frame(_encode([Fail(cause)])))
 
@@ -123,8 +137,12 @@ class AsyncConnection(asyncio.Protocol):
             self._beating.cancel()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.close()
-            while self._error is None:
-                await self._event()
+            try:
+                async with asyncio.timeout(4 * self._heartbeat_s):
+                    while self._error is None:
+                        await self._event()
+            except TimeoutError:
+                self._transport.abort()  # It doesn't take what it is still to be told.
 
     # --- Inside ---
 
@@ -162,12 +180,10 @@ class AsyncConnection(asyncio.Protocol):
         now = self._loop.time()
         if now - self._written > self._heartbeat_s:
             self._write(HEARTBEAT)
-        if self._waiter is None:
+        if self._waiter is None and self._room.is_set():
             self._heard = now
         elif now - self._heard > 4 * self._heartbeat_s:
-            self._break(
-                LossError(f"nothing was heard of the server for {now - self._heard:.0f} s", participant=self._name)
-            )
+            self._break(self._silent(now - self._heard))
         self._beating = self._loop.call_later(self._heartbeat_s / 2, self._beat)
 
 
@@ -215,6 +231,7 @@ class AsyncParticipant(Operations):
         if messages is not None:
             self._say()
             await asyncio.sleep(0)  # Others in this loop, the heartbeat too, get their turn however far it may go.
+            await self._connection.drain()
             return messages
         return self._ledger.receive(await self._connection.ask(self._ledger.take_outbox()))
 

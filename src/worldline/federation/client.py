@@ -15,7 +15,7 @@ from worldline.federation.call import PATIENCE_S, Call, Declared
 from worldline.federation.connection import SocketConnection
 from worldline.federation.participant import Participant
 from worldline.federation.sockets import untrusted
-from worldline.lock import Ledger, RunEnded
+from worldline.lock import Ledger, RunEnded, State
 from worldline.model import WorldlineError
 
 if TYPE_CHECKING:
@@ -55,6 +55,12 @@ class Client(Participant):
         finally:
             self.close()
         return isinstance(error, RunEnded)
+
+    def leave(self) -> None:
+        """Leave the run; raise if it has been broken off."""
+        if self._ledger.state is State.COMPUTING and not self.ended:
+            self._wire.look()
+        super().leave()
 
     def close(self) -> None:
         """Hang up. Without `leave`, the others take this participant for lost."""

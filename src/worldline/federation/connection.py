@@ -12,6 +12,7 @@ The program's thread and the pulse's use it side by side: whoever writes or read
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
 import ssl
 import threading
@@ -48,12 +49,12 @@ class SocketConnection:
         self._bodies: deque[bytes] = deque()  # Whole frames that came in together with an earlier one.
         self._reading = threading.Lock()
         self._writing = threading.Lock()
-        self._end: WorldlineError | None = None  # Why the server has ended it.
+        self._end: WorldlineError | None = None  # Why there is nothing more to be said.
         self._written = 0.0
         self._looked = 0.0
         self.silence_s = 10.0
         limit_silence(connection, self.silence_s)
-        connection.sendall(greeting.hello(self._body()))
+        self._write(greeting.hello(self._body()))
         welcome = greeting.settle(self._body())
         self.heartbeat_s = welcome.heartbeat / 1e9
         self.silence_s = 4 * self.heartbeat_s
@@ -73,7 +74,7 @@ class SocketConnection:
         now = time.monotonic()
         if now - self._looked > _LOOK_AFTER_S:
             self._looked = now
-            self._look()
+            self.look()
         return urgent or now - self._written > _TELL_AFTER_S
 
     # --- For the pulse ---
@@ -96,12 +97,39 @@ class SocketConnection:
     def _write(self, data: bytes) -> None:
         if self._shake is not None:
             time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
+        if self._end is not None:
+            raise self._end
         try:
             with self._writing:
                 self._written = time.monotonic()
-                self._socket.sendall(data)
+                sent = self._send(data)
+                while sent < len(data):
+                    sent += self._send(data[sent:])
         except OSError as error:
             raise self._reason(error) from error
+
+    def _send(self, data: bytes) -> int:
+        """Send what fits. A server that lets a participant wait that is far ahead beats its heart meanwhile."""
+        try:
+            return self._socket.send(data)
+        except (BlockingIOError, ssl.SSLWantWriteError):
+            with self._reading:
+                if not self._is_readable():
+                    raise self._silent() from None
+                self._receive()
+                while self._bodies and not self._bodies[0]:
+                    self._bodies.popleft()
+            return 0
+
+    def _is_readable(self) -> bool:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def _silent(self) -> LossError:
+        problem = f"nothing was heard of the server for {self.silence_s:.0f} seconds"
+        self._end = LossError(problem, participant=self._name)
+        return self._end
 
     def _reason(self, error: OSError) -> WorldlineError:
         """Return why nothing can be said any more: what the server has said last, if it has said anything."""
@@ -126,7 +154,7 @@ class SocketConnection:
                         return answer
                 self._receive()
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """See whether the server has said something that nobody has asked for: it can only be the end."""
         if isinstance(self._socket, ssl.SSLSocket):
             return  # Of an encrypted stream one can't read just what is there; the next request will meet it.
@@ -160,9 +188,7 @@ class SocketConnection:
         except (BlockingIOError, ssl.SSLWantReadError) as error:
             if flags:
                 return
-            raise LossError(
-                f"nothing was heard of the server for {self.silence_s:.0f} seconds", participant=self._name
-            ) from error
+            raise self._silent() from error
         except OSError as error:
             raise LossError(f"the connection to the server broke: {error}", participant=self._name) from error
         if not data:

@@ -13,7 +13,7 @@ H3. Memory is bounded. What a participant has sent and somebody may still need i
     its share it isn't read any more, unless nobody is further behind than it: the one that is furthest behind is
     always read, and it never waits for one that isn't (its bound lies beyond what it needs, see A3 of the arbiter), so
     this can't lock up. What a connection doesn't take off our hands is counted too, and above a limit it is lost.
-H4. A participant that waits hears a heartbeat; one that computes has no need to.
+H4. A participant that waits, for an answer or to be read, hears a heartbeat; one that computes has no need to.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class Host:
         self._resume()
 
     def _listens(self, session: Session) -> bool:
-        return session.member is None or session.member.state in ASKING
+        return session.paused or session.member is None or session.member.state in ASKING
 
     # --- Admitting ---
 

@@ -16,14 +16,11 @@ from collections.abc import Callable
 from worldline.federation.host import Host, Session
 from worldline.federation.sockets import configure
 
-# All sockets of a thread read into the same memory, and what has come in is copied out of it: much cheaper than to
-# ask the system for as much each time.
-_BUFFER = memoryview(bytearray(2**18))
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Plug:
-    """One connection of a server. `gone` is called when it is closed."""
+    """One connection of a server. `buffer` is what it reads into; `gone` is called when it is closed."""
 
     def __init__(
         self,
@@ -31,6 +28,7 @@ class Plug:
         tls: ssl.SSLContext | None,
         host: Host,
         selector: selectors.BaseSelector,
+        buffer: memoryview,
         gone: Callable[[Plug], None],
     ) -> None:
         configure(connection).setblocking(False)
@@ -40,6 +38,7 @@ class Plug:
         self._socket = connection
         self._host = host
         self._selector = selector
+        self._buffer = buffer
         self._gone = gone
         self._closed = False
         self._last_sent = False  # Nothing more will be sent.
@@ -61,7 +60,7 @@ class Plug:
             if self._closed or session.paused:
                 return
         try:
-            size = self._socket.recv_into(_BUFFER)
+            size = self._socket.recv_into(self._buffer)
         except _LATER:
             return
         except OSError as error:
@@ -70,7 +69,7 @@ class Plug:
         if not size:
             self.close("its connection was closed, and it hadn't left")
             return
-        self._host.receive(session, bytes(_BUFFER[:size]), time.monotonic())
+        self._host.receive(session, bytes(self._buffer[:size]), time.monotonic())
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
             self.act()  # It is decrypted already: the selector won't tell of it.
 

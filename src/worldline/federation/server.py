@@ -23,12 +23,13 @@ from worldline.federation.plug import Plug
 from worldline.federation.sockets import server_context
 from worldline.lock import Phase
 from worldline.lock.witness import Witness
-from worldline.model import ConfigurationError, LossError, Plan, UsageError, WorldlineError
+from worldline.model import FOREVER, ConfigurationError, LossError, Plan, UsageError, WorldlineError, as_time
 
 _TICK_S = 1.0
 # While answers come in briskly, the server looks for them for so long before it goes to sleep: falling asleep and being
 # woken, and finding the processor's caches full of other things, costs more than most answers take.
 _SPIN_S = 0.0002
+_BUFFER_SIZE = 2**18
 _PACE_S = 0.002
 _LINGER_S = 2.0
 _ACCEPT_AGAIN_S = 0.1
@@ -55,16 +56,7 @@ class Server:
         pace: float | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self.address = parse_address(address)
-        if not self.address.is_local and not token:
-            raise ConfigurationError(
-                f"{self.address} can be reached from other machines, and there is no token",
-                advice="give a token, or listen on 127.0.0.1",
-            )
-        if (self.address.kind == "tls") != (certificate is not None):
-            raise ConfigurationError(
-                "a certificate goes with an address tls://...", advice="give both, or neither of them"
-            )
+        self.address = check_listening(address, token, certificate)
         if pace is not None and not 0 < pace < 1e9:
             raise ConfigurationError(f"a pace of {pace} isn't possible", advice="1.0 is real time")
         self._tls = server_context(certificate, key) if certificate is not None else None
@@ -83,6 +75,9 @@ class Server:
         self._orders: list[Callable[[], None]] = []
         self._alarm: socket.socket | None = None
         self._plugs: list[Plug] = []
+        # All of its sockets read into the same memory, and what has come in is copied out of it: much cheaper than to
+        # ask the system for as much each time.
+        self._buffer = memoryview(bytearray(_BUFFER_SIZE))
         self._begun: float | None = None
 
     # --- From outside, in any thread ---
@@ -141,10 +136,14 @@ class Server:
 
     def hold_at(self, until: int) -> None:
         """Let nobody pass this time until it is moved; FOREVER takes the barrier away. Changes no result."""
+        if until != FOREVER:
+            as_time(until, "a barrier")
         self.order(lambda: self.host.hold_at(until))
 
     def pair(self) -> socket.socket:
         """Return a connection for a participant in this very process."""
+        if self.host.over:
+            raise LossError("the server has ended, and its run with it")
         ours, theirs = socket.socketpair()
         self.order(lambda: self._take(ours, tls=False))
         return theirs
@@ -170,8 +169,10 @@ class Server:
     def _loop(self, watch: Callable[[], None] | None, watch_every_s: float) -> None:
         host, select, clock = self.host, self.selector.select, time.monotonic
         self._obey()
+        self._send_all()
         now = clock()
-        ticks, watches, paces = now + _TICK_S, now + watch_every_s, now
+        tick_s = min(_TICK_S, host.limits.silence_s / 8)
+        ticks, watches, paces = now + tick_s, now + watch_every_s, now
         timer = now  # The first of these: only then is there anything to do but to listen.
         brisk = False  # Something came in soon after the last time.
         arbiter = host.arbiter
@@ -196,7 +197,7 @@ class Server:
                 host.tick(now)
                 for plug in list(self._plugs):
                     plug.expire(now, _LINGER_S)
-                ticks = now + _TICK_S
+                ticks = now + tick_s
             if watch is not None and now >= watches:
                 watch()
                 watches = clock() + watch_every_s
@@ -229,7 +230,13 @@ class Server:
         self._take(connection, tls=self._tls is not None)
 
     def _take(self, connection: socket.socket, *, tls: bool) -> None:
-        self._plugs.append(Plug(connection, self._tls if tls else None, self.host, self.selector, self._plugs.remove))
+        try:
+            tls_context = self._tls if tls else None
+            plug = Plug(connection, tls_context, self.host, self.selector, self._buffer, self._plugs.remove)
+        except OSError:  # It has gone already.
+            connection.close()
+        else:
+            self._plugs.append(plug)
 
     def _send_all(self) -> None:
         host = self.host
@@ -262,6 +269,19 @@ class Server:
             self._alarmed.close()
 
 
+def check_listening(address: str | Address, token: str | None, certificate: Path | str | None) -> Address:
+    """Return where to listen, if that is safe."""
+    where = parse_address(address)
+    if not where.is_local and not token:
+        raise ConfigurationError(
+            f"{where} can be reached from other machines, and there is no token",
+            advice="give a token, or listen on 127.0.0.1",
+        )
+    if (where.kind == "tls") != (certificate is not None):
+        raise ConfigurationError("a certificate goes with an address tls://...", advice="give both, or neither of them")
+    return where
+
+
 def _listen(address: Address) -> tuple[socket.socket, Address]:
     family = socket.AF_UNIX if address.kind == "unix" else socket.AF_INET6 if ":" in address.place else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
@@ -278,7 +298,7 @@ def _listen(address: Address) -> tuple[socket.socket, Address]:
         raise UsageError(f"can't listen on {address}: {error.strerror or error}") from error
     listener.setblocking(False)
     if address.kind == "unix":
-        return listener, address
+        return listener, Address("unix", str(Path(address.place).absolute()))
     return listener, Address(address.kind, address.place, listener.getsockname()[1])
 
 

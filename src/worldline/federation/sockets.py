@@ -27,12 +27,12 @@ def configure(connection: socket.socket) -> socket.socket:
 
 
 def limit_silence(connection: socket.socket, seconds: float) -> None:
-    """Let a blocking read end after so long. Python's own timeouts cost a system call more for each read."""
+    """Let a blocking read or write end after so long. Python's own timeouts cost a system call more for each."""
     whole = int(seconds)
+    limit = struct.pack("ll", whole, int((seconds - whole) * 1_000_000))
     connection.setblocking(True)
-    connection.setsockopt(
-        socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", whole, int((seconds - whole) * 1_000_000))
-    )
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def dial(address: Address, patience_s: float) -> socket.socket:
@@ -46,8 +46,8 @@ def dial(address: Address, patience_s: float) -> socket.socket:
             if time.monotonic() + _RETRY_S > deadline:
                 raise LossError(f"nobody listens on {address}: {error.strerror}", advice="is the server up?") from error
             time.sleep(_RETRY_S)
-        except OSError as error:
-            raise LossError(f"can't connect to {address}: {error.strerror or error}") from error
+        except (OSError, UnicodeError) as error:  # The latter, if it can't be anybody's name.
+            raise LossError(f"can't connect to {address}: {error}") from error
     return configure(connection)
 
 

@@ -29,10 +29,22 @@ def load_program(entry: str, directory: Path, declaration: Declaration, *, guest
     return Program(found, guest=guest, **declaration.as_plain())  # type: ignore[arg-type]
 
 
+def _look_first_in(directory: Path, package: str) -> None:
+    """Let modules be found in a directory before anywhere else, also if another of the name is loaded already."""
+    if str(directory) in sys.path:
+        sys.path.remove(str(directory))
+    sys.path.insert(0, str(directory))
+    loaded = getattr(sys.modules.get(package), "__file__", None)
+    is_here = any((directory / package).with_suffix(end).exists() for end in (".py", "")) if loaded else False
+    if loaded and is_here and directory not in Path(loaded).parents:
+        for module in [name for name in sys.modules if name.partition(".")[0] == package]:
+            del sys.modules[module]
+        importlib.invalidate_caches()
+
+
 def _load(entry: str, directory: Path) -> object:
     module_name, _, name = entry.partition(":")
-    if str(directory) not in sys.path:
-        sys.path.insert(0, str(directory))
+    _look_first_in(directory, module_name.partition(".")[0])
     try:
         module = importlib.import_module(module_name)
     except Exception as error:  # Whatever a module raises while it is imported is its author's to know.

@@ -46,6 +46,16 @@ def federation_of(setup: Setup) -> Federation:
     return Federation(programs, network=setup.plan.network, seed=setup.plan.seed, end=setup.plan.end)
 
 
+def check_startable(setup: Setup) -> None:
+    """Refuse a federation that leaves it to others to start somebody."""
+    for name, part in setup.parts.items():
+        if part.entry is None and part.command is None:
+            raise UsageError(
+                f"{setup.file} doesn't say how to start {name}",
+                advice="give it an entry or a command, or use `worldline serve`",
+            )
+
+
 class Launch:
     """One run of a federation in processes of its own.
 
@@ -63,12 +73,7 @@ class Launch:
         shake: int | None = None,
         hear: Hear,
     ) -> None:
-        for name, part in setup.parts.items():
-            if part.entry is None and part.command is None:
-                raise UsageError(
-                    f"{setup.file} doesn't say how to start {name}",
-                    advice="give it an entry or a command, or use `worldline serve`",
-                )
+        check_startable(setup)
         self._setup = setup
         self._shake = None if shake is None else Stream(shake, "launch")
         self._token = secrets.token_hex(16)  # Nobody else is expected.
@@ -93,9 +98,15 @@ class Launch:
             self._processes.finish(_GRACE_AFTER_FAILURE_S if failed else _GRACE_AFTER_FAILURE_S * 2)
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
+        outcome = self.server.outcome()
         for name, how in self._processes.failed().items():
-            raise ModelError(f"its process {how} after it had left", participant=name, advice=self._said(name))
-        return self.server.outcome()
+            if name in outcome.times:  # And not a guest that nobody has invited.
+                raise ModelError(f"its process {how} after it had left", participant=name, advice=self._said(name))
+        return outcome
+
+    def hurry(self) -> None:
+        """End all processes here and now."""
+        self._processes.kill()
 
     def _start(self) -> None:
         address = str(self.server.open())

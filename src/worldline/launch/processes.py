@@ -98,14 +98,17 @@ class Processes:
     def finish(self, grace_s: float = GRACE_S) -> None:
         """Wait for all to end by themselves; then ask them to; then end them."""
         self._wait(grace_s)
-        for sign, patience_s in ((signal.SIGTERM, _TERM_S), (signal.SIGKILL, _TERM_S)):
-            for child in self._children.values():
-                # The group outlives its first process if that has started others.
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.killpg(child.pid, sign)
-            self._wait(patience_s)
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            self.kill(sign)
+            self._wait(_TERM_S)
         if self._listener.is_alive():
             self._listener.join(_TERM_S)
+
+    def kill(self, sign: signal.Signals = signal.SIGKILL) -> None:
+        """Send all a signal. A group outlives its first process if that has started others."""
+        for child in list(self._children.values()):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, sign)
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds

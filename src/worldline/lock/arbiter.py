@@ -444,10 +444,14 @@ class Arbiter:
     def _ask(self, member: Member) -> None:
         """Put what a waiting member needs before the calculus, unless the ceiling is in the way."""
         base, goal = self.needs(member)
-        if goal > self.ceiling:
+        if self._is_capped(goal):
             self._cap(member, goal)
             goal = 0
         self.bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
+
+    def _is_capped(self, goal: int) -> bool:
+        """Whether the ceiling is in the way. To learn that nothing can come any more, nobody has to pass a barrier."""
+        return goal > self.ceiling and (goal != FOREVER or bool(self.newcomers))
 
     def _cap(self, member: Member, goal: int) -> None:
         """Remember who stands at the ceiling, and forget those who have gone on since."""
@@ -466,7 +470,7 @@ class Arbiter:
                 assert isinstance(clock, Member)
                 if clock.state not in ASKING:
                     continue  # It was asked for twice, and has been granted.
-                if begun or self.needs(clock)[1] > self.ceiling:
+                if begun or self._is_capped(self.needs(clock)[1]):
                     self._ask(clock)  # The ceiling has come down since it asked, or a newcomer can reach it now.
                 elif clock.state is State.JOINED:
                     self._begin(clock)
@@ -476,7 +480,7 @@ class Arbiter:
 
     def _grant(self, member: Member, bound: int) -> None:
         end = self.end
-        horizon = min(bound, self.ceiling, end)
+        horizon = FOREVER if self.needs(member)[1] == FOREVER else min(bound, self.ceiling, end)
         messages = member.inbox.take(horizon)
         now = acts = member.awaits
         if now > end:

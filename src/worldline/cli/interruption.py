@@ -1,0 +1,38 @@
+"""Ctrl-C, and a request to terminate: the first ends a run in good order, the next ones without waiting."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Self
+
+from worldline.model import Interrupted
+
+
+class Interruption:
+    """While it lasts, signals call `first`, and then `again`; before there is anything to end, they end the command."""
+
+    def __init__(self) -> None:
+        self.first: Callable[[Interrupted], None] | None = None
+        self.again: Callable[[], None] = lambda: None
+        self._happened = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._act) for number in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _act(self, number: int, _: FrameType | None) -> None:
+        error = Interrupted(f"interrupted by {signal.Signals(number).name}")
+        if self.first is None:
+            raise error
+        if self._happened:
+            self.again()
+        else:
+            self._happened = True
+            self.first(error)
