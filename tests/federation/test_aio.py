@@ -267,6 +267,20 @@ def test_the_loss_of_another_is_noticed(how: str) -> None:
         assert LOST in str(told)
 
 
+def test_the_cause_is_told_also_if_nothing_is_due_to_be_said() -> None:
+    async def survive(me: AsyncParticipant) -> None:
+        await me.advance(to="1ms")
+        server.end(LossError("enough of this"))
+        connection = me._connection
+        while connection._error is None:
+            await asyncio.sleep(0.001)
+        connection._written = asyncio.get_running_loop().time()
+        await me.advance(to="2ms")
+
+    with Server(some("a")) as server, pytest.raises(LossError, match="enough of this"):
+        complete(join(server, "a", survive, subscribes=[]))
+
+
 # --- A server that hangs ---
 
 

@@ -92,13 +92,17 @@ class AsyncConnection(asyncio.Protocol):
         self._beat()
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        if self._bodies:  # Nobody has asked, so it is the end.
+        self._check_end()
+        self._write(encode_events(events))
+
+    def _check_end(self) -> None:
+        """Raise if the server has said something that nobody has asked for, which can only be the end, or has gone."""
+        if self._bodies:
             answer = decode_answer(self._bodies[0])
             if isinstance(answer, Abort):
                 raise broken_off(answer)
         if self._error is not None:
             raise self._error
-        self._write(encode_events(events))
 
     def is_due(self, *, urgent: bool) -> bool:
         return urgent or self._loop.time() - self._written > _TELL_AFTER_S
@@ -122,8 +126,7 @@ class AsyncConnection(asyncio.Protocol):
     async def drain(self) -> None:
         """Wait until what was said has been taken off our hands, or nearly."""
         await self._room.wait()
-        if self._error is not None:
-            raise self._error
+        self._check_end()
 
     def _silent(self, seconds: float) -> LossError:
         return LossError(f"nothing was heard of the server for {seconds:.0f} seconds", participant=self._name)

@@ -159,7 +159,8 @@ class SocketConnection:
         if isinstance(self._socket, ssl.SSLSocket):
             return  # Of an encrypted stream one can't read just what is there; the next request will meet it.
         with self._reading:
-            self._receive(socket.MSG_DONTWAIT)
+            if not self._bodies:
+                self._receive(socket.MSG_DONTWAIT)
             while self._bodies:
                 self._understood(self._bodies.popleft())
 

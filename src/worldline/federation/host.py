@@ -150,6 +150,7 @@ class Host:
         self._entropy = entropy
         self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests))
         self._paused: list[Session] = []
+        self._ticked = 0.0
 
     @property
     def over(self) -> bool:
@@ -205,6 +206,11 @@ class Host:
     def tick(self, now: float) -> None:
         """Beat the heart, and find those whose heart has stopped. To be called about every second."""
         limits = self.limits
+        if now - self._ticked > limits.silence_s / 2:
+            # It is this end that has slept: what the others have said meanwhile hasn't been read yet.
+            for session in self.sessions.values():
+                session.heard = now
+        self._ticked = now
         for stranger in list(self._strangers):
             if now - stranger.opened > limits.handshake_s:
                 self._refuse(stranger, PROTOCOL_ERROR, "it didn't say who it is in time")
