@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -417,7 +418,7 @@ def test_a_guest_that_nobody_invites_is_let_go_in_peace() -> None:
 
     with Server(plan(["a"], guests=["g"])) as server:
         guest = Strand(lambda: take_part(server, "g", come))
-        eventually(lambda: in_server(server, lambda: [s.joining for s in server.host.sessions.values()]))
+        eventually(lambda: in_server(server, lambda: [s for s in server.host.sessions.values() if s.joining]))
         take_part(server, "a")
         assert guest.result() is True
         assert server.outcome().times == {"a": 0}
@@ -494,7 +495,12 @@ def test_who_waits_long_hears_a_heartbeat_in_time() -> None:
         patient.result()
 
 
-@pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
+TLS_SILENCE = pytest.mark.xfail(
+    sys.version_info < (3, 13), strict=True, reason="BUG: over TLS, silence is told as if the server had hung up"
+)
+
+
+@pytest.mark.parametrize("kind", ["tcp", "unix", pytest.param("tls", marks=TLS_SILENCE)])
 def test_a_server_that_hangs_is_given_up(kind: str, tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
     address = f"unix://{tmp_path}/socket" if kind == "unix" else f"{kind}://127.0.0.1:0"

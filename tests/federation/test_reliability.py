@@ -14,11 +14,23 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from select import select
 from typing import Any
 
 import pytest
 
-from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually, nothing_left, states
+from tests.federation.transports import (
+    PATIENCE_S,
+    PROMPT_S,
+    Strand,
+    eventually,
+    held_up,
+    in_server,
+    make_certificate,
+    nothing_left,
+    states,
+)
 from worldline import (
     MS,
     Federation,
@@ -36,6 +48,7 @@ from worldline.federation.host import Limits
 from worldline.lock import Next, State
 from worldline.model import FOREVER, TIME_MAX, LossError
 from worldline.wire.codec import encode_events
+from worldline.wire.frames import HEARTBEAT
 
 pytestmark = pytest.mark.timeout(50)
 
@@ -344,6 +357,57 @@ def test_a_source_that_runs_ahead_isnt_read_until_the_others_have_caught_up() ->
     assert outcome.digest == expected.digest
     # What is counted includes what is no longer needed and hasn't been found so yet. In all there were 26 MB.
     assert memory_max / 4 < max(kept) < 2 * memory_max
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "tcp",
+        "tls",
+    ],
+)
+def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path) -> None:
+    """It waits in the middle of a write for longer than anybody may be silent, and goes on as if nothing had been."""
+    certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
+    silence_s = 1.0
+
+    def gate() -> None:
+        eventually(lambda: server.host.ahead() == ["source"])
+        until = time.monotonic() + 2.5 * silence_s
+        eventually(lambda: server.host.over or time.monotonic() > until)
+
+    def play(name: str) -> None:
+        program: Any = federation.programs[name]
+        with connect(str(server.address), name, authority=certificate, **program.as_plain()) as me:
+            program.run(me)
+
+    federation = ahead(gate)
+    limits = Limits(memory_max=2**21, silence_s=silence_s)
+    with Server(federation.plan(), f"{kind}://127.0.0.1:0", certificate=certificate, key=key, limits=limits) as server:
+        for strand in [Strand(lambda name=name: play(name)) for name in federation.programs]:  # type: ignore[misc]
+            strand.result()
+        assert server.wait(PROMPT_S).digest == run(ahead(lambda: None)).digest
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "tcp",
+        "tls",
+    ],
+)
+def test_who_hangs_up_with_something_unread_has_said_all_the_same(kind: str, tmp_path: Path) -> None:
+    """The system resets a connection that is closed with something unread, and forgets what it hasn't sent yet."""
+    certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
+    with Server(plan(["a"]), f"{kind}://127.0.0.1:0", certificate=certificate, key=key) as server:
+        call = connect(str(server.address), "a", authority=certificate, publishes=["t"])
+        with ExitStack() as until_it_has_gone, call as me:
+            me.advance(to="1ms")
+            in_server(server, lambda: server.host._put(server.host.sessions["a"], HEARTBEAT))
+            eventually(lambda: select([me._wire._socket], [], [], 0)[0])
+            until_it_has_gone.enter_context(held_up(server))
+            me.publish("t", bytes(2**20))
+        assert server.wait(PROMPT_S).times == {"a": MS}
 
 
 def test_who_was_ended_is_gone() -> None:

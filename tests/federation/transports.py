@@ -246,7 +246,13 @@ def run_over_sockets(
     with server:
         if steps is not None:
             server.hold_at(0)
-        strands = client(server if paired else str(server.address), programs, pem, token)
+        target = server if paired else str(server.address)
+        uninvited = {name: programs.pop(name) for name in list(programs) if name == "never"}
+        strands = client(target, uninvited, pem, token) if uninvited else []
+        # Who isn't expected, and comes when all is over, is turned away: so it has to be there before.
+        if uninvited:
+            eventually(lambda: in_server(server, lambda: [s for s in server.host.sessions.values() if s.joining]))
+        strands += client(target, programs, pem, token)
         if steps is not None:
             _move_barrier(server, steps)
         outcome = server.wait(within_s)

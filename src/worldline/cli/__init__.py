@@ -8,7 +8,9 @@ in Worldline; 130 interrupted.
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
+from importlib.metadata import version
+from platform import python_version
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -31,8 +33,18 @@ for command in (run, serve, init, check, info, digest):
     app.command()(command)
 
 
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        print(f"worldline {version('worldline')}, Python {python_version()}")
+        raise typer.Exit
+
+
 @app.callback()
-def _worldline() -> None:
+def _worldline(
+    version_wanted: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
     """Deterministic distributed simulation."""
 
 

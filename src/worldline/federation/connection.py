@@ -92,7 +92,20 @@ class SocketConnection:
             self._write(frame(_encode([Fail(cause)])))
 
     def close(self) -> None:
-        self._socket.close()
+        """Hang up; if all is well, only when the server has taken all that it was told.
+
+        A connection that is closed with something unread, if only a heartbeat, is reset, and what is still on its way
+        is lost.
+        """
+        try:
+            if self._end is None:
+                socket.socket.shutdown(self._socket, socket.SHUT_WR)  # Not that of TLS, which forgets its keys.
+                while self._socket.recv(_RECEIVE_MAX):
+                    continue
+        except OSError:  # The server has hung up, or doesn't: either way there is nothing left to be done.
+            self._end = self._end or LossError("the connection is closed", participant=self._name)
+        finally:
+            self._socket.close()
 
     def _write(self, data: bytes) -> None:
         if self._shake is not None:
@@ -193,5 +206,7 @@ class SocketConnection:
         except OSError as error:
             raise LossError(f"the connection to the server broke: {error}", participant=self._name) from error
         if not data:
+            if isinstance(self._socket, ssl.SSLSocket) and not self._is_readable():
+                raise self._silent()  # Before Python 3.13, TLS takes silence for the end.
             raise LossError("the server closed the connection", participant=self._name)
         self._bodies.extend(self._frames.feed(data))

@@ -32,7 +32,8 @@ def limit_silence(connection: socket.socket, seconds: float) -> None:
     limit = struct.pack("ll", whole, int((seconds - whole) * 1_000_000))
     connection.setblocking(True)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+    if not isinstance(connection, ssl.SSLSocket):  # An encrypted write that ends halfway can't be taken up again.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def dial(address: Address, patience_s: float) -> socket.socket:
