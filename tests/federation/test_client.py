@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import socket
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -495,12 +494,7 @@ def test_who_waits_long_hears_a_heartbeat_in_time() -> None:
         patient.result()
 
 
-TLS_SILENCE = pytest.mark.xfail(
-    sys.version_info < (3, 13), strict=True, reason="BUG: over TLS, silence is told as if the server had hung up"
-)
-
-
-@pytest.mark.parametrize("kind", ["tcp", "unix", pytest.param("tls", marks=TLS_SILENCE)])
+@pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
 def test_a_server_that_hangs_is_given_up(kind: str, tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
     address = f"unix://{tmp_path}/socket" if kind == "unix" else f"{kind}://127.0.0.1:0"
