@@ -128,7 +128,7 @@ def test_those_who_dont_end_are_ended_with_all_they_have_started(
     processes.finish(0.1)
     assert time.monotonic() - begun < PROMPT_S * 2
     assert not any(map(alive, pids.values()))
-    assert processes.failed() == {"polite": "killed by SIGTERM", "stubborn": "killed by SIGKILL"}
+    assert processes.failed() == {"polite": "was killed by SIGTERM", "stubborn": "was killed by SIGKILL"}
 
 
 def test_a_process_has_a_group_of_its_own(start: Callable[..., None], processes: Processes, heard: Heard) -> None:
@@ -140,6 +140,6 @@ def test_a_process_has_a_group_of_its_own(start: Callable[..., None], processes:
 
 def test_an_exit_is_described() -> None:
     assert describe_exit(3) == "ended with exit code 3"
-    assert describe_exit(-signal.SIGKILL) == "killed by SIGKILL"
-    assert describe_exit(-signal.SIGRTMAX) == "killed by SIGRTMAX"
-    assert describe_exit(-63) == "killed by signal 63"
+    assert describe_exit(-signal.SIGKILL) == "was killed by SIGKILL"
+    assert describe_exit(-signal.SIGRTMAX) == "was killed by SIGRTMAX"
+    assert describe_exit(-63) == "was killed by signal 63"

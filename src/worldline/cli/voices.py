@@ -58,6 +58,9 @@ class Voices(io.TextIOBase):
         self._lines[thread] = rest
         return len(text)
 
+    def close(self) -> None:
+        """Do nothing: what is behind it isn't ours to close, nor to flush when this is forgotten."""
+
     def flush(self) -> None:
         self._usual.flush()
 

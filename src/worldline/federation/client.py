@@ -6,13 +6,15 @@ computes, and tells what the program has said and left lying for a twentieth of 
 
 from __future__ import annotations
 
+import socket
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
 from worldline.federation.address import Address
 from worldline.federation.call import PATIENCE_S, Call, Declared
-from worldline.federation.connection import SocketConnection
+from worldline.federation.connection import GREETING_S, SocketConnection
+from worldline.federation.encrypted import Encrypted
 from worldline.federation.participant import Participant
 from worldline.federation.sockets import untrusted
 from worldline.lock import Ledger, RunEnded, State
@@ -95,11 +97,12 @@ def connect(
     ``tls://``. `patience_s` is how long to wait for a server that isn't up yet.
     """
     call = Call(address, name, federation=federation, token=token, authority=authority, declared=declared)
-    plug = call.dial(patience_s)
+    plug: socket.socket | Encrypted = call.dial(patience_s)
     try:
         if (tls := call.tls()) is not None:
+            assert isinstance(plug, socket.socket)
             try:
-                plug = tls.wrap_socket(plug, server_hostname=call.host)
+                plug = Encrypted(tls.wrap_socket(plug, server_hostname=call.host), GREETING_S)
             except OSError as error:
                 raise untrusted(error) from error
         return Client(call.ledger, SocketConnection(plug, call.greeting, call.name, call.shake))

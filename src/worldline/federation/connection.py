@@ -14,13 +14,13 @@ from __future__ import annotations
 import contextlib
 import select
 import socket
-import ssl
 import threading
 import time
 from collections import deque
 
 from msgspec import msgpack
 
+from worldline.federation.encrypted import Encrypted
 from worldline.federation.greeting import Greeting, refusal
 from worldline.federation.sockets import limit_silence
 from worldline.lock import Abort, Action, Grant, ParticipantEvent, Start
@@ -32,6 +32,7 @@ from worldline.wire.handshake import Fail, Refused
 from worldline.wire.words import Deliver
 
 _RECEIVE_MAX = 2**14  # More at a time would have to be fetched from the system for each read.
+GREETING_S = 10.0
 _TELL_AFTER_S = 0.0005
 _LOOK_AFTER_S = 0.05
 _SHAKE_S_MAX = 0.002
@@ -41,7 +42,9 @@ _encode = msgpack.Encoder().encode
 class SocketConnection:
     """A connection to a server over a blocking socket."""
 
-    def __init__(self, connection: socket.socket, greeting: Greeting, name: str, shake: Stream | None = None) -> None:
+    def __init__(
+        self, connection: socket.socket | Encrypted, greeting: Greeting, name: str, shake: Stream | None = None
+    ) -> None:
         self._socket = connection
         self._shake = shake  # Draws delays, to show that they don't show.
         self._name = name
@@ -52,7 +55,7 @@ class SocketConnection:
         self._end: WorldlineError | None = None  # Why there is nothing more to be said.
         self._written = 0.0
         self._looked = 0.0
-        self.silence_s = 10.0
+        self.silence_s = GREETING_S
         limit_silence(connection, self.silence_s)
         self._write(greeting.hello(self._body()))
         welcome = greeting.settle(self._body())
@@ -99,7 +102,7 @@ class SocketConnection:
         """
         try:
             if self._end is None:
-                socket.socket.shutdown(self._socket, socket.SHUT_WR)  # Not that of TLS, which forgets its keys.
+                self._socket.shutdown(socket.SHUT_WR)
                 while self._socket.recv(_RECEIVE_MAX):
                     continue
         except OSError:  # The server has hung up, or doesn't: either way there is nothing left to be done.
@@ -125,7 +128,7 @@ class SocketConnection:
         """Send what fits. A server that lets a participant wait that is far ahead beats its heart meanwhile."""
         try:
             return self._socket.send(data)
-        except (BlockingIOError, ssl.SSLWantWriteError):
+        except BlockingIOError:
             with self._reading:
                 if not self._is_readable():
                     raise self._silent() from None
@@ -169,8 +172,6 @@ class SocketConnection:
 
     def look(self) -> None:
         """See whether the server has said something that nobody has asked for: it can only be the end."""
-        if isinstance(self._socket, ssl.SSLSocket):
-            return  # Of an encrypted stream one can't read just what is there; the next request will meet it.
         with self._reading:
             if not self._bodies:
                 self._receive(socket.MSG_DONTWAIT)
@@ -199,14 +200,12 @@ class SocketConnection:
             raise self._end
         try:
             data = self._socket.recv(_RECEIVE_MAX, flags) if flags else self._socket.recv(_RECEIVE_MAX)
-        except (BlockingIOError, ssl.SSLWantReadError) as error:
+        except BlockingIOError as error:
             if flags:
                 return
             raise self._silent() from error
         except OSError as error:
             raise LossError(f"the connection to the server broke: {error}", participant=self._name) from error
         if not data:
-            if isinstance(self._socket, ssl.SSLSocket) and not self._is_readable():
-                raise self._silent()  # Before Python 3.13, TLS takes silence for the end.
             raise LossError("the server closed the connection", participant=self._name)
         self._bodies.extend(self._frames.feed(data))

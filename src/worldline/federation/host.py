@@ -344,7 +344,7 @@ class Host:
 
     def _dismiss_uninvited(self) -> None:
         for session in self.sessions.values():
-            if session.joining is not None:
+            if session.member is None:
                 self._put(session, encode_answer(Grant(session.name, self.arbiter.end, [], final=True)))
 
     def _put(self, session: Session, data: bytes) -> None:

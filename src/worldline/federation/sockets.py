@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 from worldline.federation.address import Address
+from worldline.federation.encrypted import Encrypted
 from worldline.model import LossError, UsageError
 
 _RETRY_S = 0.05
@@ -26,14 +27,16 @@ def configure(connection: socket.socket) -> socket.socket:
     return connection
 
 
-def limit_silence(connection: socket.socket, seconds: float) -> None:
+def limit_silence(connection: socket.socket | Encrypted, seconds: float) -> None:
     """Let a blocking read or write end after so long. Python's own timeouts cost a system call more for each."""
+    if isinstance(connection, Encrypted):
+        connection.limit_s = seconds
+        return
     whole = int(seconds)
     limit = struct.pack("ll", whole, int((seconds - whole) * 1_000_000))
     connection.setblocking(True)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
-    if not isinstance(connection, ssl.SSLSocket):  # An encrypted write that ends halfway can't be taken up again.
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
 
 
 def dial(address: Address, patience_s: float) -> socket.socket:

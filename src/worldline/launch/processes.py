@@ -103,6 +103,8 @@ class Processes:
             self._wait(_TERM_S)
         if self._listener.is_alive():
             self._listener.join(_TERM_S)
+        if not self._open:
+            self._pipes.close()
 
     def kill(self, sign: signal.Signals = signal.SIGKILL) -> None:
         """Send all a signal. A group outlives its first process if that has started others."""
@@ -151,7 +153,7 @@ def describe_exit(code: int) -> str:
     """Say how a process has ended."""
     if code < 0:
         try:
-            return f"killed by {signal.Signals(-code).name}"
+            return f"was killed by {signal.Signals(-code).name}"
         except ValueError:
-            return f"killed by signal {-code}"
+            return f"was killed by signal {-code}"
     return f"ended with exit code {code}"

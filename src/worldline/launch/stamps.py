@@ -36,6 +36,9 @@ class StampedOutput(io.TextIOBase):
         if self._rest:
             self.write("\n")
 
+    def close(self) -> None:
+        """Do nothing: what is behind it isn't ours to close, nor to flush when this is forgotten."""
+
     def flush(self) -> None:
         self._output.flush()
 

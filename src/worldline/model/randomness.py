@@ -76,10 +76,8 @@ class Stream(random.Random):
         if k < 0:
             raise ValueError("number of bits must be non-negative")
         words = -(-k // 64)
-        value = 0
-        for _ in range(words):
-            value = value << 64 | self._bits64()
-        return value >> (words * 64 - k)
+        drawn = b"".join(self._bits64().to_bytes(8, "big") for _ in range(words))
+        return int.from_bytes(drawn, "big") >> (words * 64 - k)
 
     def seed(self, *_: Any, **__: Any) -> None:
         """Refuse: the key is the seed. Only `random.Random.__init__`, which insists on calling this, may."""
