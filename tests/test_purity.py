@@ -39,6 +39,7 @@ ALLOWED = {
         "itertools",
         "math",
         "msgspec",
+        "msgspec.structs",
     ),
     *("random", "re", "statistics", "typing"),
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from worldline.federation.checker import check
 from worldline.federation.client import connect
+from worldline.federation.host import Limits
 from worldline.federation.inprocess import run
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
@@ -20,15 +21,13 @@ from worldline.model import (
     Network,
     Rule,
     WorldlineError,
-    exponential,
+    errors,
     format_time,
     hold,
     link,
-    normal,
     partition,
     payload,
     plan,
-    table,
     uniform,
 )
 
@@ -41,6 +40,7 @@ __all__ = [
     "MS",
     "SECOND",
     "Federation",
+    "Limits",
     "Message",
     "Network",
     "Participant",
@@ -52,16 +52,14 @@ __all__ = [
     "check",
     "connect",
     "connect_async",
-    "exponential",
+    "errors",
     "format_time",
     "hold",
     "link",
-    "normal",
     "partition",
     "payload",
     "plan",
     "run",
-    "table",
     "uniform",
 ]
 

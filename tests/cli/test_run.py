@@ -143,7 +143,7 @@ def test_the_robot_cell_is_the_same_in_processes_and_in_one(worldline: Command, 
     assert "\x1b" not in first
     assert re.search(r"^ +1\.436s  watchdog  the arm acts on news 155 ms old", first, re.MULTILINE)
     assert re.search(r"^ +0s  camera    part 1 comes into view$", first, re.MULTILINE)
-    assert re.search(r"^4 participants, 1\.446s simulated in [\d.]+ s, 13 messages dropped$", first, re.MULTILINE)
+    assert re.search(r"^4 participants, 1\.446s simulated in [\d.]+ s, \d+ messages lost, \d+ not kept by buffers$", first, re.MULTILINE)
 
 
 def test_what_the_command_line_changes_shows(worldline: Command, tmp_path: Path) -> None:
@@ -289,12 +289,12 @@ def test_an_entry_that_cant_be_used_is_told_with_the_reason(worldline: Command, 
     (tmp_path / "broken.py").write_text("import no_such_module_anywhere\n")
     file = write(tmp_path, "source", "missing_role")
     code, _, err = worldline("run", file, "--no-record")
-    assert code == 3
+    assert code == 2
     assert "missing_role: its process ended with exit code 2 before it had joined" in err
     assert "cast has no missing_role" in err
     Path(file).write_text('[[participants]]\nname = "a"\nentry = "broken:a"\n')
     code, _, err = worldline("run", file, "--no-record")
-    assert code == 3
+    assert code == 2
     assert "broken can't be imported: ModuleNotFoundError: No module named 'no_such_module_anywhere'" in err
     code, _, err = worldline("run", file, "--no-record", "--executor", "in-process")
     assert code == 2

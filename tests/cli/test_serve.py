@@ -82,7 +82,7 @@ def test_two_that_were_started_by_hand_give_the_same_as_in_one_process(tmp_path:
     options = ["--listen", "tls://127.0.0.1:0", "--certificate", str(certificate), "--key", str(key)]
     with serving(tmp_path, *options, "--token-file", "token") as (child, address):
         assert address.startswith("tls://127.0.0.1:")
-        with pytest.raises(UsageError, match="the token is wrong"):
+        with pytest.raises(UsageError, match="the token is wrong, or missing"):
             connect(address, "ann", authority=certificate)
         players = [
             Strand(play(address, name, token="secret", federation="tennis", authority=certificate))
@@ -113,7 +113,7 @@ def test_an_interrupted_server_tells_those_who_wait(sign: signal.Signals, tmp_pa
         assert child.wait(PATIENCE_S) == 130
         assert child.stdout is not None
         assert f"worldline: interrupted by {sign.name}" in child.stdout.read()
-    assert Recording(tmp_path / "tennis.mcap").verify().condition is Condition.BROKEN_OFF
+    assert not list(tmp_path.glob("*.mcap"))  # It never began.
     assert not (tmp_path / "socket").exists()
 
 

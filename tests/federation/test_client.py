@@ -69,8 +69,8 @@ def take_part(
 REFUSALS: dict[str, tuple[dict[str, Any], str, str]] = {
     "not on the roster": ({"name": "c", "token": "secret"}, "unexpected", "nobody expects 'c'; expected: b"),
     "the second of its name": ({"name": "a", "token": "secret"}, "taken", "a participant 'a' is connected already"),
-    "a wrong token": ({"name": "b", "token": "guessed"}, "token", "the token is wrong"),
-    "no token": ({"name": "b"}, "token", "the token is wrong"),
+    "a wrong token": ({"name": "b", "token": "guessed"}, "token", "the token is wrong, or missing"),
+    "no token": ({"name": "b"}, "token", "the token is wrong, or missing"),
     "another federation": (
         {"name": "b", "token": "secret", "federation": "zoo"},
         "federation",

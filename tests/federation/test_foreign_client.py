@@ -227,7 +227,7 @@ def test_the_others_are_told_why_a_foreign_client_failed() -> None:
 
 def test_a_foreign_client_with_the_wrong_token_is_told_so() -> None:
     with Server(plan(["a"]), token="x") as server:
-        with pytest.raises(ConnectionError, match=r"\['refused', 'token', 'the token is wrong'\]"):
+        with pytest.raises(ConnectionError, match=r"\['refused', 'token', 'the token is wrong, or missing'\]"):
             Foreign("127.0.0.1", server.address.port, "a", "guess", publishes=[], subscribes=[])
         Elsewhere(
             lambda: Foreign("127.0.0.1", server.address.port, "a", "x", publishes=[], subscribes=[]).leave()

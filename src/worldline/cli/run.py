@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -21,6 +22,7 @@ from worldline.federation.server import check_listening
 from worldline.launch.launcher import Launch, check_startable, federation_of
 from worldline.launch.setup import Setup, read_setup
 from worldline.lock import Arbiter
+from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, Plan, UsageError, WorldlineError, format_time
 from worldline.recording import Recorder
 
@@ -70,59 +72,77 @@ def run(
     """Run a federation: its server and every participant, with a recording, to its end."""
     setup = prepare(file, seed, until, changes)
     # Whatever can be refused is refused before anything is touched, the recording of the run before this one above all.
-    federation = None
+    federation, launch = None, None
     if executor is Executor.IN_PROCESS:
         if realtime is not None or shake is not None:
             raise UsageError("--realtime and --shake need processes")
         federation = federation_of(setup)
     else:
         check_startable(setup)
-        check_listening(listen, "a token", None)
+        if check_listening(listen, "a token", None if not listen.startswith("tls:") else "").kind == "tls":
+            raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
     began = time.monotonic()
     with Screen(setup.name, list(setup.parts), quiet=quiet) as screen, Interruption() as interruption:
-        with recording(setup, record, no_record=no_record) as recorder:
+        with recording(setup, screen, record, no_record=no_record) as recorder:
             if federation is not None:
                 outcome = _in_one_process(federation, screen, recorder, interruption)
             else:
                 launch = Launch(setup, address=listen, witness=recorder, pace=realtime, shake=shake, hear=screen.say)
-                screen.arbiter = launch.server.host.arbiter
+                screen.arbiter, screen.remarks = launch.server.host.arbiter, launch.server.host.remarks
                 interruption.first, interruption.again = launch.server.end, launch.hurry
                 outcome = launch.run(lambda: watch(screen, recorder))
             if recorder is not None:
                 recorder.close(dropped=outcome.dropped)
         conclude(screen, outcome, time.monotonic() - began)
+        if launch is not None:
+            launch.check_ends(outcome)
 
 
-def prepare(file: Path, seed: int | None, until: str | None, changes: list[str] | None) -> Setup:
+def prepare(
+    file: Path, seed: int | None, until: str | None, changes: list[str] | None, *, startable: bool = True
+) -> Setup:
     """Read the federation's file, with what the command line changes."""
     words = list(changes or ())
     if seed is not None:
         words.append(f"seed={seed}")
     if until is not None:
         words.append(f"end={until}")
-    return read_setup(file, changes=words)
+    return read_setup(file, changes=words, startable=startable)
 
 
 @contextlib.contextmanager
-def recording(setup: Setup, target: Path | None, *, no_record: bool) -> Iterator[Recorder | None]:
-    """Record the run; whatever ends it, what is certain by then is in the file, and the file is whole."""
+def recording(setup: Setup, screen: Screen, target: Path | None, *, no_record: bool) -> Iterator[Recorder | None]:
+    """Record the run; whatever ends it, what is certain by then is in the file, and the file is whole.
+
+    The file gets its name when the run has ended, and the one before it another: a run that never began changes
+    nothing.
+    """
     if no_record:
         if target is not None:
             raise UsageError("--record and --no-record contradict each other")
         yield None
         return
     path = target if target is not None else Path(f"{setup.name.replace('/', '-')}.mcap")
-    if path.is_file():
-        path.replace(path.with_suffix(f".previous{path.suffix}"))  # The run before this one isn't lost.
-    recorder = Recorder(path, setup.plan, federation=setup.name)
+    unfinished = path.with_suffix(f".unfinished-{os.getpid()}{path.suffix}")  # Others may run it here as well.
+    recorder = Recorder(unfinished, setup.plan, federation=setup.name, overwrite=True)
     try:
         yield recorder
-    except WorldlineError as error:
-        recorder.abandon(error.problem, participant=error.participant, at=error.at)
-        raise
     except BaseException as error:
-        recorder.abandon(f"{type(error).__name__}: {error}")
+        if screen.arbiter is not None:
+            recorder.advance(screen.arbiter.floor())  # All that is certain, up to the last moment.
+        if isinstance(error, WorldlineError):
+            recorder.abandon(error.problem, participant=error.participant, at=error.at)
+        else:
+            recorder.abandon(f"{type(error).__name__}: {error}")
         raise
+    finally:
+        if not recorder.begun:
+            unfinished.unlink(missing_ok=True)
+        else:
+            if path.is_file():
+                path.replace(path.with_suffix(f".previous{path.suffix}"))
+            unfinished.replace(path)
+            screen.note(f"recorded in {path}")
 
 
 def watch(screen: Screen, recorder: Recorder | None) -> None:
@@ -154,10 +174,11 @@ def _in_one_process(
 
 def conclude(screen: Screen, outcome: Outcome, elapsed_s: float) -> None:
     """Say what came of it."""
-    lost = sum(outcome.dropped.values())
+    unkept = sum(count for (_, _, reason), count in outcome.dropped.items() if reason == DROPPED_BY_BUFFER)
+    lost = sum(outcome.dropped.values()) - unkept
     latest = max(outcome.times.values(), default=0)
     screen.conclude(
         f"{len(outcome.times)} participants, {format_time(latest)} simulated in {elapsed_s:.2f} s, "
-        f"{lost:,} messages dropped"
+        f"{lost:,} messages lost, {unkept:,} not kept by buffers"
     )
     screen.conclude(f"digest {outcome.digest.hex()}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -33,6 +34,7 @@ class Screen:
         self._colours = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(names)}
         self._live = Live(console=self._console, auto_refresh=False, transient=True) if self._is_live else None
         self.arbiter: Arbiter | None = None
+        self.remarks: Callable[[], list[str]] = list  # What else there is to be said of how it goes.
         self._pace = _Pace()
         self._shown = time.monotonic()
 
@@ -56,9 +58,10 @@ class Screen:
         if self._quiet:
             return
         member = None if self.arbiter is None else self.arbiter.members.get(name)
+        about = now is None  # It is known how far the participant has said that it has come, no more.
         if now is None:
             now = 0 if member is None else member.now
-        line = Text(f"{format_time(now):>14}  ")
+        line = Text(f"{'~' * about + format_time(now):>14}  ")
         line.append(name.ljust(self._width), style=self._colours.get(name, ""))
         line.append(f"  {text}")  # As it is: what looks like markup, or like the name of a picture, is its own affair.
         self._console.print(line, emoji=False)
@@ -69,11 +72,15 @@ class Screen:
         if self.arbiter is None or self._quiet or now - self._shown < (_FRESH_S if self._live else _PLAIN_S):
             return
         self._shown = now
-        status = self._pace.status(self.arbiter, now)
+        status = ", ".join([self._pace.status(self.arbiter, now), *self.remarks()])
         if self._live is not None:
             self._live.update(Text(f"{self._title}  {status}", style="bold", overflow="ellipsis"), refresh=True)
         else:
             self._console.print(f"... {self._title}: {status}", markup=False)
+
+    def note(self, text: str) -> None:
+        if not self._quiet:
+            self._console.print(text, markup=False)
 
     def conclude(self, text: str) -> None:
         self._console.print(text, markup=False)

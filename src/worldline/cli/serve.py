@@ -49,12 +49,12 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants that others start."""
-    setup = prepare(file, seed, until, changes)
+    setup = prepare(file, seed, until, changes, startable=False)
     token = _token(token_file)
     check_listening(listen, token, certificate)  # Before anything is touched.
     began = time.monotonic()
     with Screen(setup.name, list(setup.parts), quiet=quiet) as screen, Interruption() as interruption:
-        with recording(setup, record, no_record=no_record) as recorder:
+        with recording(setup, screen, record, no_record=no_record) as recorder:
             server = Server(
                 setup.plan,
                 listen,
@@ -65,7 +65,7 @@ def serve(
                 witness=recorder,
                 pace=realtime,
             )
-            screen.arbiter = server.host.arbiter
+            screen.arbiter, screen.remarks = server.host.arbiter, server.host.remarks
             address = server.open()
             screen.conclude(f"{setup.name} on {address}, waiting for {', '.join(setup.plan.roster)}")
             interruption.first = server.end

@@ -2,20 +2,23 @@
 
 What only tells (`publish`, `promise`, `subscribe`, ...) doesn't wait and isn't awaited; `advance`, `next` and
 `messages` are. The event loop keeps the connection alive, so a program that keeps the loop busy for longer than the
-server's patience counts as lost.
+server's patience counts as lost. A call that is cancelled while it waits for its answer can't be repeated: the
+participant can only hang up.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from msgspec import msgpack
 
 from worldline.federation.address import Address
+from worldline.federation.blame import blame
 from worldline.federation.call import PATIENCE_S, Call, Declared
 from worldline.federation.greeting import Greeting, refusal
 from worldline.federation.participant import Operations
@@ -23,6 +26,7 @@ from worldline.federation.sockets import untrusted
 from worldline.lock import Abort, Action, Grant, Ledger, ParticipantEvent, RunEnded
 from worldline.lock.ledger import broken_off
 from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
+from worldline.model.errors import shortened
 from worldline.model.time import TimeLike
 from worldline.wire.codec import decode_answer, encode_events
 from worldline.wire.frames import HEARTBEAT, Frames, frame
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
 _TELL_AFTER_S = 0.0005
 _GREETING_S = 10.0
+_PULSE_S = 0.05
 _encode = msgpack.Encoder().encode
 
 
@@ -54,6 +59,7 @@ class AsyncConnection(asyncio.Protocol):
         self._heard = self._loop.time()
         self._heartbeat_s = 2.5
         self._beating: asyncio.TimerHandle | None = None
+        self.pulse: Callable[[], None] = lambda: None  # Tells what was said and left lying.
 
     # --- Called by the event loop ---
 
@@ -132,7 +138,7 @@ class AsyncConnection(asyncio.Protocol):
         return LossError(f"nothing was heard of the server for {seconds:.0f} seconds", participant=self._name)
 
     def fail(self, cause: str) -> None:
-        self._write(frame(_encode([Fail(cause)])))
+        self._write(frame(_encode([Fail(shortened(cause))])))
 
     async def close(self) -> None:
         """Hang up once all is sent."""
@@ -187,7 +193,10 @@ class AsyncConnection(asyncio.Protocol):
             self._heard = now
         elif now - self._heard > 4 * self._heartbeat_s:
             self._break(self._silent(now - self._heard))
-        self._beating = self._loop.call_later(self._heartbeat_s / 2, self._beat)
+        if self._error is None:
+            with contextlib.suppress(WorldlineError):  # The program meets the same and says so.
+                self.pulse()
+        self._beating = self._loop.call_later(min(_PULSE_S, self._heartbeat_s / 2), self._beat)
 
 
 class AsyncParticipant(Operations):
@@ -196,10 +205,11 @@ class AsyncParticipant(Operations):
     def __init__(self, ledger: Ledger, connection: AsyncConnection) -> None:
         super().__init__(ledger, connection)
         self._connection = connection
+        connection.pulse = self.catch_up
 
     async def __aenter__(self) -> Self:
         try:
-            await self._served(None)
+            await self._wait()
         except BaseException:
             await self._connection.close()
             raise
@@ -210,18 +220,22 @@ class AsyncParticipant(Operations):
             if error is None or isinstance(error, RunEnded):
                 self.leave()
             else:
-                self._connection.fail(f"its program raised {type(error).__name__}: {error}")
+                self._connection.fail(blame(error))
         finally:
             await self._connection.close()
         return isinstance(error, RunEnded)
 
     async def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         """Go to a time, or so much further, and return, in order, every message that arrives before it."""
-        return await self._served(self._ledger.advance(self._target(to, by)))
+        await self._yield()
+        messages = self._ledger.advance(self._target(to, by))
+        return await self._wait() if messages is None else self._served(messages)
 
     async def next(self, until: TimeLike | None = None) -> list[Message]:
         """Go to the next arrival and return all messages of that very time, or go to `until` and return none."""
-        return await self._served(self._ledger.next(until))
+        await self._yield()
+        messages = self._ledger.next(until)
+        return await self._wait() if messages is None else self._served(messages)
 
     async def messages(self, until: TimeLike | None = None) -> AsyncIterator[Message]:
         """Iterate over the messages that arrive before `until`, moving to each one's arrival."""
@@ -230,12 +244,19 @@ class AsyncParticipant(Operations):
             for message in batch:
                 yield message
 
-    async def _served(self, messages: list[Message] | None) -> list[Message]:
-        if messages is not None:
-            self._say()
-            await asyncio.sleep(0)  # Others in this loop, the heartbeat too, get their turn however far it may go.
-            await self._connection.drain()
-            return messages
+    async def _yield(self) -> None:
+        """Give others in this loop their turn, the heartbeat too, and the server time to take what it was told.
+
+        Before anything is done: a call that is cancelled here has changed nothing.
+        """
+        await asyncio.sleep(0)
+        await self._connection.drain()
+
+    def _served(self, messages: list[Message]) -> list[Message]:
+        self._say()
+        return messages
+
+    async def _wait(self) -> list[Message]:
         return self._ledger.receive(await self._connection.ask(self._ledger.take_outbox()))
 
 

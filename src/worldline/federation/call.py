@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.declaration import Declaration, Subscribes
-from worldline.federation.environment import read_surroundings
+from worldline.federation.environment import Surroundings, read_surroundings
 from worldline.federation.greeting import Greeting
 from worldline.federation.sockets import client_context, dial
 from worldline.model import Stream, UsageError
@@ -48,7 +48,9 @@ class Call:
         authority: Path | str | None,
         declared: Declared,
     ) -> None:
-        around = read_surroundings(os.environ)
+        launched = read_surroundings(os.environ)
+        # With an address of its own, it is another run than the one that this process was started for, if it was.
+        around = launched if address is None else Surroundings(token=launched.token, authority=launched.authority)
         given = name if name is not None else around.name
         if given is None:
             raise UsageError("a participant needs a name", advice="connect(address, name)")
@@ -64,7 +66,7 @@ class Call:
             around.token if token is None else token,
             os.urandom(NONCE_SIZE),
         )
-        self.shake = None if around.shake is None else Stream(around.shake, "shake", self.name)
+        self.shake = None if launched.shake is None else Stream(launched.shake, "shake", self.name)
         told = around.declaration.as_plain()
         self.ledger = Declaration(**{**told, **declared}).ledger(self.name)  # type: ignore[arg-type]
 

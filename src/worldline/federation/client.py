@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
 from worldline.federation.address import Address
+from worldline.federation.blame import blame
 from worldline.federation.call import PATIENCE_S, Call, Declared
 from worldline.federation.connection import GREETING_S, SocketConnection
 from worldline.federation.encrypted import Encrypted
@@ -37,10 +38,9 @@ class Client(Participant):
         super().__init__(ledger, connection)
         self._wire = connection
         self._done = threading.Event()
-        self._pulse = threading.Thread(target=self._live, name=f"worldline pulse of {ledger.name}", daemon=True)
+        threading.Thread(target=self._live, name=f"worldline pulse of {ledger.name}", daemon=True).start()
 
     def __enter__(self) -> Self:
-        self._pulse.start()
         try:
             self.join()
         except BaseException:
@@ -52,8 +52,8 @@ class Client(Participant):
         try:
             if error is None or isinstance(error, RunEnded):
                 self.leave()
-            else:
-                self._wire.fail(f"its program raised {type(error).__name__}: {error}")
+            elif self._wire.end is None:  # Otherwise it has failed because the run has ended.
+                self._wire.fail(blame(error))
         finally:
             self.close()
         return isinstance(error, RunEnded)
@@ -75,8 +75,8 @@ class Client(Participant):
             try:
                 self.catch_up()
                 self._wire.beat()
-            except WorldlineError:
-                return  # The program's own thread meets the same and says so.
+            except (WorldlineError, ValueError, OSError):
+                return  # The program's own thread meets the same and says so, or has hung up just now.
 
 
 def connect(

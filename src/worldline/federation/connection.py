@@ -26,6 +26,7 @@ from worldline.federation.sockets import limit_silence
 from worldline.lock import Abort, Action, Grant, ParticipantEvent, Start
 from worldline.lock.ledger import broken_off
 from worldline.model import LossError, Message, Stream, WorldlineError
+from worldline.model.errors import shortened
 from worldline.wire.codec import decode_answer, encode_events
 from worldline.wire.frames import HEARTBEAT, Frames, frame
 from worldline.wire.handshake import Fail, Refused
@@ -52,9 +53,10 @@ class SocketConnection:
         self._bodies: deque[bytes] = deque()  # Whole frames that came in together with an earlier one.
         self._reading = threading.Lock()
         self._writing = threading.Lock()
-        self._end: WorldlineError | None = None  # Why there is nothing more to be said.
+        self.end: WorldlineError | None = None  # Why there is nothing more to be said.
         self._written = 0.0
         self._looked = 0.0
+        self._heard = 0.0
         self.silence_s = GREETING_S
         limit_silence(connection, self.silence_s)
         self._write(greeting.hello(self._body()))
@@ -83,8 +85,8 @@ class SocketConnection:
     # --- For the pulse ---
 
     def beat(self) -> None:
-        """Show that this end is alive, unless it has said something just now."""
-        if time.monotonic() - self._written > self.heartbeat_s:
+        """Show that this end is alive, unless it has just said something, or will as soon as there is room for it."""
+        if time.monotonic() - self._written > self.heartbeat_s and self._is_ready(select.POLLOUT):
             self._write(HEARTBEAT)
 
     # --- Writing and reading ---
@@ -92,7 +94,7 @@ class SocketConnection:
     def fail(self, cause: str) -> None:
         """Say that the program has failed; if that can't be said any more, the closed connection says enough."""
         with contextlib.suppress(WorldlineError):
-            self._write(frame(_encode([Fail(cause)])))
+            self._write(frame(_encode([Fail(shortened(cause))])))
 
     def close(self) -> None:
         """Hang up; if all is well, only when the server has taken all that it was told.
@@ -101,20 +103,20 @@ class SocketConnection:
         is lost.
         """
         try:
-            if self._end is None:
+            if self.end is None:
                 self._socket.shutdown(socket.SHUT_WR)
                 while self._socket.recv(_RECEIVE_MAX):
                     continue
         except OSError:  # The server has hung up, or doesn't: either way there is nothing left to be done.
-            self._end = self._end or LossError("the connection is closed", participant=self._name)
+            self.end = self.end or LossError("the connection is closed", participant=self._name)
         finally:
             self._socket.close()
 
     def _write(self, data: bytes) -> None:
         if self._shake is not None:
             time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
-        if self._end is not None:
-            raise self._end
+        if self.end is not None:
+            raise self.end.with_traceback(None)
         try:
             with self._writing:
                 self._written = time.monotonic()
@@ -130,22 +132,23 @@ class SocketConnection:
             return self._socket.send(data)
         except BlockingIOError:
             with self._reading:
-                if not self._is_readable():
+                if self._is_ready(select.POLLIN):
+                    self._receive()
+                    while self._bodies and not self._bodies[0]:
+                        self._bodies.popleft()
+                elif time.monotonic() - self._heard > self.silence_s:
                     raise self._silent() from None
-                self._receive()
-                while self._bodies and not self._bodies[0]:
-                    self._bodies.popleft()
             return 0
 
-    def _is_readable(self) -> bool:
+    def _is_ready(self, event: int) -> bool:
         poll = select.poll()
-        poll.register(self._socket, select.POLLIN)
+        poll.register(self._socket, event)
         return bool(poll.poll(0))
 
     def _silent(self) -> LossError:
         problem = f"nothing was heard of the server for {self.silence_s:.0f} seconds"
-        self._end = LossError(problem, participant=self._name)
-        return self._end
+        self.end = LossError(problem, participant=self._name)
+        return self.end
 
     def _reason(self, error: OSError) -> WorldlineError:
         """Return why nothing can be said any more: what the server has said last, if it has said anything."""
@@ -182,11 +185,11 @@ class SocketConnection:
         """Return what a frame says; None if it is a heartbeat. The last word of a run is kept, and raised."""
         answer = decode_answer(body) if body else None
         if isinstance(answer, Abort):
-            self._end = broken_off(answer)
-            raise self._end
+            self.end = broken_off(answer)
+            raise self.end.with_traceback(None)
         if isinstance(answer, Refused):
-            self._end = refusal(answer, self._name)
-            raise self._end
+            self.end = refusal(answer, self._name)
+            raise self.end.with_traceback(None)
         return answer
 
     def _body(self) -> bytes:
@@ -196,8 +199,8 @@ class SocketConnection:
 
     def _receive(self, flags: int = 0) -> None:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
-        if self._end is not None:
-            raise self._end
+        if self.end is not None:
+            raise self.end.with_traceback(None)
         try:
             data = self._socket.recv(_RECEIVE_MAX, flags) if flags else self._socket.recv(_RECEIVE_MAX)
         except BlockingIOError as error:
@@ -206,6 +209,7 @@ class SocketConnection:
             raise self._silent() from error
         except OSError as error:
             raise LossError(f"the connection to the server broke: {error}", participant=self._name) from error
+        self._heard = time.monotonic()
         if not data:
             raise LossError("the server closed the connection", participant=self._name)
         self._bodies.extend(self._frames.feed(data))

@@ -10,6 +10,7 @@ import msgspec
 from worldline.federation.declaration import Declaration
 from worldline.model import UsageError
 
+PREFIX = "WORLDLINE_"
 ADDRESS = "WORLDLINE_ADDRESS"
 NAME = "WORLDLINE_NAME"
 FEDERATION = "WORLDLINE_FEDERATION"

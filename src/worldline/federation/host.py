@@ -12,7 +12,9 @@ H2. Whatever a connection sends, the host stays sound: the connection is told wh
 H3. Memory is bounded. What a participant has sent and somebody may still need is counted (`Member.outstanding`). Above
     its share it isn't read any more, unless nobody is further behind than it: the one that is furthest behind is
     always read, and it never waits for one that isn't (its bound lies beyond what it needs, see A3 of the arbiter), so
-    this can't lock up. What a connection doesn't take off our hands is counted too, and above a limit it is lost.
+    this can't lock up. If it floods the others without going on itself, it is lost. What a connection doesn't take
+    off our hands is counted too, and above a limit it is lost. Not limited: what a participant has asked for at once,
+    which is kept until it is complete.
 H4. A participant that waits, for an answer or to be read, hears a heartbeat; one that computes has no need to.
 """
 
@@ -75,6 +77,7 @@ STRANGERS_MAX = 256
 HANDSHAKE_S = 10.0
 SILENCE_S = 10.0
 
+_SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _encode = msgpack.Encoder().encode
 _decode_hello = msgpack.Decoder(Hello).decode
 
@@ -116,11 +119,16 @@ class Session:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a host puts up with. Memory in bytes, times in seconds of the wall clock."""
+    """How much a host puts up with. Memory in bytes, times in seconds of the wall clock.
+
+    `memory_max` is for what all participants together have sent and somebody may still need: who has more than its
+    share isn't read for a while. `flood_max` is how much of that one may have that goes on sending and never goes on.
+    """
 
     silence_s: float = SILENCE_S
     handshake_s: float = HANDSHAKE_S
     memory_max: int = MEMORY_MAX
+    flood_max: int = MEMORY_MAX
     unread_max: int = UNREAD_MAX
     strangers_max: int = STRANGERS_MAX
 
@@ -161,11 +169,10 @@ class Host:
     def open(self, now: float) -> Session:
         """Take in a new connection."""
         session = Session(Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE)), now)
-        if len(self._strangers) >= self.limits.strangers_max:
-            self._refuse(session, CROWDED, "too many connections are waiting to be admitted")
-        else:
-            self._strangers.append(session)
-            self._put(session, frame(_encode(session.challenge)))
+        if len(self._strangers) >= self.limits.strangers_max:  # Who has said nothing for longest makes room.
+            self._refuse(self._strangers[0], CROWDED, "too many connections are waiting to be admitted")
+        self._strangers.append(session)
+        self._put(session, frame(_encode(session.challenge)))
         return session
 
     def receive(self, session: Session, data: bytes, now: float) -> None:
@@ -243,7 +250,9 @@ class Host:
             return
         expected = client_proof(self._token, session.challenge, hello.federation, hello.name, hello.nonce)
         if not is_genuine(hello.proof, expected):
-            self._refuse(session, BAD_TOKEN, "the token is wrong" if self._token else "this server uses no token")
+            self._refuse(
+                session, BAD_TOKEN, "the token is wrong, or missing" if self._token else "this server uses no token"
+            )
             return
         if hello.federation not in ("", self.federation):
             self._refuse(
@@ -418,9 +427,13 @@ class Host:
     # --- Those who run ahead ---
 
     def _pause(self, session: Session, member: Member) -> None:
-        if session.paused or member.base <= self.arbiter.floor():
+        if session.paused:
             return
-        if self.arbiter.router.outstanding(member) > self._share:
+        outstanding = self.arbiter.router.outstanding(member)
+        if member.base <= self.arbiter.floor():
+            if outstanding > self.limits.flood_max:
+                self._drop(session, f"it has sent {outstanding:,} bytes, and nobody can take them before it goes on")
+        elif outstanding > self._share:
             session.paused = True
             self._paused.append(session)
             self.dirty.append(session)
@@ -442,6 +455,11 @@ class Host:
     def slow(self) -> list[tuple[str, int]]:
         """Return who hasn't read what it was sent, and how many bytes."""
         return [(session.name, len(session.out)) for session in self.sessions.values() if session.out]
+
+    def remarks(self) -> list[str]:
+        """Say who is in the way of memory: far ahead of the others, or slow to read."""
+        ahead = [f"{name} is far ahead, and isn't read" for name in self.ahead()]
+        return ahead + [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
 
     def waiting(self) -> str:
         """Say for whom everybody waits, in one line."""

@@ -67,8 +67,7 @@ class Operations:
         """Send a message on a topic, now or at a later time."""
         with self._lock:
             self._ledger.publish(topic, payload, at)
-            if self._channel.is_due(urgent=False):
-                self._catch_up()
+            self._say()
 
     def promise(self, until: TimeLike) -> None:
         """Promise to send nothing before `until`: others needn't wait for this participant until then."""
@@ -144,7 +143,9 @@ class Participant(Operations):
 
     def join(self) -> None:
         """Wait until the run starts, or until this newcomer's time."""
-        self._wait()
+        with self._lock:
+            outbox = self._ledger.take_outbox()
+        self._wait(outbox)
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         """Go to a time, or so much further, and return, in order, every message that arrives before it."""
@@ -152,10 +153,10 @@ class Participant(Operations):
         with self._lock:
             messages = self._ledger.advance(target)
             if messages is not None:
-                if self._channel.is_due(urgent=False):
-                    self._catch_up()
+                self._say()
                 return messages
-        return self._wait()
+            outbox = self._ledger.take_outbox()
+        return self._wait(outbox)
 
     def next(self, until: TimeLike | None = None) -> list[Message]:
         """Go to the next arrival and return all messages of that very time, or go to `until` and return none.
@@ -165,10 +166,10 @@ class Participant(Operations):
         with self._lock:
             messages = self._ledger.next(until)
             if messages is not None:
-                if self._channel.is_due(urgent=False):
-                    self._catch_up()
+                self._say()
                 return messages
-        return self._wait()
+            outbox = self._ledger.take_outbox()
+        return self._wait(outbox)
 
     def messages(self, until: TimeLike | None = None) -> Iterator[Message]:
         """Iterate over the messages that arrive before `until`, moving to each one's arrival.
@@ -179,7 +180,7 @@ class Participant(Operations):
         while self.now < limit and (batch := self.next(until)):
             yield from batch
 
-    def _wait(self) -> list[Message]:
-        answer = self._connection.ask(self._ledger.take_outbox())
+    def _wait(self, outbox: list[ParticipantEvent]) -> list[Message]:
+        answer = self._connection.ask(outbox)
         with self._lock:
             return self._ledger.receive(answer)

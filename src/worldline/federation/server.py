@@ -7,6 +7,7 @@ run in the caller's thread (`serve`), or in one of its own (`with Server(...) as
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import selectors
 import socket
@@ -14,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.host import Host, Limits
@@ -23,7 +24,20 @@ from worldline.federation.plug import Plug
 from worldline.federation.sockets import server_context
 from worldline.lock import Phase
 from worldline.lock.witness import Witness
-from worldline.model import FOREVER, ConfigurationError, LossError, Plan, UsageError, WorldlineError, as_time
+from worldline.model import (
+    FOREVER,
+    TIME_MAX,
+    ConfigurationError,
+    InternalError,
+    LossError,
+    Plan,
+    UsageError,
+    WorldlineError,
+    as_time,
+)
+from worldline.model.time import TimeLike
+
+T = TypeVar("T")
 
 _TICK_S = 1.0
 # While answers come in briskly, the server looks for them for so long before it goes to sleep: falling asleep and being
@@ -32,7 +46,6 @@ _SPIN_S = 0.0002
 _BUFFER_SIZE = 2**18
 _PACE_S = 0.002
 _LINGER_S = 2.0
-_ACCEPT_AGAIN_S = 0.1
 
 
 class Server:
@@ -78,12 +91,18 @@ class Server:
         # All of its sockets read into the same memory, and what has come in is copied out of it: much cheaper than to
         # ask the system for as much each time.
         self._buffer = memoryview(bytearray(_BUFFER_SIZE))
-        self._begun: float | None = None
+        self._deaf = False  # There was no file free for one who knocked.
+        self._held = FOREVER
+        self._begun: float | None = None  # When the clock of the pace began to run, and at which simulated time.
+        self._begun_at = 0
+        self._closed = False
 
     # --- From outside, in any thread ---
 
     def open(self) -> Address:
         """Listen; return the address to connect to, with the port that was taken."""
+        if self._closed:
+            raise UsageError("a server serves one run, and this one's is over", advice="make a new Server")
         if self._listener is None:
             self._listener, self.address = _listen(self.address)
             self._alarm, self._alarmed = socket.socketpair()
@@ -95,7 +114,7 @@ class Server:
 
     def __enter__(self) -> Self:
         self.open()
-        self._thread = threading.Thread(target=self.serve, name="worldline server", daemon=True)
+        self._thread = threading.Thread(target=self._serve_apart, name="worldline server", daemon=True)
         self._thread.start()
         return self
 
@@ -113,7 +132,7 @@ class Server:
             raise UsageError("the server doesn't run in a thread of its own", advice="use serve(), or `with`")
         self._thread.join(timeout_s)
         if self._thread.is_alive():
-            raise LossError(f"the run hasn't ended in {timeout_s} seconds: {self.host.waiting()}")
+            raise LossError(f"the run hasn't ended in {timeout_s} seconds: {self.ask(self.host.waiting)}")
         return self.outcome()
 
     def outcome(self) -> Outcome:
@@ -134,11 +153,10 @@ class Server:
         """Break the run off; everybody is told why."""
         self.order(lambda: self.host.end(error))
 
-    def hold_at(self, until: int) -> None:
-        """Let nobody pass this time until it is moved; FOREVER takes the barrier away. Changes no result."""
-        if until != FOREVER:
-            as_time(until, "a barrier")
-        self.order(lambda: self.host.hold_at(until))
+    def hold_at(self, until: TimeLike | None) -> None:
+        """Let nobody pass this time until it is moved; None takes the barrier away. Changes no result."""
+        held = FOREVER if until in (None, FOREVER) else as_time(until, "a barrier")
+        self.order(lambda: self._hold_at(held))
 
     def pair(self) -> socket.socket:
         """Return a connection for a participant in this very process."""
@@ -147,6 +165,20 @@ class Server:
         ours, theirs = socket.socketpair()
         self.order(lambda: self._take(ours, tls=False))
         return theirs
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Have something looked up in the server's thread, such as ``server.host.waiting``, and return it."""
+        answers: list[T] = []
+        answered = threading.Event()
+
+        def answer() -> None:
+            answers.append(question())
+            answered.set()
+
+        self.order(answer)
+        if not answered.wait(_LINGER_S):
+            raise LossError("the server doesn't answer")
+        return answers[0]
 
     def order(self, order: Callable[[], None]) -> None:
         """Have something done in the server's thread, where alone its state may be touched."""
@@ -162,8 +194,12 @@ class Server:
         self.open()
         try:
             self._loop(watch, watch_every_s)
+        except BaseException as error:  # A full disk, an impossible order, a bug: everybody is told.
+            known = error if isinstance(error, WorldlineError) else InternalError(f"{type(error).__name__}: {error}")
+            self.host.end(known)
+            raise
         finally:
-            self._shut()
+            self.close()
         return None if self.host.failure is not None else self.outcome()
 
     def _loop(self, watch: Callable[[], None] | None, watch_every_s: float) -> None:
@@ -195,6 +231,10 @@ class Server:
                 paces = now + _PACE_S
             if now >= ticks:
                 host.tick(now)
+                if self._deaf:
+                    assert self._listener is not None
+                    self._deaf = False
+                    self.selector.register(self._listener, selectors.EVENT_READ, self._accept)
                 for plug in list(self._plugs):
                     plug.expire(now, _LINGER_S)
                 ticks = now + tick_s
@@ -204,6 +244,15 @@ class Server:
             timer = min(ticks, watches if watch is not None else ticks, paces if self._pace is not None else ticks)
             self._send_all()
 
+    def _serve_apart(self) -> None:
+        with contextlib.suppress(Exception):  # `wait` raises it.
+            self.serve()
+
+    def _hold_at(self, held: int) -> None:
+        self._held = held
+        if self._pace is None:
+            self.host.hold_at(held)
+
     def _keep_pace(self, now: float) -> None:
         """Move the barrier along with the wall clock, from the moment on at which everybody was there."""
         assert self._pace is not None
@@ -212,7 +261,11 @@ class Server:
                 self.host.hold_at(0)
                 return
             self._begun = now
-        self.host.hold_at(int((now - self._begun) * self._pace * 1e9) + 1)
+        reached = min(self._begun_at + int((now - self._begun) * self._pace * 1e9), TIME_MAX)
+        if reached >= self._held:  # Time stands still there, and goes on from there.
+            reached = self._begun_at = self._held
+            self._begun = now
+        self.host.hold_at(min(reached + 1, self._held, TIME_MAX))
 
     def _obey(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -224,9 +277,11 @@ class Server:
         assert self._listener is not None
         try:
             connection, _ = self._listener.accept()
-        except OSError:  # The one that knocked has gone, or there are too many files open: the others go on.
-            time.sleep(_ACCEPT_AGAIN_S)
-            return
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):  # No file is free for it: the next tick listens again.
+                self.selector.unregister(self._listener)
+                self._deaf = True
+            return  # Or the one that knocked has gone.
         self._take(connection, tls=self._tls is not None)
 
     def _take(self, connection: socket.socket, *, tls: bool) -> None:
@@ -247,10 +302,14 @@ class Server:
                 assert isinstance(plug, Plug)
                 plug.write()
 
-    def _shut(self) -> None:
+    def close(self) -> None:
         """Send what is still to be sent, as far as it is taken off our hands in time, and close everything."""
+        if self._closed:
+            return
+        self._closed = True
         if self._listener is not None:
-            self.selector.unregister(self._listener)
+            if not self._deaf:
+                self.selector.unregister(self._listener)
             self._listener.close()
             if self.address.kind == "unix":
                 Path(self.address.place).unlink(missing_ok=True)
@@ -289,6 +348,7 @@ def _listen(address: Address) -> tuple[socket.socket, Address]:
         if address.kind == "unix":
             _clear(Path(address.place))
             listener.bind(address.place)
+            Path(address.place).chmod(0o600)  # Whoever may use it may take part.
         else:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((address.place, address.port))

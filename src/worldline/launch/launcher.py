@@ -12,7 +12,7 @@ from worldline.federation.outcome import Outcome
 from worldline.federation.program import Federation, Program
 from worldline.federation.server import Server
 from worldline.launch.entry import load_program
-from worldline.launch.processes import Hear, Processes
+from worldline.launch.processes import Hear, Processes, describe_exit
 from worldline.launch.setup import Part, Setup
 from worldline.lock import State
 from worldline.lock.witness import Witness
@@ -91,18 +91,23 @@ class Launch:
         """Start everybody, serve until the end, and see that nothing is left running."""
         failed = True
         try:
-            self._start()
+            try:
+                self._start()
+            except WorldlineError as error:
+                self.server.host.end(error)  # Those who have been started are told.
             self.server.serve(lambda: self._watch(watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
             self._processes.finish(_GRACE_AFTER_FAILURE_S if failed else _GRACE_AFTER_FAILURE_S * 2)
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
-        outcome = self.server.outcome()
+        return self.server.outcome()
+
+    def check_ends(self, outcome: Outcome) -> None:
+        """Raise if a process has failed after its participant had left: the run is whole, but something is wrong."""
         for name, how in self._processes.failed().items():
             if name in outcome.times:  # And not a guest that nobody has invited.
                 raise ModelError(f"its process {how} after it had left", participant=name, advice=self._said(name))
-        return outcome
 
     def hurry(self) -> None:
         """End all processes here and now."""
@@ -134,9 +139,8 @@ class Launch:
             member = host.arbiter.members.get(name)
             if name not in host.sessions and (member is None or member.state is not State.LEFT):
                 how = self._processes.failed().get(name, "ended")
-                host.end(
-                    LossError(f"its process {how} before it had joined", participant=name, advice=self._said(name))
-                )
+                kind = UsageError if how == describe_exit(UsageError.exit_code) else LossError
+                host.end(kind(f"its process {how} before it had joined", participant=name, advice=self._said(name)))
                 return
         if watch is not None:
             watch()

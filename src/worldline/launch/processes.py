@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
-from worldline.federation.environment import Surroundings
+from worldline.federation.environment import PREFIX, Surroundings
 from worldline.launch.setup import Part
 from worldline.launch.stamps import STAMPING, read_stamp
 from worldline.model import UsageError
@@ -50,8 +50,9 @@ class Processes:
     def start(self, part: Part, surroundings: Surroundings) -> None:
         """Start a participant's process."""
         command = part.command or (sys.executable, "-m", "worldline.launch.worker", part.entry or "")
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         environment = {
-            **os.environ,
+            **inherited,
             "PYTHONUNBUFFERED": "1",  # What it prints is shown when it is printed.
             "PYTHONIOENCODING": "utf-8",
             STAMPING: "1",

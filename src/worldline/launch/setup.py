@@ -55,13 +55,14 @@ class Setup:
 # --- What several places must agree on ---
 
 
-def _check_participants(place: Place, participants: Tables) -> None:
+def _check_participants(place: Place, participants: Tables, *, startable: bool) -> None:
     owners: dict[str, Place] = {}
     for participant, described in participants:
         for name, where in _names_of(described):
             if owners.setdefault(name, participant) is not participant:
                 where.note(f"two participants are named {quoted(name)} (every name is used once)")
-        _check_start(participant, described)
+        if startable:
+            _check_start(participant, described)
     if not place.value:
         place.note("the roster is empty (a run needs at least one participant)")
     elif len(participants) == len(place.value) and all(described.get("guest") for _, described in participants):
@@ -149,8 +150,11 @@ def _is_known(document: Document, *keys: str) -> bool:
 # --- The setup ---
 
 
-def read_setup(file: Path, *, changes: Iterable[str] = ()) -> Setup:
-    """Read a federation from its file, with `changes` such as ``link.latency=5ms``; report all mistakes at once."""
+def read_setup(file: Path, *, changes: Iterable[str] = (), startable: bool = True) -> Setup:
+    """Read a federation from its file, with `changes` such as ``link.latency=5ms``; report all mistakes at once.
+
+    Unless `startable`, it doesn't matter whether the participants' programs are here: others start them elsewhere.
+    """
     document = Document(Path(file), TABLES, changes)
     top = document.root.table(FILE)
     if "name" not in document.root.value:
@@ -159,7 +163,7 @@ def read_setup(file: Path, *, changes: Iterable[str] = ()) -> Setup:
             check_name(top["name"], "a federation")
         except ConfigurationError as error:
             document.note(("name",), f"{error}; the file's name is used if there is none")
-    _check_whole(document, top)
+    _check_whole(document, top, startable=startable)
     document.demand_no_mistakes()
     try:
         made = _plan(top)
@@ -171,7 +175,7 @@ def read_setup(file: Path, *, changes: Iterable[str] = ()) -> Setup:
     return Setup(file=document.file, name=top["name"], plan=made, parts=dict(sorted(parts.items())))
 
 
-def _check_whole(document: Document, top: dict[str, Any]) -> None:
+def _check_whole(document: Document, top: dict[str, Any], *, startable: bool) -> None:
     participants, rules, faults = (top.get(key, []) for key in ("participants", "links", "faults"))
     _check_rules(rules)
     _check_faults(faults)
@@ -182,7 +186,7 @@ def _check_whole(document: Document, top: dict[str, Any]) -> None:
         _check_mentions(_mentions_of(rules, faults), roster)
     if "buffers" in top and _is_known(document, "subscribes"):
         _check_buffers(document.root.at("buffers"), top["buffers"], participants)
-    _check_participants(document.root.at("participants"), participants)
+    _check_participants(document.root.at("participants"), participants, startable=startable)
 
 
 def _plan(top: dict[str, Any]) -> Plan:

@@ -524,9 +524,7 @@ class Arbiter:
     # --- Operating ---
 
     def _move_barrier(self, until: int) -> None:
-        if until != FOREVER:
-            as_time(until, "a barrier")
-        self.barrier = until
+        self.barrier = until if until == FOREVER else as_time(until, "a barrier")
         self._raise_ceiling()
 
     def _raise_ceiling(self) -> None:
@@ -576,8 +574,14 @@ class Arbiter:
         }
 
     def floor(self) -> int:
-        """Return a time before which nobody acts any more; FOREVER when nobody is left to."""
-        return 0 if self.phase is Phase.GATHERING else self.bounds.floor()
+        """Return a time before which all is settled: nobody acts there, and what arrives there is received or lost.
+
+        Those who have been told of the end do nothing more, but until they have left, what is under way to them at
+        the end isn't settled.
+        """
+        if self.phase is Phase.GATHERING:
+            return 0
+        return min(self.bounds.floor(), self.end) if self._present else self.bounds.floor()
 
     def retained(self) -> int:
         """Return how many messages are kept for those who may still subscribe to them."""

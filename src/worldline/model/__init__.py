@@ -1,6 +1,6 @@
 """The model: time, messages and their order, keyed randomness, links and buffers, errors."""
 
-from worldline.model import payload
+from worldline.model import errors, payload
 from worldline.model.buffer import DISCARD, MAILBOX, UNBOUNDED, Buffer, newest, oldest
 from worldline.model.errors import (
     BrokenPromise,
@@ -55,6 +55,7 @@ __all__ = [
     "UsageError",
     "WorldlineError",
     "as_time",
+    "errors",
     "exponential",
     "fixed",
     "format_time",

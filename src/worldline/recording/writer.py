@@ -94,6 +94,11 @@ class Recorder:
 
     # --- What a witness is told ---
 
+    @property
+    def begun(self) -> bool:
+        """Whether anybody has ever started."""
+        return bool(self._parts)
+
     def started(self, name: str, at: int) -> None:
         self._parts[name] = Part(started=at)
 

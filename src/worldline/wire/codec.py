@@ -7,18 +7,24 @@ preceded by frames that only deliver.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import msgspec
 from msgspec import msgpack
+from msgspec.structs import replace
 
 from worldline.lock.events import Grant, ParticipantEvent
-from worldline.model.errors import PeerError, shortened
+from worldline.model.errors import PeerError, UsageError, shortened
+from worldline.model.message import Message
 from worldline.wire.frames import FRAME_MAX, HEADER_SIZE
 from worldline.wire.words import Answer, Deliver, Told
 
 T = TypeVar("T")
+
+_FEW = 64  # So few messages are encoded first, and measured then.
+_PORTION = 2**20
+_OVERHEAD = 64
 
 _encoder = msgpack.Encoder()
 _decode_events: Callable[[bytes], list[Told]] = msgpack.Decoder(list[Told]).decode
@@ -30,18 +36,31 @@ def encode_events(events: list[ParticipantEvent]) -> bytes:
     encoded = _framed(events)
     if len(encoded) - HEADER_SIZE <= FRAME_MAX:
         return bytes(encoded)
-    middle = len(events) // 2  # A single event always fits: payloads are limited.
+    if len(events) == 1:
+        raise UsageError(f"{type(events[0]).__name__} is too long to be said, with {len(encoded):,} bytes")
+    middle = len(events) // 2
     return encode_events(events[:middle]) + encode_events(events[middle:])
 
 
 def encode_answer(answer: Answer) -> bytes:
     """Return an answer as a frame, after frames with those of its messages that don't fit into it."""
-    encoded = _framed(answer)
-    if len(encoded) - HEADER_SIZE <= FRAME_MAX or not isinstance(answer, Grant | Deliver):
-        return bytes(encoded)
-    middle = len(answer.messages) // 2
-    first = Deliver(answer.messages[:middle])
-    return encode_answer(first) + encode_answer(msgspec.structs.replace(answer, messages=answer.messages[middle:]))
+    if not isinstance(answer, Grant) or len(answer.messages) < _FEW:
+        encoded = _framed(answer)
+        if len(encoded) - HEADER_SIZE <= FRAME_MAX or not isinstance(answer, Grant):
+            return bytes(encoded)
+    *first, last = _portions(answer.messages)
+    return b"".join([*(_framed(Deliver(portion)) for portion in first), _framed(replace(answer, messages=last))])
+
+
+def _portions(messages: list[Message]) -> Iterator[list[Message]]:
+    """Cut messages into portions of about a megabyte, or of one message that is larger."""
+    start = size = 0
+    for place, message in enumerate(messages):
+        size += len(message.payload) + 4 * (len(message.topic) + len(message.sender)) + _OVERHEAD
+        if size > min(_PORTION, FRAME_MAX) and place > start:
+            yield messages[start:place]
+            start, size = place, len(message.payload)
+    yield messages[start:]
 
 
 def _framed(value: object) -> bytearray:
