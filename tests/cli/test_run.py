@@ -143,7 +143,11 @@ def test_the_robot_cell_is_the_same_in_processes_and_in_one(worldline: Command, 
     assert "\x1b" not in first
     assert re.search(r"^ +1\.436s  watchdog  the arm acts on news 155 ms old", first, re.MULTILINE)
     assert re.search(r"^ +0s  camera    part 1 comes into view$", first, re.MULTILINE)
-    assert re.search(r"^4 participants, 1\.446s simulated in [\d.]+ s, \d+ messages lost, \d+ not kept by buffers$", first, re.MULTILINE)
+    assert re.search(
+        r"^4 participants, 1\.446s simulated in [\d.]+ s, \d+ messages lost, \d+ not kept by buffers$",
+        first,
+        re.MULTILINE,
+    )
 
 
 def test_what_the_command_line_changes_shows(worldline: Command, tmp_path: Path) -> None:

@@ -156,6 +156,26 @@ def of_a_real_run(schedule: Schedule) -> tuple[bytes, Any]:
     return file.getvalue(), outcome
 
 
+def test_what_is_under_way_at_the_end_isnt_settled_before_all_have_left() -> None:
+    """Those who have been told of the end do nothing more, but what would reach them after it must not be written."""
+
+    def step(self: Any) -> None:
+        while not self.ended:
+            self.publish(self.name, b"news")
+            self.advance(by="10ms")
+
+    programs = {name: Program(step, publishes=[name], subscribes=[other]) for name, other in ("ab", "ba")}
+    told = Federation(programs, network=Network(default=link("7ms")), end="105ms")
+    files = []
+    for arbiter in (Recorded, Arbiter):  # One looks after every event, the other only at the end.
+        file = io.BytesIO()
+        recorder = Recorder(file, told.plan(), version="test")
+        run(told, arbiter=lambda planned, made=arbiter, its=recorder: made(planned, its))
+        recorder.close()
+        files.append(file.getvalue())
+    assert files[0] == files[1]
+
+
 def test_a_real_run_gives_the_same_file_under_every_schedule(tmp_path: Path) -> None:
     expected, outcome = of_a_real_run(InOrder())
     for number in range(40):

@@ -68,7 +68,7 @@ GREETINGS: list[tuple[Challenge | Hello | Welcome | Refused, str]] = [
         ),
     ),
     (
-        Refused("token", "the token is wrong, or missing"),
+        Refused("token", "the token is wrong"),
         "0000002293a772656675736564a5746f6b656eb274686520746f6b656e2069732077726f6e67",
     ),
 ]
