@@ -169,7 +169,7 @@ def test_what_is_under_way_at_the_end_isnt_settled_before_all_have_left() -> Non
     files = []
     for arbiter in (Recorded, Arbiter):  # One looks after every event, the other only at the end.
         file = io.BytesIO()
-        recorder = Recorder(file, told.plan(), version="test")
+        recorder = Recorder(file, told.plan(), version="test", chunk_size=1)  # So that it writes at once what it can.
         run(told, arbiter=lambda planned, made=arbiter, its=recorder: made(planned, its))
         recorder.close()
         files.append(file.getvalue())
