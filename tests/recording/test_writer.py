@@ -161,11 +161,11 @@ def test_what_is_under_way_at_the_end_isnt_settled_before_all_have_left() -> Non
 
     def step(self: Any) -> None:
         while not self.ended:
-            self.publish(self.name, b"news")
+            self.publish(self.name, b"news", at=self.now + 3_000_000)
             self.advance(by="10ms")
 
     programs = {name: Program(step, publishes=[name], subscribes=[other]) for name, other in ("ab", "ba")}
-    told = Federation(programs, network=Network(default=link("7ms")), end="105ms")
+    told = Federation(programs, network=Network(default=link("3ms")), end="105ms")
     files = []
     for arbiter in (Recorded, Arbiter):  # One looks after every event, the other only at the end.
         file = io.BytesIO()
