@@ -552,6 +552,19 @@ def test_after_the_end_everything_raises_run_ended_except_leaving() -> None:
     assert ledger.take_outbox() == [Leave(20, ledger.journal.digest())]
 
 
+def test_who_is_woken_by_a_message_after_the_last_time_can_still_wait_and_leave() -> None:
+    ledger = started()
+    late = TIME_MAX + 5
+    ledger.next()
+    assert arrivals(ledger.receive(Grant("a", late + 1, [message(late)]))) == [late]
+    ledger.take_outbox()
+    assert ledger.next() is None
+    assert ledger.take_outbox() == [Next(FOREVER, FOREVER)]
+    ledger.receive(Grant("a", FOREVER, [], final=True))
+    ledger.leave()
+    assert ledger.take_outbox()[0].now == late  # type: ignore[union-attr]
+
+
 def test_a_final_grant_leaves_the_time_before_the_end_to_the_participant() -> None:
     ledger = granted(20, 8, final=True)
     assert arrivals(ledger.next()) == [8]

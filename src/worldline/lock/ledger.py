@@ -185,9 +185,11 @@ class Ledger:
 
     def next(self, until: TimeLike | None = None) -> list[Message] | None:
         """Ask for all messages of the next arrival time before `until`, or none at `until`. None as for `advance`."""
-        self._until = self._target(self.now if until is None else until)
         if until is None:
+            self._check_acting()
             self._until = FOREVER
+        else:
+            self._until = self._target(until)
         if self._period:
             self._keep_period(self.now + 1 if self._complete_at == self.now and not self._incomplete else self.now)
         first = self._held[0].arrival if self._held else FOREVER
