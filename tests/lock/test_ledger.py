@@ -221,6 +221,8 @@ def test_waiting_without_a_limit_ends_when_nothing_can_come_any_more() -> None:
     ledger = granted(9)
     ledger.advance(4)
     ledger.take_outbox()
+    with pytest.raises(ConfigurationError, match="a send time"):
+        ledger.publish("red", b"")
     assert ledger.next() is None
     assert ledger.take_outbox() == [Next(FOREVER, FOREVER)]
     assert ledger.receive(Grant("a", FOREVER, [], final=True)) == []

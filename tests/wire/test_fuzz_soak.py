@@ -191,7 +191,8 @@ class Good:
                 return
             messages: list[Message] | None = self._ledger.receive(answer)
             while messages is not None and not self._ledger.ended:
-                self._ledger.publish("t", b"c", at=self._ledger.now + 2)
+                if self._ledger.now + 2 <= TIME_MAX:  # After the last time nothing can be sent.
+                    self._ledger.publish("t", b"c", at=self._ledger.now + 2)
                 messages = self._ledger.next()
             if self._ledger.ended:
                 self._ledger.leave()

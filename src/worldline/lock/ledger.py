@@ -269,6 +269,7 @@ class Ledger:
             or self._period
             or sent < now
             or sent < self._promised
+            or sent > TIME_MAX
             or payload.__class__ is not bytes
             or len(payload) > PAYLOAD_MAX
             or topic not in self._topics
@@ -279,6 +280,7 @@ class Ledger:
 
     def _check_send(self, topic: str, payload: bytes, sent: int) -> None:
         self._check_acting()
+        as_time(sent, "a send time")
         if self._publishes is not None and topic not in self._publishes:
             raise UsageError(
                 f"it didn't declare that it publishes on {topic!r}",
