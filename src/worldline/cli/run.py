@@ -15,10 +15,10 @@ import typer
 from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
+from worldline.federation.address import parse_address
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import Outcome
 from worldline.federation.program import Federation
-from worldline.federation.server import check_listening
 from worldline.launch.launcher import Launch, check_startable, federation_of
 from worldline.launch.setup import Setup, read_setup
 from worldline.lock import Arbiter
@@ -79,7 +79,7 @@ def run(
         federation = federation_of(setup)
     else:
         check_startable(setup)
-        if check_listening(listen, "a token", None if not listen.startswith("tls:") else "").kind == "tls":
+        if parse_address(listen).kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
     began = time.monotonic()
     with Screen(setup.name, list(setup.parts), quiet=quiet) as screen, Interruption() as interruption:

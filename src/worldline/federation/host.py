@@ -341,15 +341,11 @@ class Host:
 
     def _carry_out(self, actions: tuple[Action, ...]) -> None:
         for action in actions:
-            if action.__class__ is Over:
-                assert isinstance(action, Over)
+            if isinstance(action, Over):
                 self.digest = action.digest
                 self._dismiss_uninvited()
-            else:
-                assert not isinstance(action, Over)
-                session = self.sessions.get(action.to)
-                if session is not None:
-                    self._put(session, encode_answer(action))
+            elif (session := self.sessions.get(action.to)) is not None:
+                self._put(session, encode_answer(action))
 
     def _dismiss_uninvited(self) -> None:
         for session in self.sessions.values():

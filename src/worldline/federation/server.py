@@ -29,6 +29,7 @@ from worldline.model import (
     TIME_MAX,
     ConfigurationError,
     InternalError,
+    Interrupted,
     LossError,
     Plan,
     UsageError,
@@ -82,7 +83,7 @@ class Server:
             entropy=os.urandom,
         )
         self._pace = pace
-        self.selector = selectors.DefaultSelector()
+        self._selector = selectors.DefaultSelector()
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._orders: list[Callable[[], None]] = []
@@ -108,8 +109,8 @@ class Server:
             self._alarm, self._alarmed = socket.socketpair()
             self._alarm.setblocking(False)
             self._alarmed.setblocking(False)
-            self.selector.register(self._listener, selectors.EVENT_READ, self._accept)
-            self.selector.register(self._alarmed, selectors.EVENT_READ, self._obey)
+            self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+            self._selector.register(self._alarmed, selectors.EVENT_READ, self._obey)
         return self.address
 
     def __enter__(self) -> Self:
@@ -195,15 +196,14 @@ class Server:
         try:
             self._loop(watch, watch_every_s)
         except BaseException as error:  # A full disk, an impossible order, a bug: everybody is told.
-            known = error if isinstance(error, WorldlineError) else InternalError(f"{type(error).__name__}: {error}")
-            self.host.end(known)
+            self.host.end(_as_ours(error))
             raise
         finally:
             self.close()
         return None if self.host.failure is not None else self.outcome()
 
     def _loop(self, watch: Callable[[], None] | None, watch_every_s: float) -> None:
-        host, select, clock = self.host, self.selector.select, time.monotonic
+        host, select, clock = self.host, self._selector.select, time.monotonic
         self._obey()
         self._send_all()
         now = clock()
@@ -234,7 +234,7 @@ class Server:
                 if self._deaf:
                     assert self._listener is not None
                     self._deaf = False
-                    self.selector.register(self._listener, selectors.EVENT_READ, self._accept)
+                    self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
                 for plug in list(self._plugs):
                     plug.expire(now, _LINGER_S)
                 ticks = now + tick_s
@@ -279,7 +279,7 @@ class Server:
             connection, _ = self._listener.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):  # No file is free for it: the next tick listens again.
-                self.selector.unregister(self._listener)
+                self._selector.unregister(self._listener)
                 self._deaf = True
             return  # Or the one that knocked has gone.
         self._take(connection, tls=self._tls is not None)
@@ -287,7 +287,7 @@ class Server:
     def _take(self, connection: socket.socket, *, tls: bool) -> None:
         try:
             tls_context = self._tls if tls else None
-            plug = Plug(connection, tls_context, self.host, self.selector, self._buffer, self._plugs.remove)
+            plug = Plug(connection, tls_context, self.host, self._selector, self._buffer, self._plugs.remove)
         except OSError:  # It has gone already.
             connection.close()
         else:
@@ -309,7 +309,7 @@ class Server:
         self._closed = True
         if self._listener is not None:
             if not self._deaf:
-                self.selector.unregister(self._listener)
+                self._selector.unregister(self._listener)
             self._listener.close()
             if self.address.kind == "unix":
                 Path(self.address.place).unlink(missing_ok=True)
@@ -318,14 +318,23 @@ class Server:
         for plug in list(self._plugs):
             plug.finish()
         while self._plugs and time.monotonic() < deadline:
-            for key, _ in self.selector.select(_TICK_S / 10):
+            for key, _ in self._selector.select(_TICK_S / 10):
                 key.data()
         for plug in list(self._plugs):
             plug.close("the run is over")
-        self.selector.close()
+        self._selector.close()
         if self._alarm is not None:
             self._alarm.close()
             self._alarmed.close()
+
+
+def _as_ours(error: BaseException) -> WorldlineError:
+    """Return what has ended the server as an error that everybody can be told."""
+    if isinstance(error, WorldlineError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return Interrupted("the server was interrupted")
+    return InternalError(f"{type(error).__name__}: {error}")
 
 
 def check_listening(address: str | Address, token: str | None, certificate: Path | str | None) -> Address:

@@ -33,7 +33,7 @@ def main() -> NoReturn:
         code = error.exit_code
     except KeyboardInterrupt:
         code = 130
-    except Exception:
+    except Exception:  # Its author sees all of it here; the others have been told in a line.
         traceback.print_exc()
         code = 1
     sys.exit(code)
