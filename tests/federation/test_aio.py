@@ -272,7 +272,7 @@ def test_the_cause_is_told_also_if_nothing_is_due_to_be_said() -> None:
         await me.advance(to="1ms")
         server.end(LossError("enough of this"))
         connection = me._connection
-        while connection._error is None:
+        while connection.end is None:
             await asyncio.sleep(0.001)
         connection._written = asyncio.get_running_loop().time()
         await me.advance(to="2ms")

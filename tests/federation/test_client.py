@@ -178,7 +178,7 @@ IMPOSTORS: dict[str, tuple[tuple[bytes, ...], type[WorldlineError], str]] = {
     "a mail server": ((b"220 mail.example ESMTP\r\n",), PeerError, "is too long"),
     "a frame of noise": ((frame(bytes(range(200))),), PeerError, "a frame of 200 bytes can't be read"),
     "an answer of a run": ((frame(msgpack.encode(["grant", "a", 0, [], False])),), PeerError, "can't be read"),
-    "heartbeats only": ((HEARTBEAT * 3,), PeerError, "can't be read"),
+    "heartbeats only": ((HEARTBEAT * 3,), LossError, "the server closed the connection"),
     "another protocol": (
         (frame(msgpack.encode(Challenge("wormhole", 1, NONCE))),),
         PeerError,
@@ -438,7 +438,7 @@ def test_the_cause_is_told_also_if_it_came_in_together_with_an_earlier_answer() 
         with pytest.raises(LossError, match="enough of this"):
             server.wait(PROMPT_S)
         wire = me._wire
-        wire._bodies.extend(wire._frames.feed(wire._socket.recv(4096)))
+        wire._conversation.feed(wire._socket.recv(4096))
         with pytest.raises(LossError, match="enough of this"):
             me.__exit__(None, None, None)
 

@@ -15,31 +15,21 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack, cast
 
-from msgspec import msgpack
-
 from worldline.federation.address import Address
 from worldline.federation.blame import blame
 from worldline.federation.call import PATIENCE_S, Call, Declared
-from worldline.federation.greeting import Greeting, refusal
+from worldline.federation.conversation import GREETING_S, PULSE_S, TELL_AFTER_S, Conversation, failure
+from worldline.federation.greeting import Greeting
 from worldline.federation.participant import Operations
 from worldline.federation.sockets import untrusted
-from worldline.lock import Abort, Action, Grant, Ledger, ParticipantEvent, RunEnded
-from worldline.lock.ledger import broken_off
+from worldline.lock import Action, Ledger, ParticipantEvent, RunEnded
 from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
-from worldline.model.errors import shortened
 from worldline.model.time import TimeLike
-from worldline.wire.codec import decode_answer, encode_events
-from worldline.wire.frames import HEARTBEAT, Frames, frame
-from worldline.wire.handshake import Fail, Refused
-from worldline.wire.words import Deliver
+from worldline.wire.codec import encode_events
+from worldline.wire.frames import HEARTBEAT
 
 if TYPE_CHECKING:
     from worldline.federation.server import Server
-
-_TELL_AFTER_S = 0.0005
-_GREETING_S = 10.0
-_PULSE_S = 0.05
-_encode = msgpack.Encoder().encode
 
 
 class AsyncConnection(asyncio.Protocol):
@@ -49,12 +39,11 @@ class AsyncConnection(asyncio.Protocol):
         self._name = name
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._frames = Frames()
-        self._bodies: list[bytes] = []
+        self._conversation = Conversation(name)
         self._waiter: asyncio.Future[None] | None = None
         self._room = asyncio.Event()
         self._room.set()
-        self._error: WorldlineError | None = None
+        self._gone = False
         self._written = 0.0
         self._heard = self._loop.time()
         self._heartbeat_s = 2.5
@@ -69,13 +58,13 @@ class AsyncConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._heard = self._loop.time()
         try:
-            self._bodies += [body for body in self._frames.feed(data) if body]
+            self._conversation.feed(data)
         except WorldlineError as error:
             self._break(error)
-        if self._bodies:
-            self._wake()
+        self._wake()
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._gone = True
         problem = f"the connection to the server broke: {error}" if error else "the server closed the connection"
         self._break(LossError(problem, participant=self._name))
 
@@ -87,58 +76,43 @@ class AsyncConnection(asyncio.Protocol):
 
     # --- For the participant ---
 
+    @property
+    def end(self) -> WorldlineError | None:
+        """Why there is nothing more to be said, once there isn't."""
+        return self._conversation.end
+
     async def greet(self, greeting: Greeting) -> None:
         """Shake hands with the server."""
         try:
-            async with asyncio.timeout(_GREETING_S):
+            async with asyncio.timeout(GREETING_S):
                 self._write(greeting.hello(await self._body()))
                 self._heartbeat_s = greeting.settle(await self._body()).heartbeat / 1e9
         except TimeoutError as error:
-            raise self._silent(_GREETING_S) from error
+            raise self._conversation.silent(GREETING_S) from error
         self._beat()
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        self._check_end()
+        self._conversation.look()
         self._write(encode_events(events))
 
-    def _check_end(self) -> None:
-        """Raise if the server has said something that nobody has asked for, which can only be the end, or has gone."""
-        if self._bodies:
-            answer = decode_answer(self._bodies[0])
-            if isinstance(answer, Abort):
-                raise broken_off(answer)
-        if self._error is not None:
-            raise self._error
-
     def is_due(self, *, urgent: bool) -> bool:
-        return urgent or self._loop.time() - self._written > _TELL_AFTER_S
+        return urgent or self._loop.time() - self._written > TELL_AFTER_S
 
     async def ask(self, events: list[ParticipantEvent]) -> Action:
         if events:
             self._write(encode_events(events))
         await self._room.wait()
-        delivered: list[Message] = []
-        while True:
-            answer = decode_answer(await self._body())
-            if isinstance(answer, Refused):
-                raise refusal(answer, self._name)
-            if not isinstance(answer, Deliver):
-                break
-            delivered += answer.messages
-        if delivered and isinstance(answer, Grant):
-            answer.messages[:0] = delivered
+        while (answer := self._conversation.answer()) is None:
+            await self._event()
         return answer
 
     async def drain(self) -> None:
         """Wait until what was said has been taken off our hands, or nearly."""
         await self._room.wait()
-        self._check_end()
-
-    def _silent(self, seconds: float) -> LossError:
-        return LossError(f"nothing was heard of the server for {seconds:.0f} seconds", participant=self._name)
+        self._conversation.look()
 
     def fail(self, cause: str) -> None:
-        self._write(frame(_encode([Fail(shortened(cause))])))
+        self._write(failure(cause))
 
     async def close(self) -> None:
         """Hang up once all is sent."""
@@ -148,7 +122,7 @@ class AsyncConnection(asyncio.Protocol):
             self._transport.close()
             try:
                 async with asyncio.timeout(4 * self._heartbeat_s):
-                    while self._error is None:
+                    while not self._gone:
                         await self._event()
             except TimeoutError:
                 self._transport.abort()  # It doesn't take what it is still to be told.
@@ -156,11 +130,10 @@ class AsyncConnection(asyncio.Protocol):
     # --- Inside ---
 
     async def _body(self) -> bytes:
-        while not self._bodies:
-            if self._error is not None:
-                raise self._error
+        while (body := self._conversation.body()) is None:
+            self._conversation.check()
             await self._event()
-        return self._bodies.pop(0)
+        return body
 
     async def _event(self) -> None:
         self._waiter = self._loop.create_future()
@@ -174,7 +147,7 @@ class AsyncConnection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _break(self, error: WorldlineError) -> None:
-        self._error = self._error or error
+        self._conversation.end = self._conversation.end or error
         self._room.set()
         self._wake()
 
@@ -192,11 +165,11 @@ class AsyncConnection(asyncio.Protocol):
         if self._waiter is None and self._room.is_set():
             self._heard = now
         elif now - self._heard > 4 * self._heartbeat_s:
-            self._break(self._silent(now - self._heard))
-        if self._error is None:
+            self._break(self._conversation.silent(now - self._heard))
+        if self._conversation.end is None:
             with contextlib.suppress(WorldlineError):  # The program meets the same and says so.
                 self.pulse()
-        self._beating = self._loop.call_later(min(_PULSE_S, self._heartbeat_s / 2), self._beat)
+        self._beating = self._loop.call_later(min(PULSE_S, self._heartbeat_s / 2), self._beat)
 
 
 class AsyncParticipant(Operations):
@@ -219,7 +192,7 @@ class AsyncParticipant(Operations):
         try:
             if error is None or isinstance(error, RunEnded):
                 self.leave()
-            else:
+            elif self._connection.end is None:  # Otherwise it has failed because the run has ended.
                 self._connection.fail(blame(error))
         finally:
             await self._connection.close()

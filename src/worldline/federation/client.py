@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Self, Unpack
 from worldline.federation.address import Address
 from worldline.federation.blame import blame
 from worldline.federation.call import PATIENCE_S, Call, Declared
-from worldline.federation.connection import GREETING_S, SocketConnection
+from worldline.federation.connection import SocketConnection
+from worldline.federation.conversation import GREETING_S, PULSE_S
 from worldline.federation.encrypted import Encrypted
 from worldline.federation.participant import Participant
 from worldline.federation.sockets import untrusted
@@ -23,8 +24,6 @@ from worldline.model import WorldlineError
 
 if TYPE_CHECKING:
     from worldline.federation.server import Server
-
-_PULSE_S = 0.05
 
 
 class Client(Participant):
@@ -71,7 +70,7 @@ class Client(Participant):
 
     def _live(self) -> None:
         """The pulse: keep the connection alive, and tell what was left lying."""
-        while not self._done.wait(_PULSE_S):
+        while not self._done.wait(PULSE_S):
             try:
                 self.catch_up()
                 self._wire.beat()

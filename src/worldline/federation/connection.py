@@ -16,28 +16,19 @@ import select
 import socket
 import threading
 import time
-from collections import deque
 
-from msgspec import msgpack
-
+from worldline.federation.conversation import GREETING_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.encrypted import Encrypted
-from worldline.federation.greeting import Greeting, refusal
+from worldline.federation.greeting import Greeting
 from worldline.federation.sockets import limit_silence
-from worldline.lock import Abort, Action, Grant, ParticipantEvent, Start
-from worldline.lock.ledger import broken_off
-from worldline.model import LossError, Message, Stream, WorldlineError
-from worldline.model.errors import shortened
-from worldline.wire.codec import decode_answer, encode_events
-from worldline.wire.frames import HEARTBEAT, Frames, frame
-from worldline.wire.handshake import Fail, Refused
-from worldline.wire.words import Deliver
+from worldline.lock import Action, ParticipantEvent
+from worldline.model import Stream, WorldlineError
+from worldline.wire.codec import encode_events
+from worldline.wire.frames import HEARTBEAT
 
 _RECEIVE_MAX = 2**14  # More at a time would have to be fetched from the system for each read.
-GREETING_S = 10.0
-_TELL_AFTER_S = 0.0005
 _LOOK_AFTER_S = 0.05
 _SHAKE_S_MAX = 0.002
-_encode = msgpack.Encoder().encode
 
 
 class SocketConnection:
@@ -48,12 +39,9 @@ class SocketConnection:
     ) -> None:
         self._socket = connection
         self._shake = shake  # Draws delays, to show that they don't show.
-        self._name = name
-        self._frames = Frames()
-        self._bodies: deque[bytes] = deque()  # Whole frames that came in together with an earlier one.
+        self._conversation = Conversation(name)
         self._reading = threading.Lock()
         self._writing = threading.Lock()
-        self.end: WorldlineError | None = None  # Why there is nothing more to be said.
         self._written = 0.0
         self._looked = 0.0
         self._heard = 0.0
@@ -64,6 +52,11 @@ class SocketConnection:
         self.heartbeat_s = welcome.heartbeat / 1e9
         self.silence_s = 4 * self.heartbeat_s
         limit_silence(connection, self.silence_s)
+
+    @property
+    def end(self) -> WorldlineError | None:
+        """Why there is nothing more to be said, once there isn't."""
+        return self._conversation.end
 
     # --- For the participant ---
 
@@ -80,7 +73,7 @@ class SocketConnection:
         if now - self._looked > _LOOK_AFTER_S:
             self._looked = now
             self.look()
-        return urgent or now - self._written > _TELL_AFTER_S
+        return urgent or now - self._written > TELL_AFTER_S
 
     # --- For the pulse ---
 
@@ -94,7 +87,7 @@ class SocketConnection:
     def fail(self, cause: str) -> None:
         """Say that the program has failed; if that can't be said any more, the closed connection says enough."""
         with contextlib.suppress(WorldlineError):
-            self._write(frame(_encode([Fail(shortened(cause))])))
+            self._write(failure(cause))
 
     def close(self) -> None:
         """Hang up; if all is well, only when the server has taken all that it was told.
@@ -108,15 +101,14 @@ class SocketConnection:
                 while self._socket.recv(_RECEIVE_MAX):
                     continue
         except OSError:  # The server has hung up, or doesn't: either way there is nothing left to be done.
-            self.end = self.end or LossError("the connection is closed", participant=self._name)
+            self._conversation.lost("the connection is closed")
         finally:
             self._socket.close()
 
     def _write(self, data: bytes) -> None:
         if self._shake is not None:
             time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
-        if self.end is not None:
-            raise self.end.with_traceback(None)
+        self._conversation.check()
         try:
             with self._writing:
                 self._written = time.monotonic()
@@ -134,10 +126,8 @@ class SocketConnection:
             with self._reading:
                 if self._is_ready(select.POLLIN):
                     self._receive()
-                    while self._bodies and not self._bodies[0]:
-                        self._bodies.popleft()
                 elif time.monotonic() - self._heard > self.silence_s:
-                    raise self._silent() from None
+                    raise self._conversation.silent(self.silence_s) from None
             return 0
 
     def _is_ready(self, event: int) -> bool:
@@ -145,71 +135,44 @@ class SocketConnection:
         poll.register(self._socket, event)
         return bool(poll.poll(0))
 
-    def _silent(self) -> LossError:
-        problem = f"nothing was heard of the server for {self.silence_s:.0f} seconds"
-        self.end = LossError(problem, participant=self._name)
-        return self.end
-
     def _reason(self, error: OSError) -> WorldlineError:
         """Return why nothing can be said any more: what the server has said last, if it has said anything."""
         try:
             self._answer()
         except WorldlineError as said:
             return said
-        return LossError(f"the connection to the server broke: {error}", participant=self._name)
+        return self._conversation.lost(f"the connection to the server broke: {error}")
 
     def _answer(self) -> Action:
         """Wait for the server's answer."""
-        delivered: list[Message] = []
         with self._reading:
-            while True:
-                while self._bodies:
-                    answer = self._understood(self._bodies.popleft())
-                    if isinstance(answer, Deliver):
-                        delivered += answer.messages
-                    elif answer is not None:
-                        if delivered and isinstance(answer, Grant):
-                            answer.messages[:0] = delivered
-                        return answer
+            while (answer := self._conversation.answer()) is None:
                 self._receive()
+            return answer
 
     def look(self) -> None:
         """See whether the server has said something that nobody has asked for: it can only be the end."""
         with self._reading:
-            if not self._bodies:
-                self._receive(socket.MSG_DONTWAIT)
-            while self._bodies:
-                self._understood(self._bodies.popleft())
-
-    def _understood(self, body: bytes) -> Start | Grant | Deliver | None:
-        """Return what a frame says; None if it is a heartbeat. The last word of a run is kept, and raised."""
-        answer = decode_answer(body) if body else None
-        if isinstance(answer, Abort):
-            self.end = broken_off(answer)
-            raise self.end.with_traceback(None)
-        if isinstance(answer, Refused):
-            self.end = refusal(answer, self._name)
-            raise self.end.with_traceback(None)
-        return answer
+            self._conversation.look()
+            self._receive(socket.MSG_DONTWAIT)
+            self._conversation.look()
 
     def _body(self) -> bytes:
-        while not self._bodies:
+        while (body := self._conversation.body()) is None:
             self._receive()
-        return self._bodies.popleft()
+        return body
 
     def _receive(self, flags: int = 0) -> None:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
-        if self.end is not None:
-            raise self.end.with_traceback(None)
         try:
             data = self._socket.recv(_RECEIVE_MAX, flags) if flags else self._socket.recv(_RECEIVE_MAX)
         except BlockingIOError as error:
             if flags:
                 return
-            raise self._silent() from error
+            raise self._conversation.silent(self.silence_s) from error
         except OSError as error:
-            raise LossError(f"the connection to the server broke: {error}", participant=self._name) from error
+            raise self._conversation.lost(f"the connection to the server broke: {error}") from error
         self._heard = time.monotonic()
         if not data:
-            raise LossError("the server closed the connection", participant=self._name)
-        self._bodies.extend(self._frames.feed(data))
+            raise self._conversation.lost("the server closed the connection")
+        self._conversation.feed(data)
