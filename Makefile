@@ -4,39 +4,45 @@ SHELL := bash
 
 PY := .venv/bin/python
 STAMP := .venv/.installed
+BUILT := .venv/.compiled
+HOT := src/worldline/kernel/draws.py src/worldline/kernel/engine.py
 CODE := $(wildcard src tests benchmarks examples)
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-8s%s\n", $$1, $$2 }' Makefile
 	@echo "PYTHON=... chooses the interpreter; otherwise it's the newest of 3.13, 3.12 and 3.11 that works."
 
-run: $(STAMP)  ## run the example: a robot cell, four processes
+run: $(BUILT)  ## run the example: a robot cell, four processes
 	.venv/bin/worldline run examples/robot_cell/robot_cell.toml
 
 # Twice, because a result that depends on the order of a set may well look right under one hash seed.
-test: $(STAMP)  ## run the tests under two hash seeds
+test: $(BUILT)  ## run the tests under two hash seeds, those of the kernel also uncompiled
 	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 2
 	PYTHONHASHSEED=1 $(PY) -m pytest -q -n 2
+	WORLDLINE_UNCOMPILED=1 PYTHONHASHSEED=0 $(PY) -m pytest -q -n 2 tests/kernel
+	WORLDLINE_UNCOMPILED=1 PYTHONHASHSEED=1 $(PY) -m pytest -q -n 2 tests/kernel
 
 check: lint types test  ## all that must pass before a commit
 
-lint: $(STAMP)  ## check style and format
+lint: $(BUILT)  ## check style and format
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)
 
-types: $(STAMP)  ## check types
+types: $(BUILT)  ## check types
 	$(PY) -m mypy
 
-bench: $(STAMP)  ## measure the lock alone, and federations beside HELICS and mosaik
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,bench]'
+bench: $(BUILT)  ## measure the lock, federations beside HELICS and mosaik, the kernel beside SimPy
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,mpi,bench]'
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/federation.py
+	$(PY) benchmarks/kernel.py
 
-soak: $(STAMP)  ## run the long searches, without a time limit
+soak: $(BUILT)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0
 
 clean:  ## remove whatever make has made
 	rm -rf .venv build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -f src/worldline/kernel/*.so
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A name on PATH proves nothing: version managers leave shims there for interpreters that aren't active, and some systems
@@ -52,14 +58,20 @@ $(STAMP): pyproject.toml Makefile
 	        "$$python" -c '$(PROBE)' $$minor 2>/dev/null || continue; \
 	        echo "Installing into .venv with Python 3.$$minor ($$python)"; \
 	        "$$python" -m venv --clear .venv && \
-	        $(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]' && \
-	        echo "$(PYTHON)" >$@; \
+	        $(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,mpi]' && \
+	        echo "$(PYTHON)" >$@ && touch $(BUILT); \
 	        exit; \
 	    done; \
 	done; \
 	echo "$(if $(PYTHON),$(PYTHON) is no,Neither PATH nor pyenv has a) working Python 3.11, 3.12 or 3.13 with ssl and venv;" \
 	    "name one with PYTHON=..." >&2; \
 	exit 1
+
+# An editable installation doesn't notice that a module that is compiled has changed. Where it can't be compiled, it is
+# used as it is.
+$(BUILT): $(HOT) setup.py | $(STAMP)
+	$(PY) setup.py --quiet build_ext --inplace
+	@touch $@
 
 # An environment that exists is good enough, unless another interpreter is asked for.
 ifneq ($(PYTHON),)

@@ -167,11 +167,13 @@ class Paths:
 
     def open(self, topic: str, sender: str, receiver: str, *, latency_least: int = 0, opened: int = 0) -> Path:
         """Make the path; `latency_least` is what the sender promised for all of its sends."""
-        outages = tuple(outage for outage in self._outages if outage.matches(topic, sender, receiver))
-        link = self.link(topic, sender, receiver)
+        link, outages = self.link(topic, sender, receiver), self.outages(topic, sender, receiver)
         return Path(
             link, self._seed, topic, sender, receiver, outages=outages, latency_least=latency_least, opened=opened
         )
+
+    def outages(self, topic: str, sender: str, receiver: str) -> tuple[Outage, ...]:
+        return tuple(outage for outage in self._outages if outage.matches(topic, sender, receiver))
 
     def lifetime(self, topic: str, sender: str, latency_least: int) -> Lifetime:
         """Return by when a sender's messages on a topic have arrived at whoever there is or may come."""

@@ -1,0 +1,39 @@
+"""Compiles the kernel's hot modules, if that can be done; everything else is in pyproject.toml.
+
+Without Cython or a C compiler Worldline is installed all the same: the modules are ordinary Python, only slower.
+"""
+
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+KERNEL = Path("src/worldline/kernel")
+HOT = ("draws", "engine")
+
+
+def extensions():
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        print("worldline: Cython isn't there, so the kernel will run as plain Python", file=sys.stderr)
+        return []
+    made = cythonize(
+        [
+            Extension(
+                f"worldline.kernel._{name}",
+                [str(KERNEL / f"{name}.py")],
+                # No fused multiply-add: it would change the last bit of floats, and with it digests.
+                extra_compile_args=["-O3", "-ffp-contract=off"],
+            )
+            for name in HOT
+        ],
+        build_dir="build/cython",
+        quiet=True,
+    )
+    for extension in made:
+        extension.optional = True  # Here, because cythonize forgets it.
+    return made
+
+
+setup(ext_modules=extensions())

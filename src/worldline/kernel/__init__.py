@@ -1,0 +1,31 @@
+"""The kernel: many entities in one program, the same result on any number of workers."""
+
+from worldline.kernel.build import Process, Timer, build
+from worldline.kernel.entity import Entity, process
+from worldline.kernel.executors import as_executor, inline, mpi, processes
+from worldline.kernel.monitor import Monitor
+from worldline.kernel.resource import Resource
+from worldline.kernel.result import Result
+from worldline.kernel.simulation import Simulation
+from worldline.kernel.waiting import Interrupt, Message, Signal, receive, wait
+
+__all__ = [
+    "Entity",
+    "Interrupt",
+    "Message",
+    "Monitor",
+    "Process",
+    "Resource",
+    "Result",
+    "Signal",
+    "Simulation",
+    "Timer",
+    "as_executor",
+    "build",
+    "inline",
+    "mpi",
+    "process",
+    "processes",
+    "receive",
+    "wait",
+]

@@ -1,0 +1,29 @@
+"""Chooses the build of the engine: compiled where there is one, unless WORLDLINE_UNCOMPILED is set."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+UNCOMPILED = "WORLDLINE_UNCOMPILED"
+
+if TYPE_CHECKING:
+    from worldline.kernel.draws import Draws
+    from worldline.kernel.engine import Core, Engine, Process, Timer, advance, table_of
+
+    build = ""
+else:
+    try:
+        if os.environ.get(UNCOMPILED, "0") not in ("", "0"):
+            raise ImportError(f"{UNCOMPILED} is set")
+        from worldline.kernel._draws import Draws
+        from worldline.kernel._engine import Core, Engine, Process, Timer, advance, table_of
+
+        build = "compiled"
+    except ImportError as reason:
+        from worldline.kernel.draws import Draws
+        from worldline.kernel.engine import Core, Engine, Process, Timer, advance, table_of
+
+        build = f"plain Python ({reason})"
+
+__all__ = ["Core", "Draws", "Engine", "Process", "Timer", "advance", "build", "table_of"]

@@ -1,0 +1,108 @@
+"""What every worker of a crew does: go as far as it may, tell the others, take in what they say.
+
+A channel carries frames between workers: `post` never waits, `poll` returns what is there, `wait` waits until there is
+something. Frames between two workers keep their order.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from worldline.kernel.pacing import Pacing, Standing
+from worldline.kernel.worker import Letter, Worker
+from worldline.model.errors import WorldlineError
+from worldline.model.time import FOREVER
+
+Key = tuple[int, int, str, int]  # Of an event: (arrival, sent, sender, order).
+
+
+class Channel(Protocol):
+    """The way from one worker to the others."""
+
+    def post(self, other: int, frame: bytes) -> None: ...
+
+    def poll(self) -> list[tuple[int, bytes]]: ...
+
+    def wait(self) -> list[tuple[int, bytes]]: ...
+
+
+class Failure(NamedTuple):
+    """An error that ended a worker's run, and the event that it happened at."""
+
+    key: Key
+    error: WorldlineError
+
+
+class Crew:
+    """One worker among others."""
+
+    def __init__(self, worker: Worker, pacing: Pacing, channel: Channel, me: int, count: int) -> None:
+        self._worker = worker
+        self._pacing = pacing
+        self._channel = channel
+        self._others = [other for other in range(count) if other != me]
+        self._told: Standing | None = None
+        self._letters: list[list[Letter]] = [[] for _ in range(count)]
+
+    def run(self, end: int, look: Callable[[int, int], int]) -> Failure | None:
+        """Do all that happens here before `end`; return the failure if the model has one.
+
+        `look` is called with the time and the number of events from time to time, and returns how many events may pass
+        until the next time.
+        """
+        worker, pacing = self._worker, self._pacing
+        events = look(0, 0)
+        while True:
+            base = worker.engine.next_time()
+            bound = pacing.bound(base)
+            if base >= end and bound >= end:
+                self._tell(pacing.farewell())
+                return None
+            if base < min(bound, end):
+                try:
+                    worker.advance(min(bound, end, base + pacing.stride), events)
+                except WorldlineError as error:
+                    engine = worker.engine
+                    self._collect()
+                    self._tell(pacing.farewell(engine.now))
+                    return Failure((engine.now, engine.sent, engine.sender_name, engine.order), error)
+                self._collect()  # First, since what is under way makes bounds smaller.
+                events = look(worker.engine.now, worker.engine.events)
+                base = worker.engine.next_time()
+                self._tell(pacing.standing(base, pacing.bound(base)))
+                heard = self._channel.poll()
+            else:
+                self._tell(pacing.standing(base, bound))
+                heard = self._channel.wait()
+            for other, frame in heard:
+                end = min(end, self._hear(other, frame))
+
+    def _collect(self) -> None:
+        """Sort what was sent to other workers by worker."""
+        if self._worker.engine.outbox:
+            for letter in self._worker.take_outbox():
+                self._letters[self._worker.roster.worker_of(letter[5])].append(letter)
+            for other in self._others:
+                self._pacing.count_sent(other, len(self._letters[other]))
+
+    def _tell(self, standing: Standing) -> None:
+        """Send what is for others, and tell everybody where this one stands, unless they know."""
+        if standing == self._told:
+            return
+        self._told = standing
+        for other in self._others:
+            letters = self._letters[other]
+            self._channel.post(other, pickle.dumps((tuple(standing), letters), protocol=5))
+            if letters:
+                self._letters[other] = []
+
+    def _hear(self, other: int, frame: bytes) -> int:
+        """Take in a frame; return when the run ends as far as that one knows."""
+        told, letters = pickle.loads(frame)
+        standing = Standing(*told)
+        self._pacing.hear(other, standing, len(letters))
+        self._worker.accept(letters)
+        # Others go on to the end of that moment: an earlier failure of theirs would be the one to report.
+        return standing.failed + 1 if standing.failed < FOREVER else FOREVER

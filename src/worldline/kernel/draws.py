@@ -1,0 +1,153 @@
+# cython: language_level=3, cdivision=True
+"""Keyed draws in a few bytes: the numbers of `model.randomness.Stream`, without its 2.5 KB.
+
+An entity's `random` is one of these. It has the methods of `random.Random`, and each gives exactly what the stream of
+the same names gives; a test compares them. The everyday ones are written out here, so that they can be compiled; the
+others are borrowed from the standard library, which builds them on these.
+"""
+
+from math import log
+from random import Random
+
+try:
+    import cython
+except ImportError:
+    from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
+
+from worldline.model.errors import UsageError
+from worldline.model.randomness import key_of
+
+if cython.compiled:
+    from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
+    from cython.cimports.libc.math import log  # noqa: F811
+
+# SplitMix64, as in `model.randomness`.
+_GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
+_FIRST = cython.declare(cython.ulonglong, 0xBF58476D1CE4E5B9)
+_SECOND = cython.declare(cython.ulonglong, 0x94D049BB133111EB)
+_MASK = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+_UNIT = cython.declare(cython.double, 2.0**-53)
+
+_WORD_MAX = 2**63
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.inline
+def _mix(x: cython.ulonglong) -> cython.ulonglong:
+    x = (x + _GOLDEN) & _MASK
+    x = ((x ^ (x >> 30)) * _FIRST) & _MASK
+    x = ((x ^ (x >> 27)) * _SECOND) & _MASK
+    return x ^ (x >> 31)
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+@cython.inline
+def _as_word(n: object) -> cython.longlong:
+    """Return n if it fits into 63 bits, otherwise 0 or less."""
+    if cython.compiled:
+        overflow: cython.int = 0
+        return PyLong_AsLongLongAndOverflow(n, cython.address(overflow))
+    return n if n < _WORD_MAX else 0
+
+
+@cython.cclass
+class Draws:
+    """A stream of draws, fixed by (seed, names); its state is one counter."""
+
+    __slots__ = ("_drawn", "_key", "gauss_next")
+
+    _key: cython.ulonglong
+    _drawn: cython.ulonglong
+    if cython.compiled:
+        gauss_next = cython.declare(object, visibility="public")
+
+    def __init__(self, seed: int, *names: str) -> None:
+        self._key = key_of(seed, "stream", *names)
+        self._drawn = 0
+        self.gauss_next = None
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    @cython.inline
+    def _bits(self) -> cython.ulonglong:
+        self._drawn += 1
+        return _mix(_mix((self._key + self._drawn * _GOLDEN) & _MASK))
+
+    def random(self) -> float:
+        return (self._bits() >> 11) * _UNIT
+
+    def getrandbits(self, k: int) -> int:
+        if 0 < k <= 64:
+            return self._bits() >> (64 - k)
+        if k < 0:
+            raise ValueError("number of bits must be non-negative")
+        words = -(-k // 64)
+        drawn = b"".join([int(self._bits()).to_bytes(8, "big") for _ in range(words)])
+        return int.from_bytes(drawn, "big") >> (words * 64 - k)
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _below(self, n: cython.ulonglong) -> cython.ulonglong:
+        """Draw as `random.Random` does: as many bits as n has, again until they are below n."""
+        shift: cython.int = 63
+        while n >> (64 - shift):
+            shift -= 1
+        drawn: cython.ulonglong = self._bits() >> shift
+        while drawn >= n:
+            drawn = self._bits() >> shift
+        return drawn
+
+    def _randbelow(self, n: int) -> int:
+        word: cython.longlong = _as_word(n)
+        return self._below(word) if word > 0 else Random._randbelow_with_getrandbits(self, n)  # type: ignore[attr-defined]
+
+    def randrange(self, start: int, stop: int | None = None, step: int = 1) -> int:
+        word: cython.longlong
+        if stop is None and step == 1 and type(start) is int:
+            word = _as_word(start)
+            if word > 0:
+                return self._below(word)
+        return Random.randrange(self, start, stop, step)  # type: ignore[arg-type]
+
+    def uniform(self, a: float, b: float) -> float:
+        return a + (b - a) * ((self._bits() >> 11) * _UNIT)
+
+    def expovariate(self, lambd: float = 1.0) -> float:
+        drawn: cython.double = (self._bits() >> 11) * _UNIT
+        return -log(1.0 - drawn) / lambd
+
+    def exponential(self, mean: int) -> int:
+        """Draw whole nanoseconds, exponentially distributed: `round(expovariate(1 / mean))` without its detours."""
+        drawn: cython.double = (self._bits() >> 11) * _UNIT
+        whole: cython.longlong = int(-log(1.0 - drawn) * mean + 0.5)
+        return whole
+
+    randint = Random.randint
+    choice = Random.choice
+    choices = Random.choices
+    shuffle = Random.shuffle
+    sample = Random.sample
+    randbytes = Random.randbytes
+    gauss = Random.gauss
+    normalvariate = Random.normalvariate
+    lognormvariate = Random.lognormvariate
+    triangular = Random.triangular
+    gammavariate = Random.gammavariate
+    betavariate = Random.betavariate
+    paretovariate = Random.paretovariate
+    weibullvariate = Random.weibullvariate
+    vonmisesvariate = Random.vonmisesvariate
+
+    def seed(self, *_: object) -> None:
+        raise UsageError("an entity's draws can't be seeded", advice="the simulation's seed and the name are the seed")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, (int(self._key), int(self._drawn), self.gauss_next)
+
+
+def _restore(key: int, drawn: int, gauss_next: float | None) -> Draws:
+    draws = Draws(0)
+    draws._key, draws._drawn, draws.gauss_next = key, drawn, gauss_next
+    return draws

@@ -1,0 +1,71 @@
+"""Entities: what users derive from, or make of a generator function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from inspect import isgeneratorfunction
+from typing import Any, ClassVar
+
+from worldline.kernel.build import Core
+from worldline.kernel.monitor import Monitor
+from worldline.kernel.roster import extras_of
+from worldline.model.errors import UsageError, shown
+from worldline.model.randomness import Stream
+
+
+class Entity(Core):
+    """Something with a name, a state of its own and a clock, that others reach by messages only.
+
+    A message of the topic ``x`` is given to the method ``on_x(payload)``; if there is none, to ``handle(message)``; if there is
+    none either, to a process that receives it. ``start()`` is called when the entity enters the simulation. Any of these
+    may be a generator: then it is a process, and what it yields is what it waits for.
+    """
+
+    ends_with_its_process: ClassVar[bool] = False
+
+    def create(self, entity: Entity, name: str | None = None) -> str:
+        """Let a new entity enter, now, and return its name: this one's, a slash, and the given name or a number."""
+        if not isinstance(entity, Entity):
+            raise UsageError(f"{shown(entity)} isn't an Entity", advice="make one: create(Customer(...))")
+        created: str = self.roster.create(self, entity, name)
+        return created
+
+    def record(self, what: str, value: Any) -> None:
+        """Write a value into the monitor of that name, as of now."""
+        self.note((what, value))
+        monitors = extras_of(self).monitors
+        if what not in monitors:
+            monitors[what] = Monitor()
+        monitors[what].record(self.now, value)
+
+    def stream(self, name: str) -> Stream:
+        """Return a named stream of draws, beside `random`: what is drawn here doesn't shift what is drawn there."""
+        return Stream(self.roster.seed, self.name, name)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name}>" if self.name else f"<{type(self).__name__}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("an entity can't be copied or sent: others know it by its name")
+
+
+class _Running(Entity):
+    """An entity that is one process."""
+
+    ends_with_its_process = True
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.named = named
+
+    def start(self) -> Generator[Any, Any, Any]:
+        generator: Generator[Any, Any, Any] = self.function(self, *self.arguments, **self.named)
+        return generator
+
+
+def process(function: Callable[..., Generator[Any, Any, Any]], *arguments: Any, **named: Any) -> Entity:
+    """Make an entity of a generator function, which is called with the entity and the arguments given here."""
+    if not isgeneratorfunction(function):
+        raise UsageError(f"{shown(function)} isn't a generator function", advice="a process waits with yield")
+    return _Running(function, arguments, named)

@@ -1,0 +1,84 @@
+"""Executors: what runs a simulation. All of them give the same history."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Protocol
+
+from worldline.kernel.model import Model
+from worldline.kernel.placement import Placement
+from worldline.kernel.progress import Progress
+from worldline.kernel.result import Result
+from worldline.model.errors import ConfigurationError, shown
+
+_WORKERS_MAX = 256
+_TEXT = re.compile(r"\s*([a-z]+)\s*(?:\(\s*([0-9]*)\s*\))?\s*")
+
+
+class Executor(Protocol):
+    """Runs a model from its start to an end."""
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process is the one to print and to write files; one of several is, where they all run the script."""
+
+    def run(self, model: Model, end: int, progress: Progress) -> Result: ...
+
+
+class Inline:
+    """Runs a simulation here, in this process; it can be stepped, and run further."""
+
+    is_main = True
+
+    def __str__(self) -> str:
+        return "inline"
+
+    def run(self, model: Model, end: int, progress: Progress) -> Result:
+        raise NotImplementedError("a simulation runs itself inline, since it can go on from there")
+
+
+def inline() -> Inline:
+    return Inline()
+
+
+def processes(workers: int, *, placement: Placement | None = None) -> Executor:
+    """Run a simulation in so many processes on this machine.
+
+    The placement says which gets what: "links" keeps close entities together (the default if links are declared), "round robin"
+    deals them out, and a dict names the worker of each.
+    """
+    from worldline.kernel.processes import Processes
+
+    if type(workers) is not int or not 1 <= workers <= _WORKERS_MAX:
+        raise ConfigurationError(f"{shown(workers)} workers can't be", advice=f"use 1 to {_WORKERS_MAX}")
+    return Processes(workers, placement)
+
+
+def mpi(*, placement: Placement | None = None) -> Executor:
+    """Run a simulation on the ranks of MPI, under ``mpiexec -n 4 python model.py``: every rank runs the whole script."""
+    from worldline.kernel.ranks import Ranks
+
+    return Ranks(placement)
+
+
+def as_executor(executor: Any) -> Any:
+    """Take an executor or its text: ``"inline"``, ``"processes(4)"`` or ``"mpi"``."""
+    if not isinstance(executor, str):
+        if isinstance(executor, Inline) or callable(getattr(executor, "run", None)):
+            return executor
+        if executor in (inline, mpi):
+            return executor()
+        raise _refusal(executor)
+    match = _TEXT.fullmatch(executor)
+    if match is None:
+        raise _refusal(executor)
+    kind, number = match[1], match[2]
+    if kind == "processes" and number:
+        return processes(int(number))
+    if kind in ("inline", "mpi") and not number:
+        return inline() if kind == "inline" else mpi()
+    raise _refusal(executor)
+
+
+def _refusal(executor: object) -> ConfigurationError:
+    return ConfigurationError(f"{shown(executor)} isn't an executor", advice='use "inline", "processes(4)" or "mpi"')

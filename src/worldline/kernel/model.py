@@ -1,0 +1,71 @@
+"""A simulation as it is given to executors: who takes part, the links, and what is sent from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from worldline.kernel.entity import Entity
+from worldline.kernel.monitor import Monitor
+from worldline.kernel.topology import Topology
+
+
+class Sending(NamedTuple):
+    """A message from outside."""
+
+    to: str
+    topic: str
+    payload: Any
+    at: int
+
+
+@dataclass(frozen=True)
+class Model:
+    """All that a run depends on."""
+
+    names: tuple[str, ...]  # Sorted.
+    entities: Mapping[str, Entity]
+    topology: Topology
+    seed: int
+    sendings: tuple[Sending, ...] = ()
+    created: dict[str, Entity] = field(default_factory=dict)  # By the run; brought back from workers.
+
+    def outline(self) -> tuple[object, ...]:
+        """Return what two processes that build the same model agree on."""
+        kinds = tuple(type(self.entities[name]).__qualname__ for name in self.names)
+        return self.names, kinds, self.topology.network, self.topology.declared_only, self.seed, self.sendings
+
+
+@dataclass
+class Part:
+    """What one worker has to tell of a run. `chains` are (name, time of its end, chain)."""
+
+    now: int
+    events: int
+    chains: list[tuple[str, int, bytes]]
+    dropped: dict[tuple[str, str, str], int]
+    monitors: dict[tuple[str, str], Monitor]
+    states: dict[str, Any] = field(default_factory=dict)
+
+
+def state_of(entity: Entity) -> dict[str, Any]:
+    """Return an entity's own attributes, those in slots too."""
+    state = dict(vars(entity))
+    for kind in type(entity).__mro__:
+        if kind is Entity:
+            break
+        slots = kind.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(entity, name):
+                state[name] = getattr(entity, name)
+    return state
+
+
+def restore(entity: Entity, state: dict[str, Any]) -> None:
+    """Give an entity the attributes of a state, and no others."""
+    for name in list(vars(entity)):
+        if name not in state:
+            delattr(entity, name)
+    for name, value in state.items():
+        setattr(entity, name, value)

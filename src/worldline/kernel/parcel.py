@@ -1,0 +1,74 @@
+"""What a message carries, and its fingerprint.
+
+A receiver must never see what its sender does to an object after sending it: inline it would, in a worker it
+wouldn't. So whatever can change is copied when it is sent, by pickling, which also shows that it can go to another
+process; plain values travel as they are. The fingerprint goes into the sender's chain. It is a function of the value
+alone, whatever hash seed, identity or process.
+"""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from msgspec import msgpack
+
+from worldline.model.errors import ModelError, shown
+
+# A prime just below 2**64: the encoding as one large number modulo this is a fingerprint in two fast operations.
+_PRIME = 2**64 - 59
+_PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
+
+_encode = msgpack.Encoder(order="deterministic").encode
+
+
+class Parcel:
+    """A copy of something that can change, packed until it is delivered."""
+
+    __slots__ = ("packed",)
+
+    def __init__(self, packed: bytes) -> None:
+        self.packed = packed
+
+    def open(self) -> Any:
+        return pickle.loads(self.packed)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Parcel, (self.packed,)
+
+
+def fingerprint(encoded: bytes) -> int:
+    """Return 64 bits that stand for some bytes. The byte in front keeps those apart that only start with more zeros."""
+    return int.from_bytes(b"\x01" + encoded, "big") % _PRIME
+
+
+def seal(payload: Any) -> tuple[int, Any]:
+    """Return a payload's fingerprint, and what to carry: itself, or a parcel if it can change."""
+    try:
+        encoded = _encode(payload)
+    except OverflowError:
+        encoded = repr(payload).encode() if type(payload) is int else _refuse(payload, "it holds too large a number")
+    except (TypeError, ValueError, RecursionError) as error:
+        encoded = _refuse(payload, str(error))
+    if type(payload) in _PLAIN or _is_constant(payload):
+        return fingerprint(encoded), payload
+    try:
+        return fingerprint(encoded), Parcel(pickle.dumps(payload, protocol=5))
+    except Exception as error:  # Pickling runs the payload's own code, which may raise anything.
+        return _refuse(payload, str(error))
+
+
+def size_of(carried: Any) -> int:
+    """Return how many bytes a message takes on a link with limited bandwidth: those of its payload, encoded."""
+    return len(_encode(carried.open() if isinstance(carried, Parcel) else carried))
+
+
+def _is_constant(payload: Any) -> bool:
+    return type(payload) is tuple and all(type(part) in _PLAIN or _is_constant(part) for part in payload)
+
+
+def _refuse(payload: Any, reason: str) -> Any:
+    raise ModelError(
+        f"a message can't carry {shown(payload)}: {reason}",
+        advice="send numbers, text, bytes, and tuples, lists, dicts, dataclasses or msgspec Structs of these",
+    )

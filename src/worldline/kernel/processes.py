@@ -1,0 +1,242 @@
+"""Runs a simulation in several processes on this machine.
+
+The parent only watches. Workers come from a fork server, a process that has Worldline loaded and nothing else, so that
+they start in milliseconds and inherit no threads, locks or open files of the parent's. Each two are joined by a socket of
+their own, and each by a pipe to the parent, on which it says how far it is and what came of it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import socket
+import time
+import traceback
+from itertools import combinations
+from multiprocessing import connection
+from typing import Any
+
+from worldline.kernel.crew import Crew, Failure
+from worldline.kernel.mesh import Mesh, PeerGone
+from worldline.kernel.model import Model, Part, restore
+from worldline.kernel.pacing import Pacing
+from worldline.kernel.placement import Placement, place
+from worldline.kernel.progress import Progress
+from worldline.kernel.result import Result, combined
+from worldline.kernel.share import packed_state, shares_of, unpacked, unpacked_share
+from worldline.kernel.worker import Worker
+from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
+from worldline.model.time import FOREVER
+
+_LOOK_EVERY_S = 0.1
+_LOOK_AFTER_EVENTS = 1_000
+_LAST_WORDS_S = 5.0
+_UNGUARDED = 64  # The exit code of a worker that was about to run the whole script again.
+_NAMES_SHOWN = 3
+
+_context = multiprocessing.get_context("forkserver")
+
+
+class Processes:
+    """Runs a simulation in so many processes."""
+
+    is_main = True
+
+    def __init__(self, count: int, placement: Placement | None) -> None:
+        self._count = count
+        self._placement = placement
+
+    def __str__(self) -> str:
+        return f"processes({self._count})"
+
+    def run(self, model: Model, end: int, progress: Progress) -> Result:
+        if getattr(multiprocessing.process.current_process(), "_inheriting", False):
+            os._exit(_UNGUARDED)  # This is a worker, and its script would start workers: the parent tells.
+        workers = place(self._placement, model.names, model.topology, self._count)
+        shares = shares_of(model, workers, self._count)
+        lookahead = model.topology.lookahead(model.names, workers, self._count)
+        with progress, _Staff(shares, lookahead, end) as staff:
+            reports = staff.watch(progress)
+        failures = [report for report in reports if isinstance(report, Failure)]
+        if failures:
+            raise min(failures, key=lambda failure: failure.key).error
+        for part in reports:
+            bring_back(model, part)
+        return combined(reports, None if end == FOREVER else end)
+
+
+def bring_back(model: Model, part: Part) -> None:
+    """Give the entities of the model the state that they had at the end, in whichever process they were."""
+    for name, packed in part.states.items():
+        returned = unpacked(packed)
+        if name in model.entities:
+            restore(model.entities[name], dict(vars(returned)))
+        else:
+            model.created[name] = returned
+
+
+class _Staff:
+    """The worker processes of one run, from their start to their end, whatever happens."""
+
+    def __init__(self, shares: list[bytes], lookahead: list[list[int]], end: int) -> None:
+        self._count = len(shares)
+        self._shares = shares
+        self._lookahead = lookahead
+        self._end = end
+        self._processes: list[Any] = []
+        self._pipes: list[connection.Connection] = []
+        self._reached = [(0, 0)] * self._count
+
+    def __enter__(self) -> _Staff:
+        _context.set_forkserver_preload(["worldline.kernel.processes"])
+        ends: list[dict[int, socket.socket]] = [{} for _ in range(self._count)]
+        for here, there in combinations(range(self._count), 2):
+            ends[here][there], ends[there][here] = socket.socketpair()
+        try:
+            for number, share in enumerate(self._shares):
+                mine, theirs = _context.Pipe()
+                self._pipes.append(mine)
+                arguments = (number, self._lookahead, self._end, theirs, ends[number], share)
+                process = _context.Process(target=_work, args=arguments, name=f"worker {number}", daemon=True)
+                process.start()
+                self._processes.append(process)
+                theirs.close()
+        except BaseException:
+            self.__exit__()
+            raise
+        finally:
+            for sockets in ends:
+                for end in sockets.values():
+                    end.close()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let everybody go, or make them."""
+        for pipe in self._pipes:
+            pipe.close()
+        for process in self._processes:
+            process.join(_LAST_WORDS_S if self._is_over else 0)
+            if process.is_alive():
+                process.kill()
+                process.join()
+            process.close()
+
+    _is_over = False
+
+    def watch(self, progress: Progress) -> list[Any]:
+        """Wait until all have reported; return a part or a failure for each. If one is lost, say which and why."""
+        reports: list[Any] = [None] * self._count
+        open_pipes = {pipe: number for number, pipe in enumerate(self._pipes)}
+        while None in reports:
+            ready = connection.wait(list(open_pipes))
+            for pipe in ready:
+                number = open_pipes[pipe]  # type: ignore[index]
+                try:
+                    kind, told = pipe.recv()  # type: ignore[union-attr]
+                except (EOFError, ConnectionError):
+                    raise self._loss(number, self._reached[number][0]) from None
+                if kind == "reached":
+                    self._reached[number] = told
+                    progress.look(min(now for now, _ in self._reached), sum(events for _, events in self._reached))
+                elif kind == "lost":
+                    raise self._loss(*told)
+                elif kind == "broken":
+                    raise InternalError(f"worker {number} broke down: {told}")
+                else:
+                    reports[number] = told
+        self._is_over = True
+        return reports
+
+    def _loss(self, number: int, at: int) -> WorldlineError:
+        """Say what has become of a worker that is gone."""
+        process = self._processes[number]
+        process.join(_LAST_WORDS_S)
+        code = process.exitcode
+        if code == _UNGUARDED:
+            return UsageError(
+                "the script runs the simulation whenever it is loaded, and every worker loads it",
+                advice="put what starts the run under: if __name__ == '__main__':",
+            )
+        how = "is gone" if code is None else f"ended by itself with exit code {code}"
+        if code is not None and code < 0:
+            how = f"was killed by {signal.Signals(-code).name}"
+        names = list(unpacked_share(self._shares[number]).entities)
+        more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+        who = f"worker {number}, with {', '.join(names[:_NAMES_SHOWN]) or 'no entities'}{more}"
+        return LossError(f"{who}, {how}", at=at, advice="the run is broken off", worker=number, exit_code=code)
+
+
+def _work(
+    number: int,
+    lookahead: list[list[int]],
+    end: int,
+    pipe: connection.Connection,
+    sockets: dict[int, socket.socket],
+    share: bytes,
+) -> None:
+    """Be a worker: the whole life of its process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent is interrupted too, and ends the workers.
+    pacing = Pacing(number, lookahead)
+    mesh = Mesh(sockets, pipe)
+    try:
+        given = unpacked_share(share)
+        worker = Worker(given.model(), given.workers, number)
+        crew = Crew(worker, pacing, mesh, number, len(lookahead))
+        failure = crew.run(end, _Looks(pipe))
+        pipe.send(("failed", with_trace(failure)) if failure is not None else ("done", account(worker)))
+        mesh.linger()
+    except PeerGone as gone:
+        other = gone.facts["worker"]
+        _say(pipe, ("lost", (other, pacing.standings[other].promise)))
+    except WorldlineError as error:
+        _say(pipe, ("failed", Failure((0, 0, "", 0), error)))
+    except (BrokenPipeError, EOFError):
+        pass  # The parent is gone, and nobody is left who could be told.
+    except BaseException:
+        _say(pipe, ("broken", traceback.format_exc()))
+    finally:
+        mesh.close()
+        pipe.close()
+
+
+def _say(pipe: connection.Connection, what: object) -> None:
+    try:
+        pipe.send(what)
+    except OSError:
+        return  # The parent has seen enough, and is gone or about to end this process.
+
+
+def account(worker: Worker) -> Part:
+    part = worker.part()
+    part.states = {entity.name: packed_state(entity) for entity in worker.present()}
+    return part
+
+
+def with_trace(failure: Failure) -> Failure:
+    """Add the trace of what went wrong in the model, which doesn't survive the way to the parent by itself."""
+    cause = failure.error.__cause__
+    if cause is not None:
+        failure.error.add_note("".join(traceback.format_exception(cause)).rstrip())
+    return failure
+
+
+class _Looks:
+    """Tells the parent every now and then how far a worker is, and decides how many events pass in between."""
+
+    def __init__(self, pipe: connection.Connection) -> None:
+        self._pipe = pipe
+        self._told = self._looked = time.monotonic()
+        self._events = _LOOK_AFTER_EVENTS
+
+    def __call__(self, now: int, events: int) -> int:
+        clock = time.monotonic()
+        if clock - self._looked > _LOOK_EVERY_S:
+            self._events = max(1, self._events // 2)
+        elif clock - self._looked < _LOOK_EVERY_S / 4:
+            self._events = min(2 * self._events, FOREVER)
+        self._looked = clock
+        if clock - self._told >= _LOOK_EVERY_S:
+            self._told = clock
+            self._pipe.send(("reached", (now, events)))
+        return self._events

@@ -1,0 +1,143 @@
+"""Runs a simulation on the ranks of MPI: every rank runs the whole script, and keeps its share of the entities."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import time
+import traceback
+from typing import Any
+
+from worldline.kernel.crew import Crew, Failure
+from worldline.kernel.model import Model
+from worldline.kernel.pacing import Pacing
+from worldline.kernel.placement import Placement, place
+from worldline.kernel.processes import account, bring_back, with_trace
+from worldline.kernel.progress import Progress
+from worldline.kernel.result import Result, combined
+from worldline.kernel.worker import Worker
+from worldline.model.errors import ConfigurationError, UsageError, WorldlineError
+from worldline.model.time import FOREVER
+
+# A rank that waits asks again and again, which is fastest; where ranks share a core it lets the others run, and after
+# a while it sleeps, for so long.
+_ASKED_BEFORE_SLEEP = 2_000
+_SLEEP_S = 50e-6
+
+
+class Ranks:
+    """Runs a simulation on the ranks of MPI's world."""
+
+    def __init__(self, placement: Placement | None) -> None:
+        try:
+            from mpi4py import MPI
+        except (ImportError, RuntimeError) as error:
+            raise UsageError(f"MPI can't be used: {error}", advice="pip install 'worldline[mpi]'") from error
+        self._mpi: Any = MPI
+        self._placement = placement
+
+    @property
+    def is_main(self) -> bool:
+        return bool(self._mpi.COMM_WORLD.Get_rank() == 0)
+
+    def __str__(self) -> str:
+        return f"mpi with {self._mpi.COMM_WORLD.Get_size()} ranks"
+
+    def run(self, model: Model, end: int, progress: Progress) -> Result:
+        world = self._mpi.COMM_WORLD.Dup()
+        try:
+            reports = self._run(world, model, end, progress)
+        except WorldlineError:
+            raise
+        except Exception:  # Whatever it is, the other ranks wait for this one, and would for ever.
+            traceback.print_exc()
+            sys.stderr.flush()
+            world.Abort(70)
+            raise
+        finally:
+            world.Free()
+        failures = [report for report in reports if isinstance(report, Failure)]
+        if failures:
+            raise min(failures, key=lambda failure: failure.key).error
+        rank = self._mpi.COMM_WORLD.Get_rank()
+        for number, part in enumerate(reports):
+            if number != rank:
+                bring_back(model, part)
+        return combined(reports, None if end == FOREVER else end)
+
+    def _run(self, world: Any, model: Model, end: int, progress: Progress) -> list[Any]:
+        rank, count = world.Get_rank(), world.Get_size()
+        workers = place(self._placement, model.names, model.topology, count)
+        self._check_equal(world, (model.outline(), workers, end))
+        channel = _Channel(self._mpi, world)
+        worker = Worker(model, workers, rank)
+        pacing = Pacing(rank, model.topology.lookahead(model.names, workers, count))
+
+        def look(now: int, events: int) -> int:
+            progress.look(now, events)
+            return progress.events_until_look
+
+        with progress:
+            failure = Crew(worker, pacing, channel, rank, count).run(end, look)
+        channel.finish()
+        return list(world.allgather(with_trace(failure) if failure is not None else account(worker)))
+
+    def _check_equal(self, world: Any, outline: object) -> None:
+        """Refuse to run a model that isn't the same on all ranks: then something in the script depends on the rank."""
+        outlines = world.allgather(pickle.dumps(outline))
+        differing = [rank for rank, other in enumerate(outlines) if other != outlines[0]]
+        if differing:
+            raise ConfigurationError(
+                f"rank {differing[0]} has built another simulation than rank 0",
+                advice="every rank runs the same script; it must build the same, whatever its rank",
+            )
+
+
+class _Channel:
+    """Frames between ranks."""
+
+    def __init__(self, mpi: Any, world: Any) -> None:
+        self._mpi = mpi
+        self._world = world
+        self._status = mpi.Status()
+        self._under_way: list[tuple[Any, bytes]] = []  # MPI reads what is sent until it has left.
+
+    def post(self, other: int, frame: bytes) -> None:
+        self._under_way = [sending for sending in self._under_way if not sending[0].Test()]
+        self._under_way.append((self._world.Isend([frame, self._mpi.BYTE], dest=other), frame))
+
+    def poll(self) -> list[tuple[int, bytes]]:
+        heard = []
+        while self._world.Iprobe(status=self._status):
+            other = self._status.Get_source()
+            frame = bytearray(self._status.Get_count(self._mpi.BYTE))
+            self._world.Recv([frame, self._mpi.BYTE], source=other)
+            heard.append((other, bytes(frame)))
+        return heard
+
+    def wait(self) -> list[tuple[int, bytes]]:
+        asked = 0
+        while not (heard := self.poll()):
+            asked += 1
+            _rest(asked)
+        return heard
+
+    def finish(self) -> None:
+        """Take in what still comes until everybody has finished: MPI wants every message to be received."""
+        while not all(sending.Test() for sending, _ in self._under_way):
+            self.poll()
+        everybody = self._world.Ibarrier()
+        asked = 0
+        while not everybody.Test():
+            self.poll()
+            asked += 1
+            _rest(asked)
+        self.poll()
+
+
+def _rest(asked: int) -> None:
+    if asked > _ASKED_BEFORE_SLEEP:
+        time.sleep(_SLEEP_S)
+    else:
+        os.sched_yield()

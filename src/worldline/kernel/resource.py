@@ -1,0 +1,69 @@
+"""Something of which there is only so much, for the processes of one entity."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import TracebackType
+
+from worldline.kernel.waiting import Signal
+from worldline.model.errors import ConfigurationError, shown
+
+
+class Turn(Signal):
+    """A claim to a resource: fires when it is granted. As a context it gives the resource back, or gives the claim up."""
+
+    __slots__ = ("_resource",)
+
+    def __init__(self, resource: Resource) -> None:
+        super().__init__()
+        self._resource = resource
+
+    def __enter__(self) -> Turn:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._resource.release(self)
+
+
+class Resource:
+    """So many that can be held at a time: ``with machine.acquire() as turn: yield turn; ...``; first come, first served."""
+
+    def __init__(self, capacity: int = 1) -> None:
+        if type(capacity) is not int or capacity < 1:
+            raise ConfigurationError(f"a resource of {shown(capacity)} can't be", advice="use at least 1")
+        self.capacity = capacity
+        self._held: list[Turn] = []
+        self._waiting: deque[Turn] = deque()
+
+    @property
+    def held(self) -> int:
+        """How many are held."""
+        return len(self._held)
+
+    @property
+    def waiting(self) -> int:
+        """How many claims wait."""
+        return len(self._waiting)
+
+    def acquire(self) -> Turn:
+        """Claim one."""
+        turn = Turn(self)
+        self._waiting.append(turn)
+        self._grant()
+        return turn
+
+    def release(self, turn: Turn) -> None:
+        """Give one back, or give up the claim if it isn't granted yet. A second time does nothing."""
+        if turn in self._held:
+            self._held.remove(turn)
+            self._grant()
+        elif turn in self._waiting:
+            self._waiting.remove(turn)
+
+    def _grant(self) -> None:
+        while self._waiting and len(self._held) < self.capacity:
+            turn = self._waiting.popleft()
+            self._held.append(turn)
+            turn.fire(turn)

@@ -1,0 +1,262 @@
+"""Who is there: finds entities by name, on this worker or another, and the links between them.
+
+Names tell where an entity stands. One that was added before the run has a *place* of its own; one that is created by
+another stands where its creator does, has the creator's name in front of its own, runs on the same worker and uses the
+same links. So every worker knows where any name belongs, without being told who was created elsewhere.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any, NoReturn
+
+from worldline.kernel.build import Core, Engine, table_of
+from worldline.kernel.monitor import Monitor
+from worldline.kernel.parcel import fingerprint, size_of
+from worldline.kernel.topology import Topology
+from worldline.kernel.waiting import Message
+from worldline.model.errors import ModelError, WorldlineError, shown
+from worldline.model.message import check_name
+from worldline.model.path import Path
+from worldline.model.time import format_time
+
+SEPARATOR = "/"
+TOO_LATE = "arrived after its receiver had ended"
+
+_SUGGESTED_AMONG = 10_000
+
+
+class Extras:
+    """What few entities have, kept apart so that the others are small."""
+
+    __slots__ = ("children", "monitors", "named", "numbers", "paths")
+
+    def __init__(self) -> None:
+        self.children = 0
+        self.named: set[str] = set()
+        self.monitors: dict[str, Monitor] = {}
+        self.numbers: dict[str, int] = {}
+        self.paths: dict[tuple[str, str], Path] = {}
+
+
+def extras_of(entity: Core) -> Extras:
+    if entity.extras is None:
+        entity.extras = Extras()
+    extras: Extras = entity.extras
+    return extras
+
+
+class Roster:
+    """The entities of one worker, and what it knows of the others."""
+
+    def __init__(self, names: Sequence[str], topology: Topology, seed: int, workers: Sequence[int] = (), me: int = 0) -> None:
+        """`names` are those of all workers, sorted; `workers` says for each on which one it is (none: all are here)."""
+        self.seed = seed
+        self.endings: dict[str, int] = {}
+        self.engine = Engine(self, latency=topology.latency, least=topology.least)
+        self._names = names
+        self._workers = workers
+        self._me = me
+        self._topology = topology
+        self._late: dict[str, int] = {}
+        self._tables: dict[type, dict[Any, Any]] = {}
+
+    # -- Coming and going
+
+    def add(self, name: str, entity: Core) -> None:
+        """Let an entity of the roster enter."""
+        place = bisect_left(self._names, name)
+        self._enter(entity, name, 2 * place, place)
+
+    def add_late(self, name: str, entity: Core) -> None:
+        """Let an entity enter that somebody outside adds to a simulation that has begun: it has a place of its own."""
+        self._check_free(name)
+        place = len(self._names) + len(self._late)
+        self._late[name] = place
+        self._enter(entity, name, self._rank_between(name), place)
+
+    def create(self, creator: Core, entity: Core, name: str | None) -> str:
+        """Let an entity enter that another has made, and return its name."""
+        extras = extras_of(creator)
+        if name is None:
+            extras.children += 1
+            name = str(extras.children)
+        else:
+            check_name(name, "an entity")
+            if SEPARATOR in name or name.isdigit():
+                raise ModelError(
+                    f"{shown(name)} can't name an entity that is created during the run",
+                    advice=f"it must not have a {SEPARATOR} in it or be a number; those are given without a name",
+                )
+            if name in extras.named:
+                raise ModelError(f"it has created a {shown(name)} before", advice="every name is used once")
+            extras.named.add(name)
+        full = check_name(f"{creator.name}{SEPARATOR}{name}", "an entity")
+        self._check_free(full)
+        self._enter(entity, full, self._rank_between(full), creator.place)
+        return full
+
+    def ended(self, entity: Core) -> None:
+        """Note that an entity has ended; one that was created leaves its history to the one at whose place it stood."""
+        root = self._root(entity.place)
+        if root == entity.name:
+            self.endings[root] = self.engine.now
+        else:
+            del self.engine.directory[entity.name]
+            self.engine.directory[root].absorb(entity.chain ^ fingerprint(entity.name.encode()))
+
+    def _enter(self, entity: Core, name: str, rank: int, place: int) -> None:
+        kind = type(entity)
+        table = self._tables.get(kind)
+        if table is None:
+            table = self._tables[kind] = table_of(kind)
+        self.engine.enter(entity, name, rank, place, fingerprint(name.encode()), table)
+
+    def _check_free(self, name: str) -> None:
+        if name in self.engine.directory or self._is_listed(name):
+            raise ModelError(f"there is an entity named {shown(name)} already", advice="every name is used once")
+
+    # -- Finding
+
+    def locate(self, name: str) -> Core:
+        """Return what stands for an entity that isn't in the directory; refuse a name that nobody can have."""
+        place = self._place_of(name) if isinstance(name, str) else None
+        if place is None:
+            self._refuse_name(name)
+        remote = bool(self._workers) and place < len(self._workers) and self._workers[place] != self._me
+        return self._stand_in(name, place, remote=remote)
+
+    def sender(self, name: str) -> Core:
+        """Return what stands for the sender of a message from another worker."""
+        found = self.engine.directory.get(name)
+        return found if found is not None else self.locate(name)
+
+    def worker_of(self, place: int) -> int:
+        return self._workers[place]
+
+    def outside(self) -> Core:
+        """Return who sends what is sent from outside the simulation: nobody, and before everybody."""
+        return self.engine.stand_in("", -2, -1, 0, remote=False)
+
+    def _stand_in(self, name: str, place: int, *, remote: bool) -> Core:
+        listed = self._is_listed(name)
+        rank = 2 * place if listed else self._rank_between(name)
+        made: Core = self.engine.stand_in(name, rank, place, fingerprint(name.encode()), remote=remote)
+        if listed:  # Those can't become too many.
+            self.engine.directory[name] = made
+        return made
+
+    def _is_listed(self, name: str) -> bool:
+        place = bisect_left(self._names, name)
+        return place < len(self._names) and self._names[place] == name
+
+    def _rank_between(self, name: str) -> int:
+        return 2 * bisect_left(self._names, name) - 1
+
+    def _place_of(self, name: str) -> int | None:
+        """Return the place of the longest beginning of the name that has one."""
+        beginning = name
+        while beginning:
+            if beginning in self._late:
+                return self._late[beginning]
+            place = bisect_left(self._names, beginning)
+            if place < len(self._names) and self._names[place] == beginning:
+                return place
+            beginning = beginning.rpartition(SEPARATOR)[0]
+        return None
+
+    def _root(self, place: int) -> str:
+        """Return the name that has the place."""
+        if place < len(self._names):
+            return self._names[place]
+        return next(name for name, late in self._late.items() if late == place)
+
+    # -- Links
+
+    def least(self, sender: Core, receiver: Core) -> int:
+        """Return the shortest time that a message can take between two places."""
+        source, goal = self._root(sender.place), self._root(receiver.place)
+        least = self._topology.least_between(source, goal)
+        if least is None:
+            self._refuse_link(source, goal)
+        return least
+
+    def carry(self, sender: Core, receiver: Core, topic: str, payload: Any) -> tuple[tuple[int, ...], str | None]:
+        """Return when a message arrives over its link, its copy too if there is one, and why not if it doesn't."""
+        extras = extras_of(sender)
+        path = extras.paths.get((receiver.name, topic))
+        if path is None:
+            source, goal = self._root(sender.place), self._root(receiver.place)
+            found = self._topology.path(topic, (source, sender.name), (goal, receiver.name))
+            if found is None:
+                self._refuse_link(source, goal)
+            path = extras.paths[receiver.name, topic] = found
+        number = extras.numbers.get(topic, 0)
+        extras.numbers[topic] = number + 1
+        return path.carry(self.engine.now, number, size_of(payload) if path.queues else 0)
+
+    # -- Trouble
+
+    def arrived(self, target: Core, sender: Core, topic: object, time: int) -> Core | None:
+        """Return who gets a message whose receiver isn't there; None if it has ended, and the message vanishes."""
+        found: Core | None = self.engine.directory.get(target.name)
+        if found is not None and found is not target and not found.has_ended:
+            return found
+        if not isinstance(topic, str):
+            return None  # A timer, or a process that slept.
+        if not target.has_ended and not self._has_been(target.name):
+            raise ModelError(
+                f"a message to {target.name} arrives at {format_time(time)}, and there never was such an entity",
+                participant=sender.name,
+                at=time,
+                receiver=target.name,
+            )
+        self.engine.count_dropped(target.name, topic, TOO_LATE)
+        return None
+
+    def _has_been(self, name: str) -> bool:
+        """Whether there was a created entity of that name. If its creator is gone too, nobody knows any more."""
+        creator, _, last = name.rpartition(SEPARATOR)
+        found = self.engine.directory.get(creator)
+        if found is None:
+            return self._place_of(creator) is not None and SEPARATOR in creator and self._has_been(creator)
+        extras: Extras | None = found.extras
+        if extras is None:
+            return False
+        return last in extras.named or (last.isdigit() and 0 < int(last) <= extras.children and str(int(last)) == last)
+
+    def refuse_message(self, receiver: Core, message: Message) -> NoReturn:
+        raise ModelError(
+            f"it can't take {shown(message.topic)} from {message.sender}: {type(receiver).__name__} has no "
+            f"on_{message.topic}, no handle, and no process that could receive it",
+            receiver=receiver.name,
+            sender=message.sender,
+        )
+
+    def blame(self, error: Exception, target: Core | None, topic: object) -> WorldlineError:
+        """Return the error that ends the run: it says who, when and why."""
+        now = self.engine.now
+        name = target.name if target is not None else None
+        if isinstance(error, WorldlineError):
+            return error.concerning(name, now) if name is not None else error
+        doing = f"on {topic!r} " if isinstance(topic, str) else ""
+        return ModelError(
+            f"{doing}it raised {type(error).__name__}: {error}", participant=name, at=now, topic=topic if doing else None
+        )
+
+    def _refuse_name(self, name: object) -> NoReturn:
+        advice = None
+        if isinstance(name, str) and len(self._names) <= _SUGGESTED_AMONG:
+            near = get_close_matches(name, self._names, n=1)
+            advice = f"did you mean {shown(near[0])}?" if near else None
+        elif not isinstance(name, str):
+            advice = "messages are sent to names"
+        raise ModelError(f"there is no entity named {shown(name)}", advice=advice, receiver=name)
+
+    def _refuse_link(self, source: str, goal: str) -> NoReturn:
+        raise ModelError(
+            f"there is no link from {source} to {goal}", advice=f"declare it: connect({source!r}, {goal!r}, ...)",
+            receiver=goal,
+        )

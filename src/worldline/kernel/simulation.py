@@ -1,0 +1,162 @@
+"""The front of the kernel: entities are added, linked, and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from worldline.kernel.entity import Entity
+from worldline.kernel.executors import Executor, Inline, as_executor
+from worldline.kernel.model import Model, Sending
+from worldline.kernel.progress import Progress
+from worldline.kernel.result import Result, combined
+from worldline.kernel.topology import Topology
+from worldline.kernel.worker import Worker
+from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.model.latency import Latency
+from worldline.model.links import Link, Network, Rule, check_network, link
+from worldline.model.message import check_name
+from worldline.model.reading import as_time
+from worldline.model.time import FOREVER, TimeLike, format_time
+
+# Any two entities are a nanosecond apart, the microstep, unless a network says otherwise.
+_MICROSTEP = Network(default=link(1))
+
+
+class Simulation:
+    """Entities, the links between them, and one history of what they do.
+
+    Without a network, any two entities can send each other messages with whatever delay. With `declared_only`, only
+    those that `connect` or a rule of the network links can.
+    """
+
+    def __init__(self, *, network: Network = _MICROSTEP, seed: int = 0, declared_only: bool = False) -> None:
+        if type(seed) is not int or not -(2**63) <= seed < 2**63:
+            raise ConfigurationError("the seed isn't a whole number of at most 64 bits")
+        self._network = network
+        self._seed = seed
+        self._declared_only = declared_only
+        self._entities: dict[str, Entity] = {}
+        self._rules: list[Rule] = []
+        self._sendings: list[Sending] = []
+        self._worker: Worker | None = None
+        self._result: Result | None = None
+
+    # -- Building
+
+    def add(self, name: str, entity: Entity) -> str:
+        """Let an entity take part, under a name, and return the name."""
+        self._check_not_over()
+        check_name(name, "an entity")
+        if not isinstance(entity, Entity):
+            raise ConfigurationError(f"{name}: {shown(entity)} isn't an Entity", advice="make one, or a process(...)")
+        if name in self._entities:
+            raise ConfigurationError(f"there is an entity named {shown(name)} already", advice="every name is used once")
+        if any(known is entity for known in (self._entities.get(entity.name or ""),)):
+            raise ConfigurationError(f"{name}: this entity takes part already, as {entity.name}")
+        if self._worker is not None:
+            self._worker.roster.add_late(name, entity)
+        self._entities[name] = entity
+        return name
+
+    def connect(self, sender: str, receiver: str, over: Link | Latency | TimeLike, *, both: bool = True) -> None:
+        """Link two entities: ``connect("a", "b", "5ms")``, or with ``link("uniform(1ms, 5ms)", loss=0.1)``."""
+        if self._worker is not None or self._result is not None:
+            raise UsageError("links are declared before the run", advice="use a network with outages for what changes")
+        between = over if isinstance(over, Link) else link(over)
+        self._rules.append(Rule(sender=sender, receiver=receiver, link=between))
+        if both:
+            self._rules.append(Rule(sender=receiver, receiver=sender, link=between))
+
+    def send(self, to: str, topic: str, payload: Any = None, *, at: TimeLike = 0) -> None:
+        """Send a message from outside; its sender has no name."""
+        self._check_not_over()
+        time = as_time(at)
+        check_name(topic, "a topic")
+        sending = Sending(to, topic, payload, time)
+        if self._worker is not None:
+            self._worker.send(sending, len(self._sendings))
+        self._sendings.append(sending)
+
+    # -- Running
+
+    @property
+    def now(self) -> int:
+        if self._worker is not None:
+            return int(self._worker.engine.now)
+        return self._result.now if self._result is not None else 0
+
+    def run(
+        self, until: TimeLike | None = None, *, executor: Executor | str = "inline", progress: bool | None = None
+    ) -> Result:
+        """Let everything happen before `until`, or all there is, and return what came of it.
+
+        The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation can be run
+        further; the others run it once. A progress bar is shown if it takes long and somebody looks at a terminal.
+        """
+        end = FOREVER if until is None else as_time(until, "the end")
+        chosen = as_executor(executor)
+        if isinstance(chosen, Inline):
+            return self._run_inline(end, progress)
+        if self._worker is not None or self._result is not None:
+            raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
+        model = self.model()
+        self._result = chosen.run(model, end, Progress(end, progress))
+        self._entities.update(model.created)
+        return self._result
+
+    def step(self) -> bool:
+        """Handle the next event; return whether there was one."""
+        return self._begun().advance(FOREVER, 1) == 1
+
+    def result(self) -> Result:
+        """Return what came of it so far."""
+        if self._result is not None:
+            return self._result
+        return combined([self._begun().part()], None)
+
+    def __getitem__(self, name: str) -> Entity:
+        """Return an entity: to look at, before a run and after."""
+        found = self._entities.get(name)
+        if found is None and self._worker is not None:
+            found = self._worker.engine.directory.get(name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entities or (self._worker is not None and name in self._worker.engine.directory)
+
+    def model(self) -> Model:
+        """Return the whole simulation as executors take it, checked."""
+        names = tuple(sorted(self._entities))
+        network = self._network
+        if self._rules:
+            network = Network(
+                default=network.default, rules=(*network.rules, *self._rules), outages=network.outages
+            )
+        check_network(network, names)
+        topology = Topology(network, self._seed, declared_only=self._declared_only)
+        return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
+
+    def _run_inline(self, end: int, progress: bool | None) -> Result:
+        worker = self._begun()
+        if end != FOREVER and end < worker.engine.now:
+            raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
+        bar = Progress(end, progress)
+        with bar:
+            while worker.advance(end, bar.events_until_look):
+                bar.look(worker.engine.now, worker.engine.events)
+        if end != FOREVER:
+            worker.engine.now = end
+        return combined([worker.part()], None)
+
+    def _begun(self) -> Worker:
+        self._check_not_over()
+        if self._worker is None:
+            self._worker = Worker(self.model())
+        return self._worker
+
+    def _check_not_over(self) -> None:
+        if self._result is not None:
+            raise UsageError("the simulation is over", advice="make a new one, or run it inline to go on from time to time")

@@ -1,0 +1,36 @@
+"""Stands in for `cython` where that isn't installed: what it marks means nothing to plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+compiled = False
+
+longlong = ulonglong = Py_ssize_t = bint = int
+double = float
+
+
+def _unchanged(marked: T) -> T:
+    return marked
+
+
+cclass = cfunc = inline = final = _unchanged
+
+
+def exceptval(*_: Any, **__: Any) -> Callable[[T], T]:
+    return _unchanged
+
+
+def struct(**_: Any) -> type:
+    return dict
+
+
+def pointer(_: Any) -> type:
+    return list
+
+
+def declare(_: Any, value: T) -> T:
+    return value

@@ -1,0 +1,129 @@
+"""What a process can wait for, and what it is then given."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Final, NamedTuple
+
+from worldline.model.errors import ModelError, shown
+from worldline.model.reading import as_time
+from worldline.model.time import TimeLike
+
+NO_LIMIT: Final = -1
+
+
+class Message(NamedTuple):
+    """What an entity gets: the order of arrivals, then what it is about."""
+
+    arrival: int
+    sent: int
+    sender: str
+    sequence: int
+    copy: int
+    topic: str
+    payload: Any
+
+
+class Interrupt(Exception):  # noqa: N818 - It isn't an error.
+    """Raised in a process that was interrupted, where it waits."""
+
+    def __init__(self, cause: Any = None) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+class Receive:
+    """The wish for a message; see `receive`."""
+
+    __slots__ = ("limit", "topic")
+
+    def __init__(self, topic: str | None, limit: int) -> None:
+        self.topic = topic
+        self.limit = limit
+
+
+class Wait:
+    """The wish for a signal, or for the end of a process, with a limit; see `wait`."""
+
+    __slots__ = ("limit", "what")
+
+    def __init__(self, what: Any, limit: int) -> None:
+        self.what = what
+        self.limit = limit
+
+
+def receive(topic: str | None = None, *, limit: TimeLike | None = None) -> Receive:
+    """Wait for a message: ``message = yield receive()``.
+
+    With a topic, others wait in the inbox. With a limit, the process goes on without one, with None, when it has passed.
+    """
+    return Receive(topic, NO_LIMIT if limit is None else as_time(limit, "a limit"))
+
+
+def wait(what: Any, *, limit: TimeLike | None = None) -> Wait:
+    """Wait for a signal or the end of a process: ``value = yield wait(signal, limit="5ms")``; None if it takes longer."""
+    return Wait(what, NO_LIMIT if limit is None else as_time(limit, "a limit"))
+
+
+class Inbox:
+    """The messages that no handler takes, and the processes that wait for one."""
+
+    __slots__ = ("messages", "readers")
+
+    def __init__(self) -> None:
+        self.messages: deque[Message] = deque()
+        self.readers: list[tuple[str | None, Any]] = []
+
+    def take(self, topic: str | None) -> Message | None:
+        """Return the first message of the topic that has come already."""
+        messages = self.messages
+        if topic is None:
+            return messages.popleft() if messages else None
+        for place, message in enumerate(messages):
+            if message.topic == topic:
+                del messages[place]
+                return message
+        return None
+
+    def reader(self, topic: str) -> Any:
+        """Return the process that has waited longest for such a message, and let it go; None if there is none."""
+        for place, (wanted, process) in enumerate(self.readers):
+            if wanted is None or wanted == topic:
+                del self.readers[place]
+                return process
+        return None
+
+    def forget(self, process: Any) -> None:
+        self.readers = [reader for reader in self.readers if reader[1] is not process]
+
+
+class Signal:
+    """Something that happens once inside an entity, and that its processes can wait for: ``value = yield signal``."""
+
+    __slots__ = ("fired", "value", "waiters")
+
+    def __init__(self) -> None:
+        self.fired = False
+        self.value: Any = None
+        self.waiters: list[Any] = []
+
+    def fire(self, value: Any = None) -> None:
+        """Let everybody who waits go on, in the order in which they came; who comes later doesn't wait."""
+        if self.fired:
+            raise ModelError("a signal was fired twice", advice="make a new one for the next time")
+        self.fired = True
+        self.value = value
+        waiters, self.waiters = self.waiters, []
+        for process in waiters:
+            process.wake(value)
+
+    def forget(self, process: Any) -> None:
+        self.waiters = [waiter for waiter in self.waiters if waiter is not process]
+
+
+def refuse(yielded: object) -> ModelError:
+    """Say why a process can't wait for this."""
+    advice = "yield a number of nanoseconds, receive(), a signal or a process"
+    if isinstance(yielded, float):
+        advice = "times are whole nanoseconds: yield 5 * MS, or round(seconds * SECOND)"
+    return ModelError(f"a process can't wait for {shown(yielded)}", advice=advice)

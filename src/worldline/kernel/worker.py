@@ -1,0 +1,71 @@
+"""One worker's share of a simulation: its entities, its queue, and its account of what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from worldline.kernel.build import advance
+from worldline.kernel.entity import Entity
+from worldline.kernel.model import Model, Part, Sending
+from worldline.kernel.parcel import seal
+from worldline.kernel.roster import Roster
+from worldline.model.time import FOREVER
+
+Letter = tuple[int, int, str, int, str, int, str, object]
+
+
+class Worker:
+    """Holds those entities of a model that `workers` gives to number `me`; all of them, if it is empty."""
+
+    def __init__(self, model: Model, workers: Sequence[int] = (), me: int = 0) -> None:
+        self.roster = Roster(model.names, model.topology, model.seed, workers, me)
+        self.engine = self.roster.engine
+        for place, name in enumerate(model.names):
+            if not workers or workers[place] == me:
+                self.roster.add(name, model.entities[name])
+        self._outside = self.roster.outside()
+        for number, sending in enumerate(model.sendings):
+            if not workers or self.roster.worker_of(self.roster.sender(sending.to).place) == me:
+                self.send(sending, number)
+
+    def send(self, sending: Sending, number: int) -> None:
+        """Take in what is sent from outside."""
+        receiver = self.roster.sender(sending.to)
+        payload = seal(sending.payload)[1]
+        self.engine.accept(sending.at, self.engine.now, self._outside, 2 * number, receiver, sending.topic, payload)
+
+    def advance(self, end: int, limit: int = FOREVER) -> int:
+        return int(advance(self.engine, end, limit))
+
+    def take_outbox(self) -> list[Letter]:
+        """Return what was sent to other workers since the last time."""
+        outbox: list[Letter] = self.engine.outbox
+        self.engine.outbox = []
+        return outbox
+
+    def accept(self, letters: Sequence[Letter]) -> None:
+        """Take in what other workers have sent."""
+        roster, accept = self.roster, self.engine.accept
+        for arrival, sent, sender, order, receiver, _, topic, payload in letters:
+            accept(arrival, sent, roster.sender(sender), order, roster.sender(receiver), topic, payload)
+
+    def present(self) -> list[Entity]:
+        """Return the entities that are here: those that ended too, unless they were created during the run."""
+        return [entity for entity in self.engine.directory.values() if entity.is_here]
+
+    def part(self) -> Part:
+        engine, endings, present = self.engine, self.roster.endings, self.present()
+        return Part(
+            now=engine.now,
+            events=engine.events,
+            chains=[
+                (entity.name, endings.get(entity.name, FOREVER), entity.chain.to_bytes(8, "big")) for entity in present
+            ],
+            dropped=dict(engine.dropped),
+            monitors={
+                (entity.name, what): monitor
+                for entity in present
+                if entity.extras is not None
+                for what, monitor in entity.extras.monitors.items()
+            },
+        )
