@@ -9,7 +9,7 @@ UNCOMPILED = "WORLDLINE_UNCOMPILED"
 
 if TYPE_CHECKING:
     from worldline.kernel.draws import Draws
-    from worldline.kernel.engine import Core, Engine, Process, Timer, advance, table_of
+    from worldline.kernel.engine import Core, Engine, Handlers, Process, Timer, advance, handlers_of
 
     build = ""
 else:
@@ -17,13 +17,13 @@ else:
         if os.environ.get(UNCOMPILED, "0") not in ("", "0"):
             raise ImportError(f"{UNCOMPILED} is set")
         from worldline.kernel._draws import Draws
-        from worldline.kernel._engine import Core, Engine, Process, Timer, advance, table_of
+        from worldline.kernel._engine import Core, Engine, Handlers, Process, Timer, advance, handlers_of
 
         build = "compiled"
     except ImportError as reason:
         from worldline.kernel.draws import Draws
-        from worldline.kernel.engine import Core, Engine, Process, Timer, advance, table_of
+        from worldline.kernel.engine import Core, Engine, Handlers, Process, Timer, advance, handlers_of
 
         build = f"plain Python ({reason})"
 
-__all__ = ["Core", "Draws", "Engine", "Process", "Timer", "advance", "build", "table_of"]
+__all__ = ["Core", "Draws", "Engine", "Handlers", "Process", "Timer", "advance", "build", "handlers_of"]

@@ -1,4 +1,4 @@
-# cython: language_level=3, cdivision=True
+# cython: language_level=3, cdivision=True, binding=False
 """Keyed draws in a few bytes: the numbers of `model.randomness.Stream`, without its 2.5 KB.
 
 An entity's `random` is one of these. It has the methods of `random.Random`, and each gives exactly what the stream of

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
 """The engine: one queue of events, and the loop that hands them to entities.
 
 Theory of operation
@@ -89,6 +89,29 @@ _Parcel = cython.declare(object, Parcel)
 _Generator = cython.declare(object, GeneratorType)
 _seal = cython.declare(object, seal)
 _BURST_MAX = cython.declare(cython.longlong, 1_000_000)
+
+
+@cython.cclass
+class Handlers:
+    """The handlers of a class of entities by topic. Remembers what it was asked for last: mostly that is asked next."""
+
+    __slots__ = ("by_topic", "function", "topic")
+
+    if cython.compiled:
+        by_topic = cython.declare(dict, visibility="readonly")
+    topic: object
+    function: object
+
+    def __init__(self, by_topic: dict[Any, Any]) -> None:
+        self.by_topic = by_topic
+        self.topic = None
+        self.function = by_topic.get(None)
+
+    @cython.cfunc
+    def find(self, topic: object) -> cython.int:
+        self.function = self.by_topic.get(topic)
+        self.topic = topic
+        return 0
 
 
 @cython.cclass
@@ -389,7 +412,7 @@ class Engine:
 
     # -- Who is there
 
-    def enter(self, entity: Any, name: str, rank: int, place: int, key: int, handlers: dict[Any, Any]) -> None:
+    def enter(self, entity: Any, name: str, rank: int, place: int, key: int, handlers: Handlers) -> None:
         """Make an entity part of the simulation, now."""
         core: Core = entity
         if core._state != _NEW:
@@ -402,7 +425,7 @@ class Engine:
         core._handlers = handlers
         core._state = _ALIVE
         self.directory[name] = core
-        if _STARTS in handlers:
+        if _STARTS in handlers.by_topic:
             core._order += 2
             self._push(self.now, rank, core._order, _STARTS, core, core, None)
 
@@ -474,7 +497,7 @@ class Core:
     _order: cython.longlong
     _chain: cython.ulonglong
     _key: cython.ulonglong
-    _handlers: dict
+    _handlers: Handlers
     _inbox: object
     _main: object
     _others: list
@@ -957,7 +980,7 @@ def _finish(process: Process, value: object) -> cython.int:
         process._done.fire(value)
     if owner._main is process:
         owner._main = None
-        if owner._handlers.get(None) is None and type(owner).ends_with_its_process and owner._state == _ALIVE:
+        if type(owner).ends_with_its_process and owner._state == _ALIVE:
             owner.end()
     elif owner._others is not None:
         owner._others.remove(process)
@@ -1022,7 +1045,7 @@ def _deliver(engine: Engine, target: Core, topic: object, payload: object) -> cy
     sequence = engine.order >> 1
     sender: Core = engine.sender
     message = Message(engine.now, engine.sent, sender.name, sequence, engine.order & 1, topic, payload)
-    function = target._handlers.get(None)
+    function = target._handlers.by_topic.get(None)
     if function is not None:
         result = function(target, message)
         return _adopt(target, result, False) if result is not None else 0
@@ -1053,13 +1076,13 @@ def _wake(process: Process) -> cython.int:
     return _resume(process, value, None)
 
 
-def table_of(kind: type) -> dict[Any, Any]:
+def handlers_of(kind: type) -> Handlers:
     """Return the handlers of a class of entities by topic: `on_x` for x; `handle`, if there is one, for all others."""
     table = {name[3:]: getattr(kind, name) for name in dir(kind) if name.startswith("on_")}
     for name, topic in (("handle", None), ("start", _STARTS)):
         if hasattr(kind, name):
             table[topic] = getattr(kind, name)
-    return table
+    return Handlers(table)
 
 
 def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int:
@@ -1075,6 +1098,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
     timer: Timer
     is_live: cython.bint
     number: cython.Py_ssize_t
+    handlers: Handlers
     if engine.actor is not None:
         raise UsageError("the simulation is running already", advice="don't run it from inside a handler")
     try:
@@ -1135,7 +1159,10 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     target._chain = chain ^ (chain >> 29)
                     if type(payload) is _Parcel:
                         payload = payload.open()
-                    function = target._handlers.get(what)
+                    handlers = target._handlers
+                    if what is not handlers.topic:
+                        handlers.find(what)
+                    function = handlers.function
                     if function is None:
                         _deliver(engine, target, what, payload)
                     else:

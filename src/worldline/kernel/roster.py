@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from worldline.kernel.build import Core, Engine, table_of
+from worldline.kernel.build import Core, Engine, Handlers, handlers_of
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.parcel import fingerprint, size_of
 from worldline.kernel.topology import Topology
@@ -61,7 +61,7 @@ class Roster:
         self._me = me
         self._topology = topology
         self._late: dict[str, int] = {}
-        self._tables: dict[type, dict[Any, Any]] = {}
+        self._handlers: dict[type, Handlers] = {}
 
     # -- Coming and going
 
@@ -109,10 +109,10 @@ class Roster:
 
     def _enter(self, entity: Core, name: str, rank: int, place: int) -> None:
         kind = type(entity)
-        table = self._tables.get(kind)
-        if table is None:
-            table = self._tables[kind] = table_of(kind)
-        self.engine.enter(entity, name, rank, place, fingerprint(name.encode()), table)
+        handlers = self._handlers.get(kind)
+        if handlers is None:
+            handlers = self._handlers[kind] = handlers_of(kind)
+        self.engine.enter(entity, name, rank, place, fingerprint(name.encode()), handlers)
 
     def _check_free(self, name: str) -> None:
         if name in self.engine.directory or self._is_listed(name):
