@@ -5,7 +5,7 @@ SHELL := bash
 PY := .venv/bin/python
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
-HOT := src/worldline/kernel/draws.py src/worldline/kernel/engine.py
+HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py)
 CODE := $(wildcard src tests benchmarks examples)
 
 help:  ## list the targets

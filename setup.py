@@ -9,7 +9,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 KERNEL = Path("src/worldline/kernel")
-HOT = ("draws", "engine")
+HOT = ("draws", "queue", "engine")
 
 
 def extensions():

@@ -1,10 +1,10 @@
 """A job shop: orders travel from station to station, machines break down, and there are never enough repairers.
 
 The office releases orders, each with its own way through the stations and its own time at each. A station has a few
-machines, and makes an order as soon as one is free; every order that it has is a process, which waits for a machine, works
-and sends the order on. Now and then a machine breaks down: what it does is interrupted, the workshop is told, and when a
-repairer has come and gone the rest of the work is done. The repairers are shared by all stations, so they are an
-entity of their own: what belongs to nobody in particular has to be somebody, and is asked by messages.
+machines, and works on an order as soon as one is free. Every order at a station is a process, which waits for a
+machine, works and sends the order on. Now and then a machine breaks down: its work is interrupted, the workshop is
+told, and when a repairer has come and gone the rest of the work is done. All stations share the repairers, so the
+workshop is an entity of its own: what belongs to nobody in particular must be somebody, who is asked by messages.
 
     python examples/job_shop/job_shop.py --until 240h --executor "processes(2)"
 """
@@ -19,9 +19,9 @@ from typing import Any
 from worldline.kernel import Entity, Interrupt, Process, Resource, Signal, Simulation, as_executor
 from worldline.model import HOUR, MINUTE, Network, link
 
-STATIONS = {"saw": 2, "lathe": 3, "mill": 3, "drill": 2, "paint": 1}  # With so many machines.
-LIFE = 7 * HOUR  # How long a station goes without a breakdown, in the mean.
-REPAIR = 40 * MINUTE
+STATIONS = {"saw": 2, "lathe": 2, "mill": 2, "drill": 2, "paint": 1}  # With so many machines.
+LIFE = 6 * HOUR  # How long a station goes without a breakdown, in the mean.
+REPAIR = 50 * MINUTE
 
 Steps = Generator[Any, Any, None]
 
@@ -62,7 +62,8 @@ class Station(Entity):
 
     def __init__(self, machines: int) -> None:
         self.machines = Resource(machines)
-        self.working: dict[int, Process] = {}  # By the order's number.
+        self.orders: dict[int, Process] = {}  # By number, like what follows.
+        self.working: list[int] = []
         self.repaired: dict[int, Signal] = {}
         self.breakdowns = 0
 
@@ -70,16 +71,15 @@ class Station(Entity):
         while True:
             yield self.random.exponential(LIFE)
             if self.working:  # What stands still doesn't break.
-                unlucky = self.random.choice(list(self.working))
-                self.working.pop(unlucky).interrupt("it broke down")
+                self.orders[self.random.choice(self.working)].interrupt()
 
     def on_order(self, order: Order) -> None:
-        making = self.process(self.make(order, lambda: making))
+        self.orders[order.number] = self.process(self.make(order))
 
     def on_repaired(self, number: int) -> None:
         self.repaired.pop(number).fire()
 
-    def make(self, order: Order, me: Any) -> Steps:
+    def make(self, order: Order) -> Steps:
         (_, left), *order.way = order.way
         with self.machines.acquire() as turn:
             self.record("queue", self.machines.waiting)
@@ -87,15 +87,17 @@ class Station(Entity):
             self.record("queue", self.machines.waiting)
             while left:
                 begun = self.now
-                self.working[order.number] = me()
+                self.working.append(order.number)
                 try:
                     yield left
                     left = 0
-                    del self.working[order.number]
                 except Interrupt:
                     left -= self.now - begun
+                self.working.remove(order.number)
+                if left:
                     self.breakdowns += 1
                     yield from self.repair(order.number)
+        del self.orders[order.number]
         self.send(order.way[0][0] if order.way else "office", "order", order)
 
     def repair(self, number: int) -> Steps:

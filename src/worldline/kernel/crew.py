@@ -55,7 +55,7 @@ class Crew:
         worker, pacing = self._worker, self._pacing
         events = look(0, 0)
         while True:
-            base = worker.engine.next_time()
+            base = worker.engine.queue.next_time()
             bound = pacing.bound(base)
             if base >= end and bound >= end:
                 self._tell(pacing.farewell())
@@ -67,10 +67,10 @@ class Crew:
                     engine = worker.engine
                     self._collect()
                     self._tell(pacing.farewell(engine.now))
-                    return Failure((engine.now, engine.sent, engine.sender_name, engine.order), error)
+                    return Failure((engine.now, engine.sent, engine.sender.name, engine.order), error)
                 self._collect()  # First, since what is under way makes bounds smaller.
                 events = look(worker.engine.now, worker.engine.events)
-                base = worker.engine.next_time()
+                base = worker.engine.queue.next_time()
                 self._tell(pacing.standing(base, pacing.bound(base)))
                 heard = self._channel.poll()
             else:

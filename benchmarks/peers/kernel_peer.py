@@ -1,0 +1,235 @@
+"""Our kernel in the scenarios of its benchmark; the environment decides which build of it."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import random
+import time
+from collections.abc import Callable, Generator
+from typing import Any
+
+from worldline.kernel import Entity, Simulation, build, process
+from worldline.model import MS, SECOND, Network, link
+
+if __package__:
+    from . import apart
+else:
+    import apart
+
+SEED = 1
+
+Facts = dict[str, Any]
+
+
+def race(simulation: Simulation, warm_up: int, until: int) -> Facts:
+    before = simulation.run(until=warm_up).events
+    seconds = apart.timed(lambda: simulation.run(until=until))
+    result = simulation.result()
+    events = result.events - before
+    return {"events": events, "seconds": seconds, "rate": events / seconds, "digest": result.digest.hex()}
+
+
+def names(count: int, kind: str) -> list[str]:
+    return [f"{kind}{number:04}" for number in range(count)]
+
+
+def phold_own_random(places: int, jobs: int, warm_up_s: int, until_s: int) -> Facts:
+    """PHOLD with the user's own generator of random numbers, shared by all as in the SimPy version."""
+    draws = random.Random(SEED)
+    randrange, expovariate = draws.randrange, draws.expovariate
+    everybody = names(places, "place")
+    per_ns = 1 / SECOND
+
+    class Place(Entity):
+        def start(self) -> None:
+            for _ in range(jobs):
+                self.schedule("job", delay=int(expovariate(per_ns)))
+
+        def on_job(self, _: object) -> None:
+            self.send(everybody[randrange(places)], "job", delay=100 * MS + int(expovariate(per_ns)))
+
+    return race(filled({name: Place() for name in everybody}), warm_up_s * SECOND, until_s * SECOND)
+
+
+def phold_kernel_draws(places: int, jobs: int, warm_up_s: int, until_s: int) -> Facts:
+    """PHOLD with the draws that every entity has."""
+    everybody = names(places, "place")
+
+    class Place(Entity):
+        def start(self) -> None:
+            for _ in range(jobs):
+                self.schedule("job", delay=self.random.exponential(SECOND))
+
+        def on_job(self, _: object) -> None:
+            draws = self.random
+            self.send(everybody[draws.randrange(places)], "job", delay=100 * MS + draws.exponential(SECOND))
+
+    return race(filled({name: Place() for name in everybody}), warm_up_s * SECOND, until_s * SECOND)
+
+
+def tickers(count: int, warm_up: int, until: int) -> Facts:
+    def ticker(_: Entity, period: int) -> Generator[int, Any, None]:
+        while True:
+            yield period
+
+    everybody = {name: process(ticker, 1_000_000 + number) for number, name in enumerate(names(count, "ticker"))}
+    return race(filled(everybody), warm_up, until)
+
+
+def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, until: int) -> Facts:
+    everybody = names(width * width, "node")
+
+    class Node(Entity):
+        def __init__(self, number: int) -> None:
+            row, column = divmod(number, width)
+            self.number = number
+            self.turn = 0
+            self.neighbours = [
+                everybody[(row + down) % width * width + (column + right) % width]
+                for down, right in ((0, 1), (1, 0), (0, -1), (-1, 0))
+            ]
+
+        def start(self) -> None:
+            for message in range(messages):
+                self.schedule("hop", 0, delay=(self.number * messages + message) * spread // (width**2 * messages))
+
+        def on_hop(self, hops: int) -> None:
+            self.turn = turn = (self.turn + 1) & 3
+            self.send(self.neighbours[turn], "hop", hops + 1)
+
+    simulation = Simulation(seed=SEED, network=Network(default=link(latency)))
+    for number, name in enumerate(everybody):
+        simulation.add(name, Node(number))
+    return race(simulation, warm_up, until)
+
+
+def memory_entities(count: int) -> Facts:
+    """Entities with one attribute, each with a pending event of its own."""
+
+    class Lamp(Entity):
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def start(self) -> None:
+            self.schedule("switch", delay=1_000 + self.number)
+
+        def on_switch(self, _: object) -> None:
+            pass
+
+    gc.collect()
+    before = apart.resident()
+    simulation = Simulation(seed=SEED)
+    for number in range(count):
+        simulation.add(f"lamp{number}", Lamp(number))
+    simulation.run(until=1)
+    return grown(before, count)
+
+
+def memory_processes(count: int) -> Facts:
+    """Entities that are processes, each of which waits."""
+
+    def wait(_: Entity, number: int) -> Generator[int, Any, None]:
+        while True:
+            yield 1_000 + number
+
+    gc.collect()
+    before = apart.resident()
+    simulation = Simulation(seed=SEED)
+    for number in range(count):
+        simulation.add(f"process{number}", process(wait, number))
+    simulation.run(until=1)
+    return grown(before, count)
+
+
+def memory_inner_processes(count: int) -> Facts:
+    """Processes of one entity, each of which waits."""
+
+    def wait(number: int) -> Generator[int, Any, None]:
+        while True:
+            yield 1_000 + number
+
+    class Hall(Entity):
+        def start(self) -> None:
+            for number in range(count):
+                self.process(wait(number))
+
+    gc.collect()
+    before = apart.resident()
+    simulation = filled({"hall": Hall()})
+    simulation.run(until=1)
+    return grown(before, count)
+
+
+def many(count: int, events: int) -> Facts:
+    """So many entities that each send on one message: what it takes to make them, and to run them."""
+
+    class Place(Entity):
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def start(self) -> None:
+            self.schedule("job", delay=self.random.exponential(SECOND))
+
+        def on_job(self, _: object) -> None:
+            draws = self.random
+            self.send(f"place{draws.randrange(count)}", "job", delay=100 * MS + draws.exponential(SECOND))
+
+    def made() -> Simulation:
+        simulation = Simulation(seed=SEED)
+        for number in range(count):
+            simulation.add(f"place{number}", Place(number))
+        simulation.run(until=1)
+        return simulation
+
+    before = apart.resident()
+    start = time.process_time()
+    simulation = made()
+    built = time.process_time() - start
+    bytes_each = (apart.resident() - before) / count
+    # A job waits 1.1 s on average.
+    facts = race(simulation, SECOND // 10, SECOND // 10 + events * 11 * SECOND // (10 * count))
+    return {
+        "built_s": built,
+        "bytes": bytes_each,
+        "million_events_s": 1e6 / facts["rate"],
+        "peak": apart.resident_max(),
+        **facts,
+    }
+
+
+def filled(entities: dict[str, Entity]) -> Simulation:
+    simulation = Simulation(seed=SEED)
+    for name, entity in entities.items():
+        simulation.add(name, entity)
+    return simulation
+
+
+def grown(before: int, count: int) -> Facts:
+    gc.collect()
+    return {"bytes": (apart.resident() - before) / count, "count": count}
+
+
+SCENARIOS: dict[str, Callable[..., Facts]] = {
+    "phold_own_random": phold_own_random,
+    "phold_kernel_draws": phold_kernel_draws,
+    "tickers": tickers,
+    "torus": torus,
+    "memory_entities": memory_entities,
+    "memory_processes": memory_processes,
+    "memory_inner_processes": memory_inner_processes,
+    "many": many,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenario", choices=SCENARIOS)
+    parser.add_argument("numbers", type=int, nargs="+", help="the scenario's arguments, in their order")
+    given = parser.parse_args()
+    print(json.dumps({"build": build, **SCENARIOS[given.scenario](*given.numbers)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""An epidemic in a chain of islands, and a quarantine that comes too late or just in time.
+
+Every island is an entity that knows how many of its people were never ill. Whoever falls ill becomes an entity of its
+own, created by the island: it meets people for some days, each of whom may catch it, then is well, and ends. Most that
+it meets live on the same island; some live on the next one, and a ferry goes there, which takes half a day to two days,
+and doesn't run in bad weather: a link with a latency and losses. Islands are linked to their neighbours and to nobody
+else, and an ill person uses the links of its island.
+
+From `--quarantine` on, no ferry leaves or reaches the island in the middle: a partition, scheduled in simulated time.
+
+    python examples/epidemic/epidemic.py --quarantine 60d --executor "processes(2)"
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Generator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from worldline.kernel import Entity, Simulation, as_executor, process
+from worldline.model import HOUR, Network, as_time, link, partition
+
+DAY = 24 * HOUR
+FERRY = link("uniform(12h, 48h)", loss=0.3)
+CONTAGION = 0.25  # The chance to catch it from a meeting, if one can.
+
+
+class Island(Entity):
+    """Counts its people, and decides which meetings have consequences."""
+
+    def __init__(self, people: int, neighbours: Sequence[str]) -> None:
+        self.people = people
+        self.neighbours = neighbours
+        self.untouched = people
+        self.ill = 0
+
+    def on_meeting(self, _: None) -> None:
+        chance = CONTAGION * self.untouched / self.people  # Most of those that one meets may have had it.
+        if self.random.random() < chance:
+            self.untouched -= 1
+            self.ill += 1
+            self.record("ill", self.ill)
+            self.create(process(patient, self.name, self.neighbours))
+
+    def on_well(self, _: None) -> None:
+        self.ill -= 1
+        self.record("ill", self.ill)
+
+
+def patient(me: Entity, island: str, neighbours: Sequence[str]) -> Generator[Any, Any, None]:
+    """Somebody who is ill: meets people for a week or so. The entity ends when this function does."""
+    well = me.now + me.random.randint(4, 10) * DAY
+    while (pause := me.random.exponential(15 * HOUR)) < well - me.now:
+        yield pause
+        travels = me.random.random() < 0.05
+        me.send(me.random.choice(neighbours) if travels else island, "meeting")
+    yield well - me.now
+    me.send(island, "well")
+
+
+def build(islands: int, people: int, quarantine: int, seed: int) -> Simulation:
+    names = [f"island {number:02}" for number in range(islands)]
+    middle = names[islands // 2]
+    outages = partition([middle], [name for name in names if name != middle], quarantine)
+    simulation = Simulation(network=Network(outages=outages), declared_only=True, seed=seed)
+    for number, name in enumerate(names):
+        neighbours = [names[other] for other in (number - 1, number + 1) if 0 <= other < islands]
+        simulation.add(name, Island(people, neighbours))
+    for here, there in pairwise(names):
+        simulation.connect(here, there, FERRY)
+    for _ in range(10):
+        simulation.send(names[0], "meeting")  # Somebody has brought it from elsewhere.
+    return simulation
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--executor", type=as_executor, default="inline", help="inline, processes(2) or mpi")
+    parser.add_argument("--until", help="simulated time; by itself, until nobody is ill any more")
+    parser.add_argument("--islands", type=int, default=7)
+    parser.add_argument("--people", type=int, default=300, help="on each island")
+    parser.add_argument("--quarantine", type=as_time, default="40d", help="when the island in the middle is cut off")
+    parser.add_argument("--seed", type=int, default=2)
+    options = parser.parse_args()
+
+    simulation = build(options.islands, options.people, options.quarantine, options.seed)
+    result = simulation.run(options.until, executor=options.executor)
+    if options.executor.is_main:
+        for number in range(options.islands):
+            name = f"island {number:02}"
+            island, ill = simulation[name], result.monitors.get((name, "ill"))
+            spared = f"{island.untouched:4} of {island.people} never had it"
+            if ill is None:
+                print(f"{name}: {spared}")
+                continue
+            peak = max(ill.values)
+            first, worst = ill.times[0] // DAY, ill.times[ill.values.index(peak)] // DAY
+            print(f"{name}: {spared}; first case on day {first}, {peak} ill on day {worst}")
+        cancelled = sum(result.dropped.values())
+        print(f"{result.events:,} events in {result.now // DAY} days; {cancelled} journeys didn't take place")
+        print("digest", result.digest.hex())
+
+
+if __name__ == "__main__":
+    main()
