@@ -1,4 +1,8 @@
-"""Every example tells the same story each time: under any hash seed, in processes, and under other schedules."""
+"""Every example tells the same story each time: under any hash seed, in processes, and under other schedules.
+
+Federations are run by the `worldline` command. Simulations of the kernel are scripts: what they print to the standard
+output is their story, and ends with the digest; what depends on the machine goes to the standard error.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,15 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SOUND = sorted(path.stem for path in EXAMPLES.glob("*/*.toml"))
 IN_PROCESS = ("--executor", "in-process")
+
+# What makes each simulation of the kernel small enough.
+SIMULATIONS: dict[str, tuple[str, ...]] = {
+    "epidemic": ("--people", "100"),
+    "job_shop": ("--until", "120h"),
+    "million": ("--entities", "2000"),
+    "packet_network": ("--until", "100ms"),
+    "phold": ("--until", "5s"),
+}
 
 pytestmark = pytest.mark.timeout(55)
 
@@ -58,6 +71,8 @@ def known(name: str, shelf: Path) -> tuple[list[str], dict[str, bytes]]:
 
 def test_the_examples_are_there() -> None:
     assert {"chat", "control_loop", "ping_pong", "robot_cell"} <= set(SOUND)
+    scripts = {path.parent.name for path in EXAMPLES.glob("*/*.py") if path.stem == path.parent.name}
+    assert scripts - set(SOUND) == set(SIMULATIONS)
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -105,3 +120,43 @@ def test_the_leaky_example_is_caught_and_the_command_repeats_it() -> None:
     first = [line for line in caught.stdout.splitlines() if line.startswith("  found")]
     assert first
     assert first[0] in again.stdout
+
+
+@cache
+def simulated(name: str, executor: str, seed: str, *more: str) -> subprocess.CompletedProcess[str]:
+    """Run a simulation of the kernel; `seed` is that of hashes."""
+    command = [sys.executable, f"{name}.py", "--executor", executor, *SIMULATIONS[name], *more]
+    environment = {**os.environ, "PYTHONHASHSEED": seed}
+    return subprocess.run(
+        command, cwd=EXAMPLES / name, env=environment, capture_output=True, text=True, timeout=50, check=False
+    )
+
+
+@pytest.mark.parametrize("name", SIMULATIONS)
+def test_a_simulation_tells_the_same_on_two_workers_under_another_hash_seed(name: str) -> None:
+    inline, spread = simulated(name, "inline", "1"), simulated(name, "processes(2)", "2")
+    assert inline.returncode == 0, inline.stderr
+    assert spread.returncode == 0, spread.stderr
+    assert re.fullmatch(r"digest [0-9a-f]{32}", inline.stdout.splitlines()[-1])
+    assert spread.stdout == inline.stdout
+
+
+LEAVES_CLAIMS = pytest.mark.xfail(
+    strict=True, reason="the `with` of a claim that is left over at the end grants the resource to the next"
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*(name for name in SIMULATIONS if name != "job_shop"), pytest.param("job_shop", marks=LEAVES_CLAIMS)],
+)
+def test_a_simulation_ends_without_complaints(name: str) -> None:
+    for executor, seed in (("inline", "1"), ("processes(2)", "2")):
+        errors = simulated(name, executor, seed).stderr
+        assert "Exception" not in errors, errors
+
+
+def test_a_simulation_with_another_seed_has_another_history() -> None:
+    ours, other = simulated("phold", "inline", "1"), simulated("phold", "inline", "1", "--seed", "1")
+    assert other.returncode == 0, other.stderr
+    assert other.stdout.splitlines()[-1] != ours.stdout.splitlines()[-1]

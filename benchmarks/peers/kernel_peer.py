@@ -40,15 +40,17 @@ def phold_own_random(places: int, jobs: int, warm_up_s: int, until_s: int) -> Fa
     draws = random.Random(SEED)
     randrange, expovariate = draws.randrange, draws.expovariate
     everybody = names(places, "place")
-    per_ns = 1 / SECOND
+    least, per_ns = 100 * MS, 1 / SECOND
 
     class Place(Entity):
+        __slots__ = ()
+
         def start(self) -> None:
             for _ in range(jobs):
                 self.schedule("job", delay=int(expovariate(per_ns)))
 
         def on_job(self, _: object) -> None:
-            self.send(everybody[randrange(places)], "job", delay=100 * MS + int(expovariate(per_ns)))
+            self.send(everybody[randrange(places)], "job", delay=least + int(expovariate(per_ns)))
 
     return race(filled({name: Place() for name in everybody}), warm_up_s * SECOND, until_s * SECOND)
 
@@ -56,15 +58,18 @@ def phold_own_random(places: int, jobs: int, warm_up_s: int, until_s: int) -> Fa
 def phold_kernel_draws(places: int, jobs: int, warm_up_s: int, until_s: int) -> Facts:
     """PHOLD with the draws that every entity has."""
     everybody = names(places, "place")
+    least = 100 * MS
 
     class Place(Entity):
+        __slots__ = ()
+
         def start(self) -> None:
             for _ in range(jobs):
                 self.schedule("job", delay=self.random.exponential(SECOND))
 
         def on_job(self, _: object) -> None:
             draws = self.random
-            self.send(everybody[draws.randrange(places)], "job", delay=100 * MS + draws.exponential(SECOND))
+            self.send(everybody[draws.randrange(places)], "job", delay=least + draws.exponential(SECOND))
 
     return race(filled({name: Place() for name in everybody}), warm_up_s * SECOND, until_s * SECOND)
 
@@ -82,6 +87,8 @@ def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, un
     everybody = names(width * width, "node")
 
     class Node(Entity):
+        __slots__ = ("neighbours", "number", "turn")
+
         def __init__(self, number: int) -> None:
             row, column = divmod(number, width)
             self.number = number
@@ -109,6 +116,8 @@ def memory_entities(count: int) -> Facts:
     """Entities with one attribute, each with a pending event of its own."""
 
     class Lamp(Entity):
+        __slots__ = ("number",)
+
         def __init__(self, number: int) -> None:
             self.number = number
 

@@ -14,8 +14,9 @@ name; where two such share a rank, their names decide. So keys compare as in `mo
 anybody having to number newcomers for all. An order is twice the sequence number; the odd one is the copy that a
 link made.
 
-Every entity has a chain, a 64-bit hash of what it has sent and was given so far; digests are made of the chains. A link of
-the chain costs a handful of integer operations, the same in both builds.
+Every entity has a chain, a hash of what it has sent and was given so far; digests are made of the chains. A link of the
+chain is CPython's hash of a tuple of small ints, a variant of xxHash: in plain Python that is one fast call, and compiled a
+handful of operations, which are written out in `_linked`. A test compares the two.
 
 Invariants
 ----------
@@ -53,14 +54,14 @@ else:
     from worldline.kernel.draws import Draws
     from worldline.kernel.queue import Queue
 
-# Odd constants without structure (the golden ratio and others of SplitMix64's kind): they keep the parts of an event
-# apart in a chain.
-_TIMES = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)
-_ORDERS = cython.declare(cython.ulonglong, 0xBF58476D1CE4E5B9)
-_PAYLOADS = cython.declare(cython.ulonglong, 0x94D049BB133111EB)
-_RECEIVERS = cython.declare(cython.ulonglong, 0xE7037ED1A0B428DB)
-_LINKS = cython.declare(cython.ulonglong, 0xD6E8FEB86659FD93)
-_MASK = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
+# Chains have 60 bits, so that none of the numbers that go into one is changed by Python's own hash of an int.
+_CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
+_SMALL = cython.declare(cython.longlong, 2**59)
+
+# The constants of xxHash, which CPython's hash of a tuple is made of.
+_P1 = cython.declare(cython.ulonglong, 11400714785074694791)
+_P2 = cython.declare(cython.ulonglong, 14029467366897019727)
+_P5 = cython.declare(cython.ulonglong, 2870177450012600261)
 
 # What an entity is to this engine.
 _NEW = cython.declare(cython.int, 0)
@@ -89,6 +90,27 @@ _CANCELLED_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 _Parcel = cython.declare(object, Parcel)
 _Generator = cython.declare(object, GeneratorType)
 _seal = cython.declare(object, seal)
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _lane(sum_so_far: cython.ulonglong, number: cython.ulonglong) -> cython.ulonglong:
+    sum_so_far += number * _P2
+    sum_so_far = (sum_so_far << 31) | (sum_so_far >> 33)
+    return sum_so_far * _P1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _linked(
+    chain: cython.ulonglong, time: cython.ulonglong, order: cython.ulonglong, key: cython.ulonglong
+) -> cython.ulonglong:
+    """Return ``hash((chain, time, order, key))``, of which a chain keeps 60 bits."""
+    mixed: cython.ulonglong = _lane(_lane(_lane(_lane(_P5, chain), time), order), key)
+    mixed += 4 ^ (_P5 ^ 3527539)
+    return (mixed if mixed != 0xFFFFFFFFFFFFFFFF else 1546275796) & _CHAIN
 
 
 @cython.cclass
@@ -140,10 +162,7 @@ class Engine:
         now = cython.declare(cython.longlong, visibility="public")
         events = cython.declare(cython.longlong, visibility="readonly")
         actor = cython.declare(object, visibility="readonly")
-        sent = cython.declare(cython.longlong, visibility="readonly")
-        order = cython.declare(cython.longlong, visibility="readonly")
-    _sender: object
-    _sender_number: cython.int
+    _entry: tuple  # The event at hand, uncompiled; compiled, the queue has it.
     _cancelled: cython.Py_ssize_t
     _leaving: list
     _free_numbers: list
@@ -162,9 +181,9 @@ class Engine:
         self.outbox: list[Any] = []
         self.latency = latency
         self.least = least
-        self.now = self.events = self.sent = self.order = 0
-        self.actor = self._sender = self._topic = None
-        self._sender_number = self._number_of_topic = -1
+        self.now = self.events = 0
+        self.actor = self._topic = self._entry = None
+        self._number_of_topic = -1
         self._cancelled = self._chain_of_topic = 0
         self._leaving = []
         self._free_numbers = []
@@ -173,10 +192,18 @@ class Engine:
 
     @property
     def sender(self) -> Any:
-        """Who sent the event that is being handled, or was last; None before the first."""
-        if cython.compiled:
-            return self.queue.table[self._sender_number] if self._sender_number >= 0 else None
-        return self._sender
+        """Who sent the event that is being handled."""
+        return self.queue.table[self.queue.event.sender] if cython.compiled else self._entry[6]
+
+    @property
+    def sent(self) -> int:
+        """When the event was sent that is being handled, or was last."""
+        return self.queue.event.sent if cython.compiled else self._entry[1]
+
+    @property
+    def order(self) -> int:
+        """The order of the event that is being handled, or was last."""
+        return self.queue.event.order if cython.compiled else self._entry[4]
 
     def enter(self, entity: Any, name: str, rank: int, place: int, key: int, handlers: Handlers) -> None:
         """Make an entity part of the simulation, now."""
@@ -392,12 +419,14 @@ class Core:
     @property
     def sender(self) -> str:
         """Who sent the message that is being handled; the entity itself for its own timers."""
-        return _acting(self).sender.name
+        engine: Engine = _acting(self)
+        return engine.sender.name
 
     @property
     def sent(self) -> int:
         """When the message that is being handled was sent."""
-        return _acting(self).sent
+        engine: Engine = _acting(self)
+        return engine.sent
 
     @property
     def random(self) -> Draws:
@@ -431,26 +460,60 @@ class Core:
             _refuse_to_act(self)
         found = engine.directory.get(to)
         target: Core = found if found is not None else engine.roster.locate(to)
-        print_of_payload: cython.ulonglong = 0
-        if payload is not None and target is not self:
-            if type(payload) is int and _is_word(payload):
-                print_of_payload = payload & _MASK
-            else:
-                print_of_payload, payload = _seal(payload)
-        latency: cython.longlong
-        if delay is None:
-            latency = engine.latency if target.place != self.place else 1
-        else:
+        latency: cython.longlong = 1
+        if delay is not None:
             latency = delay if not cython.compiled and type(delay) is int else _nanoseconds(delay)
-            if latency < engine.least or not engine.least or latency > _LAST:
-                _check_delay(self, target, latency)
         if target is self:
             self._schedule(topic, payload, latency)
-        elif latency:
-            self._order += 2
-            _hand_over(self, target, topic, payload, print_of_payload, engine.now + latency, self._order)
+            return
+        if topic is not engine._topic:
+            engine._learn(topic)
+        content: cython.ulonglong = engine._chain_of_topic
+        if payload is not None:
+            if type(payload) is int and -_SMALL <= payload < _SMALL:
+                content ^= payload & _CHAIN
+            else:
+                print_of_payload, payload = _seal(payload)
+                content ^= print_of_payload
+        arrival: cython.longlong
+        arrival_of_copy: cython.longlong = 0
+        self._order += 2
+        order: cython.longlong = self._order
+        if delay is not None:
+            if latency < engine.least or latency > _LAST or not engine.least:
+                _check_delay(self, target, latency)
+            arrival = engine.now + latency
+        elif target.place == self.place:
+            arrival = engine.now + 1  # They stand at the same place: the smallest step.
+        elif engine.latency:
+            arrival = engine.now + engine.latency
         else:
-            _carry(self, target, topic, payload, print_of_payload)
+            arrivals = _carry(self, target, topic, payload)
+            arrival = arrivals[0]
+            if len(arrivals) > 1:
+                arrival_of_copy = arrivals[1]
+            elif arrival < 0:
+                return
+        while True:
+            if arrival > _LAST:
+                _refuse_arrival(target)
+            if cython.compiled:
+                self._chain = _linked(self._chain, arrival, order, target._key ^ content)
+            else:
+                self._chain = hash((self._chain, arrival, order, target._key ^ content)) & _CHAIN
+            if target._state == _REMOTE:
+                engine.outbox.append((arrival, engine.now, self.name, order, to, target.place, topic, payload))
+            elif cython.compiled:
+                engine._push(arrival, engine.now, order, self, target, topic, payload)
+            else:
+                rank = self.rank
+                entry = (arrival, engine.now, rank, self.name if rank & 1 else "", order, topic, self, target, payload)
+                heappush(engine.queue.entries, entry)
+            if not arrival_of_copy:
+                break
+            arrival = arrival_of_copy
+            arrival_of_copy = 0
+            order += 1
 
     def schedule(
         self, topic: str, payload: Any = None, *, delay: int | str | None = None, at: int | str | None = None
@@ -490,7 +553,7 @@ class Core:
             )
         else:
             tie = self.name if self.rank & 1 else ""
-            entry = (engine.now + delay, engine.now, self.rank, tie, self._order, event, None, None, None)
+            entry = (engine.now + delay, engine.now, self.rank, tie, self._order, event, self, None, None)
             heappush(engine.queue.entries, entry)
         return self._order
 
@@ -556,19 +619,24 @@ class Core:
         """Make a value that the entity gives to the world outside part of its history."""
         engine: Engine = _acting(self)
         print_of_value: cython.ulonglong = seal(value)[0]
-        chain: cython.ulonglong = (
-            (self._chain + engine.now * _TIMES + print_of_value * _PAYLOADS) * _LINKS
-        ) & _MASK
-        self._chain = chain ^ (chain >> 29)
+        if cython.compiled:
+            self._chain = _linked(self._chain, engine.now, 0, print_of_value)
+        else:
+            self._chain = hash((self._chain, engine.now, 0, print_of_value)) & _CHAIN
+
+    def absorb(self, name: str, chain: int) -> None:
+        """Take over the history of an entity that stood here and has ended."""
+        self._chain = fingerprint(b"%x %x %s" % (self._chain, chain, name.encode()))
 
     @property
     def chain(self) -> int:
-        """The hash of what the entity has sent and was given so far, and of how often it has sent."""
-        return (self._chain + self._order * _ORDERS) & _MASK
+        """The hash of what the entity has sent and was given so far."""
+        return self._chain
 
-    def absorb(self, chain: int) -> None:
-        """Take over the history of an entity that stood here and has ended."""
-        self._chain = ((self._chain + chain) * _LINKS) & _MASK
+    @property
+    def sends(self) -> int:
+        """How many events the entity has caused."""
+        return self._order >> 1
 
 
 @cython.cfunc
@@ -618,54 +686,9 @@ def _is_word(value: object) -> cython.bint:
     return -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF
 
 
-@cython.cfunc
-def _hand_over(
-    sender: Core,
-    receiver: Core,
-    topic: object,
-    payload: object,
-    print_of_payload: cython.ulonglong,
-    arrival: cython.longlong,
-    order: cython.longlong,
-) -> cython.int:
-    """Note that a message was sent, and put it on its way."""
-    engine: Engine = sender._engine
-    if topic is not engine._topic:
-        engine._learn(topic)
-    if arrival > _LAST:
-        raise ModelError(f"a message to {receiver.name} would arrive after the last time, {format_time(TIME_MAX)}")
-    chain: cython.ulonglong = (
-        (
-            sender._chain
-            + arrival * _TIMES
-            + order * _ORDERS
-            + receiver._key * _RECEIVERS
-            + print_of_payload * _PAYLOADS
-            + engine._chain_of_topic
-        )
-        * _LINKS
-    ) & _MASK
-    sender._chain = chain ^ (chain >> 29)
-    if receiver._state == _REMOTE:
-        engine.outbox.append((arrival, engine.now, sender.name, order, receiver.name, receiver.place, topic, payload))
-    elif cython.compiled:
-        engine._push(arrival, engine.now, order, sender, receiver, topic, payload)
-    else:
-        tie = sender.name if sender.rank & 1 else ""
-        entry = (arrival, engine.now, sender.rank, tie, order, topic, sender, receiver, payload)
-        heappush(engine.queue.entries, entry)
-    return 0
-
-
-@cython.cfunc
-def _check_delay(sender: Core, receiver: Core, delay: cython.longlong) -> cython.int:
+def _check_delay(sender: Any, receiver: Any, delay: int) -> None:
     """Refuse a delay that is shorter than the link between the two allows, or longer than time."""
-    engine: Engine = sender._engine
-    least: cython.longlong = 1
-    if receiver is sender:
-        least = 0
-    elif receiver.place != sender.place:
-        least = engine.roster.least(sender, receiver)
+    least = 1 if receiver.place == sender.place else sender.roster.least(sender, receiver)
     if delay < least:
         raise ModelError(
             f"a message to {receiver.name} can't arrive after {format_time(delay)}: "
@@ -673,26 +696,26 @@ def _check_delay(sender: Core, receiver: Core, delay: cython.longlong) -> cython
             advice="send it with a longer delay, or declare a shorter minimum",
             receiver=receiver.name,
         )
-    if delay > _LAST - engine.now:
-        raise ModelError(f"a message to {receiver.name} would arrive after the last time, {format_time(TIME_MAX)}")
-    return 0
+    if delay > TIME_MAX:
+        _refuse_arrival(receiver)
+
+
+def _refuse_arrival(receiver: Any) -> None:
+    raise ModelError(
+        f"a message to {receiver.name} would arrive after the last time, {format_time(TIME_MAX)}",
+        receiver=receiver.name,
+    )
 
 
 @cython.cfunc
-def _carry(
-    sender: Core, receiver: Core, topic: object, payload: object, print_of_payload: cython.ulonglong
-) -> cython.int:
-    """Let the network decide when a message arrives, and whether."""
+def _carry(sender: Core, receiver: Core, topic: object, payload: object) -> tuple:
+    """Let the network decide when a message arrives, and its copy; a negative arrival means that it is lost."""
     engine: Engine = sender._engine
     arrivals, lost = engine.roster.carry(sender, receiver, topic, payload)
-    sender._order += 2
     if lost is not None:
         engine.count_dropped(receiver.name, topic, lost)
-        sender._chain = ((sender._chain + sender._order * _ORDERS) * _LINKS) & _MASK
-        return 0
-    for copy, arrival in enumerate(arrivals):
-        _hand_over(sender, receiver, topic, payload, print_of_payload, arrival, sender._order + copy)
-    return 0
+        return (-1,)
+    return arrivals
 
 
 @cython.cclass
@@ -960,7 +983,6 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
     handled: cython.longlong = 0
     time: cython.longlong
     order: cython.longlong
-    chain: cython.ulonglong
     sender_key: cython.ulonglong = 0
     target: Core = None
     process: Process
@@ -981,8 +1003,6 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                 time = queue.time
                 order = queue.event.order
                 rank = queue.event.rank
-                engine.sent = queue.event.sent
-                engine._sender_number = queue.event.sender
                 what = queue.cell
                 goal = queue.event.target
                 if goal >= 0:
@@ -994,19 +1014,20 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                 entries = queue.entries
                 if not entries or entries[0][0] >= end:
                     break
-                time, engine.sent, _, _, order, what, engine._sender, target, payload = heappop(entries)
-                if target is not None:
-                    sender_key = engine._sender._key
+                engine._entry = entry = heappop(entries)
+                time, _, _, _, order, what, sender, target, payload = entry
+                sender_key = sender._key
             handled += 1
             engine.now = time
-            engine.order = order
             if type(what) is Process:
                 process = what
                 target = process._owner
                 if process._ticket == order and target._state == _ALIVE:
-                    engine.actor = engine._sender = target
-                    chain = ((target._chain + time * _TIMES + order * _ORDERS) * _LINKS) & _MASK
-                    target._chain = chain ^ (chain >> 29)
+                    engine.actor = target
+                    if cython.compiled:
+                        target._chain = _linked(target._chain, time, order, 0)
+                    else:
+                        target._chain = hash((target._chain, time, order, 0)) & _CHAIN
                     _wake(process)
             else:
                 if type(what) is Timer:
@@ -1017,7 +1038,6 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     sender_key = target._key
                     is_live = timer.is_live and target._state == _ALIVE
                     timer.is_live = False
-                    engine._sender = target
                 elif target._state == _ALIVE:
                     is_live = True
                 else:
@@ -1025,8 +1045,10 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     is_live = target is not None
                 if is_live:
                     engine.actor = target
-                    chain = ((target._chain + time * _TIMES + order * _ORDERS + sender_key) * _LINKS) & _MASK
-                    target._chain = chain ^ (chain >> 29)
+                    if cython.compiled:
+                        target._chain = _linked(target._chain, time, order, sender_key)
+                    else:
+                        target._chain = hash((target._chain, time, order, sender_key)) & _CHAIN
                     if type(payload) is _Parcel:
                         payload = payload.open()
                     handlers = target._handlers

@@ -15,8 +15,8 @@ from msgspec import msgpack
 
 from worldline.model.errors import ModelError, shown
 
-# A prime just below 2**64: the encoding as one large number modulo this is a fingerprint in two fast operations.
-_PRIME = 2**64 - 59
+# A prime just below 2**60: the encoding as one large number modulo this is a fingerprint in two fast operations.
+_PRIME = 2**60 - 93
 _PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
 
 _encode = msgpack.Encoder(order="deterministic").encode
@@ -38,7 +38,7 @@ class Parcel:
 
 
 def fingerprint(encoded: bytes) -> int:
-    """Return 64 bits that stand for some bytes. The byte in front keeps those apart that only start with more zeros."""
+    """Return 60 bits that stand for some bytes. The byte in front keeps those apart that only start with more zeros."""
     return int.from_bytes(b"\x01" + encoded, "big") % _PRIME
 
 

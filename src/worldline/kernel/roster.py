@@ -105,7 +105,7 @@ class Roster:
             self.endings[root] = self.engine.now
         else:
             del self.engine.directory[entity.name]
-            self.engine.directory[root].absorb(entity.chain ^ fingerprint(entity.name.encode()))
+            self.engine.directory[root].absorb(entity.name, entity.chain)
 
     def _enter(self, entity: Core, name: str, rank: int, place: int) -> None:
         kind = type(entity)

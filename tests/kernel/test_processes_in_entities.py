@@ -1,0 +1,1226 @@
+"""Processes inside entities: what they wait for, what wakes them, and how they end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.kernel.actors import Actor, Loner, Steps, error_of, payloads, stage
+from worldline.kernel import Entity, Interrupt, Message, Process, Resource, Signal, Simulation, process, receive, wait
+from worldline.model import (
+    MS,
+    SECOND,
+    TIME_MAX,
+    ConfigurationError,
+    ModelError,
+    Stuck,
+    UsageError,
+    WorldlineError,
+)
+
+Log = list[Any]
+
+
+def play(*steps: Callable[[Any], Steps], until: int | None = None, sends: tuple[tuple[Any, ...], ...] = ()) -> Simulation:
+    """Run one entity `a` that has no handlers but these processes; `sends` are (topic, payload, time)."""
+    simulation = Simulation()
+
+    def act(me: Any) -> None:
+        for each in steps:
+            me.process(each(me))
+
+    simulation.add("a", Loner(act))
+    for topic, payload, at in sends:
+        simulation.send("a", topic, payload, at=at)
+    simulation.run(until)
+    return simulation
+
+
+# -- Delays
+
+
+@pytest.mark.parametrize(
+    ("delay", "time"),
+    [(0, 3), (1, 4), (5 * MS, 5 * MS + 3), ("5ms", 5 * MS + 3), ("0", 3), ("1.5 s", 3 * SECOND // 2 + 3)],
+    ids=repr,
+)
+def test_a_process_sleeps_as_long_as_it_says_and_is_given_nothing(delay: Any, time: int) -> None:
+    log: Log = []
+
+    def sleep(me: Any) -> Steps:
+        yield 3
+        given = yield delay
+        log.append((me.now, given))
+
+    play(sleep)
+    assert log == [(time, None)]
+
+
+def test_a_process_can_sleep_until_the_last_time_and_no_longer() -> None:
+    log: Log = []
+
+    def sleep(me: Any) -> Steps:
+        yield 3
+        yield TIME_MAX - 3
+        log.append(me.now)
+        yield 0
+        log.append(me.now)
+        yield 1
+
+    with pytest.raises(ModelError, match="an event would happen after the last time"):
+        play(sleep)
+    assert log == [TIME_MAX, TIME_MAX]
+
+
+@pytest.mark.parametrize(
+    "thing",
+    [
+        1.5,
+        0.0,
+        float("nan"),
+        True,
+        None,
+        -1,
+        -(2**63),
+        2**62,
+        2**63 - 1,
+        2**63,
+        2**1000,
+        "",
+        "soon",
+        "-1s",
+        "0.5ns",
+        (1,),
+        [5],
+        receive,
+        Signal,
+        Exception(),
+        object(),
+        wait(5),
+        wait(None),
+    ],
+    ids=lambda thing: type(thing).__name__ if not isinstance(thing, int | float | str) else str(thing)[:20],
+)
+def test_what_nobody_can_wait_for_is_refused_with_who_and_when(thing: Any) -> None:
+    def sleep(me: Any) -> Steps:
+        yield 3
+        yield thing
+
+    with pytest.raises(WorldlineError) as caught:
+        play(sleep)
+    assert (caught.value.participant, caught.value.at) == ("a", 3)
+    assert caught.value.__cause__ is None, "refused on purpose, not by accident"
+
+
+def test_the_refusal_of_a_float_says_what_to_write() -> None:
+    def sleep(me: Any) -> Steps:
+        yield 0.5
+
+    with pytest.raises(ModelError, match=r"a process can't wait for 0.5 \(times are whole nanoseconds: yield 5 \* MS"):
+        play(sleep)
+
+
+def test_an_error_text_is_the_same_in_every_run() -> None:
+    def sleep(me: Any) -> Steps:
+        yield wait(5)
+
+    with pytest.raises(ModelError, match="a process can't wait for") as caught:
+        play(sleep)
+    assert " at 0x" not in str(caught.value)
+
+
+def test_processes_that_never_let_time_pass_are_noticed() -> None:
+    def spin(me: Any) -> Steps:
+        while True:
+            yield 0
+
+    with pytest.raises(Stuck, match="does a process yield 0 in a loop"):
+        play(spin)
+
+
+def test_processes_of_one_entity_start_and_go_on_in_the_order_they_were_made() -> None:
+    log: Log = []
+
+    def numbered(number: int) -> Callable[[Any], Steps]:
+        def steps(me: Any) -> Steps:
+            log.append((me.now, number))
+            yield 2
+            log.append((me.now, number))
+
+        return steps
+
+    play(*(numbered(number) for number in range(4)))
+    assert log == [(time, number) for time in (0, 2) for number in range(4)]
+
+
+def test_a_process_starts_after_what_the_entity_does_now() -> None:
+    log: Log = []
+
+    def act(me: Actor) -> None:
+        def steps() -> Steps:
+            log.append("process")
+            yield 0
+
+        made = me.process(steps())
+        assert isinstance(made, Process)
+        assert not made.has_ended
+        log.append("handler")
+
+    stage(act).run()
+    assert log == ["handler", "process"]
+
+
+@pytest.mark.parametrize("thing", [5, None, lambda: (yield 1), iter([1]), [1], "x", map(str, [1])])
+def test_only_generators_are_processes(thing: Any) -> None:
+    assert "isn't a generator" in str(error_of(lambda me: me.process(thing) and None, UsageError))
+
+
+def test_generators_are_joined_by_yield_from() -> None:
+    log: Log = []
+
+    def part(me: Any, number: int) -> Steps:
+        yield number
+        message = yield receive(limit=number)
+        return (me.now, message)
+
+    def whole(me: Any) -> Steps:
+        for number in (3, 5):
+            log.append((yield from part(me, number)))
+
+    play(whole)
+    assert log == [(6, None), (16, None)]
+
+
+# -- Receiving
+
+
+def test_messages_are_received_in_the_order_of_their_arrival() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        for _ in range(3):
+            message = yield receive()
+            assert isinstance(message, Message)
+            log.append((me.now, message.topic, message.payload, message.sender))
+
+    play(steps, sends=(("y", 2, 7), ("x", 1, 5), ("x", 3, 7)))
+    assert log == [(5, "x", 1, ""), (7, "y", 2, ""), (7, "x", 3, "")]
+
+
+def test_messages_wait_in_the_inbox_for_a_process_that_is_busy() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        yield 10
+        for _ in range(3):
+            message = yield receive()
+            log.append((me.now, message.arrival, message.payload))
+
+    play(steps, sends=(("x", "a", 1), ("x", "b", 2), ("x", "c", 20)))
+    assert log == [(10, 1, "a"), (10, 2, "b"), (20, 20, "c")]
+
+
+def test_a_topic_is_picked_and_the_others_wait() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        for topic in ("z", "y", None, None, "x"):
+            message = yield receive(topic)
+            log.append((me.now, message.topic, message.payload))
+
+    play(steps, sends=(("x", 1, 1), ("y", 2, 2), ("x", 3, 3), ("z", 4, 4), ("x", 5, 5)))
+    assert log == [(4, "z", 4), (4, "y", 2), (4, "x", 1), (4, "x", 3), (5, "x", 5)]
+
+
+def test_a_message_goes_to_the_process_that_has_waited_longest_for_such_a_one() -> None:
+    log: Log = []
+
+    def waiting(name: str, topic: str | None) -> Callable[[Any], Steps]:
+        def steps(me: Any) -> Steps:
+            message = yield receive(topic)
+            log.append((name, message.payload))
+
+        return steps
+
+    readers = (waiting("y", "y"), waiting("any", None), waiting("x", "x"), waiting("any too", None))
+    play(*readers, sends=(("x", 1, 1), ("x", 2, 2), ("x", 3, 3), ("y", 4, 4)))
+    assert log == [("any", 1), ("x", 2), ("any too", 3), ("y", 4)]
+
+
+@pytest.mark.parametrize(("limit", "time"), [(5, 5), ("5ns", 5), (0, 0)], ids=repr)
+def test_a_limit_lets_the_process_go_on_without_a_message(limit: Any, time: int) -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        log.append(((yield receive("x", limit=limit)), me.now))
+        message = yield receive("x")
+        log.append((message.payload, me.now))
+
+    play(steps, sends=(("y", "not this", 1), ("x", "late", 50)))
+    assert log == [(None, time), ("late", 50)]
+
+
+def test_a_message_at_the_very_limit_counts_if_it_was_sent_before_the_wait_began() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        yield 1
+        message = yield receive(limit=4)  # Until 5.
+        log.append(message and message.payload)
+        message = yield receive(limit=4)  # Until 5 + 4 if the first came at 5.
+        log.append((me.now, message))
+
+    play(steps, sends=(("x", "just in time", 5),))
+    assert log == ["just in time", (9, None)]
+
+
+def test_a_limit_that_was_not_needed_wakes_nobody_later() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        yield receive(limit=10)
+        log.append(me.now)
+        yield receive(limit=100)
+        log.append(me.now)
+        given = yield 7
+        log.append((me.now, given))
+
+    play(steps, sends=(("x", None, 3),))
+    assert log == [3, 103, (110, None)]
+
+
+def test_handlers_come_before_processes() -> None:
+    class Both(Entity):
+        got: tuple[Any, ...] = ()
+
+        def start(self) -> Steps:
+            message = yield receive()
+            self.got += ("process", message.topic)
+
+        def on_x(self, payload: Any) -> None:
+            self.got += ("handler", payload)
+
+    simulation = Simulation()
+    simulation.add("a", Both())
+    simulation.send("a", "x", 1, at=1)
+    simulation.send("a", "y", 2, at=2)
+    simulation.run()
+    assert simulation["a"].got == ("handler", 1, "process", "y")
+
+
+@pytest.mark.parametrize("limit", [-1, True, 1.5, "soon", 2**70, TIME_MAX + 1], ids=repr)
+@pytest.mark.parametrize("make", [lambda limit: receive(limit=limit), lambda limit: wait(Signal(), limit=limit)])
+def test_a_limit_that_is_none_is_refused_where_it_is_written(make: Callable[[Any], Any], limit: Any) -> None:
+    with pytest.raises(ConfigurationError, match="isn't a limit"):
+        make(limit)
+
+
+def test_a_limit_beyond_the_last_time_is_refused() -> None:
+    def steps(me: Any) -> Steps:
+        yield 1
+        yield receive(limit=TIME_MAX)
+
+    with pytest.raises(ModelError, match="a at 1ns: an event would happen after the last time"):
+        play(steps)
+
+
+# -- Generators as handlers
+
+
+def test_a_handler_that_yields_is_a_process_and_any_number_can_run_at_once() -> None:
+    class Shop(Entity):
+        def __init__(self) -> None:
+            self.served: Log = []
+
+        def on_customer(self, name: str) -> Steps:
+            yield 10
+            self.served.append((name, self.now))
+            yield 10
+            self.served.append((name, self.now))
+
+        def handle(self, message: Message) -> Steps:
+            yield 3
+            self.served.append((message.topic, self.now))
+
+    simulation = Simulation()
+    simulation.add("shop", Shop())
+    for name, at in (("ann", 0), ("bob", 5), ("cid", 10)):
+        simulation.send("shop", "customer", name, at=at)
+    simulation.send("shop", "thief", at=1)
+    simulation.run()
+    assert simulation["shop"].served == [
+        ("thief", 4),
+        ("ann", 10),
+        ("bob", 15),
+        ("ann", 20),
+        ("cid", 20),
+        ("bob", 25),
+        ("cid", 30),
+    ]
+
+
+def test_a_handler_that_yields_begins_at_once() -> None:
+    class Prompt(Entity):
+        def on_x(self, _: None) -> Steps:
+            self.record("begun", self.sender)
+            yield 5
+
+    simulation = Simulation()
+    simulation.add("a", Prompt())
+    simulation.add("b", Actor(lambda me: me.send("a", "x")))
+    assert simulation.run().monitors["a", "begun"].values == ["b"]
+
+
+# -- Signals
+
+
+def test_a_signal_wakes_all_who_wait_in_the_order_they_came() -> None:
+    log: Log = []
+    signal = Signal()
+
+    def waiting(number: int) -> Callable[[Any], Steps]:
+        def steps(me: Any) -> Steps:
+            yield 3 - number
+            value = yield (signal if number % 2 else wait(signal))
+            log.append((me.now, number, value))
+
+        return steps
+
+    def fire(me: Any) -> Steps:
+        yield 10
+        signal.fire({"value": 1})
+        log.append("fired")
+
+    play(*(waiting(number) for number in range(3)), fire)
+    assert log == ["fired", *((10, number, {"value": 1}) for number in (2, 1, 0))]
+    assert (signal.fired, signal.value) == (True, {"value": 1})
+
+
+def test_who_comes_after_the_signal_does_not_wait() -> None:
+    log: Log = []
+    signal = Signal()
+    signal.fire("early")
+
+    def steps(me: Any) -> Steps:
+        for _ in range(3):
+            log.append(((yield signal), (yield wait(signal, limit=5)), me.now))
+
+    play(steps)
+    assert log == [("early", "early", 0)] * 3
+
+
+def test_a_wait_has_a_limit() -> None:
+    log: Log = []
+    signal = Signal()
+
+    def steps(me: Any) -> Steps:
+        log.append(((yield wait(signal, limit=5)), me.now))
+        log.append(((yield wait(signal, limit="1us")), me.now))
+        log.append(((yield 2_000), me.now))
+
+    def fire(me: Any) -> Steps:
+        yield 10
+        signal.fire("now")
+
+    play(steps, fire)
+    assert log == [(None, 5), ("now", 10), (None, 2_010)]
+    assert signal.waiters == []
+
+
+def test_a_signal_fires_once() -> None:
+    def steps(me: Any) -> Steps:
+        signal = Signal()
+        signal.fire()
+        yield signal
+        signal.fire()
+
+    with pytest.raises(ModelError, match="a signal was fired twice"):
+        play(steps)
+
+
+def test_a_signal_of_another_entity_cannot_be_fired() -> None:
+    signal = Signal()
+
+    def waiting(me: Actor) -> Steps:
+        yield signal
+
+    def fire(me: Actor) -> Steps:
+        yield 1
+        signal.fire()
+
+    error = error_of(waiting, ModelError, b=fire)
+    assert "b acted for a" in str(error)
+    assert error.at == 1
+
+
+def test_a_signal_cannot_be_fired_while_nothing_happens() -> None:
+    signal = Signal()
+
+    def waiting(me: Actor) -> Steps:
+        yield signal
+
+    simulation = stage(waiting)
+    simulation.run()
+    with pytest.raises(UsageError, match="a can't act while nothing happens"):
+        signal.fire()
+
+
+# -- Waiting for processes
+
+
+def test_a_process_can_wait_for_another_and_gets_what_it_returns() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        def work(result: Any) -> Steps:
+            yield 10
+            return result
+
+        first, second = me.process(work("first")), me.process(work(None))
+        assert (first.has_ended, first.value) == (False, None)
+        log.append(((yield first), me.now))
+        log.append(((yield wait(second, limit=5)), me.now))
+        log.append(((yield first), (yield wait(first)), me.now))
+        assert (first.has_ended, first.value, second.has_ended) == (True, "first", True)
+
+    play(steps)
+    assert log == [("first", 10), (None, 10), ("first", "first", 10)]
+
+
+def test_waiting_for_a_process_has_a_limit() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        def work() -> Steps:
+            yield 10
+            return "done"
+
+        worker = me.process(work())
+        log.append(((yield wait(worker, limit=4)), me.now, worker.has_ended))
+        log.append(((yield wait(worker, limit=40)), me.now, worker.has_ended))
+
+    play(steps)
+    assert log == [(None, 4, False), ("done", 10, True)]
+
+
+def test_a_process_that_waits_for_itself_waits_for_ever_and_the_run_still_ends() -> None:
+    made: list[Process] = []
+
+    def steps(me: Any) -> None:
+        def narcissus() -> Steps:
+            yield made[0]
+
+        made.append(me.process(narcissus()))
+
+    simulation = Simulation()
+    simulation.add("a", Loner(steps))
+    simulation.run()
+    assert not made[0].has_ended
+
+
+def test_nobody_waits_for_a_process_of_another_entity() -> None:
+    made: list[Process] = []
+
+    def work(me: Any) -> Steps:
+        yield 5
+
+    def start(me: Actor) -> None:
+        made.append(me.process(work(me)))
+
+    def waiting(me: Actor) -> Steps:
+        yield 1
+        yield made[0]
+
+    assert "acted for b" in str(error_of(start, ModelError, b=waiting))
+
+
+# -- Interrupts
+
+
+def test_an_interrupt_is_raised_where_the_process_waits_with_its_cause() -> None:
+    log: Log = []
+    things: list[Callable[[], Any]] = [
+        lambda: 100,
+        lambda: "1s",
+        receive,
+        lambda: receive("x", limit=100),
+        Signal,
+        lambda: wait(Signal(), limit=100),
+    ]
+
+    def patient(me: Any) -> Steps:
+        for number, thing in enumerate(things):
+            try:
+                yield thing()
+            except Interrupt as interrupt:
+                log.append((number, me.now, interrupt.cause))
+
+    def steps(me: Any) -> Steps:
+        victim = me.process(patient(me))
+        for number in range(len(things)):
+            yield 5
+            victim.interrupt({"number": number})
+            log.append("asked")
+        yield 0
+        assert victim.has_ended
+
+    play(steps)
+    asked = [x for number in range(len(things)) for x in ("asked", (number, 5 * number + 5, {"number": number}))]
+    assert log == asked
+
+
+def test_what_an_interrupted_process_waited_for_does_not_wake_it_later() -> None:
+    log: Log = []
+    signal = Signal()
+
+    def patient(me: Any) -> Steps:
+        for thing in (10, receive(limit=10), wait(signal, limit=10)):
+            with pytest.raises(Interrupt):
+                yield thing
+        given = yield 1_000
+        log.append((me.now, given))
+
+    def steps(me: Any) -> Steps:
+        victim = me.process(patient(me))
+        for _ in range(3):
+            yield 1
+            victim.interrupt()
+        yield 1
+        signal.fire("too late")
+
+    play(steps, sends=(("x", "too late", 5),))
+    assert log == [(1_003, None)]
+
+
+@pytest.mark.xfail(strict=True, reason="Process._value of a wake that an interrupt overtook goes to the next wait")
+def test_a_value_that_an_interrupt_has_overtaken_is_not_given_to_the_next_wait() -> None:
+    log: Log = []
+    signal = Signal()
+
+    def patient(me: Any) -> Steps:
+        with pytest.raises(Interrupt):
+            yield signal
+        log.append((yield 5))
+
+    def steps(me: Any) -> Steps:
+        victim = me.process(patient(me))
+        yield 1
+        victim.interrupt()
+        signal.fire("stale")
+
+    play(steps)
+    assert log == [None]
+
+
+def test_an_interrupt_that_nobody_catches_is_an_error() -> None:
+    def patient(me: Any) -> Steps:
+        yield 100
+
+    def steps(me: Any) -> Steps:
+        victim = me.process(patient(me))
+        yield 1
+        victim.interrupt("because")
+
+    with pytest.raises(ModelError, match="a at 1ns: it raised Interrupt: because"):
+        play(steps)
+
+
+def test_several_interrupts_at_one_moment_all_arrive() -> None:
+    log: Log = []
+
+    def patient(me: Any) -> Steps:
+        while len(log) < 3:
+            try:
+                yield 100
+            except Interrupt as interrupt:
+                log.append((me.now, interrupt.cause))
+
+    def steps(me: Any) -> Steps:
+        victim = me.process(patient(me))
+        yield 1
+        for number in range(5):  # The last two come when it has ended, which is nobody's fault.
+            victim.interrupt(number)
+
+    play(steps)
+    assert log == [(1, 0), (1, 1), (1, 2)]
+
+
+def test_a_process_can_be_interrupted_before_its_first_step_and_by_itself() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        def patient() -> Steps:
+            log.append("begun")
+            try:
+                yield 100
+            except Interrupt:
+                log.append("interrupted")
+            me.process(helper())
+            mine[0].interrupt("self")
+            try:
+                yield 100
+            except Interrupt as interrupt:
+                log.append(interrupt.cause)
+
+        def helper() -> Steps:
+            yield 0
+
+        mine = [me.process(patient())]
+        mine[0].interrupt()
+        yield 1
+
+    play(steps)
+    assert log == ["begun", "interrupted", "self"]
+
+
+def test_a_process_that_has_ended_cannot_be_interrupted() -> None:
+    def steps(me: Any) -> Steps:
+        def brief() -> Steps:
+            yield 1
+
+        victim = me.process(brief())
+        yield victim
+        victim.interrupt()
+
+    with pytest.raises(ModelError, match="a process that has ended can't be interrupted"):
+        play(steps)
+
+
+def test_another_entity_interrupts_the_main_process_by_a_message() -> None:
+    log: Log = []
+
+    def act(me: Actor) -> Steps:
+        me.process(other(me))
+        while True:
+            try:
+                yield 100
+                log.append(("woken", me.now))
+                return
+            except Interrupt as interrupt:
+                log.append((me.now, interrupt.cause))
+
+    def other(me: Actor) -> Steps:
+        yield 50
+        log.append(("other", me.now))
+
+    def bother(me: Actor) -> Steps:
+        causes = ["soon", [1, 2]]
+        me.interrupt("a", causes[0])
+        me.interrupt("a", causes[1], delay=10)
+        causes[1].append(3)  # type: ignore[attr-defined]
+        yield 20
+        me.interrupt("a")
+
+    simulation = stage(act, b=bother)
+    simulation.send("a", "x", at=200)
+    simulation.run()
+    assert log == [(1, "soon"), (10, [1, 2]), (21, None), ("other", 50), ("woken", 121)]
+    assert [message.topic for message in simulation["a"].got] == ["x"]  # No handler sees interruptions.
+
+
+def test_an_interruption_from_another_is_lost_if_there_is_no_main_process() -> None:
+    simulation = stage(lambda me: me.interrupt("b"))
+    assert simulation.run().dropped == {}
+    assert simulation["b"].got == []
+
+
+def test_an_entity_can_interrupt_its_own_main_process_through_itself() -> None:
+    log: Log = []
+
+    class Owner(Entity):
+        def start(self) -> Steps:
+            try:
+                yield 100
+            except Interrupt as interrupt:
+                log.append((self.now, interrupt.cause))
+
+        def on_x(self, _: None) -> None:
+            self.interrupt("a", "own", delay=0)
+
+    simulation = Simulation()
+    simulation.add("a", Owner())
+    simulation.send("a", "x", at=5)
+    simulation.run()
+    assert log == [(5, "own")]
+
+
+# -- Ending
+
+
+def test_an_entity_that_ends_closes_its_processes_and_their_finally_blocks_run() -> None:
+    log: Log = []
+
+    def patient(name: str, thing: Any) -> Callable[[Any], Steps]:
+        def steps(me: Any) -> Steps:
+            try:
+                yield thing
+            finally:
+                log.append((name, me.now, me.has_ended))
+
+        return steps
+
+    def end(me: Any) -> Steps:
+        yield 5
+        me.end()
+        log.append("goes on until it waits")
+        try:
+            yield 1
+        finally:
+            log.append("closed")
+
+    waits = (("sleeps", 100), ("receives", receive()), ("waits", wait(Signal(), limit=50)), ("done", 1))
+    play(*(patient(*each) for each in waits), end)
+    assert log == [
+        ("done", 1, False),
+        ("sleeps", 5, True),
+        ("receives", 5, True),
+        ("waits", 5, True),
+        "goes on until it waits",
+        "closed",
+    ]
+
+
+def test_a_process_that_ends_its_entity_may_return_at_once() -> None:
+    def end(me: Actor) -> Steps:
+        yield 1
+        me.end()
+
+    simulation = stage(end)
+    simulation.run()
+    assert simulation["a"].has_ended
+
+
+def test_a_process_that_never_began_is_closed_without_a_sound() -> None:
+    def never(me: Any) -> Steps:
+        raise AssertionError
+        yield
+
+    def act(me: Actor) -> None:
+        me.process(never(me))
+        me.end()
+
+    stage(act).run()
+
+
+def test_an_error_in_a_finally_block_names_the_entity() -> None:
+    def patient(me: Any) -> Steps:
+        try:
+            yield 100
+        finally:
+            raise ValueError("in the end")
+
+    def act(me: Actor) -> Steps:
+        me.process(patient(me))
+        yield 1
+        me.end()
+
+    error = error_of(act, ModelError)
+    assert str(error) == "a at 1ns: it raised ValueError: in the end"
+
+
+def test_a_process_that_refuses_to_be_closed_is_an_error() -> None:
+    def stubborn(me: Any) -> Steps:
+        try:
+            yield 100
+        except GeneratorExit:
+            yield 5
+
+    def act(me: Actor) -> Steps:
+        me.process(stubborn(me))
+        yield 1
+        me.end()
+
+    assert "it raised RuntimeError: generator ignored GeneratorExit" in str(error_of(act, ModelError))
+
+
+def test_a_finally_block_cannot_act_any_more() -> None:
+    def patient(me: Any) -> Steps:
+        try:
+            yield 100
+        finally:
+            me.send("b", "farewell")
+
+    def act(me: Actor) -> Steps:
+        me.process(patient(me))
+        yield 1
+        me.end()
+
+    assert "a at 1ns: it has ended, and can't act any more" in str(error_of(act, ModelError))
+
+
+def test_a_handler_that_ends_its_entity_before_it_yields_goes_no_further() -> None:
+    log: Log = []
+
+    class Brief(Entity):
+        def on_x(self, _: None) -> Steps:
+            self.end()
+            log.append("ended")
+            yield 0
+            log.append("not reached")
+
+    simulation = Simulation()
+    simulation.add("a", Brief())
+    simulation.send("a", "x", at=1)
+    simulation.run()
+    assert log == ["ended"]
+
+
+def test_a_process_can_be_closed_where_it_waits() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        def patient() -> Steps:
+            try:
+                yield 100
+            finally:
+                log.append(me.now)
+
+        closed = me.process(patient())
+        yield 5
+        closed.close()
+        closed.close()
+        assert closed.has_ended
+        assert (yield closed) is None
+        yield 200
+
+    play(steps)
+    assert log == [5]
+
+
+@pytest.mark.xfail(strict=True, reason="Process.close() doesn't fire the signal that those who wait for it wait for")
+def test_who_waits_for_a_process_is_told_when_it_is_closed() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        def patient() -> Steps:
+            yield 100
+
+        def waiting() -> Steps:
+            yield closed
+            log.append(me.now)
+
+        closed = me.process(patient())
+        me.process(waiting())
+        yield 5
+        closed.close()
+        yield 200
+
+    play(steps)
+    assert log == [5]
+
+
+@pytest.mark.xfail(strict=True, reason="a closed process stays among the entity's processes, so messages find a taker")
+def test_a_closed_process_is_none_that_could_receive() -> None:
+    class Owner(Entity):
+        def start(self) -> None:
+            self.patient = self.process(self.wait())
+
+        def wait(self) -> Steps:
+            yield receive()
+
+        def on_close(self, _: None) -> None:
+            self.patient.close()
+
+    simulation = Simulation()
+    simulation.add("a", Owner())
+    simulation.send("a", "close", at=1)
+    simulation.send("a", "x", at=2)
+    with pytest.raises(ModelError, match="no process that could receive it"):
+        simulation.run()
+
+
+@pytest.mark.xfail(strict=True, reason="Process.close() doesn't check who acts")
+def test_nobody_closes_a_process_of_another_entity() -> None:
+    made: list[Process] = []
+
+    def patient(me: Any) -> Steps:
+        yield 5
+
+    def start(me: Actor) -> None:
+        made.append(me.process(patient(me)))
+
+    def close(me: Actor) -> Steps:
+        yield 1
+        made[0].close()
+
+    error_of(start, ModelError, b=close)
+
+
+@pytest.mark.xfail(strict=True, reason="Process.wake() of a process that has ended: 'NoneType' has no attribute 'send'")
+def test_waking_a_process_that_has_ended_is_refused_on_purpose() -> None:
+    def steps(me: Any) -> Steps:
+        def brief() -> Steps:
+            yield 1
+
+        ended = me.process(brief())
+        yield ended
+        ended.wake("up")
+        yield 1
+
+    with pytest.raises(ModelError) as caught:
+        play(steps)
+    assert caught.value.__cause__ is None
+
+
+def test_an_entity_of_one_process_takes_the_others_with_it() -> None:
+    log: Log = []
+
+    def main(me: Any) -> Steps:
+        def other() -> Steps:
+            try:
+                yield 100
+            finally:
+                log.append(me.now)
+
+        me.process(other())
+        yield 5
+
+    simulation = Simulation()
+    simulation.add("p", process(main))
+    simulation.run()
+    assert log == [5]
+
+
+def test_a_class_can_say_that_it_ends_with_its_process() -> None:
+    class Brief(Entity):
+        ends_with_its_process = True
+
+        def start(self) -> Steps:
+            yield 5
+
+    simulation = Simulation()
+    simulation.add("a", Brief())
+    simulation.run()
+    assert simulation["a"].has_ended
+
+
+# -- Errors
+
+
+def test_a_failing_process_leaves_the_others_alone_if_the_run_goes_on() -> None:
+    log: Log = []
+
+    def failing(me: Any) -> Steps:
+        yield 5
+        raise ValueError("oops")
+
+    def other(me: Any) -> Steps:
+        for _ in range(4):
+            yield 3
+            log.append(me.now)
+
+    simulation = Simulation()
+
+    def act(me: Any) -> None:
+        me.process(failing(me))
+        me.process(other(me))
+
+    simulation.add("a", Loner(act))
+    with pytest.raises(ModelError, match="a at 5ns: it raised ValueError: oops"):
+        simulation.run()
+    assert log == [3]
+    simulation.run()
+    assert log == [3, 6, 9, 12]
+
+
+# -- Resources
+
+
+class Bank(Entity):
+    """Serves customers at so many counters; each takes ten nanoseconds."""
+
+    def __init__(self, counters: int, patience: int | None = None) -> None:
+        self.counters = Resource(counters)
+        self.patience = patience
+        self.log: Log = []
+        self.customers: dict[Any, Process] = {}
+
+    def on_customer(self, name: Any) -> None:
+        self.customers[name] = self.process(self.serve(name))
+
+    def on_call_away(self, name: Any) -> None:
+        self.customers[name].interrupt("a call")
+
+    def on_end(self, _: None) -> None:
+        self.end()
+
+    def serve(self, name: Any) -> Steps:
+        try:
+            with self.counters.acquire() as turn:
+                if (yield wait(turn, limit=self.patience)) is None:
+                    self.log.append((self.now, name, "leaves"))
+                    return
+                self.log.append((self.now, name, "served"))
+                yield 10
+            self.log.append((self.now, name, "done"))
+        except Interrupt as interrupt:
+            self.log.append((self.now, name, interrupt.cause))
+
+
+def visit(bank: Bank, *happenings: tuple[int, str, Any]) -> Log:
+    simulation = Simulation()
+    simulation.add("bank", bank)
+    for at, topic, payload in happenings:
+        simulation.send("bank", topic, payload, at=at)
+    simulation.run()
+    return bank.log
+
+
+def test_a_resource_is_granted_in_the_order_in_which_it_was_claimed() -> None:
+    log = visit(Bank(2), *((number, "customer", number) for number in range(5)))
+    served = [(at, number) for at, number, what in log if what == "served"]
+    assert served == [(0, 0), (1, 1), (10, 2), (11, 3), (20, 4)]
+
+
+def test_claims_of_one_moment_are_granted_in_order_too() -> None:
+    log = visit(Bank(1), *((0, "customer", number) for number in range(50)))
+    assert [number for _, number, what in log if what == "served"] == list(range(50))
+
+
+def test_a_customer_that_is_called_away_while_waiting_gives_up_the_claim() -> None:
+    bank = Bank(1)
+    log = visit(
+        bank, (0, "customer", "ann"), (1, "customer", "bob"), (2, "customer", "cid"), (5, "call_away", "bob")
+    )
+    assert log == [
+        (0, "ann", "served"),
+        (5, "bob", "a call"),
+        (10, "ann", "done"),
+        (10, "cid", "served"),
+        (20, "cid", "done"),
+    ]
+    assert (bank.counters.held, bank.counters.waiting) == (0, 0)
+
+
+def test_a_customer_that_is_called_away_while_being_served_gives_the_resource_back() -> None:
+    log = visit(Bank(1), (0, "customer", "ann"), (1, "customer", "bob"), (4, "call_away", "ann"))
+    assert log == [(0, "ann", "served"), (4, "ann", "a call"), (4, "bob", "served"), (14, "bob", "done")]
+
+
+def test_a_customer_that_is_called_away_at_the_moment_of_the_grant_loses_nothing_for_others() -> None:
+    bank = Bank(1)
+    log = visit(
+        bank, (0, "customer", "ann"), (1, "customer", "bob"), (2, "customer", "cid"), (10, "call_away", "bob")
+    )
+    assert [entry for entry in log if entry[1] == "cid"] == [(10, "cid", "served"), (20, "cid", "done")]
+    assert (bank.counters.held, bank.counters.waiting) == (0, 0)
+
+
+def test_a_customer_without_patience_leaves() -> None:
+    bank = Bank(1, patience=4)
+    log = visit(bank, *((number, "customer", number) for number in (0, 1, 7)))
+    assert log == [(0, 0, "served"), (5, 1, "leaves"), (10, 0, "done"), (10, 7, "served"), (20, 7, "done")]
+    assert (bank.counters.held, bank.counters.waiting) == (0, 0)
+
+
+def test_a_resource_says_how_many_hold_it_and_wait() -> None:
+    counts: Log = []
+
+    def steps(me: Any) -> Steps:
+        machine = Resource(2)
+        turns = [machine.acquire() for _ in range(5)]
+        counts.append((machine.capacity, machine.held, machine.waiting, [turn.fired for turn in turns]))
+        machine.release(turns[3])  # Never granted: the claim is given up.
+        machine.release(turns[0])
+        counts.append((machine.held, machine.waiting, [turn.fired for turn in turns]))
+        for turn in turns * 2:
+            machine.release(turn)  # A second time does nothing.
+        counts.append((machine.held, machine.waiting))
+        yield 0
+
+    play(steps)
+    assert counts == [
+        (2, 2, 3, [True, True, False, False, False]),
+        (2, 1, [True, True, True, False, False]),
+        (0, 0),
+    ]
+
+
+@pytest.mark.parametrize("capacity", [0, -1, 1.0, True, None, "2"])
+def test_a_resource_of_nothing_is_refused(capacity: Any) -> None:
+    with pytest.raises(ConfigurationError, match="a resource of .* can't be"):
+        Resource(capacity)
+
+
+def test_a_resource_is_not_shared_between_entities() -> None:
+    machine = Resource(1)
+
+    def use(me: Actor) -> Steps:
+        with machine.acquire() as turn:
+            yield turn
+            yield 5
+
+    error = error_of(use, ModelError, b=use)
+    assert "a acted for b" in str(error)
+
+
+@pytest.mark.xfail(strict=True, reason="closing the holder grants the resource to a waiter, which can't be woken any more")
+def test_an_entity_can_end_while_its_resource_is_held_and_waited_for() -> None:
+    bank = Bank(1)
+    visit(bank, (0, "customer", "ann"), (1, "customer", "bob"), (5, "end", None))
+    assert bank.has_ended
+
+
+def test_an_entity_can_end_while_its_resource_is_held() -> None:
+    bank = Bank(1)
+    visit(bank, (0, "customer", "ann"), (5, "end", None))
+    assert bank.has_ended
+    assert bank.counters.held == 0
+
+
+def test_messages_keep_coming_while_processes_wait() -> None:
+    # A reader that is interrupted must not swallow a message that comes at the same moment.
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        while len(log) < 4:
+            try:
+                message = yield receive("x", limit=50)
+                log.append(message and message.payload)
+            except Interrupt:
+                log.append("interrupted")
+
+    simulation = Simulation()
+    simulation.add("a", Loner(steps))
+    simulation.add("b", Actor(lambda me: me.interrupt("a", delay=5)))
+    for number, at in enumerate((5, 5, 7)):
+        simulation.send("a", "x", number, at=at)
+    simulation.run()
+    assert log == [0, 1, "interrupted", 2]
+
+
+def test_two_entities_talk_by_receiving() -> None:
+    def ping(me: Any) -> Steps:
+        for number in range(5):
+            me.send("pong", "ball", number, delay=3)
+            message = yield receive("ball")
+            me.record("ball", message.payload)
+
+    def pong(me: Any) -> Steps:
+        while True:
+            message = yield receive("ball", limit=100)
+            if message is None:
+                return
+            me.send(message.sender, "ball", 10 * message.payload, delay=4)
+
+    simulation = Simulation()
+    simulation.add("ping", process(ping))
+    simulation.add("pong", process(pong))
+    result = simulation.run()
+    assert result.monitors["ping", "ball"].values == [0, 10, 20, 30, 40]
+    assert result.monitors["ping", "ball"].times == [7, 14, 21, 28, 35]
+    assert result.now == 31 + 100 - 0 if False else result.now == 131
+
+
+def test_payloads_of_received_messages_are_copies() -> None:
+    sent: list[Any] = [1]
+
+    def act(me: Actor) -> None:
+        me.send("b", "x", sent)
+        sent.append(2)
+
+    simulation = stage(act)
+    simulation.run()
+    assert payloads(simulation["b"]) == [[1]]
