@@ -38,7 +38,7 @@ def names(count: int, kind: str) -> list[str]:
 def phold_own_random(places: int, jobs: int, warm_up_s: int, until_s: int) -> Facts:
     """PHOLD with the user's own generator of random numbers, shared by all as in the SimPy version."""
     draws = random.Random(SEED)
-    randrange, expovariate = draws.randrange, draws.expovariate
+    uniform, expovariate = draws.random, draws.expovariate
     everybody = names(places, "place")
     least, per_ns = 100 * MS, 1 / SECOND
 
@@ -50,7 +50,7 @@ def phold_own_random(places: int, jobs: int, warm_up_s: int, until_s: int) -> Fa
                 self.schedule("job", delay=int(expovariate(per_ns)))
 
         def on_job(self, _: object) -> None:
-            self.send(everybody[randrange(places)], "job", delay=least + int(expovariate(per_ns)))
+            self.send(everybody[int(uniform() * places)], "job", delay=least + int(expovariate(per_ns)))
 
     return race(filled({name: Place() for name in everybody}), warm_up_s * SECOND, until_s * SECOND)
 

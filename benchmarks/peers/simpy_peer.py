@@ -5,6 +5,7 @@ What was tried, and what is used (events per second, differences in brackets):
 * Callbacks: `timeout(delay).callbacks.append(method)`, with the environment's `timeout` and the methods of all
   receivers looked up once, before the run (6 % faster than looking them up for every event). Nothing counts events in
   a handler; SimPy numbers what it schedules, so what was handled is that number less what is still waiting.
+* A place is drawn by `int(random() * places)`, three times as fast as `randrange`: draws aren't what is compared.
 * Delays are in the unit that is fastest: seconds as floats where they are drawn (no rounding), whole numbers where they
   are fixed (5 % faster than floats).
 * Classes have `__slots__`, as they have in our version: here that saves memory, and is neither faster nor slower.
@@ -53,14 +54,14 @@ def phold_callbacks(places: int, jobs: int, warm_up_s: float, until_s: float) ->
     """Jobs go from place to place: a job that arrives is sent on to any other, 0.1 s + exp(1 s) later."""
     environment = simpy.Environment()
     draws = random.Random(SEED)
-    timeout, randrange, expovariate = environment.timeout, draws.randrange, draws.expovariate
+    timeout, uniform, expovariate = environment.timeout, draws.random, draws.expovariate
     arrivals: list[Callable[[simpy.Event], None]] = []
 
     class Place:
         __slots__ = ()
 
         def on_job(self, _: simpy.Event) -> None:
-            timeout(0.1 + expovariate(1.0)).callbacks.append(arrivals[randrange(places)])
+            timeout(0.1 + expovariate(1.0)).callbacks.append(arrivals[int(uniform() * places)])
 
     arrivals += [Place().on_job for _ in range(places)]
     for arrive in arrivals:
@@ -73,12 +74,12 @@ def phold_processes(places: int, jobs: int, warm_up_s: float, until_s: float) ->
     """The same with a process for each job."""
     environment = simpy.Environment()
     draws = random.Random(SEED)
-    timeout, randrange, expovariate = environment.timeout, draws.randrange, draws.expovariate
+    timeout, uniform, expovariate = environment.timeout, draws.random, draws.expovariate
 
     def job() -> Ticks:
         yield timeout(expovariate(1.0))
         while True:
-            randrange(places)
+            int(uniform() * places)
             yield timeout(0.1 + expovariate(1.0))
 
     for _ in range(places * jobs):

@@ -1,9 +1,13 @@
-"""`worldline info`: say what is in a recording, and whether it is what was recorded."""
+"""`worldline info`: say what is in a recording, and whether it is what was recorded; or what is installed here."""
 
 from __future__ import annotations
 
+import os
+import platform
 import sys
 from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from worldline.kernel.build import build
 from worldline.model import format_time
 from worldline.recording import Condition, Recording, float_fingerprint
 
@@ -23,12 +28,44 @@ _STYLES = {
 }
 
 
-def info(file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")]) -> None:
-    """Say what is in a recording: who took part, what was sent, what got lost, and whether the file is intact."""
+def info(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A recording; without one: this machine.")
+    ] = None,
+) -> None:
+    """Say what is in a recording: who took part, what was sent, what got lost, and whether the file is intact.
+
+    Without a file, say what is installed here: versions, whether the kernel is compiled, how floats are computed.
+    """
     console = Console(highlight=False, markup=False, emoji=False, file=sys.stdout)
     if not console.is_terminal:
         console.width = max(console.width, _COLUMNS_MIN)
-    recording = Recording(file)
+    if file is None:
+        console.print(_installation())
+    else:
+        _describe(Recording(file), console)
+
+
+def _installation() -> Table:
+    mpi = "installed" if find_spec("mpi4py") else "not installed: pip install 'worldline[mpi]'"
+    return _grid(
+        ("worldline", version("worldline")),
+        ("python", f"{platform.python_implementation()} {platform.python_version()}"),
+        ("platform", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"),
+        ("kernel", build),
+        ("mpi", mpi),
+        ("floats", float_fingerprint()),
+    )
+
+
+def _grid(*rows: tuple[str, str]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for name, text in rows:
+        table.add_row(name, text)
+    return table
+
+
+def _describe(recording: Recording, console: Console) -> None:
     verdict = recording.verify()
     console.print(_facts(recording))
     _print(console, ("participant", "from", "until", "digest"), _participants(recording))
@@ -49,8 +86,7 @@ def _facts(recording: Recording) -> Table:
     if header.float_fingerprint != float_fingerprint():
         floats = f"computes floats differently from this machine ({float_fingerprint()})"
     network = header.network
-    table = Table.grid(padding=(0, 2))
-    for name, text in (
+    return _grid(
         ("file", f"{recording.path}, {recording.path.stat().st_size:,} bytes"),
         ("federation", header.federation or "(without a name)"),
         ("seed", str(header.seed)),
@@ -60,9 +96,7 @@ def _facts(recording: Recording) -> Table:
         ("recorded by", f"Worldline {header.version}, {header.python}, format {header.format}"),
         ("platform", f"{header.platform}, {header.byte_order} endian"),
         ("floats", f"{header.float_fingerprint}, {floats}"),
-    ):
-        table.add_row(name, text)
-    return table
+    )
 
 
 def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:

@@ -7,6 +7,12 @@ from typing import TYPE_CHECKING
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"
 
+
+def _check_wanted() -> None:
+    if os.environ.get(UNCOMPILED, "0") not in ("", "0"):
+        raise ImportError(f"{UNCOMPILED} is set")
+
+
 if TYPE_CHECKING:
     from worldline.kernel.draws import Draws
     from worldline.kernel.engine import Core, Engine, Handlers, Process, Timer, advance, handlers_of
@@ -14,8 +20,7 @@ if TYPE_CHECKING:
     build = ""
 else:
     try:
-        if os.environ.get(UNCOMPILED, "0") not in ("", "0"):
-            raise ImportError(f"{UNCOMPILED} is set")
+        _check_wanted()
         from worldline.kernel._draws import Draws
         from worldline.kernel._engine import Core, Engine, Handlers, Process, Timer, advance, handlers_of
 

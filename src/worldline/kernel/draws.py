@@ -19,7 +19,7 @@ from worldline.model.randomness import key_of
 
 if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
-    from cython.cimports.libc.math import log  # noqa: F811
+    from cython.cimports.libc.math import log
 
 # SplitMix64, as in `model.randomness`.
 _GOLDEN = cython.declare(cython.ulonglong, 0x9E3779B97F4A7C15)

@@ -4,19 +4,19 @@
 Theory of operation
 -------------------
 This is ordinary Python, and in Cython's pure-Python mode also C: what is marked `cython.` turns into C types when the
-module is compiled and means nothing when it isn't. The two builds share every line but the few under `if cython.compiled`.
-It is one module, and has loops and branches written out, because calls are what its time goes into: between compiled
-modules, and in the uncompiled build all of them.
+module is compiled and means nothing when it isn't. The two builds share every line but those under
+`if cython.compiled`. It is one module, with loops and branches written out, because calls are what its time goes into:
+those between compiled modules, and in the uncompiled build all of them.
 
-The order of events is the one order of arrivals: (arrival, sent, sender's rank, sender's order). Ranks are places in the
-roster sorted by name, doubled. A sender that was created during the run has the odd rank between its neighbours by
+The order of events is the one order of arrivals: (arrival, sent, sender's rank, sender's order). Ranks are places in
+the roster sorted by name, doubled. A sender that was created during the run has the odd rank between its neighbours by
 name; where two such share a rank, their names decide. So keys compare as in `model.message`, on every worker, without
 anybody having to number newcomers for all. An order is twice the sequence number; the odd one is the copy that a
 link made.
 
-Every entity has a chain, a hash of what it has sent and was given so far; digests are made of the chains. A link of the
-chain is CPython's hash of a tuple of small ints, a variant of xxHash: in plain Python that is one fast call, and compiled a
-handful of operations, which are written out in `_linked`. A test compares the two.
+Every entity has a chain, a hash of what it has sent and was given so far; digests are made of the chains. A link of
+the chain is CPython's hash of a tuple of small ints, a variant of xxHash: in plain Python that is one fast call, and
+compiled a handful of operations, which are written out in `_linked`. A test compares the two.
 
 Invariants
 ----------

@@ -16,9 +16,9 @@ from worldline.model.randomness import Stream
 class Entity(Core):
     """Something with a name, a state of its own and a clock, that others reach by messages only.
 
-    A message of the topic ``x`` is given to the method ``on_x(payload)``; if there is none, to ``handle(message)``; if there is
-    none either, to a process that receives it. ``start()`` is called when the entity enters the simulation. Any of these
-    may be a generator: then it is a process, and what it yields is what it waits for.
+    A message of the topic ``x`` is given to the method ``on_x(payload)``; if there is none, to ``handle(message)``; if
+    there is none either, to a process that receives it. ``start()`` is called when the entity enters the simulation.
+    Any of these may be a generator: then it is a process, and what it yields is what it waits for.
     """
 
     ends_with_its_process: ClassVar[bool] = False

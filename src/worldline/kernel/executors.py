@@ -20,7 +20,7 @@ class Executor(Protocol):
 
     @property
     def is_main(self) -> bool:
-        """Whether this process is the one to print and to write files; one of several is, where they all run the script."""
+        """Whether this process is the one to print: where several run the whole script, one of them is."""
 
     def run(self, model: Model, end: int, progress: Progress) -> Result: ...
 
@@ -44,8 +44,8 @@ def inline() -> Inline:
 def processes(workers: int, *, placement: Placement | None = None) -> Executor:
     """Run a simulation in so many processes on this machine.
 
-    The placement says which gets what: "links" keeps close entities together (the default if links are declared), "round robin"
-    deals them out, and a dict names the worker of each.
+    The placement says which gets what: "links" keeps close entities together (the default if links are declared),
+    "round robin" deals them out, and a dict names the worker of each.
     """
     from worldline.kernel.processes import Processes
 
@@ -55,7 +55,7 @@ def processes(workers: int, *, placement: Placement | None = None) -> Executor:
 
 
 def mpi(*, placement: Placement | None = None) -> Executor:
-    """Run a simulation on the ranks of MPI, under ``mpiexec -n 4 python model.py``: every rank runs the whole script."""
+    """Run a simulation on the ranks of MPI: ``mpiexec -n 4 python model.py``. Every rank runs the whole script."""
     from worldline.kernel.ranks import Ranks
 
     return Ranks(placement)

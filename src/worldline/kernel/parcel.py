@@ -47,15 +47,17 @@ def seal(payload: Any) -> tuple[int, Any]:
     try:
         encoded = _encode(payload)
     except OverflowError:
-        encoded = repr(payload).encode() if type(payload) is int else _refuse(payload, "it holds too large a number")
+        if type(payload) is not int:
+            raise _refusal(payload, "it holds a number of more than 64 bits") from None
+        encoded = hex(payload).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        encoded = _refuse(payload, str(error))
+        raise _refusal(payload, str(error)) from error
     if type(payload) in _PLAIN or _is_constant(payload):
         return fingerprint(encoded), payload
     try:
         return fingerprint(encoded), Parcel(pickle.dumps(payload, protocol=5))
     except Exception as error:  # Pickling runs the payload's own code, which may raise anything.
-        return _refuse(payload, str(error))
+        raise _refusal(payload, str(error)) from error
 
 
 def size_of(carried: Any) -> int:
@@ -67,8 +69,8 @@ def _is_constant(payload: Any) -> bool:
     return type(payload) is tuple and all(type(part) in _PLAIN or _is_constant(part) for part in payload)
 
 
-def _refuse(payload: Any, reason: str) -> Any:
-    raise ModelError(
+def _refusal(payload: Any, reason: str) -> ModelError:
+    return ModelError(
         f"a message can't carry {shown(payload)}: {reason}",
         advice="send numbers, text, bytes, and tuples, lists, dicts, dataclasses or msgspec Structs of these",
     )

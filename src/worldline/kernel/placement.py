@@ -24,7 +24,8 @@ def place(placement: Placement | None, names: Sequence[str], topology: Topology,
     if placement == BY_LINKS:
         return _by_links(names, topology, count)
     raise ConfigurationError(
-        f"{shown(placement)} isn't a placement", advice=f"use {ROUND_ROBIN!r}, {BY_LINKS!r} or a dict of names to workers"
+        f"{shown(placement)} isn't a placement",
+        advice=f"use {ROUND_ROBIN!r}, {BY_LINKS!r} or a dict of names to workers",
     )
 
 
@@ -47,9 +48,9 @@ def _given(placement: Mapping[str, int], names: Sequence[str], count: int) -> li
 def _by_links(names: Sequence[str], topology: Topology, count: int) -> list[int]:
     """Keep together what is close: the latencies of the links between workers are what lets them go ahead.
 
-    The shortest links are joined first (as in Kruskal's algorithm), as long as no group grows beyond a worker's share; the
-    groups are then dealt out, the largest first, each to the worker that has least. So the links that are cut are the
-    longest ones that can be.
+    The shortest links are joined first (as in Kruskal's algorithm), as long as no group grows beyond a worker's share;
+    the groups are then dealt out, the largest first, each to the worker that has least. So the links that are cut tend
+    to be the longest.
     """
     share = -(-len(names) // count)
     place_of = {name: number for number, name in enumerate(names)}

@@ -1,8 +1,8 @@
 """Runs a simulation in several processes on this machine.
 
 The parent only watches. Workers come from a fork server, a process that has Worldline loaded and nothing else, so that
-they start in milliseconds and inherit no threads, locks or open files of the parent's. Each two are joined by a socket of
-their own, and each by a pipe to the parent, on which it says how far it is and what came of it.
+they start in milliseconds and inherit no threads, locks or open files of the parent's. Each two are joined by a socket
+of their own, and each by a pipe to the parent, on which it says how far it is and what came of it.
 """
 
 from __future__ import annotations
@@ -127,13 +127,13 @@ class _Staff:
     def watch(self, progress: Progress) -> list[Any]:
         """Wait until all have reported; return a part or a failure for each. If one is lost, say which and why."""
         reports: list[Any] = [None] * self._count
-        open_pipes = {pipe: number for number, pipe in enumerate(self._pipes)}
         while None in reports:
-            ready = connection.wait(list(open_pipes))
-            for pipe in ready:
-                number = open_pipes[pipe]  # type: ignore[index]
+            ready = connection.wait(self._pipes)
+            for number, pipe in enumerate(self._pipes):
+                if pipe not in ready:
+                    continue
                 try:
-                    kind, told = pipe.recv()  # type: ignore[union-attr]
+                    kind, told = pipe.recv()
                 except (EOFError, ConnectionError):
                     raise self._loss(number, self._reached[number][0]) from None
                 if kind == "reached":

@@ -63,7 +63,8 @@ class Progress:
 
     def _open(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress as Bar, SpinnerColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
 
         has_end = self._end < FOREVER
         columns = (BarColumn(), TimeRemainingColumn()) if has_end else (SpinnerColumn(),)

@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
 """The queue: events in the order of their keys.
 
-A key is (time, sent, sender's rank, sender's name if the rank is odd, order). Compiled, the queue is a heap of C structs,
-of four children each: a node is just a time and the number of a slot, so that four of them fill one line of the processor's
-cache. The rest of an event is kept by slot, in numbers as far as possible; the object that it carries, if any, is in a
-list, where the garbage collector can see it. Uncompiled, the queue is the list `entries` of tuples, a heap of `heapq`'s, which
-the engine pushes to and pops from itself: a call more per event would cost a tenth of its speed.
+A key is (time, sent, sender's rank, sender's name if the rank is odd, order). Compiled, the queue is a heap of C
+structs with four children each: a node is just a time and the number of a slot, so that four of them fill one line of
+the processor's cache. The rest of an event is kept by slot, in numbers as far as possible; the object that it carries,
+if any, is in a list, where the garbage collector can see it. Uncompiled, the queue is the list `entries` of tuples, a
+heap of `heapq`'s, which the engine pushes to and pops from itself: one call more per event costs a tenth of the speed.
 
 While an event is handled, its place at the top is a hole. The first event that is pushed fills it, which saves half of
 the work in the usual case that one event causes one other.

@@ -10,7 +10,7 @@ from worldline.model.errors import ConfigurationError, shown
 
 
 class Turn(Signal):
-    """A claim to a resource: fires when it is granted. As a context it gives the resource back, or gives the claim up."""
+    """A claim to a resource: fires when it is granted. As a context it gives back what was granted, or the claim up."""
 
     __slots__ = ("_resource",)
 
@@ -28,7 +28,7 @@ class Turn(Signal):
 
 
 class Resource:
-    """So many that can be held at a time: ``with machine.acquire() as turn: yield turn; ...``; first come, first served."""
+    """So many that can be held at a time, first come, first served: ``with machine.acquire() as turn: yield turn``."""
 
     def __init__(self, capacity: int = 1) -> None:
         if type(capacity) is not int or capacity < 1:

@@ -51,7 +51,9 @@ def extras_of(entity: Core) -> Extras:
 class Roster:
     """The entities of one worker, and what it knows of the others."""
 
-    def __init__(self, names: Sequence[str], topology: Topology, seed: int, workers: Sequence[int] = (), me: int = 0) -> None:
+    def __init__(
+        self, names: Sequence[str], topology: Topology, seed: int, workers: Sequence[int] = (), me: int = 0
+    ) -> None:
         """`names` are those of all workers, sorted; `workers` says for each on which one it is (none: all are here)."""
         self.seed = seed
         self.endings: dict[str, int] = {}
@@ -130,7 +132,7 @@ class Roster:
 
     def sender(self, name: str) -> Core:
         """Return what stands for the sender of a message from another worker."""
-        found = self.engine.directory.get(name)
+        found: Core | None = self.engine.directory.get(name)
         return found if found is not None else self.locate(name)
 
     def worker_of(self, place: int) -> int:
@@ -138,7 +140,8 @@ class Roster:
 
     def outside(self) -> Core:
         """Return who sends what is sent from outside the simulation: nobody, and before everybody."""
-        return self.engine.stand_in("", -2, -1, 0, remote=False)
+        made: Core = self.engine.stand_in("", -2, -1, 0, remote=False)
+        return made
 
     def _stand_in(self, name: str, place: int, *, remote: bool) -> Core:
         listed = self._is_listed(name)
@@ -243,7 +246,10 @@ class Roster:
             return error.concerning(name, now) if name is not None else error
         doing = f"on {topic!r} " if isinstance(topic, str) else ""
         return ModelError(
-            f"{doing}it raised {type(error).__name__}: {error}", participant=name, at=now, topic=topic if doing else None
+            f"{doing}it raised {type(error).__name__}: {error}",
+            participant=name,
+            at=now,
+            topic=topic if doing else None,
         )
 
     def _refuse_name(self, name: object) -> NoReturn:
@@ -257,6 +263,7 @@ class Roster:
 
     def _refuse_link(self, source: str, goal: str) -> NoReturn:
         raise ModelError(
-            f"there is no link from {source} to {goal}", advice=f"declare it: connect({source!r}, {goal!r}, ...)",
+            f"there is no link from {source} to {goal}",
+            advice=f"declare it: connect({source!r}, {goal!r}, ...)",
             receiver=goal,
         )

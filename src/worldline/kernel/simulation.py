@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from worldline.kernel.entity import Entity
@@ -51,7 +50,9 @@ class Simulation:
         if not isinstance(entity, Entity):
             raise ConfigurationError(f"{name}: {shown(entity)} isn't an Entity", advice="make one, or a process(...)")
         if name in self._entities:
-            raise ConfigurationError(f"there is an entity named {shown(name)} already", advice="every name is used once")
+            raise ConfigurationError(
+                f"there is an entity named {shown(name)} already", advice="every name is used once"
+            )
         if any(known is entity for known in (self._entities.get(entity.name or ""),)):
             raise ConfigurationError(f"{name}: this entity takes part already, as {entity.name}")
         if self._worker is not None:
@@ -91,8 +92,8 @@ class Simulation:
     ) -> Result:
         """Let everything happen before `until`, or all there is, and return what came of it.
 
-        The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation can be run
-        further; the others run it once. A progress bar is shown if it takes long and somebody looks at a terminal.
+        The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation
+        can be run further; the others run it once. A progress bar shows if it takes long, on a terminal.
         """
         end = FOREVER if until is None else as_time(until, "the end")
         chosen = as_executor(executor)
@@ -132,9 +133,7 @@ class Simulation:
         names = tuple(sorted(self._entities))
         network = self._network
         if self._rules:
-            network = Network(
-                default=network.default, rules=(*network.rules, *self._rules), outages=network.outages
-            )
+            network = Network(default=network.default, rules=(*network.rules, *self._rules), outages=network.outages)
         check_network(network, names)
         topology = Topology(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
@@ -159,4 +158,6 @@ class Simulation:
 
     def _check_not_over(self) -> None:
         if self._result is not None:
-            raise UsageError("the simulation is over", advice="make a new one, or run it inline to go on from time to time")
+            raise UsageError(
+                "the simulation is over", advice="make a new one, or run it inline to go on from time to time"
+            )

@@ -19,9 +19,7 @@ class Topology:
         self._seed = seed
         self._paths = Paths(network, seed)
         self._topics = sorted({rule.topic for rule in network.rules if rule.topic is not None})
-        self._declared = {
-            (rule.sender, rule.receiver): None for rule in network.rules if rule.sender and rule.receiver
-        }
+        self._declared = {(rule.sender, rule.receiver): None for rule in network.rules if rule.sender and rule.receiver}
         self._least: dict[tuple[str, str], int] = {}
         # What holds for all pairs alike needs no look at the pair; 0 if it doesn't.
         uniform = not (network.rules or declared_only)

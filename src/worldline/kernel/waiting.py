@@ -55,13 +55,13 @@ class Wait:
 def receive(topic: str | None = None, *, limit: TimeLike | None = None) -> Receive:
     """Wait for a message: ``message = yield receive()``.
 
-    With a topic, others wait in the inbox. With a limit, the process goes on without one, with None, when it has passed.
+    With a topic, others stay in the inbox. With a limit, the process is given None once it has passed.
     """
     return Receive(topic, NO_LIMIT if limit is None else as_time(limit, "a limit"))
 
 
 def wait(what: Any, *, limit: TimeLike | None = None) -> Wait:
-    """Wait for a signal or the end of a process: ``value = yield wait(signal, limit="5ms")``; None if it takes longer."""
+    """Wait for a signal or a process's end: ``value = yield wait(signal, limit="5ms")``; None if it takes longer."""
     return Wait(what, NO_LIMIT if limit is None else as_time(limit, "a limit"))
 
 

@@ -59,7 +59,8 @@ class Worker:
             now=engine.now,
             events=engine.events,
             chains=[
-                (entity.name, endings.get(entity.name, FOREVER), b"%x %x" % (entity.chain, entity.sends)) for entity in present
+                (entity.name, endings.get(entity.name, FOREVER), b"%x %x" % (entity.chain, entity.sends))
+                for entity in present
             ],
             dropped=dict(engine.dropped),
             monitors={
