@@ -61,4 +61,4 @@ def payloads(entity: Any) -> list[Any]:
 def pending(simulation: Simulation) -> int:
     """Return how many events wait in the queue, dead ones included."""
     assert simulation._worker is not None
-    return int(simulation._worker.engine.pending())
+    return len(simulation._worker.engine.queue)

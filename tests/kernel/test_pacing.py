@@ -1,9 +1,9 @@
 """Workers under every interleaving: the pacing between them never lets one go too far, nor keeps all of them waiting.
 
-Several workers live in this process, with the real `Crew`, `Pacing` and `Worker`. The channel between them stands in: it
-keeps the order of frames between each two workers, as sockets and MPI do, and leaves everything else to a schedule,
-which also says whose turn it is. A worker's turn ends by an exception out of the channel; `Crew.run` is then simply
-called again, since all that it knows is in its objects.
+Several workers live in this process, with the real `Crew`, `Pacing` and `Worker`. The channel between them isn't real:
+it keeps the order of frames between each two workers, as sockets and MPI do, and leaves all else to a schedule, which
+also says whose turn it is. A worker's turn ends by an exception out of the channel; `Crew.run` is then simply called
+again, since all that it knows is in its objects.
 
 What is known of all workers at a time gives exact bounds, by `lock.bounds.fixpoint`. No worker may ever think more.
 """
@@ -365,8 +365,18 @@ class Stumbler(Caller):
             raise ValueError(f"{self.name} has had enough")
 
 
+class Ticker(Diarist):
+    """Never comes to an end, and talks to nobody."""
+
+    def start(self) -> None:
+        self.on_tick(None)
+
+    def on_tick(self, _: None) -> None:
+        self.schedule("tick", delay=3 * US)
+
+
 def stumblers() -> Simulation:
-    """Two fail at the same moment, a third one later; the fourth has much to do before that, and hears of nothing."""
+    """Two fail at the same moment, a third one later; some hear of nothing, and one would go on for ever."""
     simulation = Simulation(declared_only=True)
     simulation.add("a", Stumbler(["b"], list(range(0, 20 * US, US)), 15 * US))
     simulation.add("b", Stumbler(["a"], [0, 9 * US], 9 * US))
@@ -374,6 +384,7 @@ def stumblers() -> Simulation:
     simulation.add("d", Stumbler(["c"], [1 * US, 8 * US], 20 * US))
     simulation.connect("a", "b", "2us")
     simulation.connect("c", "d", "5us")
+    simulation.add("ticker", Ticker())
     return simulation
 
 

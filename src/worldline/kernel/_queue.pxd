@@ -1,5 +1,8 @@
 # The C types of `queue.py`, for itself and for the compiled engine.
 
+cimport cython
+
+
 cdef struct Node:
     long long time
     Py_ssize_t slot
@@ -16,6 +19,7 @@ cdef struct Record:
     int topic
 
 
+@cython.final
 cdef class Queue:
     cdef Node* _heap
     cdef void* _block

@@ -52,6 +52,7 @@ def _as_word(n: object) -> cython.longlong:
     return n if n < _WORD_MAX else 0
 
 
+@cython.final
 @cython.cclass
 class Draws:
     """A stream of draws, fixed by (seed, names); its state is one counter."""

@@ -62,6 +62,7 @@ _SMALL = cython.declare(cython.longlong, 2**59)
 _P1 = cython.declare(cython.ulonglong, 11400714785074694791)
 _P2 = cython.declare(cython.ulonglong, 14029467366897019727)
 _P5 = cython.declare(cython.ulonglong, 2870177450012600261)
+_ONES = cython.declare(cython.ulonglong, 2**64 - 1)
 
 # What an entity is to this engine.
 _NEW = cython.declare(cython.int, 0)
@@ -78,6 +79,7 @@ _OWN = cython.declare(cython.int, 2)
 _STARTS = cython.declare(object, object())
 _INTERRUPTS = cython.declare(object, object())
 
+NOTHING_TO_INTERRUPT = "had nothing to interrupt"
 INTERRUPTION = "interrupt!"  # The topic of an interruption from another entity; no handler can have that name.
 
 _LAST = cython.declare(cython.longlong, TIME_MAX)
@@ -110,9 +112,10 @@ def _linked(
     """Return ``hash((chain, time, order, key))``, of which a chain keeps 60 bits."""
     mixed: cython.ulonglong = _lane(_lane(_lane(_lane(_P5, chain), time), order), key)
     mixed += 4 ^ (_P5 ^ 3527539)
-    return (mixed if mixed != 0xFFFFFFFFFFFFFFFF else 1546275796) & _CHAIN
+    return (mixed if mixed != _ONES else 1546275796) & _CHAIN
 
 
+@cython.final
 @cython.cclass
 class Handlers:
     """The handlers of a class of entities by topic. Remembers what it was asked for last: mostly that is asked next."""
@@ -143,6 +146,7 @@ def handlers_of(kind: type) -> Handlers:
     return Handlers(table)
 
 
+@cython.final
 @cython.cclass
 class Engine:
     """The clock of one worker, and what its entities need to find each other.
@@ -212,8 +216,8 @@ class Engine:
             raise UsageError(f"{core.name} is part of a simulation already, and can't be {name} too")
         core._engine = self
         core.name = name
-        core.rank = rank
-        core.place = place
+        core._rank = rank
+        core._place = place
         core._key = key
         core._handlers = handlers
         core._state = _ALIVE
@@ -229,8 +233,8 @@ class Engine:
         core: Core = Core()
         core._engine = self
         core.name = name
-        core.rank = rank
-        core.place = place
+        core._rank = rank
+        core._place = place
         core._key = key
         core._state = _REMOTE if remote else _ABSENT
         core._number = -1
@@ -267,12 +271,12 @@ class Engine:
                 self._enter_table(source)
             if goal._number < 0:
                 self._enter_table(goal)
-            source._pins += source.rank & 1
-            goal._pins += goal.rank & 1
+            source._pins += source._rank & 1
+            goal._pins += goal._rank & 1
             self.queue.push(
                 time,
                 sent,
-                source.rank,
+                source._rank,
                 order,
                 source._key,
                 source._number,
@@ -282,8 +286,8 @@ class Engine:
                 payload,
             )
         else:
-            tie = source.name if source.rank & 1 else ""
-            heappush(self.queue.entries, (time, sent, source.rank, tie, order, topic, sender, target, payload))
+            tie = source.name if source._rank & 1 else ""
+            heappush(self.queue.entries, (time, sent, source._rank, tie, order, topic, sender, target, payload))
         return 0
 
     @cython.cfunc
@@ -307,7 +311,7 @@ class Engine:
         self._cancelled = 0
         for number in self.queue.purge(_is_dead):
             core: Core = self.queue.table[number]
-            if core.rank & 1:
+            if core._rank & 1:
                 self._unpin(number)
         return 0
 
@@ -335,7 +339,7 @@ class Engine:
     def _leave_table(self, entity: object) -> cython.int:
         """Take an entity out of the table if it isn't alive and no event names it any more."""
         core: Core = entity
-        if core._pins == 0 and core._state != _ALIVE and core.rank & 1 and core._number >= 0:
+        if core._pins == 0 and core._state != _ALIVE and core._rank & 1 and core._number >= 0:
             self.queue.table[core._number] = None
             self._free_numbers.append(core._number)
             core._number = -1
@@ -364,6 +368,7 @@ class Core:
         "_burst_at",
         "_chain",
         "_engine",
+        "_extras",
         "_handlers",
         "_inbox",
         "_key",
@@ -372,19 +377,18 @@ class Core:
         "_order",
         "_others",
         "_pins",
+        "_place",
         "_random",
+        "_rank",
         "_state",
-        "extras",
         "name",
-        "place",
-        "rank",
     )
 
     if cython.compiled:
         name = cython.declare(object, visibility="readonly")
-        rank = cython.declare(cython.int, visibility="readonly")
-        place = cython.declare(cython.int, visibility="readonly")
-        extras = cython.declare(object, visibility="public")
+        _rank = cython.declare(cython.int, visibility="readonly")
+        _place = cython.declare(cython.int, visibility="readonly")
+        _extras = cython.declare(object, visibility="public")
     _engine: Engine
     _handlers: Handlers
     _state: cython.int
@@ -406,9 +410,9 @@ class Core:
             """Set up what an entity has before its own `__init__`, which then needn't call this one's."""
             core = object.__new__(cls)
             core._state = core._burst = core._burst_at = core._order = core._chain = core._key = 0
-            core.rank = core.place = core._number = core._pins = 0
+            core._rank = core._place = core._number = core._pins = 0
             core._engine = core._handlers = core._inbox = core._main = core._others = core._random = None
-            core.name = core.extras = None
+            core.name = core._extras = None
             return core
 
     @property
@@ -423,7 +427,7 @@ class Core:
         return engine.sender.name
 
     @property
-    def sent(self) -> int:
+    def sent_at(self) -> int:
         """When the message that is being handled was sent."""
         engine: Engine = _acting(self)
         return engine.sent
@@ -440,12 +444,12 @@ class Core:
         return self._state == _ENDED
 
     @property
-    def is_here(self) -> bool:
+    def _is_here(self) -> bool:
         """Whether it is, or was, an entity of this worker, and not just a name."""
         return self._state == _ALIVE or self._state == _ENDED
 
     @property
-    def roster(self) -> Any:
+    def _roster(self) -> Any:
         """Who else is there."""
         return _acting(self).roster
 
@@ -483,7 +487,7 @@ class Core:
             if latency < engine.least or latency > _LAST or not engine.least:
                 _check_delay(self, target, latency)
             arrival = engine.now + latency
-        elif target.place == self.place:
+        elif target._place == self._place:
             arrival = engine.now + 1  # They stand at the same place: the smallest step.
         elif engine.latency:
             arrival = engine.now + engine.latency
@@ -502,11 +506,11 @@ class Core:
             else:
                 self._chain = hash((self._chain, arrival, order, target._key ^ content)) & _CHAIN
             if target._state == _REMOTE:
-                engine.outbox.append((arrival, engine.now, self.name, order, to, target.place, topic, payload))
+                engine.outbox.append((arrival, engine.now, self.name, order, to, target._place, topic, payload))
             elif cython.compiled:
                 engine._push(arrival, engine.now, order, self, target, topic, payload)
             else:
-                rank = self.rank
+                rank = self._rank
                 entry = (arrival, engine.now, rank, self.name if rank & 1 else "", order, topic, self, target, payload)
                 heappush(engine.queue.entries, entry)
             if not arrival_of_copy:
@@ -547,13 +551,13 @@ class Core:
             raise ModelError(f"an event would happen after the last time, {format_time(TIME_MAX)}")
         self._order += 2
         if cython.compiled:
-            self._pins += self.rank & 1
+            self._pins += self._rank & 1
             engine.queue.push(
-                engine.now + delay, engine.now, self.rank, self._order, self._key, self._number, -1, -1, _OWN, event
+                engine.now + delay, engine.now, self._rank, self._order, self._key, self._number, -1, -1, _OWN, event
             )
         else:
-            tie = self.name if self.rank & 1 else ""
-            entry = (engine.now + delay, engine.now, self.rank, tie, self._order, event, self, None, None)
+            tie = self.name if self._rank & 1 else ""
+            entry = (engine.now + delay, engine.now, self._rank, tie, self._order, event, self, None, None)
             heappush(engine.queue.entries, entry)
         return self._order
 
@@ -615,7 +619,7 @@ class Core:
         engine._cancelled += 1
         engine._leaving.append(self)
 
-    def note(self, value: Any) -> None:
+    def _note(self, value: Any) -> None:
         """Make a value that the entity gives to the world outside part of its history."""
         engine: Engine = _acting(self)
         print_of_value: cython.ulonglong = seal(value)[0]
@@ -624,19 +628,18 @@ class Core:
         else:
             self._chain = hash((self._chain, engine.now, 0, print_of_value)) & _CHAIN
 
-    def absorb(self, name: str, chain: int) -> None:
+    def _absorb(self, name: str, history: bytes) -> None:
         """Take over the history of an entity that stood here and has ended."""
-        self._chain = fingerprint(b"%x %x %s" % (self._chain, chain, name.encode()))
+        self._chain = fingerprint(b"%x %s %s" % (self._chain, history, name.encode()))
 
     @property
-    def chain(self) -> int:
-        """The hash of what the entity has sent and was given so far."""
-        return self._chain
+    def _history(self) -> bytes:
+        """The hash of what the entity has sent and was given so far, and how many events it has caused."""
+        return b"%x %x" % (self._chain, self._order >> 1)
 
-    @property
-    def sends(self) -> int:
-        """How many events the entity has caused."""
-        return self._order >> 1
+    def _call(self, name: str) -> None:
+        """Give a name to an entity that has come back from another process, and only to look at."""
+        self.name = name
 
 
 @cython.cfunc
@@ -688,7 +691,7 @@ def _is_word(value: object) -> cython.bint:
 
 def _check_delay(sender: Any, receiver: Any, delay: int) -> None:
     """Refuse a delay that is shorter than the link between the two allows, or longer than time."""
-    least = 1 if receiver.place == sender.place else sender.roster.least(sender, receiver)
+    least = 1 if receiver._place == sender._place else sender._roster.least(sender, receiver)
     if delay < least:
         raise ModelError(
             f"a message to {receiver.name} can't arrive after {format_time(delay)}: "
@@ -718,6 +721,7 @@ def _carry(sender: Core, receiver: Core, topic: object, payload: object) -> tupl
     return arrivals
 
 
+@cython.final
 @cython.cclass
 class Timer:
     """An event that an entity has scheduled for itself."""
@@ -737,6 +741,7 @@ class Timer:
         self.is_live = True
 
 
+@cython.final
 @cython.cclass
 class Process:
     """A generator that an entity runs: what it yields is what it waits for."""
@@ -764,16 +769,24 @@ class Process:
         engine: Engine = _acting(owner)
         if self._generator is None:
             raise ModelError("a process that has ended can't be interrupted", advice="look at has_ended first")
+        if self._generator.gi_running:
+            raise ModelError("a process can't interrupt itself", advice="raise an exception instead")
+        _stop_waiting(self)  # From now on nothing else can wake it.
         owner._order += 2
         engine._push(engine.now, engine.now, owner._order, owner, owner, _INTERRUPTS, (self, cause))
 
     def wake(self, value: Any) -> None:
         """Let the process go on with a value; what it waited for has happened."""
         owner: Core = self._owner
-        _acting(owner)
-        _stop_waiting(self)
-        self._value = value
-        self._ticket = owner._after(0, self)
+        engine: Engine = owner._engine
+        if (
+            engine.actor is not None
+        ):  # Otherwise somebody fires a signal from outside, or everything is being thrown away.
+            _acting(owner)
+        if owner._state == _ALIVE:
+            _stop_waiting(self)
+            self._value = value
+            self._ticket = owner._after(0, self)
 
     def close(self) -> None:
         """End the process where it waits. The one that is running ends when it waits next."""
@@ -807,6 +820,7 @@ def _stop_waiting(process: Process) -> cython.int:
     if process._is_limited:
         process._is_limited = False
         process._owner._engine._cancelled += 1
+    process._value = None
     process._ticket = _NEVER
     return 0
 
@@ -943,6 +957,7 @@ def _deliver(engine: Engine, target: Core, topic: object, payload: object) -> cy
         return _resume(process, None, Interrupt(payload[1]))
     if topic == INTERRUPTION:
         if target._main is None:
+            engine.count_dropped(target.name, topic, NOTHING_TO_INTERRUPT)
             return 0
         process = target._main
         _stop_waiting(process)
@@ -1067,7 +1082,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     engine._unpin(queue.event.sender)
                 if goal >= 0:
                     target = cython.cast(Core, PyList_GET_ITEM(queue.table, goal))
-                    if target.rank & 1:
+                    if target._rank & 1:
                         engine._unpin(goal)
             if engine._leaving:
                 engine._let_go()

@@ -27,12 +27,12 @@ class Entity(Core):
         """Let a new entity enter, now, and return its name: this one's, a slash, and the given name or a number."""
         if not isinstance(entity, Entity):
             raise UsageError(f"{shown(entity)} isn't an Entity", advice="make one: create(Customer(...))")
-        created: str = self.roster.create(self, entity, name)
+        created: str = self._roster.create(self, entity, name)
         return created
 
     def record(self, what: str, value: Any) -> None:
         """Write a value into the monitor of that name, as of now."""
-        self.note((what, value))
+        self._note((what, value))
         monitors = extras_of(self).monitors
         if what not in monitors:
             monitors[what] = Monitor()
@@ -40,7 +40,10 @@ class Entity(Core):
 
     def stream(self, name: str) -> Stream:
         """Return a named stream of draws, beside `random`: what is drawn here doesn't shift what is drawn there."""
-        return Stream(self.roster.seed, self.name, name)
+        streams = extras_of(self).streams
+        if name not in streams:
+            streams[name] = Stream(self._roster.seed, self.name, name)
+        return streams[name]
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name}>" if self.name else f"<{type(self).__name__}>"

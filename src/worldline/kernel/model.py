@@ -62,10 +62,11 @@ def state_of(entity: Entity) -> dict[str, Any]:
     return state
 
 
-def restore(entity: Entity, state: dict[str, Any]) -> None:
-    """Give an entity the attributes of a state, and no others."""
+def restored(entity: Entity, state: dict[str, Any]) -> Entity:
+    """Give an entity the attributes of a state, and no others; return it."""
     for name in list(vars(entity)):
         if name not in state:
             delattr(entity, name)
     for name, value in state.items():
         setattr(entity, name, value)
+    return entity

@@ -9,6 +9,7 @@ alone, whatever hash seed, identity or process.
 from __future__ import annotations
 
 import pickle
+from hashlib import blake2b
 from typing import Any
 
 from msgspec import msgpack
@@ -17,6 +18,7 @@ from worldline.model.errors import ModelError, shown
 
 # A prime just below 2**60: the encoding as one large number modulo this is a fingerprint in two fast operations.
 _PRIME = 2**60 - 93
+_SHORT = 64  # Up to so many bytes that is faster than any hash.
 _PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
 
 _encode = msgpack.Encoder(order="deterministic").encode
@@ -39,6 +41,8 @@ class Parcel:
 
 def fingerprint(encoded: bytes) -> int:
     """Return 60 bits that stand for some bytes. The byte in front keeps those apart that only start with more zeros."""
+    if len(encoded) > _SHORT:
+        encoded = blake2b(encoded, digest_size=8).digest()
     return int.from_bytes(b"\x01" + encoded, "big") % _PRIME
 
 
@@ -50,14 +54,32 @@ def seal(payload: Any) -> tuple[int, Any]:
         if type(payload) is not int:
             raise _refusal(payload, "it holds a number of more than 64 bits") from None
         encoded = hex(payload).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise _refusal(payload, str(error)) from error
+    except (TypeError, ValueError, RecursionError):
+        encoded = _encoded_by_parts(payload)
     if type(payload) in _PLAIN or _is_constant(payload):
         return fingerprint(encoded), payload
     try:
         return fingerprint(encoded), Parcel(pickle.dumps(payload, protocol=5))
     except Exception as error:  # Pickling runs the payload's own code, which may raise anything.
         raise _refusal(payload, str(error)) from error
+
+
+def _encoded_by_parts(payload: Any) -> bytes:
+    """Encode what the encoder can't put into one order: dicts whose keys aren't text."""
+    try:
+        return _encode(_ordered(payload))
+    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+        raise _refusal(payload, str(error)) from error
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return sorted(
+            [[_encode(_ordered(key)), _ordered(part)] for key, part in value.items()], key=lambda pair: pair[0]
+        )
+    if isinstance(value, list | tuple):
+        return [_ordered(part) for part in value]
+    return value
 
 
 def size_of(carried: Any) -> int:

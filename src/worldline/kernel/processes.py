@@ -19,7 +19,7 @@ from typing import Any
 
 from worldline.kernel.crew import Crew, Failure
 from worldline.kernel.mesh import Mesh, PeerGone
-from worldline.kernel.model import Model, Part, restore
+from worldline.kernel.model import Model, Part, restored, state_of
 from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import Placement, place
 from worldline.kernel.progress import Progress
@@ -69,11 +69,12 @@ class Processes:
 def bring_back(model: Model, part: Part) -> None:
     """Give the entities of the model the state that they had at the end, in whichever process they were."""
     for name, packed in part.states.items():
-        returned = unpacked(packed)
+        entity = unpacked(packed)
         if name in model.entities:
-            restore(model.entities[name], dict(vars(returned)))
+            entity = restored(model.entities[name], state_of(entity))
         else:
-            model.created[name] = returned
+            model.created[name] = entity
+        entity._call(name)
 
 
 class _Staff:

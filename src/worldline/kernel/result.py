@@ -24,7 +24,7 @@ class Result:
     monitors: dict[tuple[str, str], Monitor]
 
     def __str__(self) -> str:
-        return f"{self.events:,} events, digest {self.digest.hex()}"
+        return f"{self.events:,} event{'' if self.events == 1 else 's'}, digest {self.digest.hex()}"
 
 
 def combined(parts: Sequence[Part], until: int | None) -> Result:

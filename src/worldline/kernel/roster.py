@@ -8,7 +8,7 @@ same links. So every worker knows where any name belongs, without being told who
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
@@ -20,10 +20,14 @@ from worldline.kernel.waiting import Message
 from worldline.model.errors import ModelError, WorldlineError, shown
 from worldline.model.message import check_name
 from worldline.model.path import Path
+from worldline.model.randomness import Stream
 from worldline.model.time import format_time
 
 SEPARATOR = "/"
 TOO_LATE = "arrived after its receiver had ended"
+OUTSIDE = ""  # The name of the sender of what is sent from outside; no entity can have it.
+
+_LAST_RANK = 2**30
 
 _SUGGESTED_AMONG = 10_000
 
@@ -31,7 +35,7 @@ _SUGGESTED_AMONG = 10_000
 class Extras:
     """What few entities have, kept apart so that the others are small."""
 
-    __slots__ = ("children", "monitors", "named", "numbers", "paths")
+    __slots__ = ("children", "monitors", "named", "numbers", "paths", "streams")
 
     def __init__(self) -> None:
         self.children = 0
@@ -39,13 +43,18 @@ class Extras:
         self.monitors: dict[str, Monitor] = {}
         self.numbers: dict[str, int] = {}
         self.paths: dict[tuple[str, str], Path] = {}
+        self.streams: dict[str, Stream] = {}
 
 
 def extras_of(entity: Core) -> Extras:
-    if entity.extras is None:
-        entity.extras = Extras()
-    extras: Extras = entity.extras
+    if entity._extras is None:
+        entity._extras = Extras()
+    extras: Extras = entity._extras
     return extras
+
+
+def monitors_of(entity: Core) -> Iterable[tuple[str, Monitor]]:
+    return entity._extras.monitors.items() if entity._extras is not None else ()
 
 
 class Roster:
@@ -57,6 +66,7 @@ class Roster:
         """`names` are those of all workers, sorted; `workers` says for each on which one it is (none: all are here)."""
         self.seed = seed
         self.endings: dict[str, int] = {}
+        self.monitors: dict[tuple[str, str], Monitor] = {}  # Of those who were created and have ended.
         self.engine = Engine(self, latency=topology.latency, least=topology.least)
         self._names = names
         self._workers = workers
@@ -97,17 +107,18 @@ class Roster:
             extras.named.add(name)
         full = check_name(f"{creator.name}{SEPARATOR}{name}", "an entity")
         self._check_free(full)
-        self._enter(entity, full, self._rank_between(full), creator.place)
+        self._enter(entity, full, self._rank_between(full), creator._place)
         return full
 
     def ended(self, entity: Core) -> None:
         """Note that an entity has ended; one that was created leaves its history to the one at whose place it stood."""
-        root = self._root(entity.place)
+        root = self._root(entity._place)
         if root == entity.name:
             self.endings[root] = self.engine.now
         else:
             del self.engine.directory[entity.name]
-            self.engine.directory[root].absorb(entity.name, entity.chain)
+            self.monitors.update({(entity.name, what): monitor for what, monitor in monitors_of(entity)})
+            self.engine.directory[root]._absorb(entity.name, entity._history)
 
     def _enter(self, entity: Core, name: str, rank: int, place: int) -> None:
         kind = type(entity)
@@ -127,8 +138,7 @@ class Roster:
         place = self._place_of(name) if isinstance(name, str) else None
         if place is None:
             self._refuse_name(name)
-        remote = bool(self._workers) and place < len(self._workers) and self._workers[place] != self._me
-        return self._stand_in(name, place, remote=remote)
+        return self._stand_in(name, place, remote=self.worker_of(place) != self._me)
 
     def sender(self, name: str) -> Core:
         """Return what stands for the sender of a message from another worker."""
@@ -136,11 +146,12 @@ class Roster:
         return found if found is not None else self.locate(name)
 
     def worker_of(self, place: int) -> int:
-        return self._workers[place]
+        """Return on which worker a place is; what was added during an inline run is here."""
+        return self._workers[place] if place < len(self._workers) else self._me
 
     def outside(self) -> Core:
-        """Return who sends what is sent from outside the simulation: nobody, and before everybody."""
-        made: Core = self.engine.stand_in("", -2, -1, 0, remote=False)
+        """Return who sends what is sent from outside the simulation: nobody, and after everybody."""
+        made: Core = self.engine.stand_in(OUTSIDE, _LAST_RANK, -1, 0, remote=False)
         return made
 
     def _stand_in(self, name: str, place: int, *, remote: bool) -> Core:
@@ -180,7 +191,7 @@ class Roster:
 
     def least(self, sender: Core, receiver: Core) -> int:
         """Return the shortest time that a message can take between two places."""
-        source, goal = self._root(sender.place), self._root(receiver.place)
+        source, goal = self._root(sender._place), self._root(receiver._place)
         least = self._topology.least_between(source, goal)
         if least is None:
             self._refuse_link(source, goal)
@@ -191,7 +202,7 @@ class Roster:
         extras = extras_of(sender)
         path = extras.paths.get((receiver.name, topic))
         if path is None:
-            source, goal = self._root(sender.place), self._root(receiver.place)
+            source, goal = self._root(sender._place), self._root(receiver._place)
             found = self._topology.path(topic, (source, sender.name), (goal, receiver.name))
             if found is None:
                 self._refuse_link(source, goal)
@@ -212,7 +223,7 @@ class Roster:
         if not target.has_ended and not self._has_been(target.name):
             raise ModelError(
                 f"a message to {target.name} arrives at {format_time(time)}, and there never was such an entity",
-                participant=sender.name,
+                participant=sender.name or "outside",
                 at=time,
                 receiver=target.name,
             )
@@ -225,15 +236,15 @@ class Roster:
         found = self.engine.directory.get(creator)
         if found is None:
             return self._place_of(creator) is not None and SEPARATOR in creator and self._has_been(creator)
-        extras: Extras | None = found.extras
+        extras: Extras | None = found._extras
         if extras is None:
             return False
         return last in extras.named or (last.isdigit() and 0 < int(last) <= extras.children and str(int(last)) == last)
 
     def refuse_message(self, receiver: Core, message: Message) -> NoReturn:
         raise ModelError(
-            f"it can't take {shown(message.topic)} from {message.sender}: {type(receiver).__name__} has no "
-            f"on_{message.topic}, no handle, and no process that could receive it",
+            f"it can't take {shown(message.topic)} from {message.sender or 'outside'}: "
+            f"{type(receiver).__name__} has no on_{message.topic}, no handle, and no process that could receive it",
             receiver=receiver.name,
             sender=message.sender,
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from worldline.kernel.entity import Entity
-from worldline.kernel.model import Model, Sending, restore, state_of
+from worldline.kernel.model import Model, Sending, restored, state_of
 from worldline.kernel.topology import Topology
 from worldline.model.errors import ConfigurationError
 from worldline.model.links import Network
@@ -66,9 +66,7 @@ def packed_state(entity: Entity) -> bytes:
 def unpacked(packed: bytes) -> Entity:
     """Return the entity that was packed, new."""
     kind, state = pickle.loads(packed)
-    entity: Entity = kind.__new__(kind)
-    restore(entity, state)
-    return entity
+    return restored(kind.__new__(kind), state)
 
 
 def unpacked_share(packed: bytes) -> Share:

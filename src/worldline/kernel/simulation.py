@@ -37,6 +37,7 @@ class Simulation:
         self._declared_only = declared_only
         self._entities: dict[str, Entity] = {}
         self._rules: list[Rule] = []
+        self._connected: dict[tuple[str, str], bool] = {}
         self._sendings: list[Sending] = []
         self._worker: Worker | None = None
         self._result: Result | None = None
@@ -65,14 +66,22 @@ class Simulation:
         if self._worker is not None or self._result is not None:
             raise UsageError("links are declared before the run", advice="use a network with outages for what changes")
         between = over if isinstance(over, Link) else link(over)
-        self._rules.append(Rule(sender=sender, receiver=receiver, link=between))
-        if both:
-            self._rules.append(Rule(sender=receiver, receiver=sender, link=between))
+        for source, goal in ((sender, receiver), (receiver, sender)) if both else ((sender, receiver),):
+            if (source, goal) in self._connected:
+                raise ConfigurationError(
+                    f"{source} and {goal} are connected already", advice="connect() links both ways unless both=False"
+                )
+            self._connected[source, goal] = True
+            self._rules.append(Rule(sender=source, receiver=goal, link=between))
 
-    def send(self, to: str, topic: str, payload: Any = None, *, at: TimeLike = 0) -> None:
-        """Send a message from outside; its sender has no name."""
+    def send(self, to: str, topic: str, payload: Any = None, *, at: TimeLike | None = None) -> None:
+        """Send a message from outside, that arrives at a time, or now; its sender has no name."""
         self._check_not_over()
-        time = as_time(at)
+        time = self.now if at is None else as_time(at)
+        if time < self.now:
+            raise UsageError(
+                f"{shown(topic)} can't arrive at {format_time(time)}: it is {format_time(self.now)} already"
+            )
         check_name(topic, "a topic")
         sending = Sending(to, topic, payload, time)
         if self._worker is not None:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Part, Sending
-from worldline.kernel.parcel import seal
-from worldline.kernel.roster import Roster
+from worldline.kernel.parcel import fingerprint, seal
+from worldline.kernel.roster import OUTSIDE, Roster, monitors_of
 from worldline.model.time import FOREVER
 
 Letter = tuple[int, int, str, int, str, int, str, object]
@@ -23,16 +23,20 @@ class Worker:
         for place, name in enumerate(model.names):
             if not workers or workers[place] == me:
                 self.roster.add(name, model.entities[name])
+        self._me = me
         self._outside = self.roster.outside()
+        self._sent_from_outside = 0
         for number, sending in enumerate(model.sendings):
-            if not workers or self.roster.worker_of(self.roster.sender(sending.to).place) == me:
-                self.send(sending, number)
+            self.send(sending, number)
 
     def send(self, sending: Sending, number: int) -> None:
-        """Take in what is sent from outside."""
+        """Take in what is sent from outside, if its receiver is here; its history is everybody's."""
         receiver = self.roster.sender(sending.to)
-        payload = seal(sending.payload)[1]
-        self.engine.accept(sending.at, self.engine.now, self._outside, 2 * number, receiver, sending.topic, payload)
+        content, payload = seal(sending.payload)
+        said = (self._sent_from_outside, sending.at, content, sending.topic.encode(), sending.to.encode())
+        self._sent_from_outside = fingerprint(b"%x %x %x %s %s" % said)
+        if self.roster.worker_of(receiver._place) == self._me:
+            self.engine.accept(sending.at, self.engine.now, self._outside, 2 * number, receiver, sending.topic, payload)
 
     def advance(self, end: int, limit: int = FOREVER) -> int:
         return int(advance(self.engine, end, limit))
@@ -51,22 +55,12 @@ class Worker:
 
     def present(self) -> list[Entity]:
         """Return the entities that are here: those that ended too, unless they were created during the run."""
-        return [entity for entity in self.engine.directory.values() if entity.is_here]
+        return [entity for entity in self.engine.directory.values() if entity._is_here]
 
     def part(self) -> Part:
         engine, endings, present = self.engine, self.roster.endings, self.present()
-        return Part(
-            now=engine.now,
-            events=engine.events,
-            chains=[
-                (entity.name, endings.get(entity.name, FOREVER), b"%x %x" % (entity.chain, entity.sends))
-                for entity in present
-            ],
-            dropped=dict(engine.dropped),
-            monitors={
-                (entity.name, what): monitor
-                for entity in present
-                if entity.extras is not None
-                for what, monitor in entity.extras.monitors.items()
-            },
-        )
+        chains = [(entity.name, endings.get(entity.name, FOREVER), entity._history) for entity in present]
+        if self._me == 0:
+            chains.append((OUTSIDE, FOREVER, b"%x" % self._sent_from_outside))
+        monitors = {(entity.name, what): monitor for entity in present for what, monitor in monitors_of(entity)}
+        return Part(engine.now, engine.events, chains, dict(engine.dropped), {**self.roster.monitors, **monitors})
