@@ -141,15 +141,7 @@ def test_a_simulation_tells_the_same_on_two_workers_under_another_hash_seed(name
     assert spread.stdout == inline.stdout
 
 
-LEAVES_CLAIMS = pytest.mark.xfail(
-    strict=True, reason="the `with` of a claim that is left over at the end grants the resource to the next"
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [*(name for name in SIMULATIONS if name != "job_shop"), pytest.param("job_shop", marks=LEAVES_CLAIMS)],
-)
+@pytest.mark.parametrize("name", SIMULATIONS)
 def test_a_simulation_ends_without_complaints(name: str) -> None:
     for executor, seed in (("inline", "1"), ("processes(2)", "2")):
         errors = simulated(name, executor, seed).stderr
