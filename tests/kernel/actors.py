@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from worldline.kernel import Entity, Message, Simulation
+from worldline.kernel import Entity, Message, Simulation, build, engine
 from worldline.model import WorldlineError
 
 Steps = Generator[Any, Any, Any]
@@ -62,3 +62,11 @@ def pending(simulation: Simulation) -> int:
     """Return how many events wait in the queue, dead ones included."""
     assert simulation._worker is not None
     return len(simulation._worker.engine.queue)
+
+
+def burst_max(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Return how many events an entity may let happen without a delay; uncompiled, make it fewer, to save time."""
+    if build == "compiled":
+        return 1_000_000
+    monkeypatch.setattr(engine, "_BURST_MAX", 20_000)
+    return 20_000

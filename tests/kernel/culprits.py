@@ -11,13 +11,72 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from worldline.kernel import Entity, Simulation, process, receive
 from worldline.model import MS, SECOND, US, ModelError, Network, link
 
 Waiting = Iterator[Any]
+
+
+class Gossip(Entity):
+    """Leaks: all of its kind in one process share what they hear, and act on it."""
+
+    heard: ClassVar[list[str]] = []
+
+    def start(self) -> None:
+        self.heard.clear()
+        self.schedule("listen", delay=US)
+        self.schedule("tell", delay=2 * US)
+
+    def on_listen(self, _: None) -> None:
+        self.heard.append(self.name)
+
+    def on_tell(self, _: None) -> None:
+        self.send("a", "news", len(self.heard))
+
+    def on_news(self, _: int) -> None:
+        pass
+
+
+def gossips() -> Simulation:
+    """A model that isn't deterministic: what happens depends on who shares a process."""
+    simulation = Simulation(network=Network(default=link("1us")))
+    for name in "abc":
+        simulation.add(name, Gossip())
+    return simulation
+
+
+class Hasty(Entity):
+    """Cancels one timer after the other, and has a last event soon."""
+
+    def start(self) -> None:
+        for number in range(800):
+            self.cancel(self.schedule("late", delay=SECOND + number))
+        self.schedule("early", delay=US)
+
+    def on_late(self, _: None) -> None:
+        raise AssertionError("it was cancelled")
+
+    def on_early(self, _: None) -> None:
+        self.record("early", self.now)
+
+
+def hasty() -> Simulation:
+    """More cancelled events than one worker keeps."""
+    simulation = Simulation(network=Network(default=link("1us")))
+    simulation.add("a", Hasty())
+    simulation.add("b", Hasty())
+    return simulation
+
+
+def leave_note(me: Entity, folder: str, name: str = "") -> None:
+    """Write down in which process an entity is."""
+    written = Path(folder, f"{name or me.name}.part")
+    written.write_text(str(os.getpid()))
+    written.rename(Path(folder, name or me.name))  # So that a note that is there is whole.
 
 
 class Peer(Entity):
@@ -30,9 +89,7 @@ class Peer(Entity):
 
     def start(self) -> None:
         if self.folder:
-            written = Path(self.folder, f"{self.name}.part")
-            written.write_text(str(os.getpid()))
-            written.rename(Path(self.folder, self.name))  # So that a note that is there is whole.
+            leave_note(self, self.folder)
         if self.name < self.other:
             self.send(self.other, "ball")
 
@@ -109,13 +166,6 @@ def _processed(me: Accident) -> None:
     me.process(_sleep_and_raise(me))
 
 
-class Entangled:
-    """Can be encoded as text, as far as msgpack sees, but not pickled."""
-
-    def __reduce__(self) -> Any:
-        raise TypeError("entangled things stay together")
-
-
 ACCIDENTS: dict[str, Callable[[Accident], Any]] = {
     "divide": _divide,
     "unpicklable error": lambda _: _raise(Unprintable()),
@@ -123,7 +173,6 @@ ACCIDENTS: dict[str, Callable[[Accident], Any]] = {
     "error with a lock in it": lambda _: _raise(ModelError("it went wrong", lock=threading.Lock())),
     "child": _create,
     "process": _processed,
-    "generator": _sleep_and_raise,
     "assert": lambda me: _raise(AssertionError("nobody may be here")),
     "nothing": lambda me: None,
     # What a model may not do.
@@ -148,7 +197,7 @@ ACCIDENTS: dict[str, Callable[[Accident], Any]] = {
     "two children of one name": lambda me: [me.create(Peer("b"), "kid"), me.create(Peer("b"), "kid")],
     "not an entity": lambda me: me.create(object()),
     "odd yield": lambda me: me.process(iter_of(0.5)),
-    "burst": lambda me: me.process(forever()),
+    "itself as receiver": lambda me: me.send(me, "ball"),
     # What ends a process.
     "exit": lambda me: sys.exit(3),
     "interrupt": lambda me: _raise(KeyboardInterrupt()),
@@ -161,11 +210,6 @@ ACCIDENTS: dict[str, Callable[[Accident], Any]] = {
 
 def iter_of(*values: Any) -> Waiting:
     yield from values
-
-
-def forever() -> Waiting:
-    while True:
-        yield 0
 
 
 def accident(what: str, at: int = 3 * MS, busy: int = 0) -> Simulation:
@@ -244,13 +288,13 @@ class Gatherer(Entity):
 
 def await_for_ever(me: Entity, folder: str) -> Waiting:
     """Be idle, in a worker that waits for the others."""
-    Path(folder, me.name).write_text(str(os.getpid()))
+    leave_note(me, folder)
     yield receive()
 
 
 def linger(me: Entity, folder: str) -> Waiting:
     """Be busy, in a worker that hardly ever looks up."""
-    Path(folder, me.name).write_text(str(os.getpid()))
+    leave_note(me, folder)
     while True:
         yield US
 
@@ -263,8 +307,52 @@ def idle_and_busy(folder: str) -> Simulation:
     return simulation
 
 
-def busy_for(seconds: float) -> None:
-    """Take real time, without sleeping through a signal."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        pass
+class Witness(Entity):
+    """Sees a worker die, in three roles; see `slow_parent`."""
+
+    def __init__(self, role: str, folder: str, parent: int) -> None:
+        self.role = role
+        self.folder = folder
+        self.parent = parent
+
+    def start(self) -> None:
+        # This worker won't say how far it is: its first word to the parent is its last.
+        import_module("worldline.kernel.processes")._LOOK_EVERY_S = 1e9  # type: ignore[attr-defined]
+        leave_note(self, self.folder)
+        self.schedule("act", at=MS if self.role == "busy" else 600 * MS)
+        self.schedule("act", at=700 * MS)
+
+    def on_act(self, _: None) -> None:
+        if self.role == "victim":
+            os.kill(self.parent, signal.SIGSTOP)
+            os.kill(os.getpid(), signal.SIGKILL)
+        if self.role == "busy" and self.now == MS:
+            for _ in range(1_000):  # Not for ever: the other one may well wait until the parent lets it go.
+                if self.has_gone("b"):
+                    return
+                time.sleep(0.001)
+        if self.role == "busy":
+            leave_note(self, self.folder, "a, after all")
+
+    def has_gone(self, name: str) -> bool:
+        note = Path(self.folder, name)
+        return note.exists() and not is_running(int(note.read_text()))
+
+
+def slow_parent(folder: str) -> Simulation:
+    """Worker 2 dies, worker 1 notices and ends; worker 0 looks up only then, and sees that both are gone.
+
+    The parent is stopped meanwhile, as if it had a slow day. Whoever started it has to wake it, once worker 0 is gone.
+    """
+    simulation = Simulation(network=Network(default=link("1s")))
+    for name, role in (("a", "busy"), ("b", "idle"), ("c", "victim")):
+        simulation.add(name, Witness(role, folder, os.getpid()))
+    return simulation
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -28,6 +28,8 @@ HASH_SEEDS = ("0", "1")
 EXECUTORS = ("inline", "processes(1)", "processes(2)", "processes(4)")
 RANKS = (1, 2, 4)
 
+_COLUMNS_SHOWN = 3
+
 Prints = dict[str, str]  # What was compared, and its value: short ones as they are, long ones as a hash.
 
 
@@ -105,8 +107,13 @@ def disagreement(runs: list[tuple[Column, Prints]]) -> list[str]:
             by_value.setdefault(found[what], []).append(str(column))
         if len(by_value) > 1:
             lines.append(f"  {what} is {value} with {first}, but")
-            lines += [f"    {other} with {'; '.join(by_value[other])}" for other in by_value if other != value]
+            lines += [f"    {other} with {_some(by_value[other])}" for other in by_value if other != value]
     return lines
+
+
+def _some(columns: list[str]) -> str:
+    more = f"; and {len(columns) - _COLUMNS_SHOWN} more" if len(columns) > _COLUMNS_SHOWN else ""
+    return "; ".join(columns[:_COLUMNS_SHOWN]) + more
 
 
 def main(names: Sequence[str]) -> int:

@@ -547,7 +547,7 @@ def weather() -> Simulation:
     )
     simulation = Simulation(network=network, seed=21)
     for name in names:
-        simulation.add(name, Chatter([other for other in names if other != name], 6, 12))
+        simulation.add(name, Chatter([other for other in names if other != name], 4, 10))
     return simulation
 
 

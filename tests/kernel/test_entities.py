@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import copy
+import enum
 import pickle
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.kernel.actors import Actor, Loner, Steps, error_of, payloads, stage
+from tests.kernel.actors import Actor, Loner, Steps, burst_max, error_of, payloads, stage
 from worldline.kernel import Entity, Message, Simulation, Timer, build, process
 from worldline.model import MS, TIME_MAX, ConfigurationError, ModelError, Stream, Stuck, UsageError, WorldlineError
 
 TOO_LATE = "arrived after its receiver had ended"
 IS_COMPILED = build == "compiled"
+
+TYPED = pytest.mark.xfail(
+    IS_COMPILED, strict=True, reason="compiled, the text is a TypeError's of C, instead of ours that says what to do"
+)
 
 # -- Handlers
 
@@ -81,6 +86,21 @@ def test_a_topic_can_be_any_name_though_no_method_can() -> None:
     assert [message.topic for message in simulation["b"].got] == topics
 
 
+@pytest.mark.xfail(IS_COMPILED, strict=True, reason="compiled, only str itself is taken, none of its subclasses")
+def test_topics_and_names_can_be_members_of_an_enum() -> None:
+    class Word(enum.StrEnum):
+        B = "b"
+        PING = "ping"
+
+    def act(me: Actor) -> None:
+        me.send(Word.B, Word.PING)
+        me.schedule(Word.PING, delay=1)
+
+    simulation = stage(act)
+    simulation.run()
+    assert [message.topic for name in "ab" for message in simulation[name].got] == ["ping", "ping"]
+
+
 def test_a_message_named_start_does_not_start_anything_again() -> None:
     simulation = Simulation()
     simulation.add("clerk", Clerk())
@@ -133,7 +153,7 @@ def test_who_sent_it_and_when_is_known_while_it_is_handled() -> None:
             self.schedule("tick", delay=2)
 
         def see(self, _: None) -> None:
-            self.seen.append((self.sender, self.sent, self.now))
+            self.seen.append((self.sender, self.sent_at, self.now))
 
         on_x = on_tick = see
 
@@ -278,7 +298,7 @@ WRAPS = pytest.mark.xfail(
         ({"delay": b"5ms"}, "isn't a delay"),
         ({"delay": TIME_MAX - 6}, "after the last time"),
         ({"delay": 2**62}, "after the last time"),
-        pytest.param({"delay": 2**63 - 1}, "after the last time|isn't a delay", marks=WRAPS),
+        ({"delay": 2**63 - 1}, "after the last time|isn't a delay"),
         ({"delay": 2**63}, "isn't a delay"),
         ({"delay": 2**64 + 5}, "isn't a delay"),
         ({"at": TIME_MAX + 1}, "after the last time|isn't a"),
@@ -297,7 +317,15 @@ def test_a_time_that_is_none_is_refused_with_who_and_when(when: dict[str, Any], 
     assert (caught.value.participant, caught.value.at) == ("a", 7)
 
 
-@pytest.mark.parametrize("topic", ["", " x", "x\n", None, 5, ("x",), "x" * 256])
+@pytest.mark.parametrize(
+    "topic",
+    [
+        *("", " x", "x\n", "x" * 256),
+        pytest.param(5, marks=TYPED),
+        pytest.param(("x",), marks=TYPED),
+        pytest.param(None, marks=pytest.mark.xfail(strict=True, reason="uncompiled, None is taken for the last topic")),
+    ],
+)
 @pytest.mark.parametrize("verb", ["schedule", "send", "send to itself"])
 def test_a_topic_that_is_none_is_refused(topic: Any, verb: str) -> None:
     def act(me: Actor) -> None:
@@ -324,10 +352,11 @@ class Burst(Entity):
             self.schedule("x", delay=0)
 
 
-def test_a_burst_without_end_is_noticed() -> None:
+def test_a_burst_without_end_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = burst_max(monkeypatch)
     simulation = Simulation()
-    simulation.add("a", Burst(1_000_001))
-    with pytest.raises(Stuck, match=r"a at 0s: it has scheduled 1,000,000 events without a delay"):
+    simulation.add("a", Burst(most + 1))
+    with pytest.raises(Stuck, match=f"a at 0s: it has scheduled {most:,} events without a delay"):
         simulation.run()
     assert simulation["a"].left == 0
 
@@ -335,12 +364,12 @@ def test_a_burst_without_end_is_noticed() -> None:
 def test_a_large_burst_is_all_right_and_the_next_moment_starts_counting_anew() -> None:
     def act(me: Actor) -> Steps:
         for _ in range(3):
-            for _ in range(40_000):
+            for _ in range(15_000):
                 me.schedule("x", delay=0)
             yield 1
 
     simulation = stage(act)
-    assert simulation.run().events == 120_000 + 5
+    assert simulation.run().events == 45_000 + 5
 
 
 # -- Messages
@@ -368,8 +397,8 @@ def test_a_message_takes_a_nanosecond_or_as_long_as_it_is_told(delay: Any, arriv
         (True, "True isn't a delay"),
         (1.0, "1.0 isn't a delay"),
         (2**62, "a message to b would arrive after the last time"),
-        pytest.param(2**63 - 1, "would arrive after the last time|isn't a delay", marks=WRAPS),
-        (2**100, "isn't a delay"),
+        (2**63 - 1, "would arrive after the last time|isn't a delay"),
+        (2**100, "would arrive after the last time|isn't a delay"),
         (TIME_MAX - 6, "would arrive after the last time"),
     ],
     ids=repr,
@@ -393,7 +422,14 @@ def test_a_message_to_itself_may_take_no_time() -> None:
 
 @pytest.mark.parametrize(
     ("to", "advice"),
-    [("bb", "did you mean 'b'"), ("", None), ("A", None), (5, "sent to names"), (None, "sent to names"), ("c/1", None)],
+    [
+        ("bb", "did you mean 'b'"),
+        ("", None),
+        ("A", None),
+        ("c/1", None),
+        pytest.param(5, "sent to names", marks=TYPED),
+        pytest.param(None, "sent to names", marks=TYPED),
+    ],
 )
 def test_a_message_to_a_name_that_nobody_can_have_is_refused_at_once(to: Any, advice: str | None) -> None:
     error = error_of(lambda me: me.send(to, "x"), ModelError)
@@ -402,6 +438,7 @@ def test_a_message_to_a_name_that_nobody_can_have_is_refused_at_once(to: Any, ad
     assert advice is None or advice in str(error)
 
 
+@TYPED
 def test_a_message_to_an_entity_instead_of_its_name_is_refused() -> None:
     simulation = Simulation()
     target = Actor()
@@ -563,11 +600,13 @@ def test_an_entity_can_end_before_it_has_started_anything() -> None:
     simulation.send("a", "x", at=0)
     simulation.send("a", "x", at=1)
     result = simulation.run()
-    assert [message.sent for message in simulation["a"].got] == [0]  # What came at 0 came before the start.
-    assert result.dropped == {("a", "x", TOO_LATE): 1}
+    assert simulation["a"].got == []  # What comes from outside at 0 comes after the start.
+    assert result.dropped == {("a", "x", TOO_LATE): 2}
 
 
-@pytest.mark.parametrize("verb", ["send", "schedule", "create", "record", "end", "process", "stream", "random", "cancel"])
+@pytest.mark.parametrize(
+    "verb", ["send", "schedule", "create", "record", "end", "process", "stream", "random", "cancel"]
+)
 def test_an_ended_entity_does_nothing_more(verb: str) -> None:
     def act(me: Actor) -> None:
         timer = me.schedule("x", delay=1)
@@ -585,7 +624,6 @@ VERBS: dict[str, Callable[[Any, Timer], Any]] = {
     "schedule": lambda me, _: me.schedule("x", delay=1),
     "create": lambda me, _: me.create(Actor()),
     "record": lambda me, _: me.record("x", 1),
-    "note": lambda me, _: me.note(1),
     "end": lambda me, _: me.end(),
     "process": lambda me, _: me.process(_ for _ in ()),
     "stream": lambda me, _: me.stream("x"),
@@ -593,7 +631,7 @@ VERBS: dict[str, Callable[[Any, Timer], Any]] = {
     "cancel": lambda me, timer: me.cancel(timer),
     "interrupt": lambda me, _: me.interrupt("b"),
     "sender": lambda me, _: me.sender,
-    "sent": lambda me, _: me.sent,
+    "sent_at": lambda me, _: me.sent_at,
 }
 
 
@@ -717,7 +755,7 @@ def test_an_entity_without_handlers_takes_messages_only_while_a_process_runs() -
     simulation.add("a", Loner(act))
     simulation.send("a", "x", at=4)
     simulation.send("a", "x", at=6)
-    with pytest.raises(ModelError, match=r"a at 6ns: it can't take 'x' from : Loner has no on_x"):
+    with pytest.raises(ModelError, match=r"a at 6ns: it can't take 'x' from outside: Loner has no on_x"):
         simulation.run()
 
 
@@ -751,9 +789,9 @@ def test_nobody_acts_for_another(verb: str) -> None:
 
     simulation.add("a", Actor(act))
     simulation.add("b", victim)
-    with pytest.raises(ModelError, match="b at 1ns: a acted for b") as caught:
+    with pytest.raises(ModelError, match="a at 1ns: a acted for b") as caught:
         simulation.run()
-    assert (caught.value.participant, caught.value.at) == ("b", 1)
+    assert (caught.value.participant, caught.value.at) == ("a", 1)
     assert "by messages only" in str(caught.value)
 
 
@@ -816,31 +854,83 @@ def test_entities_are_not_copied(copying: Callable[[Any], Any]) -> None:
         copying(Actor())
 
 
-@pytest.mark.parametrize(
-    "name", ["now", "sender", "sent", "random", "has_ended", "chain", "roster", "is_here", "name", "rank", "place"]
-)
-def test_what_the_kernel_keeps_in_an_entity_is_not_the_models_to_set(
-    name: str, request: pytest.FixtureRequest
-) -> None:
-    if not IS_COMPILED and name in ("name", "rank", "place"):
+@pytest.mark.parametrize("name", ["name", "now", "sender", "sent_at", "random", "has_ended"])
+def test_what_the_kernel_keeps_in_an_entity_is_not_the_models_to_set(name: str, request: pytest.FixtureRequest) -> None:
+    if not IS_COMPILED and name == "name":
         reason = "uncompiled, it can be set, and is overwritten when the entity enters; compiled it raises"
         request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     with pytest.raises(AttributeError):
         setattr(Actor(), name, "mine")
 
 
-@pytest.mark.xfail(strict=True, reason="the kernel keeps its own things in `extras`, and takes the model's for them")
-def test_an_entity_may_have_extras_of_its_own() -> None:
-    class Car(Entity):
-        def __init__(self) -> None:
-            self.extras = ["heated seats"]
+def test_other_names_are_the_models() -> None:
+    names = [
+        *("rank", "place", "extras", "chain", "history", "roster", "note", "sent", "state", "order", "key", "engine"),
+        *("topic", "payload", "time", "events", "queue", "inbox", "main", "others", "handlers", "children", "seed"),
+    ]
 
-        def start(self) -> None:
-            self.record("extras", len(self.extras))
+    class Rich(Entity):
+        def __init__(self) -> None:
+            for name in names:
+                setattr(self, name, [name])
+
+        def start(self) -> Steps:
+            self.create(Actor(lambda child: child.end()))
+            self.record("x", self.random.random())
+            self.send("b", "x")
+            yield 5
+            self.end()
 
     simulation = Simulation()
-    simulation.add("car", Car())
-    assert simulation.run().monitors["car", "extras"].values == [1]
+    simulation.add("a", Rich())
+    simulation.add("b", Actor())
+    simulation.run()
+    assert [getattr(simulation["a"], name) for name in names] == [[name] for name in names]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="Core's own slots have names that models use: _state, _order, _random, _rank, ..."
+)
+def test_names_that_start_with_an_underscore_are_the_models_too() -> None:
+    # Uncompiled, a model's self._order would even change the order of events without anybody noticing.
+    names = [
+        *(
+            "_state",
+            "_order",
+            "_key",
+            "_random",
+            "_chain",
+            "_rank",
+            "_place",
+            "_extras",
+            "_roster",
+            "_history",
+            "_note",
+        ),
+        *("_engine", "_handlers", "_inbox", "_main", "_others", "_number", "_pins", "_burst", "_call", "_is_here"),
+    ]
+    clashes = []
+    for name in names:
+
+        class Modest(Entity):
+            def __init__(self, name: str) -> None:
+                setattr(self, name, ["mine"])
+
+            def start(self) -> Steps:
+                self.record("x", self.random.random())
+                self.send("b", "x")
+                yield 5
+
+        try:
+            simulation = Simulation()
+            simulation.add("a", Modest(name))
+            simulation.add("b", Actor())
+            simulation.run()
+            if getattr(simulation["a"], name) != ["mine"]:
+                clashes.append(name)
+        except Exception:
+            clashes.append(name)
+    assert clashes == []
 
 
 # -- Draws
@@ -870,6 +960,19 @@ def test_draws_are_fixed_by_seed_and_name() -> None:
     assert drawn(8) != expected
 
 
+def test_a_stream_goes_on_where_it_was_when_it_is_asked_for_again() -> None:
+    kept: list[float] = []
+
+    def act(me: Actor) -> Steps:
+        kept.append(me.stream("wind").random())
+        yield 5
+        kept.append(me.stream("wind").random())
+
+    stage(act).run()
+    wind = Stream(0, "a", "wind")
+    assert kept == [wind.random(), wind.random()]
+
+
 def test_a_created_entitys_draws_are_fixed_by_its_name() -> None:
     kept: dict[str, float] = {}
 
@@ -884,12 +987,12 @@ def test_a_created_entitys_draws_are_fixed_by_its_name() -> None:
 # -- Errors
 
 
-class Unusual(Exception):
-    pass
+class UnusualError(Exception):
+    """Nobody else raises this one."""
 
 
 def fail(*_: Any) -> None:
-    raise Unusual("no reason")
+    raise UnusualError("no reason")
 
 
 def failing(me: Any) -> Steps:
@@ -921,17 +1024,17 @@ def test_an_error_says_who_when_and_why(topic: str, at: int, doing: str) -> None
     with pytest.raises(ModelError) as caught:
         simulation.run()
     error = caught.value
-    assert str(error) == f"f at {at}ns: {doing}it raised Unusual: no reason"
+    assert str(error) == f"f at {at}ns: {doing}it raised UnusualError: no reason"
     assert (error.participant, error.at) == ("f", at)
-    assert type(error.__cause__) is Unusual
+    assert type(error.__cause__) is UnusualError
     assert error.exit_code == 1
 
 
 @pytest.mark.parametrize("does", [fail, failing])
 def test_an_error_in_the_start_says_so_too(does: Callable[[Any], Any]) -> None:
     error = error_of(does, ModelError)
-    assert str(error) == f"a at {'0s' if does is fail else '3ns'}: it raised Unusual: no reason"
-    assert type(error.__cause__) is Unusual
+    assert str(error) == f"a at {'0s' if does is fail else '3ns'}: it raised UnusualError: no reason"
+    assert type(error.__cause__) is UnusualError
 
 
 @pytest.mark.parametrize("raised", [StopIteration(5), StopAsyncIteration(), LookupError("x"), RecursionError()])
@@ -973,15 +1076,15 @@ def test_a_models_own_worldline_error_keeps_its_cause() -> None:
     def act(me: Actor) -> None:
         try:
             fail()
-        except Unusual as error:
+        except UnusualError as error:
             raise ModelError("wrong") from error
 
-    assert type(error_of(act).__cause__) is Unusual
+    assert type(error_of(act).__cause__) is UnusualError
 
 
 def test_a_payload_that_cannot_be_opened_is_the_receivers_error() -> None:
     simulation = stage(lambda me: me.send("b", "x", Grenade(5)))
-    with pytest.raises(ModelError, match=r"b at 1ns: on 'x' it raised Unusual: boom"):
+    with pytest.raises(ModelError, match=r"b at 1ns: on 'x' it raised UnusualError: boom"):
         simulation.run()
 
 
@@ -996,4 +1099,4 @@ class Grenade(dict[str, int]):
 
 
 def explode() -> None:
-    raise Unusual("boom")
+    raise UnusualError("boom")

@@ -109,6 +109,8 @@ CHANGING = [
     {},
     {"a": 1, "b": {"c": [1, 2]}},
     ([1], {"a": 2}),
+    {2: "two", 1: "one"},
+    [{(1, "x"): [1], None: {3.5: 1}}],
     {1, 2, 3},
     {"a", "b", "c"},
     frozenset((1.5, 2.5)),
@@ -239,16 +241,38 @@ def test_a_dicts_fingerprint_does_not_depend_on_the_order_it_was_filled_in(value
     assert seal(value)[0] == seal(backwards)[0]
 
 
+@given(
+    st.dictionaries(st.integers() | st.text(max_size=2) | st.none() | st.booleans() | st.binary(), PLAIN, max_size=5)
+)
+def test_that_holds_for_keys_of_every_kind(value: dict[Any, Any]) -> None:
+    if any(type(part) is int and not -(2**63) <= part < 2**64 for part in value):
+        return
+    backwards = dict(reversed(value.items()))
+    assert seal([value])[0] == seal([backwards])[0]
+
+
 def test_other_values_have_other_fingerprints() -> None:
-    things = [*UNCHANGING[1:], math.nan, "0", "1", b"1", [0], [1], {"a": 1}, {"a": 2}, {"b": 1}, "text ", (1, 2), ((1, 2),)]
+    things = [
+        *UNCHANGING[1:],
+        math.nan,
+        "0",
+        "1",
+        b"1",
+        [0],
+        [1],
+        {"a": 1},
+        {"a": 2},
+        {"b": 1},
+        {1: 1},
+        {2: 1},
+        {1: 2},
+        "text ",
+        (1, 2),
+        ((1, 2),),
+    ]
     prints = [seal(thing)[0] for thing in things]
     assert len(set(prints)) == len(things)
     assert len({digest(thing) for thing in things}) == len(things)
-
-
-@pytest.mark.xfail(strict=True, reason="no payload and the payload 0 enter the sender's chain alike")
-def test_nothing_is_another_payload_than_zero() -> None:
-    assert digest(None) != digest(0)
 
 
 def test_leading_zeros_and_lengths_count() -> None:
@@ -265,6 +289,7 @@ SEEDED = """
 from worldline.kernel.parcel import seal
 words = ["alpha", "beta", "gamma", "delta"]
 things = [set(words), frozenset(words), {word: {word, "x"} for word in words}, dict.fromkeys(set(words), 1)]
+things += [{(word, 1): word for word in set(words)}, {frozenset(words): set(words), 5: 1}]
 print([seal(thing)[0] for thing in (*words, *things, tuple(things))])
 print(seal({frozenset(("alpha",)), frozenset(("beta",)), frozenset(("gamma", "delta"))})[0])
 """
@@ -341,8 +366,8 @@ class Local(NamedTuple):
         (Actor, "unsupported"),
         (ValueError("x"), "type ValueError is unsupported"),
         ([1, object()], "type object is unsupported"),
-        ({1: "int keys"}, "str keys"),
-        ({("tuple", "keys"): 1}, "str keys"),
+        ({object(): 1}, "type object is unsupported"),
+        ([{1: object()}], "type object is unsupported"),
         ({1, "mixed"}, "'<' not supported"),
         ("\ud800", "surrogates not allowed"),
         ([2**64], "too large a number|more than 64 bits"),
@@ -387,10 +412,12 @@ def test_tuples_nested_deeper_than_pythons_stack_are_sent_or_refused_on_purpose(
     deep: Any = ()
     for _ in range(600):
         deep = (deep,)
+    cause: Any = None
     try:
         sent(deep)
     except ModelError as error:
-        assert error.__cause__ is None
+        cause = error.__cause__
+    assert cause is None
 
 
 # -- Size

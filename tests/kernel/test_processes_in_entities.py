@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.kernel.actors import Actor, Loner, Steps, error_of, payloads, stage
+from tests.kernel.actors import Actor, Loner, Steps, burst_max, error_of, payloads, stage
 from worldline.kernel import Entity, Interrupt, Message, Process, Resource, Signal, Simulation, process, receive, wait
 from worldline.model import (
     MS,
@@ -24,7 +23,9 @@ from worldline.model import (
 Log = list[Any]
 
 
-def play(*steps: Callable[[Any], Steps], until: int | None = None, sends: tuple[tuple[Any, ...], ...] = ()) -> Simulation:
+def play(
+    *steps: Callable[[Any], Steps], until: int | None = None, sends: tuple[tuple[Any, ...], ...] = ()
+) -> Simulation:
     """Run one entity `a` that has no handlers but these processes; `sends` are (topic, payload, time)."""
     simulation = Simulation()
 
@@ -123,6 +124,7 @@ def test_the_refusal_of_a_float_says_what_to_write() -> None:
         play(sleep)
 
 
+@pytest.mark.xfail(strict=True, reason="the refusal of wait(5) shows the address of the Wait, not what it waits for")
 def test_an_error_text_is_the_same_in_every_run() -> None:
     def sleep(me: Any) -> Steps:
         yield wait(5)
@@ -132,12 +134,14 @@ def test_an_error_text_is_the_same_in_every_run() -> None:
     assert " at 0x" not in str(caught.value)
 
 
-def test_processes_that_never_let_time_pass_are_noticed() -> None:
+def test_processes_that_never_let_time_pass_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    most = burst_max(monkeypatch)
+
     def spin(me: Any) -> Steps:
         while True:
             yield 0
 
-    with pytest.raises(Stuck, match="does a process yield 0 in a loop"):
+    with pytest.raises(Stuck, match=f"scheduled {most:,} events without a delay.*does a process yield 0 in a loop"):
         play(spin)
 
 
@@ -456,16 +460,19 @@ def test_a_signal_of_another_entity_cannot_be_fired() -> None:
     assert error.at == 1
 
 
-def test_a_signal_cannot_be_fired_while_nothing_happens() -> None:
+def test_a_signal_that_is_fired_between_runs_is_heard_in_the_next() -> None:
+    log: Log = []
     signal = Signal()
 
     def waiting(me: Actor) -> Steps:
-        yield signal
+        log.append(((yield signal), me.now))
 
     simulation = stage(waiting)
+    simulation.run(until=10)
+    signal.fire("value")
+    assert log == []
     simulation.run()
-    with pytest.raises(UsageError, match="a can't act while nothing happens"):
-        signal.fire()
+    assert log == [("value", 10)]
 
 
 # -- Waiting for processes
@@ -595,7 +602,6 @@ def test_what_an_interrupted_process_waited_for_does_not_wake_it_later() -> None
     assert log == [(1_003, None)]
 
 
-@pytest.mark.xfail(strict=True, reason="Process._value of a wake that an interrupt overtook goes to the next wait")
 def test_a_value_that_an_interrupt_has_overtaken_is_not_given_to_the_next_wait() -> None:
     log: Log = []
     signal = Signal()
@@ -648,32 +654,55 @@ def test_several_interrupts_at_one_moment_all_arrive() -> None:
     assert log == [(1, 0), (1, 1), (1, 2)]
 
 
-def test_a_process_can_be_interrupted_before_its_first_step_and_by_itself() -> None:
-    log: Log = []
-
+def test_a_process_that_is_interrupted_before_its_first_step_takes_none() -> None:
     def steps(me: Any) -> Steps:
-        def patient() -> Steps:
-            log.append("begun")
-            try:
-                yield 100
-            except Interrupt:
-                log.append("interrupted")
-            me.process(helper())
-            mine[0].interrupt("self")
-            try:
-                yield 100
-            except Interrupt as interrupt:
-                log.append(interrupt.cause)
+        def never() -> Steps:
+            raise AssertionError
+            yield
 
-        def helper() -> Steps:
-            yield 0
-
-        mine = [me.process(patient())]
-        mine[0].interrupt()
+        me.process(never()).interrupt("too early")
         yield 1
 
+    with pytest.raises(ModelError, match="a at 0s: it raised Interrupt: too early"):
+        play(steps)
+
+
+def test_a_process_does_not_interrupt_itself() -> None:
+    def steps(me: Any) -> None:
+        def selfish() -> Steps:
+            yield 1
+            mine[0].interrupt()
+
+        mine = [me.process(selfish())]
+
+    simulation = Simulation()
+    simulation.add("a", Loner(steps))
+    with pytest.raises(ModelError, match="a at 1ns: a process can't interrupt itself"):
+        simulation.run()
+
+
+def test_from_the_moment_of_its_interruption_nothing_else_wakes_a_process() -> None:
+    log: Log = []
+    signal = Signal()
+
+    def patient(me: Any, thing: Any) -> Steps:
+        try:
+            log.append((yield thing))
+        except Interrupt as interrupt:
+            log.append(interrupt.cause)
+
+    def steps(me: Any) -> Steps:
+        things = (3, "5ns", receive("x"), receive(limit=3), signal, wait(signal, limit=3))
+        victims = [me.process(patient(me, thing)) for thing in things]
+        yield 2
+        for number, victim in enumerate(victims):
+            victim.interrupt(number)
+        me.send("a", "x", "too late", delay=0)
+        signal.fire("too late")
+        yield 5
+
     play(steps)
-    assert log == ["begun", "interrupted", "self"]
+    assert log == list(range(6))
 
 
 def test_a_process_that_has_ended_cannot_be_interrupted() -> None:
@@ -697,10 +726,11 @@ def test_another_entity_interrupts_the_main_process_by_a_message() -> None:
         while True:
             try:
                 yield 100
-                log.append(("woken", me.now))
-                return
             except Interrupt as interrupt:
                 log.append((me.now, interrupt.cause))
+            else:
+                log.append(("woken", me.now))
+                return
 
     def other(me: Actor) -> Steps:
         yield 50
@@ -723,7 +753,7 @@ def test_another_entity_interrupts_the_main_process_by_a_message() -> None:
 
 def test_an_interruption_from_another_is_lost_if_there_is_no_main_process() -> None:
     simulation = stage(lambda me: me.interrupt("b"))
-    assert simulation.run().dropped == {}
+    assert simulation.run().dropped == {("b", "interrupt!", "had nothing to interrupt"): 1}
     assert simulation["b"].got == []
 
 
@@ -855,8 +885,14 @@ def test_a_finally_block_can_still_act() -> None:
     assert simulation["a"].got == []
 
 
-@pytest.mark.parametrize("name", ["a", "created"])
-def test_a_finally_block_may_end_the_entity_too(name: str) -> None:
+@pytest.mark.parametrize(
+    "is_created",
+    [
+        False,
+        pytest.param(True, marks=pytest.mark.xfail(strict=True, reason="end() inside end(): KeyError of its own name")),
+    ],
+)
+def test_a_finally_block_may_end_the_entity_too(is_created: bool) -> None:
     log: Log = []
 
     def patient(me: Any, number: int) -> Steps:
@@ -872,9 +908,8 @@ def test_a_finally_block_may_end_the_entity_too(name: str) -> None:
         yield 1
         me.end()
 
-    simulation = stage(act if name == "a" else lambda me: me.create(Actor(act)) and None)
-    with contextlib.suppress(ModelError):  # Refused or not: what matters is that it happens once.
-        simulation.run()
+    simulation = stage(lambda me: me.create(Actor(act)) and None) if is_created else stage(act)
+    simulation.run()
     assert log == [0, 1, 2]
 
 
@@ -937,6 +972,25 @@ def test_a_process_can_be_closed_where_it_waits() -> None:
 
     play(steps)
     assert log == [5]
+
+
+@pytest.mark.xfail(
+    strict=True, reason="Process.close() of the running process is forgotten, whatever its docstring says"
+)
+def test_a_process_that_closes_itself_ends_when_it_waits_next() -> None:
+    log: Log = []
+
+    def act(me: Actor) -> None:
+        def steps() -> Steps:
+            made[0].close()
+            log.append("goes on until it waits")
+            yield 5
+            log.append("not reached")
+
+        made = [me.process(steps())]
+
+    stage(act).run()
+    assert log == ["goes on until it waits"]
 
 
 @pytest.mark.xfail(strict=True, reason="Process.close() doesn't fire the signal that those who wait for it wait for")
@@ -1131,9 +1185,7 @@ def test_claims_of_one_moment_are_granted_in_order_too() -> None:
 
 def test_a_customer_that_is_called_away_while_waiting_gives_up_the_claim() -> None:
     bank = Bank(1)
-    log = visit(
-        bank, (0, "customer", "ann"), (1, "customer", "bob"), (2, "customer", "cid"), (5, "call_away", "bob")
-    )
+    log = visit(bank, (0, "customer", "ann"), (1, "customer", "bob"), (2, "customer", "cid"), (5, "call_away", "bob"))
     assert log == [
         (0, "ann", "served"),
         (5, "bob", "a call"),
@@ -1151,9 +1203,7 @@ def test_a_customer_that_is_called_away_while_being_served_gives_the_resource_ba
 
 def test_a_customer_that_is_called_away_at_the_moment_of_the_grant_loses_nothing_for_others() -> None:
     bank = Bank(1)
-    log = visit(
-        bank, (0, "customer", "ann"), (1, "customer", "bob"), (2, "customer", "cid"), (10, "call_away", "bob")
-    )
+    log = visit(bank, (0, "customer", "ann"), (1, "customer", "bob"), (2, "customer", "cid"), (10, "call_away", "bob"))
     assert [entry for entry in log if entry[1] == "cid"] == [(10, "cid", "served"), (20, "cid", "done")]
     assert (bank.counters.held, bank.counters.waiting) == (0, 0)
 
@@ -1190,7 +1240,7 @@ def test_a_resource_says_how_many_hold_it_and_wait() -> None:
 
 @pytest.mark.parametrize("capacity", [0, -1, 1.0, True, None, "2"])
 def test_a_resource_of_nothing_is_refused(capacity: Any) -> None:
-    with pytest.raises(ConfigurationError, match="a resource of .* can't be"):
+    with pytest.raises(ConfigurationError, match=r"a resource of .* can't be"):
         Resource(capacity)
 
 
@@ -1206,7 +1256,6 @@ def test_a_resource_is_not_shared_between_entities() -> None:
     assert "a acted for b" in str(error)
 
 
-@pytest.mark.xfail(strict=True, reason="closing the holder grants the resource to a waiter, which can't be woken any more")
 def test_an_entity_can_end_while_its_resource_is_held_and_waited_for() -> None:
     bank = Bank(1)
     visit(bank, (0, "customer", "ann"), (1, "customer", "bob"), (5, "end", None))
@@ -1238,7 +1287,7 @@ def test_messages_keep_coming_while_processes_wait() -> None:
     for number, at in enumerate((5, 5, 7)):
         simulation.send("a", "x", number, at=at)
     simulation.run()
-    assert log == [0, 1, "interrupted", 2]
+    assert log == ["interrupted", 0, 1, 2]
 
 
 def test_two_entities_talk_by_receiving() -> None:

@@ -215,14 +215,23 @@ def test_messages_from_outside_can_be_sent_between_runs() -> None:
     assert [(message.arrival, message.sent) for message in simulation["b"].got] == [(100, 100), (150, 100)]
 
 
-@pytest.mark.xfail(strict=True, reason="send() takes a time that is past, and the clock goes back to it")
 def test_nothing_is_sent_into_the_past_from_outside() -> None:
     simulation = stage()
     simulation.run(until=100)
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="'x' can't arrive at 99ns: it is 100ns already"):
         simulation.send("b", "x", at=99)
     simulation.run()
     assert simulation.now == 100
+    assert simulation["b"].got == []
+
+
+def test_a_message_from_outside_arrives_now_if_nobody_says_when() -> None:
+    simulation = stage()
+    simulation.send("b", "x")
+    simulation.run(until=100)
+    simulation.send("b", "x")
+    simulation.run()
+    assert [message.arrival for message in simulation["b"].got] == [0, 100]
 
 
 @pytest.mark.parametrize(
@@ -246,12 +255,15 @@ def test_messages_from_outside_that_cannot_be_are_refused(
     simulation = stage()
     if is_running:
         simulation.run()
-    with pytest.raises(kind, match=problem):
+
+    def send_and_run() -> None:
         simulation.send(*arguments, at=at)
         simulation.run()
 
+    with pytest.raises(kind, match=problem):
+        send_and_run()
 
-@pytest.mark.xfail(strict=True, reason="what comes from outside enters a chain with its time and number, not its payload")
+
 def test_what_comes_from_outside_is_part_of_the_history() -> None:
     def digest(topic: str, payload: Any) -> bytes:
         simulation = stage()
@@ -354,13 +366,17 @@ def test_a_network_is_a_network(network: Any, connects: bool, request: pytest.Fi
     if connects:
         reason = "the rules of connect() are added to the network before anybody looks whether it is one"
         request.applymarker(pytest.mark.xfail(strict=True, raises=AttributeError, reason=reason))
-    with pytest.raises(ConfigurationError, match="isn't a network"):
+
+    def build_and_run() -> None:
         simulation = Simulation(network=network)
         simulation.add("a", Actor())
         simulation.add("b", Actor())
         if connects:
             simulation.connect("a", "b", 5)
         simulation.run()
+
+    with pytest.raises(ConfigurationError, match="isn't a network"):
+        build_and_run()
 
 
 def test_a_network_that_names_nobody_is_refused() -> None:
@@ -437,7 +453,7 @@ def test_those_who_are_added_between_runs_can_do_all_that_others_can() -> None:
 
 @pytest.mark.parametrize("name", ["a/1", "a/kim"])
 def test_nobody_is_added_under_the_name_of_somebody_who_was_created(name: str) -> None:
-    simulation = stage(lambda me: (me.create(Actor()), me.create(Actor(), "kim")) and None)
+    simulation = stage(lambda me: [me.create(Actor(), given) for given in (None, "kim")])
     simulation.run()
     with pytest.raises(WorldlineError, match=f"there is an entity named '{name}' already"):
         simulation.add(name, Actor())
@@ -462,12 +478,14 @@ def test_an_end_that_is_no_time_is_refused(until: Any) -> None:
 def test_a_run_does_not_go_back() -> None:
     simulation = ticking()
     simulation.run(until=100)
-    with pytest.raises(UsageError, match="it is 100ns already .run it until a later time"):
+    with pytest.raises(UsageError, match=r"it is 100ns already \(run it until a later time\)"):
         simulation.run(until=99)
     assert simulation.run(until=100).now == 100
 
 
-@pytest.mark.parametrize("executor", ["outline", "", "inline(2)", "processes", "processes(x)", "mpi(2)", 5, None, print])
+@pytest.mark.parametrize(
+    "executor", ["outline", "", "inline(2)", "processes", "processes(x)", "mpi(2)", 5, None, print]
+)
 def test_an_executor_that_is_none_is_refused(executor: Any) -> None:
     with pytest.raises(ConfigurationError, match="isn't an executor"):
         ticking().run(until=10, executor=executor)
@@ -584,15 +602,17 @@ def test_what_is_no_exception_ends_the_run_as_it_is(error: BaseException) -> Non
 @pytest.mark.parametrize("by_steps", [False, True])
 def test_a_simulation_can_go_on_after_an_error_without_the_event_that_failed(by_steps: bool) -> None:
     simulation = failing(30, ValueError("oops"))
-    with pytest.raises(ModelError, match="a at 30ns: it raised ValueError: oops"):
+
+    def go_on() -> Result:
         while by_steps and simulation.step():
             pass
-        simulation.run()
+        return simulation.run()
+
+    with pytest.raises(ModelError, match="a at 30ns: it raised ValueError: oops"):
+        go_on()
     assert simulation.now == 30
     assert simulation["t"].ticks == [10, 20]
-    while by_steps and simulation.step():
-        pass
-    result = simulation.run()
+    result = go_on()
     assert simulation["t"].ticks == [10, 20, 30, 40, 50]
     assert payloads(simulation["b"]) == ["not lost"]
     assert (result.now, result.events) == (50, 10)
@@ -652,7 +672,7 @@ def test_an_error_while_an_entity_enters_between_runs_is_raised_when_it_runs() -
 
 
 def test_very_many_events_at_one_moment_come_in_order() -> None:
-    count = 100_000
+    count = 50_000
 
     class Counter(Entity):
         def __init__(self) -> None:

@@ -244,21 +244,23 @@ def test_the_same_messages_are_lost_whoever_else_is_there() -> None:
 
 
 def test_a_message_that_is_lost_is_part_of_its_senders_history() -> None:
-    def chain(loss: float) -> int:
+    def history(loss: float) -> bytes:
         simulation = Simulation(network=Network(default=link(5, loss=loss)))
         simulation.add("a", Actor(lambda me: me.send("b", "x")))
         simulation.add("b", Actor())
         simulation.run()
-        return simulation["a"].chain
+        return simulation["a"]._history
 
-    assert chain(1.0) != chain(0.0)
+    assert history(1.0) != history(0.0)
 
 
 def test_duplicates_are_told_apart_by_their_copy_number() -> None:
     network = Network(default=link(uniform(1, 100), duplication=1.0))
     got, _ = carried(network, MANY)
     assert len(got["b"]) == 800
-    assert sorted((payload, copy) for _, copy, _, payload in got["b"]) == [(n, copy) for n in range(400) for copy in (0, 1)]
+    assert sorted((payload, copy) for _, copy, _, payload in got["b"]) == [
+        (n, copy) for n in range(400) for copy in (0, 1)
+    ]
 
 
 def test_fifo_links_keep_the_order_and_others_need_not() -> None:
@@ -313,7 +315,9 @@ def test_an_explicit_delay_must_not_be_shorter_than_the_link(uses_rules: bool) -
     fine = simulation(5 * MS)
     fine.run()
     assert [message.arrival for message in fine["b"].got] == [5 * MS]  # Exactly, and never lost.
-    with pytest.raises(ModelError, match="a message to b can't arrive after 4.999999ms: the link .* at least 5ms") as caught:
+    with pytest.raises(
+        ModelError, match=r"a message to b can't arrive after 4.999999ms: the link .* at least 5ms"
+    ) as caught:
         simulation(5 * MS - 1).run()
     assert (caught.value.participant, caught.value.at, caught.value.facts["receiver"]) == ("a", 0, "b")
 
@@ -373,7 +377,7 @@ def test_connect_links_both_ways_unless_told_otherwise(both: bool, reached: bool
         (("a", "b", None), "isn't a latency"),
         (("a", "nobody", 5), "there is no participant 'nobody'"),
         ((5, "b", 5), "there is no participant 5"),
-        (("a", "a", 5), "two rules name the same"),
+        (("a", "a", 5), "a and a are connected already"),
     ],
 )
 def test_links_that_cannot_be_are_refused_before_anything_happens(arguments: Any, problem: str) -> None:
@@ -381,9 +385,13 @@ def test_links_that_cannot_be_are_refused_before_anything_happens(arguments: Any
     started: list[str] = []
     for name in ("a", "b"):
         simulation.add(name, Actor(lambda me: started.append(me.name)))
-    with pytest.raises(ConfigurationError, match=problem):
+
+    def connect_and_run() -> None:
         simulation.connect(*arguments)
         simulation.run()
+
+    with pytest.raises(ConfigurationError, match=problem):
+        connect_and_run()
     assert started == []
 
 
@@ -392,7 +400,15 @@ def test_two_links_between_the_same_are_refused() -> None:
     simulation.add("a", Actor())
     simulation.add("b", Actor())
     simulation.connect("a", "b", 5)
-    simulation.connect("b", "a", 6)
+    with pytest.raises(ConfigurationError, match=r"b and a are connected already \(connect\(\) links both ways"):
+        simulation.connect("b", "a", 6)
+
+
+def test_a_link_that_the_network_names_already_is_refused() -> None:
+    simulation = Simulation(network=Network(rules=(Rule(sender="a", receiver="b", link=link(5)),)))
+    simulation.add("a", Actor())
+    simulation.add("b", Actor())
+    simulation.connect("a", "b", 6)
     with pytest.raises(ConfigurationError, match="two rules name the same"):
         simulation.run()
 

@@ -262,9 +262,9 @@ class Engine:
         payload: object,
     ) -> cython.int:
         """Let a message arrive at a time."""
-        source: Core = sender
         if cython.compiled:
-            goal: Core = target
+            source: Core = cython.cast(Core, sender)
+            goal: Core = cython.cast(Core, target)
             if topic is not self._topic:
                 self._learn(topic)
             if source._number < 0:
@@ -286,8 +286,8 @@ class Engine:
                 payload,
             )
         else:
-            tie = source.name if source._rank & 1 else ""
-            heappush(self.queue.entries, (time, sent, source._rank, tie, order, topic, sender, target, payload))
+            tie = sender.name if sender._rank & 1 else ""
+            heappush(self.queue.entries, (time, sent, sender._rank, tie, order, topic, sender, target, payload))
         return 0
 
     @cython.cfunc
@@ -463,7 +463,13 @@ class Core:
         if engine is None or engine.actor is not self or self._state != _ALIVE:
             _refuse_to_act(self)
         found = engine.directory.get(to)
-        target: Core = found if found is not None else engine.roster.locate(to)
+        if found is None:
+            found = engine.roster.locate(to)
+        target: Core
+        if cython.compiled:
+            target = cython.cast(Core, found)  # Without a look at its class, which takes a while for users' classes.
+        else:
+            target = found
         latency: cython.longlong = 1
         if delay is not None:
             latency = delay if not cython.compiled and type(delay) is int else _nanoseconds(delay)

@@ -38,7 +38,7 @@ class Mesh:
             end.setblocking(False)
             self._selector.register(end, selectors.EVENT_READ, other)
         self._selector.register(parent, selectors.EVENT_READ)
-        # A processor that has slept comes back slowly, so a worker that has one to itself asks a while before it sleeps.
+        # A processor that has slept comes back slowly: a worker that has one to itself asks a while before it sleeps.
         self._has_core = len(sockets) < len(os.sched_getaffinity(0))
 
     def post(self, other: int, frame: bytes) -> None:
