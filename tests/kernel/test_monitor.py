@@ -105,6 +105,18 @@ def test_what_is_recorded_is_part_of_the_history() -> None:
     assert len(set(histories)) == len(histories)
 
 
+def test_what_somebody_recorded_who_was_created_and_has_ended_is_part_of_the_history() -> None:
+    def digest(value: int, name: str) -> bytes:
+        def brief(me: Any) -> Steps:
+            me.record("x", value)
+            yield 1
+
+        return stage(lambda me: me.create(process(brief), name) and None).run().digest
+
+    assert digest(1, "kim") == digest(1, "kim")
+    assert len({digest(1, "kim"), digest(2, "kim"), digest(1, "lee")}) == 3
+
+
 def test_what_cannot_be_part_of_the_history_is_refused() -> None:
     error = error_of(lambda me: me.record("x", object()), ModelError)
     assert "type object is unsupported" in str(error)

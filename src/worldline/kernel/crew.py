@@ -63,11 +63,9 @@ class Crew:
             if base < min(bound, end):
                 try:
                     worker.advance(min(bound, end, base + pacing.stride), events)
-                except WorldlineError as error:
-                    engine = worker.engine
-                    self._collect()
-                    self._tell(pacing.farewell(engine.now))
-                    return Failure((engine.now, engine.sent, engine.sender.name, engine.order), error)
+                except (WorldlineError, SystemExit, KeyboardInterrupt) as error:
+                    # An exit would end this worker alone, so for the run it is an error like others.
+                    return self._fail(error)
                 self._collect()  # First, since what is under way makes bounds smaller.
                 events = look(worker.engine.now, worker.engine.events)
                 base = worker.engine.queue.next_time()
@@ -78,6 +76,13 @@ class Crew:
                 heard = self._channel.wait()
             for other, frame in heard:
                 end = min(end, self._hear(other, frame))
+
+    def _fail(self, error: BaseException) -> Failure:
+        engine = self._worker.engine
+        self._collect()
+        self._tell(self._pacing.farewell(engine.now))
+        blamed = error if isinstance(error, WorldlineError) else self._worker.roster.blame(error, engine.failed, None)
+        return Failure((engine.now, engine.sent, engine.sender.name, engine.order), blamed)
 
     def _collect(self) -> None:
         """Sort what was sent to other workers by worker."""

@@ -1,4 +1,4 @@
-# cython: language_level=3, cdivision=True, binding=False
+# cython: language_level=3, binding=False
 """Keyed draws in a few bytes: the numbers of `model.randomness.Stream`, without its 2.5 KB.
 
 An entity's `random` is one of these. It has the methods of `random.Random`, and each gives exactly what the stream of
@@ -29,6 +29,8 @@ _MASK = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 _UNIT = cython.declare(cython.double, 2.0**-53)
 
 _WORD_MAX = 2**63
+
+Number = float  # Under its own name, Cython would take `float` for a C double, and round whole numbers.
 
 
 @cython.cfunc
@@ -112,18 +114,20 @@ class Draws:
                 return self._below(word)
         return Random.randrange(self, start, stop, step)  # type: ignore[arg-type]
 
-    def uniform(self, a: float, b: float) -> float:
+    def uniform(self, a: Number, b: Number) -> float:
         return a + (b - a) * ((self._bits() >> 11) * _UNIT)
 
     def expovariate(self, lambd: float = 1.0) -> float:
         drawn: cython.double = (self._bits() >> 11) * _UNIT
         return -log(1.0 - drawn) / lambd
 
-    def exponential(self, mean: int) -> int:
+    def exponential(self, mean: Number) -> int:
         """Draw whole nanoseconds, exponentially distributed: `round(expovariate(1 / mean))` without its detours."""
         drawn: cython.double = (self._bits() >> 11) * _UNIT
-        whole: cython.longlong = int(-log(1.0 - drawn) * mean + 0.5)
-        return whole
+        delay: cython.double = -log(1.0 - drawn) * mean + 0.5
+        if cython.compiled and -1e18 < delay < 1e18:
+            return cython.cast(cython.longlong, delay)
+        return int(delay)
 
     randint = Random.randint
     choice = Random.choice
@@ -141,14 +145,23 @@ class Draws:
     weibullvariate = Random.weibullvariate
     vonmisesvariate = Random.vonmisesvariate
 
+    if hasattr(Random, "binomialvariate"):  # Since Python 3.12.
+        binomialvariate = Random.binomialvariate
+
+    def getstate(self) -> tuple[object, ...]:
+        return int(self._key), int(self._drawn), self.gauss_next
+
+    def setstate(self, state: tuple[object, ...]) -> None:
+        self._key, self._drawn, self.gauss_next = state
+
     def seed(self, *_: object) -> None:
         raise UsageError("an entity's draws can't be seeded", advice="the simulation's seed and the name are the seed")
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _restore, (int(self._key), int(self._drawn), self.gauss_next)
+        return _restore, (self.getstate(),)
 
 
-def _restore(key: int, drawn: int, gauss_next: float | None) -> Draws:
+def _restore(state: tuple[object, ...]) -> Draws:
     draws = Draws(0)
-    draws._key, draws._drawn, draws.gauss_next = key, drawn, gauss_next
+    draws.setstate(state)
     return draws

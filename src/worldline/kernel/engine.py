@@ -29,7 +29,7 @@ E4. Whoever is named by a waiting event keeps its number in the table: who has a
 """
 
 from heapq import heappop, heappush
-from types import CoroutineType, GeneratorType
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
 try:
@@ -63,6 +63,8 @@ _P1 = cython.declare(cython.ulonglong, 11400714785074694791)
 _P2 = cython.declare(cython.ulonglong, 14029467366897019727)
 _P5 = cython.declare(cython.ulonglong, 2870177450012600261)
 _ONES = cython.declare(cython.ulonglong, 2**64 - 1)
+
+Text = str  # Under its own name, Cython takes `str` for exactly that class, and would refuse members of an enum.
 
 # What an entity is to this engine.
 _NEW = cython.declare(cython.int, 0)
@@ -166,6 +168,7 @@ class Engine:
         now = cython.declare(cython.longlong, visibility="public")
         events = cython.declare(cython.longlong, visibility="readonly")
         actor = cython.declare(object, visibility="readonly")
+        failed = cython.declare(object, visibility="readonly")  # Who was acting when something went wrong.
     _entry: tuple  # The event at hand, uncompiled; compiled, the queue has it.
     _cancelled: cython.Py_ssize_t
     _leaving: list
@@ -186,13 +189,14 @@ class Engine:
         self.latency = latency
         self.least = least
         self.now = self.events = 0
-        self.actor = self._topic = self._entry = None
+        self.actor = self.failed = self._entry = None
         self._number_of_topic = -1
         self._cancelled = self._chain_of_topic = 0
         self._leaving = []
         self._free_numbers = []
         self._topics = []
         self._numbers_of_topics = {}
+        self._learn(_STARTS)
 
     @property
     def sender(self) -> Any:
@@ -209,42 +213,42 @@ class Engine:
         """The order of the event that is being handled, or was last."""
         return self.queue.event.order if cython.compiled else self._entry[4]
 
-    def enter(self, entity: Any, name: str, rank: int, place: int, key: int, handlers: Handlers) -> None:
+    def enter(self, entity: Any, name: Text, rank: int, place: int, key: int, handlers: Handlers) -> None:
         """Make an entity part of the simulation, now."""
         core: Core = entity
-        if core._state != _NEW:
+        if core._wl_state != _NEW:
             raise UsageError(f"{core.name} is part of a simulation already, and can't be {name} too")
-        core._engine = self
+        core._wl_engine = self
         core.name = name
-        core._rank = rank
-        core._place = place
-        core._key = key
-        core._handlers = handlers
-        core._state = _ALIVE
+        core._wl_rank = rank
+        core._wl_place = place
+        core._wl_key = key
+        core._wl_handlers = handlers
+        core._wl_state = _ALIVE
         if cython.compiled:
             self._enter_table(core)
         self.directory[name] = core
         if _STARTS in handlers.by_topic:
-            core._order += 2
-            self._push(self.now, self.now, core._order, core, core, _STARTS, None)
+            core._wl_order += 2
+            self._push(self.now, self.now, core._wl_order, core, core, _STARTS, None)
 
-    def stand_in(self, name: str, rank: int, place: int, key: int, *, remote: bool) -> Any:
+    def stand_in(self, name: Text, rank: int, place: int, key: int, *, remote: bool) -> Any:
         """Return what stands for an entity that isn't here: it is at another worker, or perhaps nowhere."""
         core: Core = Core()
-        core._engine = self
+        core._wl_engine = self
         core.name = name
-        core._rank = rank
-        core._place = place
-        core._key = key
-        core._state = _REMOTE if remote else _ABSENT
-        core._number = -1
+        core._wl_rank = rank
+        core._wl_place = place
+        core._wl_key = key
+        core._wl_state = _REMOTE if remote else _ABSENT
+        core._wl_number = -1
         return core
 
-    def accept(self, time: int, sent: int, sender: Any, order: int, target: Any, topic: str, payload: Any) -> None:
+    def accept(self, time: int, sent: int, sender: Any, order: int, target: Any, topic: Text, payload: Any) -> None:
         """Take in a message from another worker, or from outside."""
         self._push(time, sent, order, sender, target, topic, payload)
 
-    def count_dropped(self, receiver: str, topic: str, reason: str) -> None:
+    def count_dropped(self, receiver: Text, topic: Text, reason: str) -> None:
         key = (receiver, topic, reason)
         self.dropped[key] = self.dropped.get(key, 0) + 1
 
@@ -267,37 +271,35 @@ class Engine:
             goal: Core = cython.cast(Core, target)
             if topic is not self._topic:
                 self._learn(topic)
-            if source._number < 0:
+            if source._wl_number < 0:
                 self._enter_table(source)
-            if goal._number < 0:
+            if goal._wl_number < 0:
                 self._enter_table(goal)
-            source._pins += source._rank & 1
-            goal._pins += goal._rank & 1
+            source._wl_pins += source._wl_rank & 1
+            goal._wl_pins += goal._wl_rank & 1
             self.queue.push(
                 time,
                 sent,
-                source._rank,
+                source._wl_rank,
                 order,
-                source._key,
-                source._number,
-                goal._number,
+                source._wl_key,
+                source._wl_number,
+                goal._wl_number,
                 self._number_of_topic,
                 _BARE if payload is None else _LADEN,
                 payload,
             )
         else:
-            tie = sender.name if sender._rank & 1 else ""
-            heappush(self.queue.entries, (time, sent, sender._rank, tie, order, topic, sender, target, payload))
+            tie = sender.name if sender._wl_rank & 1 else ""
+            heappush(self.queue.entries, (time, sent, sender._wl_rank, tie, order, topic, sender, target, payload))
         return 0
 
     @cython.cfunc
     def _learn(self, topic: object) -> cython.int:
         """Make this the topic at hand; refuse what can't be one."""
-        number = self._numbers_of_topics.get(topic)
+        number = self._numbers_of_topics.get(topic) if _is_engines(topic) or isinstance(topic, str) else None
         if number is None:
-            chain = 0
-            if topic is not _STARTS and topic is not _INTERRUPTS:
-                chain = fingerprint(check_name(topic, "a topic").encode())
+            chain = 0 if _is_engines(topic) else fingerprint(check_name(topic, "a topic").encode())
             number = self._numbers_of_topics[topic] = len(self._topics)
             self._topics.append((topic, chain))
         self._topic = topic
@@ -311,7 +313,7 @@ class Engine:
         self._cancelled = 0
         for number in self.queue.purge(_is_dead):
             core: Core = self.queue.table[number]
-            if core._rank & 1:
+            if core._wl_rank & 1:
                 self._unpin(number)
         return 0
 
@@ -321,10 +323,10 @@ class Engine:
     def _enter_table(self, entity: object) -> cython.int:
         core: Core = entity
         if self._free_numbers:
-            core._number = self._free_numbers.pop()
-            self.queue.table[core._number] = core
+            core._wl_number = self._free_numbers.pop()
+            self.queue.table[core._wl_number] = core
         else:
-            core._number = len(self.queue.table)
+            core._wl_number = len(self.queue.table)
             self.queue.table.append(core)
         return 0
 
@@ -332,17 +334,17 @@ class Engine:
     def _unpin(self, number: cython.int) -> cython.int:
         """Note that one event less names an entity that was created during the run."""
         core: Core = self.queue.table[number]
-        core._pins -= 1
+        core._wl_pins -= 1
         return self._leave_table(core)
 
     @cython.cfunc
     def _leave_table(self, entity: object) -> cython.int:
         """Take an entity out of the table if it isn't alive and no event names it any more."""
         core: Core = entity
-        if core._pins == 0 and core._state != _ALIVE and core._rank & 1 and core._number >= 0:
-            self.queue.table[core._number] = None
-            self._free_numbers.append(core._number)
-            core._number = -1
+        if core._wl_pins == 0 and core._wl_state != _ALIVE and core._wl_rank & 1 and core._wl_number >= 0:
+            self.queue.table[core._wl_number] = None
+            self._free_numbers.append(core._wl_number)
+            core._wl_number = -1
         return 0
 
     @cython.cfunc
@@ -355,6 +357,13 @@ class Engine:
         return 0
 
 
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _is_engines(topic: object) -> cython.bint:
+    return topic is _STARTS or topic is _INTERRUPTS
+
+
 @cython.cclass
 class Core:
     """What every entity has: a name, a clock, a place in the order of events, and the means to send and to wait.
@@ -362,63 +371,68 @@ class Core:
     Users derive from `Entity`, which adds the rest; this part is here because it is hot.
     """
 
-    # Slots keep these apart from what users give their entities, which is what travels between processes.
+    # Slots keep these apart from what users give their entities, which is what travels between processes; the prefix
+    # keeps users' names free.
     __slots__ = (
-        "_burst",
-        "_burst_at",
-        "_chain",
-        "_engine",
-        "_extras",
-        "_handlers",
-        "_inbox",
-        "_key",
-        "_main",
-        "_number",
-        "_order",
-        "_others",
-        "_pins",
-        "_place",
-        "_random",
-        "_rank",
-        "_state",
+        "_wl_ahead",
+        "_wl_burst",
+        "_wl_burst_at",
+        "_wl_chain",
+        "_wl_engine",
+        "_wl_extras",
+        "_wl_handlers",
+        "_wl_inbox",
+        "_wl_key",
+        "_wl_main",
+        "_wl_number",
+        "_wl_order",
+        "_wl_others",
+        "_wl_pins",
+        "_wl_place",
+        "_wl_random",
+        "_wl_rank",
+        "_wl_state",
         "name",
     )
 
     if cython.compiled:
         name = cython.declare(object, visibility="readonly")
-        _rank = cython.declare(cython.int, visibility="readonly")
-        _place = cython.declare(cython.int, visibility="readonly")
-        _extras = cython.declare(object, visibility="public")
-    _engine: Engine
-    _handlers: Handlers
-    _state: cython.int
-    _number: cython.int  # Its place in the engine's table, if it has one.
-    _pins: cython.int  # How many waiting events name it, if it was created during the run.
-    _burst: cython.int
-    _burst_at: cython.longlong
-    _order: cython.longlong
-    _chain: cython.ulonglong
-    _key: cython.ulonglong
-    _inbox: object
-    _main: object
-    _others: list
-    _random: object
+        _wl_rank = cython.declare(cython.int, visibility="readonly")
+        _wl_place = cython.declare(cython.int, visibility="readonly")
+        _wl_extras = cython.declare(object, visibility="public")
+    _wl_engine: Engine
+    _wl_handlers: Handlers
+    _wl_state: cython.int
+    _wl_number: cython.int  # Its place in the engine's table, if it has one.
+    _wl_pins: cython.int  # How many waiting events name it, if it was created during the run.
+    _wl_ahead: cython.int  # How many timers and sleeping processes of its own are in the queue, dead ones included.
+    _wl_burst: cython.int
+    _wl_burst_at: cython.longlong
+    _wl_order: cython.longlong
+    _wl_chain: cython.ulonglong
+    _wl_key: cython.ulonglong
+    _wl_inbox: object
+    _wl_main: object
+    _wl_others: list
+    _wl_random: object
 
     if not cython.compiled:  # Compiled, all of these are 0 or None from the start.
 
         def __new__(cls, *_: Any, **__: Any) -> Any:
             """Set up what an entity has before its own `__init__`, which then needn't call this one's."""
             core = object.__new__(cls)
-            core._state = core._burst = core._burst_at = core._order = core._chain = core._key = 0
-            core._rank = core._place = core._number = core._pins = 0
-            core._engine = core._handlers = core._inbox = core._main = core._others = core._random = None
-            core.name = core._extras = None
+            core._wl_state = core._wl_burst = core._wl_burst_at = core._wl_order = core._wl_chain = core._wl_key = 0
+            core._wl_rank = core._wl_place = core._wl_number = core._wl_pins = core._wl_ahead = 0
+            core._wl_engine = core._wl_handlers = core._wl_inbox = core._wl_main = core._wl_others = core._wl_random = (
+                None
+            )
+            core.name = core._wl_extras = None
             return core
 
     @property
     def now(self) -> int:
         """The time, in nanoseconds."""
-        return self._engine.now if self._engine is not None else 0
+        return self._wl_engine.now if self._wl_engine is not None else 0
 
     @property
     def sender(self) -> str:
@@ -435,46 +449,44 @@ class Core:
     @property
     def random(self) -> Draws:
         """The entity's own draws, fixed by the simulation's seed and the entity's name."""
-        if self._random is None:
-            self._random = Draws(_acting(self).roster.seed, self.name)
-        return self._random
+        engine: Engine = _acting(self)
+        if self._wl_random is None:
+            self._wl_random = Draws(engine.roster.seed, self.name)
+        return self._wl_random
 
     @property
     def has_ended(self) -> bool:
-        return self._state == _ENDED
+        return self._wl_state == _ENDED
 
     @property
-    def _is_here(self) -> bool:
+    def _wl_is_here(self) -> bool:
         """Whether it is, or was, an entity of this worker, and not just a name."""
-        return self._state == _ALIVE or self._state == _ENDED
+        return self._wl_state == _ALIVE or self._wl_state == _ENDED
 
     @property
-    def _roster(self) -> Any:
+    def _wl_roster(self) -> Any:
         """Who else is there."""
         return _acting(self).roster
 
-    def send(self, to: str, topic: str, payload: Any = None, *, delay: int | str | None = None) -> None:
+    def send(self, to: Text, topic: Text, payload: Any = None, *, delay: int | str | None = None) -> None:
         """Send a message to an entity, by name.
 
         Without a delay it takes the link between the two: its latency, losses and all. With one it arrives exactly
         that much later, which can't be less than the link's minimum.
         """
-        engine: Engine = self._engine
-        if engine is None or engine.actor is not self or self._state != _ALIVE:
+        engine: Engine = self._wl_engine
+        if engine is None or engine.actor is not self or self._wl_state != _ALIVE:
             _refuse_to_act(self)
         found = engine.directory.get(to)
         if found is None:
             found = engine.roster.locate(to)
-        target: Core
-        if cython.compiled:
-            target = cython.cast(Core, found)  # Without a look at its class, which takes a while for users' classes.
-        else:
-            target = found
+        # Without a look at its class, which takes a while for users' classes.
+        target: Core = cython.cast(Core, found) if cython.compiled else found
         latency: cython.longlong = 1
         if delay is not None:
             latency = delay if not cython.compiled and type(delay) is int else _nanoseconds(delay)
         if target is self:
-            self._schedule(topic, payload, latency)
+            self._wl_schedule(topic, payload, latency)
             return
         if topic is not engine._topic:
             engine._learn(topic)
@@ -487,13 +499,13 @@ class Core:
                 content ^= print_of_payload
         arrival: cython.longlong
         arrival_of_copy: cython.longlong = 0
-        self._order += 2
-        order: cython.longlong = self._order
+        self._wl_order += 2
+        order: cython.longlong = self._wl_order
         if delay is not None:
             if latency < engine.least or latency > _LAST or not engine.least:
                 _check_delay(self, target, latency)
             arrival = engine.now + latency
-        elif target._place == self._place:
+        elif target._wl_place == self._wl_place:
             arrival = engine.now + 1  # They stand at the same place: the smallest step.
         elif engine.latency:
             arrival = engine.now + engine.latency
@@ -508,15 +520,15 @@ class Core:
             if arrival > _LAST:
                 _refuse_arrival(target)
             if cython.compiled:
-                self._chain = _linked(self._chain, arrival, order, target._key ^ content)
+                self._wl_chain = _linked(self._wl_chain, arrival, order, target._wl_key ^ content)
             else:
-                self._chain = hash((self._chain, arrival, order, target._key ^ content)) & _CHAIN
-            if target._state == _REMOTE:
-                engine.outbox.append((arrival, engine.now, self.name, order, to, target._place, topic, payload))
+                self._wl_chain = hash((self._wl_chain, arrival, order, target._wl_key ^ content)) & _CHAIN
+            if target._wl_state == _REMOTE:
+                engine.outbox.append((arrival, engine.now, self.name, order, to, target._wl_place, topic, payload))
             elif cython.compiled:
                 engine._push(arrival, engine.now, order, self, target, topic, payload)
             else:
-                rank = self._rank
+                rank = self._wl_rank
                 entry = (arrival, engine.now, rank, self.name if rank & 1 else "", order, topic, self, target, payload)
                 heappush(engine.queue.entries, entry)
             if not arrival_of_copy:
@@ -526,7 +538,7 @@ class Core:
             order += 1
 
     def schedule(
-        self, topic: str, payload: Any = None, *, delay: int | str | None = None, at: int | str | None = None
+        self, topic: Text, payload: Any = None, *, delay: int | str | None = None, at: int | str | None = None
     ) -> Any:
         """Let an event of the entity's own happen later; it is handled like a message. Returns a `Timer`, to cancel it.
 
@@ -536,50 +548,60 @@ class Core:
         if (delay is None) == (at is None):
             raise UsageError("an event is scheduled after a delay or at a time", advice="give one of the two")
         if at is None:
-            return self._schedule(topic, payload, _nanoseconds(delay))
-        return self._schedule(topic, payload, _nanoseconds(at) - engine.now)
+            return self._wl_schedule(topic, payload, _nanoseconds(delay))
+        return self._wl_schedule(topic, payload, _nanoseconds(at) - engine.now)
 
     @cython.cfunc
-    def _schedule(self, topic: object, payload: object, delay: cython.longlong) -> object:
-        if topic is not self._engine._topic:
-            self._engine._learn(topic)
-        timer = Timer(self, topic, payload, self._engine.now + delay)
-        self._after(delay, timer)
+    def _wl_schedule(self, topic: object, payload: object, delay: cython.longlong) -> object:
+        if topic is not self._wl_engine._topic:
+            self._wl_engine._learn(topic)
+        timer = Timer(self, topic, payload, self._wl_engine.now + delay)
+        self._wl_after(delay, timer)
         return timer
 
     @cython.cfunc
-    def _after(self, delay: cython.longlong, event: object) -> cython.longlong:
+    def _wl_after(self, delay: cython.longlong, event: object) -> cython.longlong:
         """Let a process wake or a timer ring, and return the event's order."""
-        engine: Engine = self._engine
+        engine: Engine = self._wl_engine
         if delay <= 0:
-            self._check_burst(delay)
+            self._wl_check_burst(delay)
         elif delay > _LAST - engine.now:
             raise ModelError(f"an event would happen after the last time, {format_time(TIME_MAX)}")
-        self._order += 2
+        self._wl_order += 2
+        self._wl_ahead += 1
         if cython.compiled:
-            self._pins += self._rank & 1
+            self._wl_pins += self._wl_rank & 1
             engine.queue.push(
-                engine.now + delay, engine.now, self._rank, self._order, self._key, self._number, -1, -1, _OWN, event
+                engine.now + delay,
+                engine.now,
+                self._wl_rank,
+                self._wl_order,
+                self._wl_key,
+                self._wl_number,
+                -1,
+                -1,
+                _OWN,
+                event,
             )
         else:
-            tie = self.name if self._rank & 1 else ""
-            entry = (engine.now + delay, engine.now, self._rank, tie, self._order, event, self, None, None)
+            tie = self.name if self._wl_rank & 1 else ""
+            entry = (engine.now + delay, engine.now, self._wl_rank, tie, self._wl_order, event, self, None, None)
             heappush(engine.queue.entries, entry)
-        return self._order
+        return self._wl_order
 
     @cython.cfunc
-    def _check_burst(self, delay: cython.longlong) -> cython.int:
-        engine: Engine = self._engine
+    def _wl_check_burst(self, delay: cython.longlong) -> cython.int:
+        engine: Engine = self._wl_engine
         if delay < 0:
             raise ModelError(
                 f"an event can't be scheduled for {format_time(engine.now + delay)}, which is past",
                 advice="use a delay of at least 0",
             )
-        if self._burst_at != engine.now:
-            self._burst_at = engine.now
-            self._burst = 0
-        self._burst += 1
-        if self._burst > _BURST_MAX:
+        if self._wl_burst_at != engine.now:
+            self._wl_burst_at = engine.now
+            self._wl_burst = 0
+        self._wl_burst += 1
+        if self._wl_burst > _BURST_MAX:
             raise Stuck(
                 f"it has scheduled {_BURST_MAX:,} events without a delay, and time doesn't pass",
                 advice="does a process yield 0 in a loop?",
@@ -591,13 +613,15 @@ class Core:
         engine: Engine = _acting(self)
         if not isinstance(timer, Timer):
             raise UsageError(f"{shown(timer)} isn't a timer", advice="cancel what schedule() has returned")
+        if timer._owner is not self:
+            raise ModelError(f"the timer is {timer._owner.name}'s", advice="entities cancel their own timers only")
         rings = timer.is_live
         if rings:
             timer.is_live = False
             engine._cancelled += 1
         return rings
 
-    def interrupt(self, to: str, cause: Any = None, *, delay: int | str | None = None) -> None:
+    def interrupt(self, to: Text, cause: Any = None, *, delay: int | str | None = None) -> None:
         """Interrupt another entity's main process, by a message that only it can take: raises `Interrupt` there."""
         self.send(to, INTERRUPTION, cause, delay=delay)
 
@@ -610,40 +634,42 @@ class Core:
                 advice="call a function with yield in it: self.process(self.f())",
             )
         process = _new_process(self, generator)
-        process._ticket = self._after(0, process)
+        process._ticket = self._wl_after(0, process)
         return process
 
     def end(self) -> None:
         """Be no more: processes are closed, timers void; what is still under way to the entity vanishes."""
         engine: Engine = _acting(self)
-        running = [process for process in (self._main, *(self._others or ())) if process is not None]
-        for process in running:
-            process.close()
-        self._state = _ENDED
-        self._inbox = None
-        engine.roster.ended(self)
-        engine._cancelled += 1
-        engine._leaving.append(self)
+        processes = [process for process in (self._wl_main, *(self._wl_others or ())) if process is not None]
+        self._wl_main = self._wl_others = None
+        for process in processes:
+            _close(process)
+        if self._wl_state == _ALIVE:  # What a process does when it is closed may have ended it already.
+            self._wl_state = _ENDED
+            self._wl_inbox = None
+            engine.roster.ended(self)
+            engine._cancelled += self._wl_ahead
+            engine._leaving.append(self)
 
-    def _note(self, value: Any) -> None:
+    def _wl_note(self, value: Any) -> None:
         """Make a value that the entity gives to the world outside part of its history."""
         engine: Engine = _acting(self)
         print_of_value: cython.ulonglong = seal(value)[0]
         if cython.compiled:
-            self._chain = _linked(self._chain, engine.now, 0, print_of_value)
+            self._wl_chain = _linked(self._wl_chain, engine.now, 0, print_of_value)
         else:
-            self._chain = hash((self._chain, engine.now, 0, print_of_value)) & _CHAIN
+            self._wl_chain = hash((self._wl_chain, engine.now, 0, print_of_value)) & _CHAIN
 
-    def _absorb(self, name: str, history: bytes) -> None:
+    def _wl_absorb(self, name: Text, history: bytes) -> None:
         """Take over the history of an entity that stood here and has ended."""
-        self._chain = fingerprint(b"%x %s %s" % (self._chain, history, name.encode()))
+        self._wl_chain = fingerprint(b"%x %s %s" % (self._wl_chain, history, name.encode()))
 
     @property
-    def _history(self) -> bytes:
+    def _wl_history(self) -> bytes:
         """The hash of what the entity has sent and was given so far, and how many events it has caused."""
-        return b"%x %x" % (self._chain, self._order >> 1)
+        return b"%x %x" % (self._wl_chain, self._wl_order >> 1)
 
-    def _call(self, name: str) -> None:
+    def _wl_call(self, name: Text) -> None:
         """Give a name to an entity that has come back from another process, and only to look at."""
         self.name = name
 
@@ -652,20 +678,20 @@ class Core:
 @cython.inline
 def _acting(entity: Core) -> Engine:
     """Return the engine of an entity whose turn it is; nobody else may act."""
-    engine: Engine = entity._engine
-    if engine is None or engine.actor is not entity or entity._state != _ALIVE:
+    engine: Engine = entity._wl_engine
+    if engine is None or engine.actor is not entity or entity._wl_state != _ALIVE:
         _refuse_to_act(entity)
     return engine
 
 
 def _refuse_to_act(entity: Any) -> None:
     core: Core = entity
-    engine: Engine = core._engine
+    engine: Engine = core._wl_engine
     if engine is None:
         raise UsageError("the entity isn't part of a simulation yet", advice="add it first, and act in start()")
     if engine.actor is None:
         raise UsageError(f"{core.name} can't act while nothing happens", advice="use the simulation's own send()")
-    if core._state == _ENDED:
+    if core._wl_state == _ENDED:
         raise ModelError("it has ended, and can't act any more", participant=core.name, at=engine.now)
     raise ModelError(
         f"{engine.actor.name} acted for {core.name}",
@@ -679,7 +705,9 @@ def _refuse_to_act(entity: Any) -> None:
 def _nanoseconds(value: object) -> cython.longlong:
     """Take a delay in nanoseconds, or as text."""
     if type(value) is int and _is_word(value):
-        return value
+        time: cython.longlong = value
+        if -_LAST <= time <= _LAST:
+            return time
     return as_time(value, "a delay")
 
 
@@ -697,7 +725,7 @@ def _is_word(value: object) -> cython.bint:
 
 def _check_delay(sender: Any, receiver: Any, delay: int) -> None:
     """Refuse a delay that is shorter than the link between the two allows, or longer than time."""
-    least = 1 if receiver._place == sender._place else sender._roster.least(sender, receiver)
+    least = 1 if receiver._wl_place == sender._wl_place else sender._wl_roster.least(sender, receiver)
     if delay < least:
         raise ModelError(
             f"a message to {receiver.name} can't arrive after {format_time(delay)}: "
@@ -719,7 +747,7 @@ def _refuse_arrival(receiver: Any) -> None:
 @cython.cfunc
 def _carry(sender: Core, receiver: Core, topic: object, payload: object) -> tuple:
     """Let the network decide when a message arrives, and its copy; a negative arrival means that it is lost."""
-    engine: Engine = sender._engine
+    engine: Engine = sender._wl_engine
     arrivals, lost = engine.roster.carry(sender, receiver, topic, payload)
     if lost is not None:
         engine.count_dropped(receiver.name, topic, lost)
@@ -739,7 +767,7 @@ class Timer:
         is_live = cython.declare(cython.bint, visibility="public")
     _owner: Core
 
-    def __init__(self, owner: Any, topic: str, payload: Any, time: int) -> None:
+    def __init__(self, owner: Any, topic: Text, payload: Any, time: int) -> None:
         self._owner = owner
         self.topic = topic
         self.payload = payload
@@ -756,7 +784,6 @@ class Process:
     _generator: object
     _ticket: cython.longlong  # The order of the event that wakes it; any other such event is stale.
     _waits_on: object
-    _is_limited: cython.bint
     _value: object
     _done: object
 
@@ -778,29 +805,33 @@ class Process:
         if self._generator.gi_running:
             raise ModelError("a process can't interrupt itself", advice="raise an exception instead")
         _stop_waiting(self)  # From now on nothing else can wake it.
-        owner._order += 2
-        engine._push(engine.now, engine.now, owner._order, owner, owner, _INTERRUPTS, (self, cause))
+        owner._wl_order += 2
+        engine._push(engine.now, engine.now, owner._wl_order, owner, owner, _INTERRUPTS, (self, cause))
 
-    def wake(self, value: Any) -> None:
+    def _give(self, value: Any) -> None:
         """Let the process go on with a value; what it waited for has happened."""
         owner: Core = self._owner
-        engine: Engine = owner._engine
+        engine: Engine = owner._wl_engine
         if (
             engine.actor is not None
         ):  # Otherwise somebody fires a signal from outside, or everything is being thrown away.
             _acting(owner)
-        if owner._state == _ALIVE:
+        if owner._wl_state == _ALIVE and self._generator is not None:
+            self._waits_on = None
             _stop_waiting(self)
             self._value = value
-            self._ticket = owner._after(0, self)
+            self._ticket = owner._wl_after(0, self)
 
-    def close(self) -> None:
-        """End the process where it waits. The one that is running ends when it waits next."""
-        generator = self._generator
-        if generator is not None and not generator.gi_running:
-            self._generator = None
-            _stop_waiting(self)
-            generator.close()
+
+@cython.cfunc
+def _close(process: Process) -> cython.int:
+    """End a process where it waits. The one that is running ends when it waits next."""
+    generator = process._generator
+    if generator is not None and not generator.gi_running:
+        process._generator = None
+        _stop_waiting(process)
+        generator.close()
+    return 0
 
 
 @cython.cfunc
@@ -811,10 +842,9 @@ def _new_process(owner: Core, generator: object) -> Process:
     process._ticket = _NEVER
     if not cython.compiled:
         process._waits_on = process._value = process._done = None
-        process._is_limited = False
-    if owner._others is None:
-        owner._others = []
-    owner._others.append(process)
+    if owner._wl_others is None:
+        owner._wl_others = []
+    owner._wl_others.append(process)
     return process
 
 
@@ -823,11 +853,10 @@ def _stop_waiting(process: Process) -> cython.int:
     if process._waits_on is not None:
         process._waits_on.forget(process)
         process._waits_on = None
-    if process._is_limited:
-        process._is_limited = False
-        process._owner._engine._cancelled += 1
+    if process._ticket != _NEVER:
+        process._ticket = _NEVER
+        process._owner._wl_engine._cancelled += 1
     process._value = None
-    process._ticket = _NEVER
     return 0
 
 
@@ -836,14 +865,15 @@ def _adopt(owner: Core, result: object, is_main: cython.bint) -> cython.int:
     """Take what a handler has returned: a generator is a process."""
     if type(result) is CoroutineType:
         result.close()
-        raise ModelError("a handler is a coroutine, which nothing here can wait for", advice="write yield, not await")
+    if type(result) is CoroutineType or type(result) is AsyncGeneratorType:
+        raise ModelError("a handler is asynchronous, which nothing here can wait for", advice="write def, and yield")
     if type(result) is not _Generator:
         return 0
     process: Process
     if is_main:
         process = _new_process(owner, result)
-        owner._others.pop()
-        owner._main = process
+        owner._wl_others.pop()
+        owner._wl_main = process
     else:
         process = _new_process(owner, result)
     return _resume(process, None, None)
@@ -865,11 +895,10 @@ def _resume(process: Process, value: object, interrupt: object) -> cython.int:
                 yielded = generator.send(value)
         except StopIteration as stop:
             return _finish(process, stop.value)
-        if owner._state != _ALIVE:
-            process.close()
-            return 0
+        if owner._wl_state != _ALIVE:
+            return _close(process)
         if type(yielded) is int and _is_word(yielded):
-            process._ticket = owner._after(yielded, process)
+            process._ticket = owner._wl_after(yielded, process)
             return 0
         value = _wait(process, yielded)
         if value is _PENDING:
@@ -882,16 +911,16 @@ def _wait(process: Process, yielded: object) -> object:
     owner: Core = process._owner
     limit: cython.longlong = -1
     if type(yielded) is Receive:
-        if owner._inbox is None:
-            owner._inbox = Inbox()
-        message = owner._inbox.take(yielded.topic)
+        if owner._wl_inbox is None:
+            owner._wl_inbox = Inbox()
+        message = owner._wl_inbox.take(yielded.topic)
         if message is not None:
             return message
-        owner._inbox.readers.append((yielded.topic, process))
-        process._waits_on = owner._inbox
+        owner._wl_inbox.readers.append((yielded.topic, process))
+        process._waits_on = owner._wl_inbox
         limit = yielded.limit
     elif type(yielded) is str:
-        process._ticket = owner._after(as_time(yielded, "a delay"), process)
+        process._ticket = owner._wl_after(as_time(yielded, "a delay"), process)
         return _PENDING
     else:
         what = yielded
@@ -901,14 +930,13 @@ def _wait(process: Process, yielded: object) -> object:
         if type(what) is Process:
             what = _end_of(what)
         if not isinstance(what, Signal):
-            raise refuse(yielded)
+            raise refuse(what)
         if what.fired:
             return what.value
         what.waiters.append(process)
         process._waits_on = what
     if limit >= 0:
-        process._is_limited = True
-        process._ticket = owner._after(limit, process)
+        process._ticket = owner._wl_after(limit, process)
     return _PENDING
 
 
@@ -927,14 +955,14 @@ def _finish(process: Process, value: object) -> cython.int:
     owner: Core = process._owner
     process._generator = None
     process._value = value
-    if process._done is not None and owner._state == _ALIVE:
+    if process._done is not None and owner._wl_state == _ALIVE:
         process._done.fire(value)
-    if owner._main is process:
-        owner._main = None
-        if type(owner).ends_with_its_process and owner._state == _ALIVE:
+    if owner._wl_main is process:
+        owner._wl_main = None
+        if type(owner).ends_with_its_process and owner._wl_state == _ALIVE:
             owner.end()
-    elif owner._others is not None:
-        owner._others.remove(process)
+    elif owner._wl_others is not None and process in owner._wl_others:
+        owner._wl_others.remove(process)
     return 0
 
 
@@ -942,8 +970,7 @@ def _finish(process: Process, value: object) -> cython.int:
 def _wake(process: Process) -> cython.int:
     """Let a process go on whose time has come: with what it was given, or because the limit of its wait has passed."""
     process._ticket = _NEVER
-    if process._is_limited:
-        process._is_limited = False
+    if process._waits_on is not None:
         _stop_waiting(process)
         return _resume(process, None, None)
     value = process._value
@@ -962,25 +989,25 @@ def _deliver(engine: Engine, target: Core, topic: object, payload: object) -> cy
         _stop_waiting(process)
         return _resume(process, None, Interrupt(payload[1]))
     if topic == INTERRUPTION:
-        if target._main is None:
+        if target._wl_main is None:
             engine.count_dropped(target.name, topic, NOTHING_TO_INTERRUPT)
             return 0
-        process = target._main
+        process = target._wl_main
         _stop_waiting(process)
         return _resume(process, None, Interrupt(payload))
     order = engine.order
     message = Message(engine.now, engine.sent, engine.sender.name, order >> 1, order & 1, topic, payload)
-    function = target._handlers.by_topic.get(None)
+    function = target._wl_handlers.by_topic.get(None)
     if function is not None:
         result = function(target, message)
         return _adopt(target, result, False) if result is not None else 0
-    if target._main is None and not target._others:
+    if target._wl_main is None and not target._wl_others:
         engine.roster.refuse_message(target, message)
-    if target._inbox is None:
-        target._inbox = Inbox()
-    reader = target._inbox.reader(topic)
+    if target._wl_inbox is None:
+        target._wl_inbox = Inbox()
+    reader = target._wl_inbox.reader(topic)
     if reader is None:
-        target._inbox.messages.append(message)
+        target._wl_inbox.messages.append(message)
         return 0
     process = reader
     process._waits_on = None
@@ -989,14 +1016,25 @@ def _deliver(engine: Engine, target: Core, topic: object, payload: object) -> cy
 
 
 def _is_dead(event: Any, order: int) -> bool:
-    """Whether nothing will come of an event: a timer that was cancelled, a process that was woken by something else."""
+    """Whether nothing will come of an event: a timer that was cancelled, a process that was woken by something else.
+
+    The queue asks when it takes such events out, so this also counts them off.
+    """
+    owner: Core
+    is_dead: cython.bint
     if type(event) is Process:
         process: Process = event
-        return process._ticket != order or process._owner._state == _ENDED
-    if type(event) is Timer:
+        owner = process._owner
+        is_dead = process._ticket != order or owner._wl_state == _ENDED
+    elif type(event) is Timer:
         timer: Timer = event
-        return not timer.is_live or timer._owner._state == _ENDED
-    return False
+        owner = timer._owner
+        is_dead = not timer.is_live or owner._wl_state == _ENDED
+    else:
+        return False
+    if is_dead:
+        owner._wl_ahead -= 1
+    return is_dead
 
 
 def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int:
@@ -1037,42 +1075,46 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     break
                 engine._entry = entry = heappop(entries)
                 time, _, _, _, order, what, sender, target, payload = entry
-                sender_key = sender._key
-            handled += 1
-            engine.now = time
+                sender_key = sender._wl_key
             if type(what) is Process:
                 process = what
                 target = process._owner
-                if process._ticket == order and target._state == _ALIVE:
+                target._wl_ahead -= 1
+                if process._ticket == order and target._wl_state == _ALIVE:
+                    handled += 1
+                    engine.now = time
                     engine.actor = target
                     if cython.compiled:
-                        target._chain = _linked(target._chain, time, order, 0)
+                        target._wl_chain = _linked(target._wl_chain, time, order, 0)
                     else:
-                        target._chain = hash((target._chain, time, order, 0)) & _CHAIN
+                        target._wl_chain = hash((target._wl_chain, time, order, 0)) & _CHAIN
                     _wake(process)
             else:
                 if type(what) is Timer:
                     timer = what
                     target = timer._owner
+                    target._wl_ahead -= 1
                     what = timer.topic
                     payload = timer.payload
-                    sender_key = target._key
-                    is_live = timer.is_live and target._state == _ALIVE
+                    sender_key = target._wl_key
+                    is_live = timer.is_live and target._wl_state == _ALIVE
                     timer.is_live = False
-                elif target._state == _ALIVE:
+                elif target._wl_state == _ALIVE:
                     is_live = True
                 else:
                     target = engine.roster.arrived(target, engine.sender, what, time)
                     is_live = target is not None
                 if is_live:
+                    handled += 1
+                    engine.now = time
                     engine.actor = target
                     if cython.compiled:
-                        target._chain = _linked(target._chain, time, order, sender_key)
+                        target._wl_chain = _linked(target._wl_chain, time, order, sender_key)
                     else:
-                        target._chain = hash((target._chain, time, order, sender_key)) & _CHAIN
+                        target._wl_chain = hash((target._wl_chain, time, order, sender_key)) & _CHAIN
                     if type(payload) is _Parcel:
                         payload = payload.open()
-                    handlers = target._handlers
+                    handlers = target._wl_handlers
                     if what is not handlers.topic:
                         handlers.find(what)
                     if handlers.function is None:
@@ -1088,14 +1130,17 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     engine._unpin(queue.event.sender)
                 if goal >= 0:
                     target = cython.cast(Core, PyList_GET_ITEM(queue.table, goal))
-                    if target._rank & 1:
+                    if target._wl_rank & 1:
                         engine._unpin(goal)
             if engine._leaving:
                 engine._let_go()
             if engine._cancelled > _CANCELLED_MAX and 2 * engine._cancelled > len(queue):
                 engine._purge()
-    except Exception as error:
-        cause = None if isinstance(error, WorldlineError) else error
+    except BaseException as error:
+        engine.failed = target
+        if not isinstance(error, Exception):
+            raise
+        cause = error.__cause__ if isinstance(error, WorldlineError) else error
         raise engine.roster.blame(error, target, what) from cause
     finally:
         engine.events += handled

@@ -10,6 +10,7 @@ from worldline.kernel.build import Core
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.roster import extras_of
 from worldline.model.errors import UsageError, shown
+from worldline.model.message import check_name
 from worldline.model.randomness import Stream
 
 
@@ -27,12 +28,13 @@ class Entity(Core):
         """Let a new entity enter, now, and return its name: this one's, a slash, and the given name or a number."""
         if not isinstance(entity, Entity):
             raise UsageError(f"{shown(entity)} isn't an Entity", advice="make one: create(Customer(...))")
-        created: str = self._roster.create(self, entity, name)
+        created: str = self._wl_roster.create(self, entity, name)
         return created
 
     def record(self, what: str, value: Any) -> None:
         """Write a value into the monitor of that name, as of now."""
-        self._note((what, value))
+        check_name(what, "a monitor")
+        self._wl_note((what, value))
         monitors = extras_of(self).monitors
         if what not in monitors:
             monitors[what] = Monitor()
@@ -42,7 +44,7 @@ class Entity(Core):
         """Return a named stream of draws, beside `random`: what is drawn here doesn't shift what is drawn there."""
         streams = extras_of(self).streams
         if name not in streams:
-            streams[name] = Stream(self._roster.seed, self.name, name)
+            streams[name] = Stream(self._wl_roster.seed, self.name, name)
         return streams[name]
 
     def __repr__(self) -> str:

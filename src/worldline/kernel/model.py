@@ -12,10 +12,11 @@ from worldline.kernel.topology import Topology
 
 
 class Sending(NamedTuple):
-    """A message from outside."""
+    """A message from outside: its payload's fingerprint, and the payload, packed if it can change."""
 
     to: str
     topic: str
+    content: int
     payload: Any
     at: int
 
@@ -34,7 +35,8 @@ class Model:
     def outline(self) -> tuple[object, ...]:
         """Return what two processes that build the same model agree on."""
         kinds = tuple(type(self.entities[name]).__qualname__ for name in self.names)
-        return self.names, kinds, self.topology.network, self.topology.declared_only, self.seed, self.sendings
+        sendings = tuple(sending._replace(payload=None) for sending in self.sendings)
+        return self.names, kinds, self.topology.network, self.topology.declared_only, self.seed, sendings
 
 
 @dataclass

@@ -14,10 +14,12 @@ from typing import Any
 
 from msgspec import msgpack
 
-from worldline.model.errors import ModelError, shown
+from worldline.model.errors import ModelError, WorldlineError, shown
 
 # A prime just below 2**60: the encoding as one large number modulo this is a fingerprint in two fast operations.
 _PRIME = 2**60 - 93
+# What pickles of sets have in them; a pickle without either has no sets.
+_SET, _FROZEN_SET = pickle.EMPTY_SET, pickle.FROZENSET
 _SHORT = 64  # Up to so many bytes that is faster than any hash.
 _PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
 
@@ -48,24 +50,29 @@ def fingerprint(encoded: bytes) -> int:
 
 def seal(payload: Any) -> tuple[int, Any]:
     """Return a payload's fingerprint, and what to carry: itself, or a parcel if it can change."""
+    if type(payload) in _PLAIN:
+        return fingerprint(_encoded(payload)), payload
     try:
-        encoded = _encode(payload)
-    except OverflowError:
-        if type(payload) is not int:
-            raise _refusal(payload, "it holds a number of more than 64 bits") from None
-        encoded = hex(payload).encode()
-    except (TypeError, ValueError, RecursionError):
-        encoded = _encoded_by_parts(payload)
-    if type(payload) in _PLAIN or _is_constant(payload):
-        return fingerprint(encoded), payload
-    try:
-        return fingerprint(encoded), Parcel(pickle.dumps(payload, protocol=5))
+        if _is_constant(payload):
+            return fingerprint(_encoded(payload)), payload
+        packed = pickle.dumps(payload, protocol=5)
+    except WorldlineError:
+        raise
     except Exception as error:  # Pickling runs the payload's own code, which may raise anything.
         raise _refusal(payload, str(error)) from error
+    return fingerprint(_encoded(payload, has_sets=_SET in packed or _FROZEN_SET in packed)), Parcel(packed)
 
 
-def _encoded_by_parts(payload: Any) -> bytes:
-    """Encode what the encoder can't put into one order: dicts whose keys aren't text."""
+def _encoded(payload: Any, *, has_sets: bool = False) -> bytes:
+    """Return the one encoding that a value has."""
+    if not has_sets:
+        try:
+            return _encode(payload)
+        except OverflowError:
+            if type(payload) is int:
+                return hex(payload).encode()
+        except (TypeError, ValueError):
+            pass  # Dicts whose keys aren't text: below they get an order too.
     try:
         return _encode(_ordered(payload))
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
@@ -73,10 +80,12 @@ def _encoded_by_parts(payload: Any) -> bytes:
 
 
 def _ordered(value: Any) -> Any:
+    """Return what has one encoding, whatever the order of sets and dicts: lists, sorted by how parts are encoded."""
     if isinstance(value, dict):
-        return sorted(
-            [[_encode(_ordered(key)), _ordered(part)] for key, part in value.items()], key=lambda pair: pair[0]
-        )
+        pairs = [[_encode(_ordered(key)), _ordered(part)] for key, part in value.items()]
+        return sorted(pairs, key=lambda pair: pair[0])
+    if isinstance(value, set | frozenset):
+        return sorted(_encode(_ordered(part)) for part in value)
     if isinstance(value, list | tuple):
         return [_ordered(part) for part in value]
     return value
@@ -84,7 +93,7 @@ def _ordered(value: Any) -> Any:
 
 def size_of(carried: Any) -> int:
     """Return how many bytes a message takes on a link with limited bandwidth: those of its payload, encoded."""
-    return len(_encode(carried.open() if isinstance(carried, Parcel) else carried))
+    return len(_encoded(carried.open() if isinstance(carried, Parcel) else carried))
 
 
 def _is_constant(payload: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import socket
 import time
@@ -26,7 +27,7 @@ from worldline.kernel.progress import Progress
 from worldline.kernel.result import Result, combined
 from worldline.kernel.share import packed_state, shares_of, unpacked, unpacked_share
 from worldline.kernel.worker import Worker
-from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
+from worldline.model.errors import InternalError, LossError, ModelError, UsageError, WorldlineError
 from worldline.model.time import FOREVER
 
 _LOOK_EVERY_S = 0.1
@@ -74,7 +75,7 @@ def bring_back(model: Model, part: Part) -> None:
             entity = restored(model.entities[name], state_of(entity))
         else:
             model.created[name] = entity
-        entity._call(name)
+        entity._wl_call(name)
 
 
 class _Staff:
@@ -92,9 +93,9 @@ class _Staff:
     def __enter__(self) -> _Staff:
         _context.set_forkserver_preload(["worldline.kernel.processes"])
         ends: list[dict[int, socket.socket]] = [{} for _ in range(self._count)]
-        for here, there in combinations(range(self._count), 2):
-            ends[here][there], ends[there][here] = socket.socketpair()
         try:
+            for here, there in combinations(range(self._count), 2):
+                ends[here][there], ends[there][here] = socket.socketpair()
             for number, share in enumerate(self._shares):
                 mine, theirs = _context.Pipe()
                 self._pipes.append(mine)
@@ -103,6 +104,9 @@ class _Staff:
                 process.start()
                 self._processes.append(process)
                 theirs.close()
+        except OSError as error:
+            self.__exit__()
+            raise UsageError(f"{self._count} workers can't be started: {error}", advice="use fewer") from error
         except BaseException:
             self.__exit__()
             raise
@@ -136,12 +140,14 @@ class _Staff:
                 try:
                     kind, told = pipe.recv()
                 except (EOFError, ConnectionError):
-                    raise self._loss(number, self._reached[number][0]) from None
+                    raise self._loss() from None
                 if kind == "reached":
                     self._reached[number] = told
                     progress.look(min(now for now, _ in self._reached), sum(events for _, events in self._reached))
                 elif kind == "lost":
-                    raise self._loss(*told)
+                    other, at = told
+                    self._reached[other] = (max(at, self._reached[other][0]), self._reached[other][1])
+                    raise self._loss(other)
                 elif kind == "broken":
                     raise InternalError(f"worker {number} broke down: {told}")
                 else:
@@ -149,11 +155,16 @@ class _Staff:
         self._is_over = True
         return reports
 
-    def _loss(self, number: int, at: int) -> WorldlineError:
-        """Say what has become of a worker that is gone."""
+    def _loss(self, number: int | None = None) -> WorldlineError:
+        """Say what has become of a worker that is gone: that one, or whichever didn't go because another had."""
+        if number is None:
+            ended = connection.wait([process.sentinel for process in self._processes], _LAST_WORDS_S)
+            gone = [number for number, process in enumerate(self._processes) if process.sentinel in ended]
+            number = next((each for each in gone if self._processes[each].exitcode), gone[0] if gone else 0)
         process = self._processes[number]
         process.join(_LAST_WORDS_S)
         code = process.exitcode
+        at = self._reached[number][0]
         if code == _UNGUARDED:
             return UsageError(
                 "the script runs the simulation whenever it is loaded, and every worker loads it",
@@ -185,7 +196,10 @@ def _work(
         worker = Worker(given.model(), given.workers, number)
         crew = Crew(worker, pacing, mesh, number, len(lookahead))
         failure = crew.run(end, _Looks(pipe))
-        pipe.send(("failed", with_trace(failure)) if failure is not None else ("done", account(worker)))
+        if failure is not None:
+            pipe.send(("failed", sendable(with_trace(failure))))
+        else:
+            pipe.send(("done", account(worker)))
         mesh.linger()
     except PeerGone as gone:
         other = gone.facts["worker"]
@@ -219,6 +233,18 @@ def with_trace(failure: Failure) -> Failure:
     cause = failure.error.__cause__
     if cause is not None:
         failure.error.add_note("".join(traceback.format_exception(cause)).rstrip())
+    return failure
+
+
+def sendable(failure: Failure) -> Failure:
+    """Return a failure as it is, or, if a fact of its error can't leave the process, with one that just says it."""
+    try:
+        pickle.loads(pickle.dumps(failure))
+    except Exception:  # What the model put into its error decides what pickling it raises.
+        error = ModelError(failure.error.problem, participant=failure.error.participant, at=failure.error.at)
+        for note in getattr(failure.error, "__notes__", ()):
+            error.add_note(note)
+        return Failure(failure.key, error)
     return failure
 
 

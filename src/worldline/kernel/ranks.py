@@ -13,7 +13,7 @@ from worldline.kernel.crew import Crew, Failure
 from worldline.kernel.model import Model
 from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import Placement, place
-from worldline.kernel.processes import account, bring_back, with_trace
+from worldline.kernel.processes import account, bring_back, sendable, with_trace
 from worldline.kernel.progress import Progress
 from worldline.kernel.result import Result, combined
 from worldline.kernel.worker import Worker
@@ -60,10 +60,8 @@ class Ranks:
         failures = [report for report in reports if isinstance(report, Failure)]
         if failures:
             raise min(failures, key=lambda failure: failure.key).error
-        rank = self._mpi.COMM_WORLD.Get_rank()
-        for number, part in enumerate(reports):
-            if number != rank:
-                bring_back(model, part)
+        for part in reports:
+            bring_back(model, part)
         return combined(reports, None if end == FOREVER else end)
 
     def _run(self, world: Any, model: Model, end: int, progress: Progress) -> list[Any]:
@@ -81,7 +79,7 @@ class Ranks:
         with progress:
             failure = Crew(worker, pacing, channel, rank, count).run(end, look)
         channel.finish()
-        return list(world.allgather(with_trace(failure) if failure is not None else account(worker)))
+        return list(world.allgather(sendable(with_trace(failure)) if failure is not None else account(worker)))
 
     def _check_equal(self, world: Any, outline: object) -> None:
         """Refuse to run a model that isn't the same on all ranks: then something in the script depends on the rank."""

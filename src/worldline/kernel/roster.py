@@ -32,6 +32,15 @@ _LAST_RANK = 2**30
 _SUGGESTED_AMONG = 10_000
 
 
+def described(error: BaseException) -> str:
+    """Return an error's class and text, whatever its own code makes of that."""
+    try:
+        text = str(error)
+    except Exception as second:  # It is the model's own, and can raise anything.
+        text = f"(its text can't be had: {type(second).__name__})"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 class Extras:
     """What few entities have, kept apart so that the others are small."""
 
@@ -47,14 +56,18 @@ class Extras:
 
 
 def extras_of(entity: Core) -> Extras:
-    if entity._extras is None:
-        entity._extras = Extras()
-    extras: Extras = entity._extras
+    if entity._wl_extras is None:
+        entity._wl_extras = Extras()
+    extras: Extras = entity._wl_extras
     return extras
 
 
 def monitors_of(entity: Core) -> Iterable[tuple[str, Monitor]]:
-    return entity._extras.monitors.items() if entity._extras is not None else ()
+    return entity._wl_extras.monitors.items() if entity._wl_extras is not None else ()
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdecimal()
 
 
 class Roster:
@@ -97,7 +110,7 @@ class Roster:
             name = str(extras.children)
         else:
             check_name(name, "an entity")
-            if SEPARATOR in name or name.isdigit():
+            if SEPARATOR in name or _is_number(name):
                 raise ModelError(
                     f"{shown(name)} can't name an entity that is created during the run",
                     advice=f"it must not have a {SEPARATOR} in it or be a number; those are given without a name",
@@ -107,18 +120,18 @@ class Roster:
             extras.named.add(name)
         full = check_name(f"{creator.name}{SEPARATOR}{name}", "an entity")
         self._check_free(full)
-        self._enter(entity, full, self._rank_between(full), creator._place)
+        self._enter(entity, full, self._rank_between(full), creator._wl_place)
         return full
 
     def ended(self, entity: Core) -> None:
         """Note that an entity has ended; one that was created leaves its history to the one at whose place it stood."""
-        root = self._root(entity._place)
+        root = self._root(entity._wl_place)
         if root == entity.name:
             self.endings[root] = self.engine.now
         else:
             del self.engine.directory[entity.name]
             self.monitors.update({(entity.name, what): monitor for what, monitor in monitors_of(entity)})
-            self.engine.directory[root]._absorb(entity.name, entity._history)
+            self.engine.directory[root]._wl_absorb(entity.name, entity._wl_history)
 
     def _enter(self, entity: Core, name: str, rank: int, place: int) -> None:
         kind = type(entity)
@@ -191,7 +204,7 @@ class Roster:
 
     def least(self, sender: Core, receiver: Core) -> int:
         """Return the shortest time that a message can take between two places."""
-        source, goal = self._root(sender._place), self._root(receiver._place)
+        source, goal = self._root(sender._wl_place), self._root(receiver._wl_place)
         least = self._topology.least_between(source, goal)
         if least is None:
             self._refuse_link(source, goal)
@@ -202,7 +215,7 @@ class Roster:
         extras = extras_of(sender)
         path = extras.paths.get((receiver.name, topic))
         if path is None:
-            source, goal = self._root(sender._place), self._root(receiver._place)
+            source, goal = self._root(sender._wl_place), self._root(receiver._wl_place)
             found = self._topology.path(topic, (source, sender.name), (goal, receiver.name))
             if found is None:
                 self._refuse_link(source, goal)
@@ -236,10 +249,10 @@ class Roster:
         found = self.engine.directory.get(creator)
         if found is None:
             return self._place_of(creator) is not None and SEPARATOR in creator and self._has_been(creator)
-        extras: Extras | None = found._extras
+        extras: Extras | None = found._wl_extras
         if extras is None:
             return False
-        return last in extras.named or (last.isdigit() and 0 < int(last) <= extras.children and str(int(last)) == last)
+        return last in extras.named or (_is_number(last) and 0 < int(last) <= extras.children and last[0] != "0")
 
     def refuse_message(self, receiver: Core, message: Message) -> NoReturn:
         raise ModelError(
@@ -249,7 +262,7 @@ class Roster:
             sender=message.sender,
         )
 
-    def blame(self, error: Exception, target: Core | None, topic: object) -> WorldlineError:
+    def blame(self, error: BaseException, target: Core | None, topic: object) -> WorldlineError:
         """Return the error that ends the run: it says who, when and why."""
         now = self.engine.now
         name = target.name if target is not None else None
@@ -257,7 +270,7 @@ class Roster:
             return error.concerning(name, now) if name is not None else error
         doing = f"on {topic!r} " if isinstance(topic, str) else ""
         return ModelError(
-            f"{doing}it raised {type(error).__name__}: {error}",
+            f"{doing}it raised {described(error)}",
             participant=name,
             at=now,
             topic=topic if doing else None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -36,8 +37,11 @@ def shares_of(model: Model, workers: Sequence[int], count: int) -> list[bytes]:
     for name, worker in zip(model.names, workers, strict=True):
         entities[worker][name] = _packed_entity(name, model.entities[name])
     network, declared_only = model.topology.network, model.topology.declared_only
-    for sending in model.sendings:
-        _check(sending.payload, f"the message {sending.topic!r} to {sending.to}")
+    main = sys.modules.get("__main__")
+    if not hasattr(main, "__file__") and any(type(each).__module__ == "__main__" for each in model.entities.values()):
+        raise ConfigurationError(
+            "workers can't load what was typed in, or comes from a pipe", advice="put the entities' classes into a file"
+        )
     return [
         _dumps(Share(model.names, list(workers), own, network, declared_only, model.seed, model.sendings))
         for own in entities

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from msgspec import structs
 
 from worldline.kernel.entity import Entity
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.model import Model, Sending
+from worldline.kernel.parcel import seal
 from worldline.kernel.progress import Progress
 from worldline.kernel.result import Result, combined
+from worldline.kernel.roster import SEPARATOR
 from worldline.kernel.topology import Topology
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, shown
@@ -54,10 +59,12 @@ class Simulation:
             raise ConfigurationError(
                 f"there is an entity named {shown(name)} already", advice="every name is used once"
             )
-        if any(known is entity for known in (self._entities.get(entity.name or ""),)):
+        if entity.name is not None:
             raise ConfigurationError(f"{name}: this entity takes part already, as {entity.name}")
         if self._worker is not None:
             self._worker.roster.add_late(name, entity)
+        else:
+            entity._wl_call(name)
         self._entities[name] = entity
         return name
 
@@ -83,7 +90,7 @@ class Simulation:
                 f"{shown(topic)} can't arrive at {format_time(time)}: it is {format_time(self.now)} already"
             )
         check_name(topic, "a topic")
-        sending = Sending(to, topic, payload, time)
+        sending = Sending(to, topic, *seal(payload), time)
         if self._worker is not None:
             self._worker.send(sending, len(self._sendings))
         self._sendings.append(sending)
@@ -141,9 +148,12 @@ class Simulation:
         """Return the whole simulation as executors take it, checked."""
         names = tuple(sorted(self._entities))
         network = self._network
-        if self._rules:
-            network = Network(default=network.default, rules=(*network.rules, *self._rules), outages=network.outages)
         check_network(network, names)
+        if self._rules:
+            network = structs.replace(network, rules=(*network.rules, *self._rules))
+            check_network(network, names)
+        for sending in self._sendings:
+            _check_receiver(sending, self._entities)
         topology = Topology(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
 
@@ -170,3 +180,13 @@ class Simulation:
             raise UsageError(
                 "the simulation is over", advice="make a new one, or run it inline to go on from time to time"
             )
+
+
+def _check_receiver(sending: Sending, entities: Mapping[str, Entity]) -> None:
+    """Refuse a message from outside to a name that nobody has or can get."""
+    beginning = sending.to
+    while beginning:
+        if beginning in entities:
+            return
+        beginning = beginning.rpartition(SEPARATOR)[0]
+    raise ConfigurationError(f"{shown(sending.topic)} is sent to {shown(sending.to)}, and there is no such entity")

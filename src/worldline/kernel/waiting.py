@@ -115,7 +115,7 @@ class Signal:
         self.value = value
         waiters, self.waiters = self.waiters, []
         for process in waiters:
-            process.wake(value)
+            process._give(value)
 
     def forget(self, process: Any) -> None:
         self.waiters = [waiter for waiter in self.waiters if waiter is not process]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Part, Sending
-from worldline.kernel.parcel import fingerprint, seal
+from worldline.kernel.parcel import fingerprint
 from worldline.kernel.roster import OUTSIDE, Roster, monitors_of
 from worldline.model.time import FOREVER
 
@@ -32,11 +32,12 @@ class Worker:
     def send(self, sending: Sending, number: int) -> None:
         """Take in what is sent from outside, if its receiver is here; its history is everybody's."""
         receiver = self.roster.sender(sending.to)
-        content, payload = seal(sending.payload)
-        said = (self._sent_from_outside, sending.at, content, sending.topic.encode(), sending.to.encode())
+        said = (self._sent_from_outside, sending.at, sending.content, sending.topic.encode(), sending.to.encode())
         self._sent_from_outside = fingerprint(b"%x %x %x %s %s" % said)
-        if self.roster.worker_of(receiver._place) == self._me:
-            self.engine.accept(sending.at, self.engine.now, self._outside, 2 * number, receiver, sending.topic, payload)
+        if self.roster.worker_of(receiver._wl_place) == self._me:
+            self.engine.accept(
+                sending.at, self.engine.now, self._outside, 2 * number, receiver, sending.topic, sending.payload
+            )
 
     def advance(self, end: int, limit: int = FOREVER) -> int:
         return int(advance(self.engine, end, limit))
@@ -55,11 +56,11 @@ class Worker:
 
     def present(self) -> list[Entity]:
         """Return the entities that are here: those that ended too, unless they were created during the run."""
-        return [entity for entity in self.engine.directory.values() if entity._is_here]
+        return [entity for entity in self.engine.directory.values() if entity._wl_is_here]
 
     def part(self) -> Part:
         engine, endings, present = self.engine, self.roster.endings, self.present()
-        chains = [(entity.name, endings.get(entity.name, FOREVER), entity._history) for entity in present]
+        chains = [(entity.name, endings.get(entity.name, FOREVER), entity._wl_history) for entity in present]
         if self._me == 0:
             chains.append((OUTSIDE, FOREVER, b"%x" % self._sent_from_outside))
         monitors = {(entity.name, what): monitor for entity in present for what, monitor in monitors_of(entity)}
