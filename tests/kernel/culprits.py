@@ -129,6 +129,9 @@ class Accident(Entity):
     def on_go(self, _: None) -> None:
         ACCIDENTS[self.what](self)
 
+    def on_fall(self, _: None) -> None:
+        raise ValueError("pushed from outside")
+
 
 class Unprintable(Exception):  # noqa: N818
     """What a model raises needn't be able to travel: this one holds a lock."""
@@ -247,6 +250,43 @@ def accidents(*planned: tuple[str, str, int, int]) -> Simulation:
     simulation = Simulation(declared_only=True)
     for name, what, at, busy in planned:
         simulation.add(name, Accident(what, at, busy))
+    return simulation
+
+
+class Parent(Entity):
+    """Its child says two things at once to somebody else."""
+
+    def start(self) -> None:
+        self.create(Child(), "child")
+
+
+class Child(Entity):
+    def start(self) -> None:
+        for word in ("first", "second", "third"):
+            self.send("listener", "word", word)
+
+
+class Listener(Entity):
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def on_word(self, word: str) -> None:
+        self.heard.append(word)
+
+
+def family() -> Simulation:
+    """Several messages of one created entity arrive at one moment: they must keep their order."""
+    simulation = Simulation()
+    for name in ("p", "q", "r"):
+        simulation.add(name, Parent())
+    simulation.add("listener", Listener())
+    return simulation
+
+
+def from_outside() -> Simulation:
+    """Two fail at one moment: one by its own timer, one by a message from outside, which comes after all others."""
+    simulation = accidents(("a", "nothing", 0, 0), ("z", "divide", 5 * MS, 0))
+    simulation.send("a", "fall", at=5 * MS)
     return simulation
 
 

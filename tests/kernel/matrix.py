@@ -77,6 +77,7 @@ def reports(
         if ranks:
             command = [str(MPIEXEC), "-n", str(ranks), *command]
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "WORLDLINE_UNCOMPILED": BUILDS[build_wanted]}
+        environment["MPIEXEC_TIMEOUT"] = "100"  # If it is us who end it, its ranks go on.
         ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=110)
         if ended.returncode:
             raise RuntimeError(f"{' '.join(command)} ended with {ended.returncode}:\n{ended.stdout}{ended.stderr}")

@@ -726,6 +726,35 @@ def trades() -> Simulation:
     return simulation
 
 
+class Haulier(Diarist):
+    """Sends what no socket holds at once, while others do so too."""
+
+    def __init__(self, others: list[str]) -> None:
+        super().__init__()
+        self.others = others
+
+    def start(self) -> None:
+        for turn in range(2):
+            self.schedule("load", turn, delay=turn * US)
+
+    def on_load(self, turn: int) -> None:
+        for number, other in enumerate(self.others):
+            self.send(other, "container", self.random.randbytes(400_000 * (number + turn)))
+
+    def on_container(self, load: bytes) -> None:
+        self.write((len(load), load[:8], load[-8:]))
+
+
+@model()
+def freight() -> Simulation:
+    """Messages of up to a megabyte, in all directions at the same time."""
+    simulation = Simulation(network=Network(default=link("1us")))
+    names = ["north", "east", "south"]
+    for name in names:
+        simulation.add(name, Haulier([other for other in names if other != name]))
+    return simulation
+
+
 class Gauge(Diarist):
     """Records values of all kinds, several at one moment too."""
 

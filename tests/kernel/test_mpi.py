@@ -32,9 +32,10 @@ def expected() -> dict[str, Prints]:
     return {name: prints(name, "inline") for name in MODELS}
 
 
-def mpiexec(ranks: int, code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+def mpiexec(ranks: int, code: str, *arguments: str, within_s: int = 25) -> subprocess.CompletedProcess[str]:
     command = [str(MPIEXEC), "-n", str(ranks), sys.executable, "-c", code, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE_S)
+    environment = {**os.environ, "MPIEXEC_TIMEOUT": str(within_s)}  # Then it ends all ranks, which we couldn't.
+    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
@@ -114,6 +115,25 @@ def test_a_rank_that_is_lost_ends_all_ranks(what: str) -> None:
     """MPI itself sees to it: nobody is left who waits."""
     code = "import sys; from tests.kernel.culprits import accident; accident(sys.argv[1]).run(executor='mpi')"
     assert mpiexec(2, code, what).returncode != 0
+
+
+SECOND_HAND = """
+from tests.kernel.culprits import Holder
+from worldline.kernel import Simulation
+first, second, used = Simulation(), Simulation(), Holder(1)
+first.add("a", used)
+first.run()
+second.add("a", used)
+second.add("b", Holder(2))
+second.run(executor="mpi")
+"""
+
+
+@pytest.mark.xfail(strict=True, reason="an error of one rank before the run leaves the others waiting")
+def test_an_error_of_one_rank_before_the_run_ends_all_ranks() -> None:
+    ended = mpiexec(2, SECOND_HAND, within_s=3)
+    assert "APPLICATION TIMED OUT" not in ended.stdout
+    assert "UsageError: a is part of a simulation already" in ended.stderr
 
 
 DIFFERING = {

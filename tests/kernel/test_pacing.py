@@ -10,6 +10,7 @@ What is known of all workers at a time gives exact bounds, by `lock.bounds.fixpo
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
 from random import Random
@@ -19,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.kernel.models import MODELS, Diarist, Observation, difference, observe, states
+from tests.kernel.models import MODELS, Diarist, Observation, difference, observe, riot, states
 from worldline.kernel import Simulation
 from worldline.kernel.crew import Crew, Failure
 from worldline.kernel.model import Model
@@ -429,6 +430,34 @@ def test_all_models_under_some_schedules(name: str) -> None:
     expected = observe(case.build(), case.until)
     for seed in range(2):
         check_equal(interleaved(case.build, case.until, Drawn(seed), 2 + seed, shuffle=seed), expected, seed)
+
+
+def check_riot(seed: int, clumsiness: float) -> None:
+    """Run a mixture of everything inline and under a schedule: the same history, or the same error, comes of both."""
+    outcome = interleaved(lambda: riot(seed, clumsiness), None, Drawn(seed), 2 + seed % 3, shuffle=seed)
+    if outcome.failures:
+        earliest = min(outcome.failures, key=lambda failure: failure.key)
+        with pytest.raises(ModelError, match=f"^{re.escape(str(earliest.error))}$"):
+            riot(seed, clumsiness).run()
+    else:
+        check_equal(outcome, observe(riot(seed, clumsiness)), seed)
+
+
+@pytest.mark.parametrize("clumsiness", [0.0, 0.02])
+def test_riots_under_some_schedules(clumsiness: float) -> None:
+    for seed in range(22, 42):
+        check_riot(seed, clumsiness)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("clumsiness", [0.0, 0.02, 0.1])
+@pytest.mark.parametrize("thousand", range(8))
+def test_riots_under_many_schedules(
+    clumsiness: float, thousand: int, record_property: Callable[[str, object], None]
+) -> None:
+    for seed in range(1_000 * thousand, 1_000 * (thousand + 1)):
+        check_riot(seed, clumsiness)
+    record_property("summary", {f"riots with a clumsiness of {clumsiness}, the same under a schedule": 1_000})
 
 
 def test_the_smallest_model_under_every_schedule() -> None:

@@ -613,11 +613,12 @@ class Core:
         engine: Engine = _acting(self)
         if not isinstance(timer, Timer):
             raise UsageError(f"{shown(timer)} isn't a timer", advice="cancel what schedule() has returned")
-        if timer._owner is not self:
-            raise ModelError(f"the timer is {timer._owner.name}'s", advice="entities cancel their own timers only")
-        rings = timer.is_live
+        own: Timer = timer
+        if own._owner is not self:
+            raise ModelError(f"the timer is {own._owner.name}'s", advice="entities cancel their own timers only")
+        rings = own.is_live
         if rings:
-            timer.is_live = False
+            own.is_live = False
             engine._cancelled += 1
         return rings
 
@@ -866,7 +867,7 @@ def _adopt(owner: Core, result: object, is_main: cython.bint) -> cython.int:
     if type(result) is CoroutineType:
         result.close()
     if type(result) is CoroutineType or type(result) is AsyncGeneratorType:
-        raise ModelError("a handler is asynchronous, which nothing here can wait for", advice="write def, and yield")
+        raise ModelError("a handler is asynchronous, which nothing here can wait for", advice="write yield, not await")
     if type(result) is not _Generator:
         return 0
     process: Process

@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec import msgpack
 
-from worldline.model.errors import ModelError, WorldlineError, shown
+from worldline.model.errors import ModelError, shown
 
 # A prime just below 2**60: the encoding as one large number modulo this is a fingerprint in two fast operations.
 _PRIME = 2**60 - 93
@@ -52,15 +52,16 @@ def seal(payload: Any) -> tuple[int, Any]:
     """Return a payload's fingerprint, and what to carry: itself, or a parcel if it can change."""
     if type(payload) in _PLAIN:
         return fingerprint(_encoded(payload)), payload
+    encoded = _encoded(payload)
     try:
         if _is_constant(payload):
-            return fingerprint(_encoded(payload)), payload
+            return fingerprint(encoded), payload
         packed = pickle.dumps(payload, protocol=5)
-    except WorldlineError:
-        raise
     except Exception as error:  # Pickling runs the payload's own code, which may raise anything.
         raise _refusal(payload, str(error)) from error
-    return fingerprint(_encoded(payload, has_sets=_SET in packed or _FROZEN_SET in packed)), Parcel(packed)
+    if _SET in packed or _FROZEN_SET in packed:
+        encoded = _encoded(payload, has_sets=True)
+    return fingerprint(encoded), Parcel(packed)
 
 
 def _encoded(payload: Any, *, has_sets: bool = False) -> bytes:
@@ -71,12 +72,14 @@ def _encoded(payload: Any, *, has_sets: bool = False) -> bytes:
         except OverflowError:
             if type(payload) is int:
                 return hex(payload).encode()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             pass  # Dicts whose keys aren't text: below they get an order too.
     try:
         return _encode(_ordered(payload))
-    except (TypeError, ValueError, RecursionError, OverflowError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise _refusal(payload, str(error)) from error
+    except OverflowError:
+        raise _refusal(payload, "it holds a number of more than 64 bits") from None
 
 
 def _ordered(value: Any) -> Any:

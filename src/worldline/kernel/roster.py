@@ -283,7 +283,11 @@ class Roster:
             advice = f"did you mean {shown(near[0])}?" if near else None
         elif not isinstance(name, str):
             advice = "messages are sent to names"
-        raise ModelError(f"there is no entity named {shown(name)}", advice=advice, receiver=name)
+        raise ModelError(
+            f"there is no entity named {shown(name)}",
+            advice=advice,
+            receiver=name if isinstance(name, str) else shown(name),
+        )
 
     def _refuse_link(self, source: str, goal: str) -> NoReturn:
         raise ModelError(
