@@ -70,3 +70,8 @@ def burst_max(monkeypatch: pytest.MonkeyPatch) -> int:
         return 1_000_000
     monkeypatch.setattr(engine, "_BURST_MAX", 20_000)
     return 20_000
+
+
+def history(entity: Any) -> Any:
+    """Return what an entity adds to the digest: the hash of all that it was given and did."""
+    return entity._wl_history

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from worldline.kernel import Entity, Simulation, process, receive
-from worldline.model import MS, SECOND, US, ModelError, Network, link
+from worldline.model import MS, SECOND, US, ModelError, Network, UsageError, link
 
 Waiting = Iterator[Any]
 
@@ -173,6 +173,7 @@ ACCIDENTS: dict[str, Callable[[Accident], Any]] = {
     "divide": _divide,
     "unpicklable error": lambda _: _raise(Unprintable()),
     "error without words": lambda _: _raise(Silent()),
+    "odd usage": lambda _: _raise(UsageError("used in an odd way", advice="don't", lock=threading.Lock())),
     "error with a lock in it": lambda _: _raise(ModelError("it went wrong", lock=threading.Lock())),
     "child": _create,
     "process": _processed,

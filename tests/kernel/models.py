@@ -903,12 +903,14 @@ class Rioter(Diarist):
         if self.depth:
             for _ in range(2):  # Everybody knows that these exist, or have existed.
                 self.create(Rioter(self.peers, self.energy // 2, self.clumsiness, self.depth - 1))
-        while True:
+        while not self.has_ended:
             try:
                 limit = self.random.randrange(4) * US if self.energy > 0 else None
                 message = yield receive(limit=limit)
                 self.write(message)
                 self.riot()
+                if self.has_ended:
+                    return
                 yield self.random.randrange(3) * US
             except Interrupt as interrupt:
                 self.write(interrupt.cause)

@@ -615,7 +615,6 @@ def test_those_who_end_with_a_timer_do_not_pile_up() -> None:
     assert most_pending(act) < 5_000
 
 
-@pytest.mark.xfail(strict=True, reason="end() counts one cancelled event, however many timers and processes it voids")
 def test_those_who_end_with_many_timers_do_not_pile_up() -> None:
     def child(me: Any) -> Steps:
         for _ in range(4):
@@ -630,7 +629,6 @@ def test_those_who_end_with_many_timers_do_not_pile_up() -> None:
     assert most_pending(act) < 10_000
 
 
-@pytest.mark.xfail(strict=True, reason="a sleep that is interrupted stays in the queue, and isn't counted as cancelled")
 def test_sleeps_that_are_always_interrupted_do_not_pile_up() -> None:
     def sleeper() -> Steps:
         while True:

@@ -109,7 +109,6 @@ def test_a_leak_between_entities_is_seen() -> None:
 # -- Where executors differ
 
 
-@pytest.mark.xfail(strict=True, reason="cancelled events count, and move the clock, unless their worker purges them")
 def test_cancelled_events_are_the_same_everywhere() -> None:
     found = observe(hasty(), executor="processes(2)")
     assert not difference(observe(hasty()), found)
@@ -143,7 +142,6 @@ class Formal(Entity):
         self.greeted = whom
 
 
-@pytest.mark.xfail(build == "compiled", strict=True, reason="compiled, names and topics must be exactly str")
 def test_names_may_be_enums_in_both_builds() -> None:
     simulation = Simulation()
     simulation.add("a", Formal())

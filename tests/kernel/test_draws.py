@@ -109,16 +109,11 @@ METHODS = sorted(name for name in dir(random.Random) if not name.startswith("_")
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_draws_have_the_methods_of_the_standard_library(draws: Draws, method: str, request: Any) -> None:
-    if method in ("binomialvariate", "getstate", "setstate"):
-        request.applymarker(pytest.mark.xfail(strict=True, reason="Draws doesn't borrow this one from random.Random"))
+def test_draws_have_the_methods_of_the_standard_library(draws: Draws, method: str) -> None:
     assert callable(getattr(draws(0), method))
 
 
-def test_a_compiled_division_by_zero_is_one(draws: Draws, request: pytest.FixtureRequest) -> None:
-    if draws.__module__ == COMPILED:
-        reason = "cdivision=True: expovariate(0) is infinite instead of a ZeroDivisionError, as it is uncompiled"
-        request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
+def test_a_compiled_division_by_zero_is_one(draws: Draws) -> None:
     with pytest.raises(ZeroDivisionError):
         draws(0).expovariate(0)
 
@@ -134,7 +129,6 @@ def test_uniform_draws_between_large_whole_numbers_are_those_of_the_stream(a: in
 
 
 @pytest.mark.skipif(COMPILED not in MODULES, reason="there is no compiled build")
-@pytest.mark.xfail(strict=True, reason="compiled, uniform() turns its arguments into floats before it subtracts them")
 def test_compiled_uniform_draws_between_large_whole_numbers_are_those_of_the_stream() -> None:
     stream, made = Stream(0, "x"), importlib.import_module(COMPILED).Draws(0, "x")
     a, b = 2**53 + 1, 2**53 + 3
@@ -162,9 +156,6 @@ def test_exponential_draws_have_their_mean(draws: Draws) -> None:
     assert sum(drawn) / len(drawn) == pytest.approx(1_000, rel=0.03)
 
 
-@pytest.mark.xfail(
-    COMPILED in MODULES, strict=True, reason="compiled, exponential() doesn't notice that a draw has more than 63 bits"
-)
 def test_exponential_draws_of_any_mean_are_the_same_in_both_builds() -> None:
     drawn = []
     for module in MODULES:

@@ -17,10 +17,6 @@ from worldline.model import MS, TIME_MAX, ConfigurationError, ModelError, Stream
 TOO_LATE = "arrived after its receiver had ended"
 IS_COMPILED = build == "compiled"
 
-TYPED = pytest.mark.xfail(
-    IS_COMPILED, strict=True, reason="compiled, the text is a TypeError's of C, instead of ours that says what to do"
-)
-
 # -- Handlers
 
 
@@ -86,7 +82,6 @@ def test_a_topic_can_be_any_name_though_no_method_can() -> None:
     assert [message.topic for message in simulation["b"].got] == topics
 
 
-@pytest.mark.xfail(IS_COMPILED, strict=True, reason="compiled, only str itself is taken, none of its subclasses")
 def test_topics_and_names_can_be_members_of_an_enum() -> None:
     class Word(enum.StrEnum):
         B = "b"
@@ -131,11 +126,10 @@ def test_a_coroutine_is_refused() -> None:
     async def act(me: Actor) -> None: ...
 
     error = error_of(act, ModelError)
-    assert "write yield, not await" in str(error)
+    assert "a handler is asynchronous" in str(error)
     assert (error.participant, error.at) == ("a", 0)
 
 
-@pytest.mark.xfail(strict=True, reason="_adopt knows coroutines, but drops an async generator without a word")
 def test_an_async_generator_is_refused_too() -> None:
     async def act(me: Actor) -> Any:
         yield 5
@@ -275,11 +269,6 @@ def test_times_are_delays_or_points_in_time(when: dict[str, Any], time: int) -> 
     assert simulation.now == time
 
 
-WRAPS = pytest.mark.xfail(
-    IS_COMPILED, strict=True, reason="now + delay wraps around in 64 bits, and the event happens at a negative time"
-)
-
-
 @pytest.mark.parametrize(
     ("when", "problem"),
     [
@@ -288,7 +277,7 @@ WRAPS = pytest.mark.xfail(
         ({"delay": -(2**200)}, "isn't a delay"),
         ({"at": 6}, "scheduled for 6ns, which is past"),
         ({"at": -5}, "which is past|isn't a"),
-        pytest.param({"at": -(2**63)}, "which is past|isn't a", marks=WRAPS),
+        ({"at": -(2**63)}, "which is past|isn't a"),
         ({"delay": 1.5}, "1.5 isn't a delay"),
         ({"delay": True}, "True isn't a delay"),
         ({"at": False}, "False isn't a"),
@@ -297,7 +286,7 @@ WRAPS = pytest.mark.xfail(
         ({"delay": "0.5ns"}, "isn't a delay"),
         ({"delay": b"5ms"}, "isn't a delay"),
         ({"delay": TIME_MAX - 6}, "after the last time"),
-        ({"delay": 2**62}, "after the last time"),
+        ({"delay": 2**62}, "after the last time|isn't a delay"),
         ({"delay": 2**63 - 1}, "after the last time|isn't a delay"),
         ({"delay": 2**63}, "isn't a delay"),
         ({"delay": 2**64 + 5}, "isn't a delay"),
@@ -317,15 +306,7 @@ def test_a_time_that_is_none_is_refused_with_who_and_when(when: dict[str, Any], 
     assert (caught.value.participant, caught.value.at) == ("a", 7)
 
 
-@pytest.mark.parametrize(
-    "topic",
-    [
-        *("", " x", "x\n", "x" * 256),
-        pytest.param(5, marks=TYPED),
-        pytest.param(("x",), marks=TYPED),
-        pytest.param(None, marks=pytest.mark.xfail(strict=True, reason="uncompiled, None is taken for the last topic")),
-    ],
-)
+@pytest.mark.parametrize("topic", ["", " x", "x\n", "x" * 256, None, 5, ("x",), ["x"]])
 @pytest.mark.parametrize("verb", ["schedule", "send", "send to itself"])
 def test_a_topic_that_is_none_is_refused(topic: Any, verb: str) -> None:
     def act(me: Actor) -> None:
@@ -396,7 +377,7 @@ def test_a_message_takes_a_nanosecond_or_as_long_as_it_is_told(delay: Any, arriv
         ("0", "can't arrive after 0s"),
         (True, "True isn't a delay"),
         (1.0, "1.0 isn't a delay"),
-        (2**62, "a message to b would arrive after the last time"),
+        (2**62, "would arrive after the last time|isn't a delay"),
         (2**63 - 1, "would arrive after the last time|isn't a delay"),
         (2**100, "would arrive after the last time|isn't a delay"),
         (TIME_MAX - 6, "would arrive after the last time"),
@@ -427,18 +408,17 @@ def test_a_message_to_itself_may_take_no_time() -> None:
         ("", None),
         ("A", None),
         ("c/1", None),
-        pytest.param(5, "sent to names", marks=TYPED),
-        pytest.param(None, "sent to names", marks=TYPED),
+        (5, "sent to names"),
+        (None, "sent to names"),
     ],
 )
 def test_a_message_to_a_name_that_nobody_can_have_is_refused_at_once(to: Any, advice: str | None) -> None:
     error = error_of(lambda me: me.send(to, "x"), ModelError)
     assert f"there is no entity named {to!r}" in str(error)
-    assert (error.participant, error.at, error.facts["receiver"]) == ("a", 0, to)
+    assert (error.participant, error.at, error.facts["receiver"]) == ("a", 0, str(to))
     assert advice is None or advice in str(error)
 
 
-@TYPED
 def test_a_message_to_an_entity_instead_of_its_name_is_refused() -> None:
     simulation = Simulation()
     target = Actor()
@@ -488,7 +468,6 @@ def test_a_created_entity_can_be_spoken_to_at_once() -> None:
     [
         ("x/y", "must not have a /"),
         ("7", "be a number"),
-        ("٣", "be a number"),
         ("", "can't name an entity"),
         (" x", "can't name an entity"),
         (5, "can't name an entity"),
@@ -535,9 +514,8 @@ def test_an_entity_takes_part_once() -> None:
 
     assert "a/x is part of a simulation already, and can't be a/y too" in str(error_of(act, UsageError))
     other = Simulation()
-    other.add("z", child)
-    with pytest.raises(UsageError, match="a/x is part of a simulation already, and can't be z too"):
-        other.run()
+    with pytest.raises(ConfigurationError, match="z: this entity takes part already, as a/x"):
+        other.add("z", child)
 
 
 def test_an_entity_that_has_ended_can_not_be_created_again() -> None:
@@ -696,7 +674,6 @@ def test_a_message_to_somebody_who_never_was_there_is_an_error_when_it_arrives(n
     assert (error.participant, error.at) == ("a", 9)
 
 
-@pytest.mark.xfail(strict=True, reason="Roster._has_been: '²'.isdigit(), but int('²') raises ValueError")
 def test_a_digit_that_is_no_number_is_a_name_like_others() -> None:
     def act(me: Actor) -> None:
         me.create(Actor())
@@ -795,7 +772,6 @@ def test_nobody_acts_for_another(verb: str) -> None:
     assert "by messages only" in str(caught.value)
 
 
-@pytest.mark.xfail(strict=True, reason="cancel() checks who acts, but not whose timer it is")
 def test_nobody_cancels_anothers_timer() -> None:
     simulation = Simulation()
     victim = Actor(lambda me: setattr(me, "timer", me.schedule("x", delay=9)))
@@ -806,11 +782,10 @@ def test_nobody_cancels_anothers_timer() -> None:
 
     simulation.add("a", Actor(act))
     simulation.add("b", victim)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match="a at 1ns: the timer is b's"):
         simulation.run()
 
 
-@pytest.mark.xfail(strict=True, reason="once an entity has drawn, its draws are given to whoever asks")
 def test_nobody_draws_from_anothers_draws() -> None:
     simulation = Simulation()
     victim = Actor(lambda me: me.random.random() and None)
@@ -857,7 +832,7 @@ def test_entities_are_not_copied(copying: Callable[[Any], Any]) -> None:
 @pytest.mark.parametrize("name", ["name", "now", "sender", "sent_at", "random", "has_ended"])
 def test_what_the_kernel_keeps_in_an_entity_is_not_the_models_to_set(name: str, request: pytest.FixtureRequest) -> None:
     if not IS_COMPILED and name == "name":
-        reason = "uncompiled, it can be set, and is overwritten when the entity enters; compiled it raises"
+        reason = "uncompiled, it can be set, and add() then says that the entity takes part already"
         request.applymarker(pytest.mark.xfail(strict=True, reason=reason))
     with pytest.raises(AttributeError):
         setattr(Actor(), name, "mine")
@@ -888,9 +863,6 @@ def test_other_names_are_the_models() -> None:
     assert [getattr(simulation["a"], name) for name in names] == [[name] for name in names]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Core's own slots have names that models use: _state, _order, _random, _rank, ..."
-)
 def test_names_that_start_with_an_underscore_are_the_models_too() -> None:
     # Uncompiled, a model's self._order would even change the order of events without anybody noticing.
     names = [
@@ -1071,7 +1043,6 @@ def test_an_error_that_names_somebody_already_goes_on_naming_him() -> None:
     assert str(error_of(act)) == "somebody at 77ns: wrong"
 
 
-@pytest.mark.xfail(strict=True, reason="advance() raises a WorldlineError `from None`, and so forgets its cause")
 def test_a_models_own_worldline_error_keeps_its_cause() -> None:
     def act(me: Actor) -> None:
         try:

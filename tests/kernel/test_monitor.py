@@ -123,7 +123,6 @@ def test_what_cannot_be_part_of_the_history_is_refused() -> None:
     assert error.participant == "a"
 
 
-@pytest.mark.xfail(strict=True, reason="record() takes any name, and the result can't sort names that aren't all text")
 def test_a_monitor_has_a_name_of_text() -> None:
     def act(me: Actor) -> None:
         me.record("x", 1)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.kernel.actors import Actor, Steps, payloads
+from tests.kernel.actors import history as history_of
 from worldline.kernel import Entity, Message, Simulation, process
 from worldline.model import Network, link, uniform
 
@@ -406,7 +407,7 @@ def test_entities_that_talk_to_nobody_change_no_other_history(strangers: tuple[s
         kept = {}
         for name in [*peers, *(f"{peer}/{number}" for peer in peers for number in (1, 2))]:
             entity: Any = simulation[name]
-            kept[name] = (entity.drawn, entity._history, result.monitors.get((name, "heard")))
+            kept[name] = (entity.drawn, history_of(entity), result.monitors.get((name, "heard")))
         return kept
 
     assert history(*strangers) == history()
@@ -419,7 +420,7 @@ def test_the_history_of_another_model_is_another_one() -> None:
         simulation.add("a", Actor(lambda me: [me.send("b", "x", word) for word in words] and None))
         simulation.add("b", Actor())
         simulation.run()
-        return simulation["a"]._history
+        return history_of(simulation["a"])
 
     assert history(["one", "two"]) == history(["one", "two"])
     assert len({history(words) for words in (["one", "two"], ["two", "one"], ["one"], ["one", "two", "three"])}) == 4

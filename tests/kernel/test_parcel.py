@@ -113,6 +113,8 @@ CHANGING = [
     [{(1, "x"): [1], None: {3.5: 1}}],
     {1, 2, 3},
     {"a", "b", "c"},
+    {1, "mixed", None, (2, "x")},
+    {frozenset((1,)), frozenset((2,))},
     frozenset((1.5, 2.5)),
     bytearray(b"abc"),
     Order(1, ["nut", "bolt"]),
@@ -196,7 +198,6 @@ def test_what_is_shared_inside_a_payload_stays_shared() -> None:
     assert arrived[0] is arrived[1]
 
 
-@pytest.mark.xfail(strict=True, reason="a message from outside is copied when the run begins, not when it is sent")
 def test_a_message_from_outside_is_copied_when_it_is_sent() -> None:
     simulation = stage()
     thing = [1]
@@ -280,6 +281,20 @@ def test_leading_zeros_and_lengths_count() -> None:
     assert len(set(prints)) == 50
 
 
+@pytest.mark.xfail(
+    strict=True, reason="seal() looks for sets among the bytes of the pickle, which depend on identities"
+)
+def test_a_fingerprint_does_not_depend_on_which_parts_are_the_same_object() -> None:
+    def letter(number: int, is_shared: bool) -> dict[str, str]:
+        made = {f"key {each}": "value" for each in range(200)}
+        same = list(made)[number]
+        made["again"] = same if is_shared else "".join(list(same))
+        return made
+
+    for number in range(200):
+        assert seal(letter(number, True))[0] == seal(letter(number, False))[0]
+
+
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_only_equal_bytes_have_equal_fingerprints(left: bytes, right: bytes) -> None:
     assert (fingerprint(left) == fingerprint(right)) == (left == right)
@@ -312,7 +327,6 @@ def test_fingerprints_do_not_depend_on_the_hash_seed(prints_by_hash_seed: list[l
     assert len({run[0] for run in prints_by_hash_seed}) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="sets of sets are sorted by inclusion, which is no order: the hash seed decides")
 def test_the_fingerprint_of_a_set_of_sets_does_not_depend_on_the_hash_seed(
     prints_by_hash_seed: list[list[str]],
 ) -> None:
@@ -356,26 +370,25 @@ class Local(NamedTuple):
         (object(), "type object is unsupported"),
         (Custom(), "type Custom is unsupported"),
         (Number(5), "type Number is unsupported"),
-        (lambda: 1, "type function is unsupported"),
+        (lambda: 1, "unsupported|pickle|others know it by its name"),
         (Local(print), "unsupported"),
-        ((x for x in [1]), "type generator is unsupported"),
+        ((x for x in [1]), "unsupported|pickle|others know it by its name"),
         (1j, "type complex is unsupported"),
         (range(3), "type range is unsupported"),
         (Signal(), "type Signal is unsupported"),
-        (Actor(), "type Actor is unsupported"),
+        (Actor(), "unsupported|pickle|others know it by its name"),
         (Actor, "unsupported"),
         (ValueError("x"), "type ValueError is unsupported"),
         ([1, object()], "type object is unsupported"),
         ({object(): 1}, "type object is unsupported"),
         ([{1: object()}], "type object is unsupported"),
-        ({1, "mixed"}, "'<' not supported"),
         ("\ud800", "surrogates not allowed"),
-        ([2**64], "too large a number|more than 64 bits"),
-        ((1, -(2**64)), "too large a number|more than 64 bits"),
+        ([2**64], "more than 64 bits"),
+        ((1, -(2**64)), "more than 64 bits"),
         (endless(), "recursion"),
         (Secret(1), "it's a secret"),
-        (memoryview(b"x"), "cannot pickle"),
-        (sys.stderr, "unsupported"),
+        (memoryview(b"x"), "pickle"),
+        (sys.stderr, "unsupported|pickle"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else None,
 )
@@ -407,17 +420,20 @@ def test_a_number_can_be_as_long_as_it_likes() -> None:
     assert sent(10**5_000) == [10**5_000]
 
 
-@pytest.mark.xfail(strict=True, reason="_is_constant runs out of stack on tuples that the encoder takes")
-def test_tuples_nested_deeper_than_pythons_stack_are_sent_or_refused_on_purpose() -> None:
+@pytest.mark.parametrize("depth", [100, 600, 5_000])
+@pytest.mark.parametrize("wrap", [lambda inner: (inner,), lambda inner: [inner], lambda inner: {"a": inner}])
+def test_what_is_nested_deeply_is_sent_or_refused_with_the_reason(wrap: Any, depth: int) -> None:
     deep: Any = ()
-    for _ in range(600):
-        deep = (deep,)
-    cause: Any = None
+    for _ in range(depth):
+        deep = wrap(deep)
     try:
-        sent(deep)
+        (arrived,) = sent(deep)
     except ModelError as error:
-        cause = error.__cause__
-    assert cause is None
+        assert "a message can't carry" in str(error)  # noqa: PT017 - Either is fine.
+        assert depth > 100
+    else:
+        while arrived:
+            arrived = arrived["a"] if isinstance(arrived, dict) else arrived[0]
 
 
 # -- Size
@@ -428,7 +444,6 @@ def test_the_size_is_that_of_the_encoding(thing: Any, size: int) -> None:
     assert size_of(seal(thing)[1]) == size
 
 
-@pytest.mark.xfail(strict=True, reason="size_of() doesn't know numbers of more than 64 bits, which seal() lets through")
 def test_large_numbers_have_a_size_too() -> None:
     assert size_of(seal(2**70)[1]) > 8
 
