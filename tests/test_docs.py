@@ -46,11 +46,13 @@ def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_the_readmes_program_prints_the_digest_that_the_readme_shows(tmp_path: Path) -> None:
+def test_the_readmes_programs_print_what_the_readme_shows(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
-    (block,) = python_blocks(ROOT / "README.md")
-    (tmp_path / "tennis.py").write_text(block)
-    own, cell = dict.fromkeys(re.findall(r"digest ([0-9a-f]{32})", text))
+    tennis, rumour = python_blocks(ROOT / "README.md")
+    (tmp_path / "tennis.py").write_text(tennis)
+    (tmp_path / "rumour.py").write_text(rumour)
+    own, cell, _ = dict.fromkeys(re.findall(r"digest ([0-9a-f]{32})", text))
+    assert command("rumour.py", cwd=tmp_path).stdout in text
     ran = command("tennis.py", cwd=tmp_path)
     assert ran.stdout.endswith(f"digest {own}\n"), ran.stderr
     file = ROOT / "examples" / "robot_cell" / "robot_cell.toml"
@@ -58,6 +60,13 @@ def test_the_readmes_program_prints_the_digest_that_the_readme_shows(tmp_path: P
     assert ran.stdout.endswith(f"digest {cell}\n"), ran.stderr
     checked = command("-m", "worldline", "check", "tennis.py", cwd=tmp_path)
     assert checked.stdout == re.search(r"\$ worldline check tennis.py\n(.*?\n)```", text, re.DOTALL)[1]  # type: ignore[index]
+
+
+def test_the_kernels_guide_shows_what_its_first_program_prints(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "kernel.md"
+    (tmp_path / "first.py").write_text(python_blocks(page)[0])
+    (shown,) = re.findall(r"```\n( *\d+\.\d+ms .*?)```", page.read_text(), re.DOTALL)
+    assert command("first.py", cwd=tmp_path).stdout == shown
 
 
 def test_the_guide_shows_what_the_checker_says_of_the_leaky_example() -> None:

@@ -291,6 +291,32 @@ def from_outside() -> Simulation:
     return simulation
 
 
+class Faller(Entity):
+    """Falls in an event of its own without a delay, at the start or when it is pushed."""
+
+    def __init__(self, *, pushed: bool) -> None:
+        self.pushed = pushed
+
+    def start(self) -> None:
+        if not self.pushed:
+            self.on_push(None)
+
+    def on_push(self, _: None) -> None:
+        self.schedule("fall", delay=0)
+
+    def on_fall(self, _: None) -> None:
+        raise ValueError("fallen")
+
+
+def from_outside_at_once() -> Simulation:
+    """As before, but at time 0, and each needs one more event to fail. The one with the smaller name is the later one."""
+    simulation = Simulation(declared_only=True)
+    simulation.add("a", Faller(pushed=True))
+    simulation.add("z", Faller(pushed=False))
+    simulation.send("a", "push", at=0)
+    return simulation
+
+
 class Holder(Entity):
     """Has an attribute."""
 

@@ -30,6 +30,7 @@ from tests.kernel.culprits import (
     accident,
     accidents,
     from_outside,
+    from_outside_at_once,
     idle_and_busy,
     is_running,
     players,
@@ -158,10 +159,11 @@ def test_of_several_failures_the_earliest_is_told(which: str) -> None:
 
 
 @pytest.mark.xfail(strict=True, reason="failures are compared by their senders' names, and outside's sorts first")
-def test_of_several_failures_one_from_outside_is_the_last() -> None:
-    expected = told(failure_of(from_outside(), "inline"))
+@pytest.mark.parametrize("model", [from_outside, from_outside_at_once])
+def test_of_several_failures_one_from_outside_is_the_last(model: Callable[[], Simulation]) -> None:
+    expected = told(failure_of(model(), "inline"))
     assert expected[2] == "z"
-    assert told(failure_of(from_outside(), "processes(2)")) == expected
+    assert told(failure_of(model(), "processes(2)")) == expected
 
 
 def test_a_failure_ends_workers_that_would_go_on_for_ever(tmp_path: Path) -> None:

@@ -301,12 +301,18 @@ def test_only_equal_bytes_have_equal_fingerprints(left: bytes, right: bytes) -> 
 
 
 SEEDED = """
+from dataclasses import dataclass
 from worldline.kernel.parcel import seal
+@dataclass
+class Holder:
+    held: object
 words = ["alpha", "beta", "gamma", "delta"]
 things = [set(words), frozenset(words), {word: {word, "x"} for word in words}, dict.fromkeys(set(words), 1)]
 things += [{(word, 1): word for word in set(words)}, {frozenset(words): set(words), 5: 1}]
 print([seal(thing)[0] for thing in (*words, *things, tuple(things))])
-print(seal({frozenset(("alpha",)), frozenset(("beta",)), frozenset(("gamma", "delta"))})[0])
+sets = {frozenset(("alpha",)), frozenset(("beta",)), frozenset(("gamma", "delta"))}
+print([seal(thing)[0] for thing in (sets, [sets], {"a": sets})])
+print(seal(Holder(sets))[0])
 """
 
 
@@ -331,6 +337,23 @@ def test_the_fingerprint_of_a_set_of_sets_does_not_depend_on_the_hash_seed(
     prints_by_hash_seed: list[list[str]],
 ) -> None:
     assert len({run[1] for run in prints_by_hash_seed}) == 1
+
+
+@pytest.mark.xfail(
+    strict=True, reason="_ordered() doesn't look into dataclasses and Structs: their sets aren't ordered"
+)
+def test_nor_does_that_of_something_that_holds_one(prints_by_hash_seed: list[list[str]]) -> None:
+    assert len({run[2] for run in prints_by_hash_seed}) == 1
+
+
+@pytest.mark.xfail(
+    strict=True, reason="_ordered() doesn't look into dataclasses and Structs: only text can be a key there"
+)
+@pytest.mark.parametrize("holder", [Order, Reading])
+def test_a_dict_may_have_any_keys_wherever_it_is(holder: Any) -> None:
+    held = holder(5, {1: "one"})
+    assert sent([{1: "one"}]) == [[{1: "one"}]]
+    assert sent(held) == [held]
 
 
 # -- Refusals
