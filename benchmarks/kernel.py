@@ -6,9 +6,10 @@ fastest there; `peers/simpy_peer.py` says what was tried. Digests of the two bui
 
 Memory: what a process grows by, divided by how many were made. An entity is an object with one attribute and one
 pending event that it will handle: with SimPy a timeout with the object's method as its callback, with ours an entity
-with a scheduled event. Ours has a name besides, by which others reach it, and a history of its own; SimPy's is kept in a
-list. A process is a generator that waits for a fixed time: with SimPy `env.process`, with ours an entity that is a
-process, or one of many processes of one entity, which has no name and no history of its own, as with SimPy.
+with a scheduled event. Ours has a name besides, by which others reach it, and a history of its own; SimPy's is kept in
+a list. An addressee waits for messages, and has nothing else to do: with SimPy it is a process with a `Store`, with
+ours any entity. A process is a generator that waits for a fixed time: with SimPy `env.process`, with ours one of many
+processes of an entity; an entity that is a process has a name and a history besides.
 """
 
 from __future__ import annotations
@@ -106,8 +107,9 @@ def memory(console: Console, runs: int, scale: float, only: str) -> None:
         table.add_column(column, justify="right" if column else "left")
     contests = {
         "memory of an entity": ("memory_entities", "memory_entities"),
-        "memory of a process": ("memory_processes", "memory_processes"),
-        "memory of a process, many of one entity": ("memory_processes", "memory_inner_processes"),
+        "memory of an addressee": ("memory_addressees", "memory_addressees"),
+        "memory of a process": ("memory_processes", "memory_inner_processes"),
+        "memory of a process with a name": ("memory_processes", "memory_processes"),
     }
     for title, (their, our) in contests.items():
         if only not in title:

@@ -1,8 +1,9 @@
 """What two workers bring: a ring of stations with 50 µs of work per event, and PHOLD with none, on every executor.
 
 The figures are in real time, from the start of the run to its result, and nothing is pinned: workers need a core each,
-so whatever else runs on a machine with two of them is seen here. A busy loop stands for the work, with the same number
-of iterations everywhere, found once.
+so whatever else runs on a machine with two of them is seen here. That's why each measurement waits a while for the
+machine to be idle, and the share of it that others still use is shown. A busy loop stands for the work, with the same
+number of iterations everywhere, found once.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 from pathlib import Path
 
 from contest import Contest, Found, judged, median, race, ratio, ratio_range, shown
-from peers.apart import Facts, measure
+from peers.apart import Facts, measure, settled
 from rich.console import Console
 from rich.table import Table
 
@@ -43,13 +44,15 @@ def has_mpi() -> bool:
 def contest(model: str, *numbers: int) -> Contest:
     def run(executor: str) -> Facts:
         launcher = [str(mpiexec()), "-n", "2"] if executor == MPI else []
-        return measure(PEER, model, *numbers, "--executor", executor, launcher=launcher)
+        others = settled()
+        return measure(PEER, model, *numbers, "--executor", executor, launcher=launcher) | {"others": others}
 
     there = (INLINE, PROCESSES, MPI) if has_mpi() else (INLINE, PROCESSES)
     return {executor: lambda executor=executor: run(executor) for executor in there}  # type: ignore[misc]
 
 
 def contests(scale: float) -> dict[str, Contest]:
+    settled()
     iterations = measure(PEER, "calibrated", WORK_US)["iterations"]
     events = int(EVENTS * scale)
     found = {
@@ -66,7 +69,17 @@ def compare(console: Console, runs: int, scale: float, only: str) -> None:
     table = Table(
         title=f"Two workers, events/s, medians of {runs}; ring: {WORK_US} µs of work per event, lookahead in events"
     )
-    for column in ("", INLINE, PROCESSES, "mpi, 2 ranks", "processes / inline", "single runs", "mpi / processes"):
+    columns = (
+        "",
+        INLINE,
+        PROCESSES,
+        "mpi, 2 ranks",
+        "processes / inline",
+        "single runs",
+        "mpi / processes",
+        "others use",
+    )
+    for column in columns:
         table.add_column(column, justify="right" if column else "left")
     for title, entered in contests(scale).items():
         if only in title:
@@ -85,6 +98,7 @@ def row(title: str, found: Found) -> list[str]:
         judged(gain, PROCESSES_GOAL) if has_goal else shown(gain),
         f"{span[0]:.2f} to {span[1]:.2f}" if span else "",
         judged(other, MPI_GOAL) if has_goal else shown(other),
+        f"{max(fact['others'] for facts in found.values() for fact in facts):.0%}",
     ]
 
 

@@ -33,7 +33,7 @@ from typing import Any, Protocol
 
 from contest import race, shown
 from parallel import has_mpi, mpiexec
-from peers.apart import Facts, measure
+from peers.apart import Facts, measure, settled
 from rich.console import Console
 from rich.table import Table
 
@@ -223,6 +223,7 @@ def compare(console: Console, runs: int, scale: float) -> None:
 
     def run(name: str) -> Facts:
         launcher = [str(mpiexec()), "-n", "2"] if name.startswith("MPI") else []
+        settled()
         return measure(Path(__file__).resolve(), "--child", name, "--trips", trips, launcher=launcher)
 
     there = [name for name in TRANSPORTS if has_mpi() or not name.startswith("MPI")]

@@ -22,6 +22,7 @@ else:
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"
 TIMEOUT_S = 600
+LOOK_S = 0.25
 
 Facts = dict[str, Any]
 
@@ -53,6 +54,26 @@ def measure(
         raise PeerError(f"{' '.join(command)} ended with exit code {done.returncode}:\n{done.stderr.strip()}")
     facts: Facts = json.loads(done.stdout.splitlines()[-1])
     return facts
+
+
+def settled(share_max: float = 0.1, wait_s: float = 20.0) -> float:
+    """Wait until others leave the machine alone, but not for ever; return the share of it that they use."""
+    until = time.monotonic() + wait_s
+    while True:
+        before = _busy_and_all()
+        time.sleep(LOOK_S)
+        busy, all_of_it = (now - then for now, then in zip(_busy_and_all(), before, strict=True))
+        share = busy / max(all_of_it, 1)
+        if share <= share_max or time.monotonic() > until:
+            return share
+
+
+def _busy_and_all() -> tuple[int, int]:
+    """Return how long the machine's cores were busy so far, and how long they were there, in the system's ticks."""
+    first = Path("/proc/stat").read_text().splitlines()[0]
+    ticks = [int(number) for number in first.split()[1:9]]
+    idle = ticks[3] + ticks[4]
+    return sum(ticks) - idle, sum(ticks)
 
 
 def last_core() -> int:

@@ -136,6 +136,24 @@ def memory_entities(count: int) -> Facts:
     return grown(before, count)
 
 
+def memory_addressees(count: int) -> Facts:
+    """Entities that wait for messages."""
+
+    class Server(Entity):
+        __slots__ = ()
+
+        def on_job(self, _: object) -> None:
+            pass
+
+    gc.collect()
+    before = apart.resident()
+    simulation = Simulation(seed=SEED)
+    for number in range(count):
+        simulation.add(f"server{number}", Server())
+    simulation.run(until=1)
+    return grown(before, count)
+
+
 def memory_processes(count: int) -> Facts:
     """Entities that are processes, each of which waits."""
 
@@ -226,6 +244,7 @@ SCENARIOS: dict[str, Callable[..., Facts]] = {
     "tickers": tickers,
     "torus": torus,
     "memory_entities": memory_entities,
+    "memory_addressees": memory_addressees,
     "memory_processes": memory_processes,
     "memory_inner_processes": memory_inner_processes,
     "many": many,

@@ -156,6 +156,22 @@ def memory_entities(count: int) -> Facts:
     return grown(before, count)
 
 
+def memory_addressees(count: int) -> Facts:
+    """Processes that wait for messages, each with a store that anybody can put one into."""
+
+    def serve(store: simpy.Store) -> Ticks:
+        while True:
+            yield store.get()
+
+    gc.collect()
+    before = apart.resident()
+    environment = simpy.Environment()
+    stores = [simpy.Store(environment) for _ in range(count)]
+    serving = [environment.process(serve(store)) for store in stores]
+    environment.run(until=1)
+    return grown(before, len(serving))
+
+
 def memory_processes(count: int) -> Facts:
     """Processes that wait for a timeout, and that somebody keeps, so that they can be interrupted or waited for."""
 
@@ -182,6 +198,7 @@ SCENARIOS: dict[str, Callable[..., Facts]] = {
     "tickers": tickers,
     "torus": torus,
     "memory_entities": memory_entities,
+    "memory_addressees": memory_addressees,
     "memory_processes": memory_processes,
 }
 

@@ -309,7 +309,7 @@ class Faller(Entity):
 
 
 def from_outside_at_once() -> Simulation:
-    """As before, but at time 0, and each needs one more event to fail. The one with the smaller name is the later one."""
+    """As before, but at time 0, and each needs one more event to fail: the first by name is the last to do so."""
     simulation = Simulation(declared_only=True)
     simulation.add("a", Faller(pushed=True))
     simulation.add("z", Faller(pushed=False))

@@ -739,7 +739,7 @@ class Haulier(Diarist):
 
     def on_load(self, turn: int) -> None:
         for number, other in enumerate(self.others):
-            self.send(other, "container", self.random.randbytes(400_000 * (number + turn)))
+            self.send(other, "container", self.random.randbytes(8) * 50_000 * (number + turn))
 
     def on_container(self, load: bytes) -> None:
         self.write((len(load), load[:8], load[-8:]))

@@ -281,9 +281,6 @@ def test_leading_zeros_and_lengths_count() -> None:
     assert len(set(prints)) == 50
 
 
-@pytest.mark.xfail(
-    strict=True, reason="seal() looks for sets among the bytes of the pickle, which depend on identities"
-)
 def test_a_fingerprint_does_not_depend_on_which_parts_are_the_same_object() -> None:
     def letter(number: int, is_shared: bool) -> dict[str, str]:
         made = {f"key {each}": "value" for each in range(200)}
@@ -339,16 +336,10 @@ def test_the_fingerprint_of_a_set_of_sets_does_not_depend_on_the_hash_seed(
     assert len({run[1] for run in prints_by_hash_seed}) == 1
 
 
-@pytest.mark.xfail(
-    strict=True, reason="_ordered() doesn't look into dataclasses and Structs: their sets aren't ordered"
-)
 def test_nor_does_that_of_something_that_holds_one(prints_by_hash_seed: list[list[str]]) -> None:
     assert len({run[2] for run in prints_by_hash_seed}) == 1
 
 
-@pytest.mark.xfail(
-    strict=True, reason="_ordered() doesn't look into dataclasses and Structs: only text can be a key there"
-)
 @pytest.mark.parametrize("holder", [Order, Reading])
 def test_a_dict_may_have_any_keys_wherever_it_is(holder: Any) -> None:
     held = holder(5, {1: "one"})
@@ -406,8 +397,6 @@ class Local(NamedTuple):
         ({object(): 1}, "type object is unsupported"),
         ([{1: object()}], "type object is unsupported"),
         ("\ud800", "surrogates not allowed"),
-        ([2**64], "more than 64 bits"),
-        ((1, -(2**64)), "more than 64 bits"),
         (endless(), "recursion"),
         (Secret(1), "it's a secret"),
         (memoryview(b"x"), "pickle"),

@@ -140,7 +140,7 @@ def test_processes_that_never_let_time_pass_are_noticed(monkeypatch: pytest.Monk
         while True:
             yield 0
 
-    with pytest.raises(Stuck, match=f"scheduled {most:,} events without a delay.*does a process yield 0 in a loop"):
+    with pytest.raises(Stuck, match=f"gone on {most:,} times without a delay.*does a process yield 0"):
         play(spin)
 
 
@@ -657,16 +657,32 @@ def test_several_interrupts_at_one_moment_all_arrive() -> None:
     assert log == [(1, 0), (1, 1), (1, 2)]
 
 
-def test_a_process_that_is_interrupted_before_its_first_step_takes_none() -> None:
+def test_a_process_that_is_interrupted_before_its_first_step_takes_that_one_first() -> None:
     def steps(me: Any) -> Steps:
-        def never() -> Steps:
-            raise AssertionError
-            yield
+        def hurried() -> Steps:
+            met.append("first step")
+            try:
+                yield 5
+            except Interrupt as interrupt:
+                met.append(interrupt.cause)
 
-        me.process(never()).interrupt("too early")
+        me.process(hurried()).interrupt("early")
         yield 1
 
-    with pytest.raises(ModelError, match="a at 0s: it raised Interrupt: too early"):
+    met: list[Any] = []
+    play(steps)
+    assert met == ["first step", "early"]
+
+
+def test_a_process_that_waits_for_what_has_happened_again_and_again_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def steps(me: Any) -> Steps:
+        over = Signal()
+        over.fire()
+        while True:
+            yield over
+
+    most = burst_max(monkeypatch)
+    with pytest.raises(Stuck, match=f"gone on {most:,} times"):
         play(steps)
 
 

@@ -11,11 +11,12 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from worldline.kernel.pacing import Pacing, Standing
+from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.worker import Letter, Worker
 from worldline.model.errors import WorldlineError
 from worldline.model.time import FOREVER
 
-Key = tuple[int, int, str, int]  # Of an event: (arrival, sent, sender, order).
+Key = tuple[int, int, bool, str, int]  # Of an event: (arrival, sent, whether from outside, sender, order).
 
 
 class Channel(Protocol):
@@ -82,7 +83,8 @@ class Crew:
         self._collect()
         self._tell(self._pacing.farewell(engine.now))
         blamed = error if isinstance(error, WorldlineError) else self._worker.roster.blame(error, engine.failed, None)
-        return Failure((engine.now, engine.sent, engine.sender.name, engine.order), blamed)
+        sender = engine.sender.name
+        return Failure((engine.now, engine.sent, sender == OUTSIDE, sender, engine.order), blamed)
 
     def _collect(self) -> None:
         """Sort what was sent to other workers by worker."""

@@ -217,9 +217,9 @@ class Engine:
         """Make an entity part of the simulation, now."""
         core: Core = entity
         if core._wl_state != _NEW:
-            raise UsageError(f"{core.name} is part of a simulation already, and can't be {name} too")
+            raise UsageError(f"{core._wl_name} is part of a simulation already, and can't be {name} too")
         core._wl_engine = self
-        core.name = name
+        core._wl_name = name
         core._wl_rank = rank
         core._wl_place = place
         core._wl_key = key
@@ -236,7 +236,7 @@ class Engine:
         """Return what stands for an entity that isn't here: it is at another worker, or perhaps nowhere."""
         core: Core = Core()
         core._wl_engine = self
-        core.name = name
+        core._wl_name = name
         core._wl_rank = rank
         core._wl_place = place
         core._wl_key = key
@@ -290,7 +290,7 @@ class Engine:
                 payload,
             )
         else:
-            tie = sender.name if sender._wl_rank & 1 else ""
+            tie = sender._wl_name if sender._wl_rank & 1 else ""
             heappush(self.queue.entries, (time, sent, sender._wl_rank, tie, order, topic, sender, target, payload))
         return 0
 
@@ -384,6 +384,7 @@ class Core:
         "_wl_inbox",
         "_wl_key",
         "_wl_main",
+        "_wl_name",
         "_wl_number",
         "_wl_order",
         "_wl_others",
@@ -392,16 +393,15 @@ class Core:
         "_wl_random",
         "_wl_rank",
         "_wl_state",
-        "name",
     )
 
     if cython.compiled:
-        name = cython.declare(object, visibility="readonly")
         _wl_rank = cython.declare(cython.int, visibility="readonly")
         _wl_place = cython.declare(cython.int, visibility="readonly")
         _wl_extras = cython.declare(object, visibility="public")
     _wl_engine: Engine
     _wl_handlers: Handlers
+    _wl_name: object
     _wl_state: cython.int
     _wl_number: cython.int  # Its place in the engine's table, if it has one.
     _wl_pins: cython.int  # How many waiting events name it, if it was created during the run.
@@ -426,8 +426,13 @@ class Core:
             core._wl_engine = core._wl_handlers = core._wl_inbox = core._wl_main = core._wl_others = core._wl_random = (
                 None
             )
-            core.name = core._wl_extras = None
+            core._wl_name = core._wl_extras = None
             return core
+
+    @property
+    def name(self) -> str:
+        """What others know it by; None before it has been added to a simulation."""
+        return self._wl_name
 
     @property
     def now(self) -> int:
@@ -451,7 +456,7 @@ class Core:
         """The entity's own draws, fixed by the simulation's seed and the entity's name."""
         engine: Engine = _acting(self)
         if self._wl_random is None:
-            self._wl_random = Draws(engine.roster.seed, self.name)
+            self._wl_random = Draws(engine.roster.seed, self._wl_name)
         return self._wl_random
 
     @property
@@ -524,12 +529,22 @@ class Core:
             else:
                 self._wl_chain = hash((self._wl_chain, arrival, order, target._wl_key ^ content)) & _CHAIN
             if target._wl_state == _REMOTE:
-                engine.outbox.append((arrival, engine.now, self.name, order, to, target._wl_place, topic, payload))
+                engine.outbox.append((arrival, engine.now, self._wl_name, order, to, target._wl_place, topic, payload))
             elif cython.compiled:
                 engine._push(arrival, engine.now, order, self, target, topic, payload)
             else:
                 rank = self._wl_rank
-                entry = (arrival, engine.now, rank, self.name if rank & 1 else "", order, topic, self, target, payload)
+                entry = (
+                    arrival,
+                    engine.now,
+                    rank,
+                    self._wl_name if rank & 1 else "",
+                    order,
+                    topic,
+                    self,
+                    target,
+                    payload,
+                )
                 heappush(engine.queue.entries, entry)
             if not arrival_of_copy:
                 break
@@ -584,7 +599,7 @@ class Core:
                 event,
             )
         else:
-            tie = self.name if self._wl_rank & 1 else ""
+            tie = self._wl_name if self._wl_rank & 1 else ""
             entry = (engine.now + delay, engine.now, self._wl_rank, tie, self._wl_order, event, self, None, None)
             heappush(engine.queue.entries, entry)
         return self._wl_order
@@ -603,8 +618,8 @@ class Core:
         self._wl_burst += 1
         if self._wl_burst > _BURST_MAX:
             raise Stuck(
-                f"it has scheduled {_BURST_MAX:,} events without a delay, and time doesn't pass",
-                advice="does a process yield 0 in a loop?",
+                f"it has gone on {_BURST_MAX:,} times without a delay, and time doesn't pass",
+                advice="does a process yield 0, or a signal that has fired, in a loop?",
             )
         return 0
 
@@ -672,7 +687,7 @@ class Core:
 
     def _wl_call(self, name: Text) -> None:
         """Give a name to an entity that has come back from another process, and only to look at."""
-        self.name = name
+        self._wl_name = name
 
 
 @cython.cfunc
@@ -691,11 +706,11 @@ def _refuse_to_act(entity: Any) -> None:
     if engine is None:
         raise UsageError("the entity isn't part of a simulation yet", advice="add it first, and act in start()")
     if engine.actor is None:
-        raise UsageError(f"{core.name} can't act while nothing happens", advice="use the simulation's own send()")
+        raise UsageError(f"{core._wl_name} can't act while nothing happens", advice="use the simulation's own send()")
     if core._wl_state == _ENDED:
-        raise ModelError("it has ended, and can't act any more", participant=core.name, at=engine.now)
+        raise ModelError("it has ended, and can't act any more", participant=core._wl_name, at=engine.now)
     raise ModelError(
-        f"{engine.actor.name} acted for {core.name}",
+        f"{engine.actor.name} acted for {core._wl_name}",
         participant=engine.actor.name,
         at=engine.now,
         advice="entities may be on different workers: they affect each other by messages only",
@@ -751,7 +766,7 @@ def _carry(sender: Core, receiver: Core, topic: object, payload: object) -> tupl
     engine: Engine = sender._wl_engine
     arrivals, lost = engine.roster.carry(sender, receiver, topic, payload)
     if lost is not None:
-        engine.count_dropped(receiver.name, topic, lost)
+        engine.count_dropped(receiver._wl_name, topic, lost)
         return (-1,)
     return arrivals
 
@@ -805,7 +820,8 @@ class Process:
             raise ModelError("a process that has ended can't be interrupted", advice="look at has_ended first")
         if self._generator.gi_running:
             raise ModelError("a process can't interrupt itself", advice="raise an exception instead")
-        _stop_waiting(self)  # From now on nothing else can wake it.
+        if self._generator.gi_suspended:  # From now on nothing else can wake it; one that is new starts before.
+            _stop_waiting(self)
         owner._wl_order += 2
         engine._push(engine.now, engine.now, owner._wl_order, owner, owner, _INTERRUPTS, (self, cause))
 
@@ -904,6 +920,7 @@ def _resume(process: Process, value: object, interrupt: object) -> cython.int:
         value = _wait(process, yielded)
         if value is _PENDING:
             return 0
+        owner._wl_check_burst(0)
 
 
 @cython.cfunc
@@ -991,7 +1008,7 @@ def _deliver(engine: Engine, target: Core, topic: object, payload: object) -> cy
         return _resume(process, None, Interrupt(payload[1]))
     if topic == INTERRUPTION:
         if target._wl_main is None:
-            engine.count_dropped(target.name, topic, NOTHING_TO_INTERRUPT)
+            engine.count_dropped(target._wl_name, topic, NOTHING_TO_INTERRUPT)
             return 0
         process = target._wl_main
         _stop_waiting(process)

@@ -9,21 +9,22 @@ alone, whatever hash seed, identity or process.
 from __future__ import annotations
 
 import pickle
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from hashlib import blake2b
 from typing import Any
 
-from msgspec import msgpack
+from msgspec import Struct, msgpack, structs
 
 from worldline.model.errors import ModelError, shown
 
 # A prime just below 2**60: the encoding as one large number modulo this is a fingerprint in two fast operations.
 _PRIME = 2**60 - 93
-# What pickles of sets have in them; a pickle without either has no sets.
-_SET, _FROZEN_SET = pickle.EMPTY_SET, pickle.FROZENSET
 _SHORT = 64  # Up to so many bytes that is faster than any hash.
-_PLAIN = frozenset((bool, int, float, str, bytes, type(None)))
+_SIMPLE = frozenset((bool, float, str, bytes, type(None)))
+_PLAIN = _SIMPLE | {int}
 
-_encode = msgpack.Encoder(order="deterministic").encode
+_encode = msgpack.Encoder().encode
 
 
 class Parcel:
@@ -50,47 +51,42 @@ def fingerprint(encoded: bytes) -> int:
 
 def seal(payload: Any) -> tuple[int, Any]:
     """Return a payload's fingerprint, and what to carry: itself, or a parcel if it can change."""
-    if type(payload) in _PLAIN:
-        return fingerprint(_encoded(payload)), payload
     encoded = _encoded(payload)
     try:
-        if _is_constant(payload):
+        if type(payload) in _PLAIN or _is_constant(payload):
             return fingerprint(encoded), payload
-        packed = pickle.dumps(payload, protocol=5)
+        return fingerprint(encoded), Parcel(pickle.dumps(payload, protocol=5))
     except Exception as error:  # Pickling runs the payload's own code, which may raise anything.
         raise _refusal(payload, str(error)) from error
-    if _SET in packed or _FROZEN_SET in packed:
-        encoded = _encoded(payload, has_sets=True)
-    return fingerprint(encoded), Parcel(packed)
 
 
-def _encoded(payload: Any, *, has_sets: bool = False) -> bytes:
+def _encoded(payload: Any) -> bytes:
     """Return the one encoding that a value has."""
-    if not has_sets:
-        try:
-            return _encode(payload)
-        except OverflowError:
-            if type(payload) is int:
-                return hex(payload).encode()
-        except (TypeError, ValueError, RecursionError):
-            pass  # Dicts whose keys aren't text: below they get an order too.
     try:
+        return _encode(payload if type(payload) in _SIMPLE else _ordered(payload))
+    except OverflowError:
         return _encode(_ordered(payload))
     except (TypeError, ValueError, RecursionError) as error:
         raise _refusal(payload, str(error)) from error
-    except OverflowError:
-        raise _refusal(payload, "it holds a number of more than 64 bits") from None
 
 
 def _ordered(value: Any) -> Any:
     """Return what has one encoding, whatever the order of sets and dicts: lists, sorted by how parts are encoded."""
+    if type(value) in _SIMPLE:
+        return value
+    if isinstance(value, int) and not isinstance(value, Enum):
+        return value if -(2**63) <= value < 2**64 else hex(value)
+    if isinstance(value, list | tuple):
+        return [_ordered(part) for part in value]
     if isinstance(value, dict):
         pairs = [[_encode(_ordered(key)), _ordered(part)] for key, part in value.items()]
         return sorted(pairs, key=lambda pair: pair[0])
     if isinstance(value, set | frozenset):
         return sorted(_encode(_ordered(part)) for part in value)
-    if isinstance(value, list | tuple):
-        return [_ordered(part) for part in value]
+    if isinstance(value, Struct):
+        return [_ordered(part) for part in structs.astuple(value)]
+    if is_dataclass(value) and not isinstance(value, type):
+        return [_ordered(getattr(value, field.name)) for field in fields(value)]
     return value
 
 

@@ -12,6 +12,7 @@ import os
 import pickle
 import signal
 import socket
+import sys
 import time
 import traceback
 from itertools import combinations
@@ -27,12 +28,13 @@ from worldline.kernel.progress import Progress
 from worldline.kernel.result import Result, combined
 from worldline.kernel.share import packed_state, shares_of, unpacked, unpacked_share
 from worldline.kernel.worker import Worker
-from worldline.model.errors import InternalError, LossError, ModelError, UsageError, WorldlineError
+from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
 from worldline.model.time import FOREVER
 
 _LOOK_EVERY_S = 0.1
 _LOOK_AFTER_EVENTS = 1_000
 _LAST_WORDS_S = 5.0
+_BEREFT = 65  # The exit code of a worker that has ended because another had.
 _UNGUARDED = 64  # The exit code of a worker that was about to run the whole script again.
 _NAMES_SHOWN = 3
 
@@ -155,15 +157,22 @@ class _Staff:
         self._is_over = True
         return reports
 
+    def _culprit(self, suspects: list[int]) -> int:
+        """Return the first of the suspects that has ended, and not because another had."""
+        until = time.monotonic() + _LAST_WORDS_S
+        while True:
+            for number in suspects:
+                if self._processes[number].exitcode not in (None, _BEREFT):
+                    return number
+            running = [process.sentinel for process in self._processes if process.exitcode is None]
+            if not connection.wait(running, until - time.monotonic()):
+                return suspects[0]
+
     def _loss(self, number: int | None = None) -> WorldlineError:
-        """Say what has become of a worker that is gone: that one, or whichever didn't go because another had."""
-        if number is None:
-            ended = connection.wait([process.sentinel for process in self._processes], _LAST_WORDS_S)
-            gone = [number for number, process in enumerate(self._processes) if process.sentinel in ended]
-            number = next((each for each in gone if self._processes[each].exitcode), gone[0] if gone else 0)
-        process = self._processes[number]
-        process.join(_LAST_WORDS_S)
-        code = process.exitcode
+        """Say what has become of a worker that is gone: that one, unless it went because another had."""
+        suspects = list(range(self._count)) if number is None else [number, *range(self._count)]
+        number = self._culprit(suspects)
+        code = self._processes[number].exitcode
         at = self._reached[number][0]
         if code == _UNGUARDED:
             return UsageError(
@@ -204,8 +213,9 @@ def _work(
     except PeerGone as gone:
         other = gone.facts["worker"]
         _say(pipe, ("lost", (other, pacing.standings[other].promise)))
+        sys.exit(_BEREFT)
     except WorldlineError as error:
-        _say(pipe, ("failed", Failure((0, 0, "", 0), error)))
+        _say(pipe, ("failed", Failure((0, 0, False, "", 0), error)))
     except (BrokenPipeError, EOFError):
         pass  # The parent is gone, and nobody is left who could be told.
     except BaseException:
@@ -241,8 +251,9 @@ def sendable(failure: Failure) -> Failure:
     try:
         pickle.loads(pickle.dumps(failure))
     except Exception:  # What the model put into its error decides what pickling it raises.
-        error = ModelError(failure.error.problem, participant=failure.error.participant, at=failure.error.at)
-        for note in getattr(failure.error, "__notes__", ()):
+        said = failure.error
+        error = type(said)(said.problem, participant=said.participant, at=said.at, advice=said.advice)
+        for note in getattr(said, "__notes__", ()):
             error.add_note(note)
         return Failure(failure.key, error)
     return failure

@@ -184,8 +184,10 @@ class Queue:
                 return a.sent < b.sent
             if a.rank != b.rank:
                 return a.rank < b.rank
-            if a.rank & 1 and a.sender != b.sender:
-                return self.table[a.sender].name < self.table[b.sender].name
+            if a.rank & 1 and a.sender != b.sender:  # A sender at another worker may have several numbers here.
+                name, other = self.table[a.sender].name, self.table[b.sender].name
+                if name != other:
+                    return name < other
             return a.order < b.order
 
         def _sift_up(self, node):

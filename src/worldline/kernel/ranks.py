@@ -69,7 +69,7 @@ class Ranks:
         workers = place(self._placement, model.names, model.topology, count)
         self._check_equal(world, (model.outline(), workers, end))
         channel = _Channel(self._mpi, world)
-        worker = Worker(model, workers, rank)
+        worker = self._built(world, model, workers)
         pacing = Pacing(rank, model.topology.lookahead(model.names, workers, count))
 
         def look(now: int, events: int) -> int:
@@ -80,6 +80,19 @@ class Ranks:
             failure = Crew(worker, pacing, channel, rank, count).run(end, look)
         channel.finish()
         return list(world.allgather(sendable(with_trace(failure)) if failure is not None else account(worker)))
+
+    def _built(self, world: Any, model: Model, workers: list[int]) -> Worker:
+        """Return this rank's worker; if one can't be made, all ranks say so, and none waits for it."""
+        made: Worker | WorldlineError
+        try:
+            made = Worker(model, workers, world.Get_rank())
+        except WorldlineError as error:
+            made = error
+        for failed in world.allgather(made if isinstance(made, WorldlineError) else None):
+            if failed is not None:
+                raise failed
+        assert isinstance(made, Worker)
+        return made
 
     def _check_equal(self, world: Any, outline: object) -> None:
         """Refuse to run a model that isn't the same on all ranks: then something in the script depends on the rank."""

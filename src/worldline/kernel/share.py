@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from worldline.kernel.entity import Entity
@@ -38,7 +39,9 @@ def shares_of(model: Model, workers: Sequence[int], count: int) -> list[bytes]:
         entities[worker][name] = _packed_entity(name, model.entities[name])
     network, declared_only = model.topology.network, model.topology.declared_only
     main = sys.modules.get("__main__")
-    if not hasattr(main, "__file__") and any(type(each).__module__ == "__main__" for each in model.entities.values()):
+    if not Path(getattr(main, "__file__", None) or "").is_file() and any(
+        type(each).__module__ == "__main__" for each in model.entities.values()
+    ):
         raise ConfigurationError(
             "workers can't load what was typed in, or comes from a pipe", advice="put the entities' classes into a file"
         )
