@@ -243,7 +243,8 @@ class Ancestor(Diarist):
     def on_talk(self, left: int) -> None:
         root = self.random.choice(self.roots)
         child = self.random.choice(["", "/1", "/9", "/10", "/11", "/heir", "/2/1", "/10/heir"])
-        self.send(root + child, "word", left)
+        for word in (left, -left):  # At once, from one sender: the second must not overtake the first.
+            self.send(root + child, "word", word)
         if left:
             self.schedule("talk", left - 1, delay=US)
 

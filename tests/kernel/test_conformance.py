@@ -106,7 +106,7 @@ def test_a_leak_between_entities_is_seen() -> None:
     assert "digest" in difference(expected, observe(gossips(), executor="processes(2)"))
 
 
-# -- Where executors differ
+# -- Where executors have differed
 
 
 def test_cancelled_events_are_the_same_everywhere() -> None:
@@ -114,9 +114,6 @@ def test_cancelled_events_are_the_same_everywhere() -> None:
     assert not difference(observe(hasty()), found)
 
 
-@pytest.mark.xfail(
-    build == "compiled", strict=True, reason="between equal names, the queue forgets to look at the order"
-)
 def test_a_created_sender_s_messages_keep_their_order() -> None:
     expected = observe(family())
     assert expected.states["listener"]["heard"] == ["first", "second", "third"] * 3

@@ -265,6 +265,13 @@ class Naive:
         self.children[name], self.timers[name] = [], []
         self.push(name, 0, name, None)
 
+    def begin(self, sendings: list[tuple[str, int]]) -> None:
+        """Those who are there from the beginning start before anything else; what is sent for time 0 comes after."""
+        for name in NAMES:
+            self.enter(name)
+        self.events = [(at, -1, *rest) for at, _, *rest in self.events]  # type: ignore[misc]
+        self.events += [(at, min(0, at - 1), "", number, to, "outside") for number, (to, at) in enumerate(sendings)]
+
     def push(self, sender: str, delay: int, target: str, payload: Any) -> Any:
         self.sequence[sender] += 1
         event = (self.now + delay, self.now, sender, self.sequence[sender], target, payload)
@@ -280,7 +287,7 @@ class Naive:
             elif payload is None:  # A start.
                 self.act(name, "")
             else:
-                self.log.append((self.now, name, sent, sender, sequence, payload))
+                self.log.append((self.now, name, max(sent, 0), sender, sequence, payload))
                 self.act(name, sender)
 
     def act(self, me: str, sender: str) -> None:
@@ -315,9 +322,7 @@ def test_any_model_happens_as_in_the_naive_simulator_whatever_order_it_was_built
     script: Script, added: list[str], sendings: list[tuple[str, int]]
 ) -> None:
     oracle = Naive(script)
-    for name in NAMES:
-        oracle.enter(name)
-    oracle.events += [(at, 0, "", number, to, "outside") for number, (to, at) in enumerate(sendings)]
+    oracle.begin(sendings)
     oracle.run()
     log: list[Event] = []
     simulation = Simulation()

@@ -21,8 +21,9 @@ compiled a handful of operations, which are written out in `_linked`. A test com
 Invariants
 ----------
 E1. Events are handed out in the order of their keys, as far as they are known; nothing is pushed before `now`.
-E2. An event from another entity is at least 1 ns under way. So whatever arrives at one moment was sent before it, and
-    entities of different workers can act at the same moment in any order.
+E2. An event from another entity, or from outside, is at least 1 ns under way; what happens at 0 was decided before.
+    So whatever arrives at one moment was sent before it, and entities of different workers can act at the same moment
+    in any order.
 E3. What isn't an entity's own (another's state, the queue, the clock of the machine) never enters a chain.
 E4. Whoever is named by a waiting event keeps its number in the table: who has an even rank for ever, the others while
     `pins` counts an event.
@@ -213,8 +214,10 @@ class Engine:
         """The order of the event that is being handled, or was last."""
         return self.queue.event.order if cython.compiled else self._entry[4]
 
-    def enter(self, entity: Any, name: Text, rank: int, place: int, key: int, handlers: Handlers) -> None:
-        """Make an entity part of the simulation, now."""
+    def enter(
+        self, entity: Any, name: Text, rank: int, place: int, key: int, handlers: Handlers, *, since: int
+    ) -> None:
+        """Make an entity part of the simulation, now. `since` is when that was decided, for the order of starts."""
         core: Core = entity
         if core._wl_state != _NEW:
             raise UsageError(f"{core._wl_name} is part of a simulation already, and can't be {name} too")
@@ -230,7 +233,7 @@ class Engine:
         self.directory[name] = core
         if _STARTS in handlers.by_topic:
             core._wl_order += 2
-            self._push(self.now, self.now, core._wl_order, core, core, _STARTS, None)
+            self._push(self.now, since, core._wl_order, core, core, _STARTS, None)
 
     def stand_in(self, name: Text, rank: int, place: int, key: int, *, remote: bool) -> Any:
         """Return what stands for an entity that isn't here: it is at another worker, or perhaps nowhere."""
@@ -447,9 +450,9 @@ class Core:
 
     @property
     def sent_at(self) -> int:
-        """When the message that is being handled was sent."""
+        """When the message that is being handled was sent; 0 if that was before the beginning."""
         engine: Engine = _acting(self)
-        return engine.sent
+        return max(engine.sent, 0)
 
     @property
     def random(self) -> Draws:
@@ -1014,7 +1017,7 @@ def _deliver(engine: Engine, target: Core, topic: object, payload: object) -> cy
         _stop_waiting(process)
         return _resume(process, None, Interrupt(payload))
     order = engine.order
-    message = Message(engine.now, engine.sent, engine.sender.name, order >> 1, order & 1, topic, payload)
+    message = Message(engine.now, max(engine.sent, 0), engine.sender.name, order >> 1, order & 1, topic, payload)
     function = target._wl_handlers.by_topic.get(None)
     if function is not None:
         result = function(target, message)

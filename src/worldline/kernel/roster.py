@@ -93,14 +93,14 @@ class Roster:
     def add(self, name: str, entity: Core) -> None:
         """Let an entity of the roster enter."""
         place = bisect_left(self._names, name)
-        self._enter(entity, name, 2 * place, place)
+        self._enter(entity, name, 2 * place, place, since=self.engine.now - 1)
 
     def add_late(self, name: str, entity: Core) -> None:
         """Let an entity enter that somebody outside adds to a simulation that has begun: it has a place of its own."""
         self._check_free(name)
         place = len(self._names) + len(self._late)
         self._late[name] = place
-        self._enter(entity, name, self._rank_between(name), place)
+        self._enter(entity, name, self._rank_between(name), place, since=self.engine.now - 1)
 
     def create(self, creator: Core, entity: Core, name: str | None) -> str:
         """Let an entity enter that another has made, and return its name."""
@@ -120,7 +120,7 @@ class Roster:
             extras.named.add(name)
         full = check_name(f"{creator.name}{SEPARATOR}{name}", "an entity")
         self._check_free(full)
-        self._enter(entity, full, self._rank_between(full), creator._wl_place)
+        self._enter(entity, full, self._rank_between(full), creator._wl_place, since=self.engine.now)
         return full
 
     def ended(self, entity: Core) -> None:
@@ -133,12 +133,12 @@ class Roster:
             self.monitors.update({(entity.name, what): monitor for what, monitor in monitors_of(entity)})
             self.engine.directory[root]._wl_absorb(entity.name, entity._wl_history)
 
-    def _enter(self, entity: Core, name: str, rank: int, place: int) -> None:
+    def _enter(self, entity: Core, name: str, rank: int, place: int, *, since: int) -> None:
         kind = type(entity)
         handlers = self._handlers.get(kind)
         if handlers is None:
             handlers = self._handlers[kind] = handlers_of(kind)
-        self.engine.enter(entity, name, rank, place, fingerprint(name.encode()), handlers)
+        self.engine.enter(entity, name, rank, place, fingerprint(name.encode()), handlers, since=since)
 
     def _check_free(self, name: str) -> None:
         if name in self.engine.directory or self._is_listed(name):

@@ -35,9 +35,8 @@ class Worker:
         said = (self._sent_from_outside, sending.at, sending.content, sending.topic.encode(), sending.to.encode())
         self._sent_from_outside = fingerprint(b"%x %x %x %s %s" % said)
         if self.roster.worker_of(receiver._wl_place) == self._me:
-            self.engine.accept(
-                sending.at, self.engine.now, self._outside, 2 * number, receiver, sending.topic, sending.payload
-            )
+            sent = min(self.engine.now, sending.at - 1)
+            self.engine.accept(sending.at, sent, self._outside, 2 * number, receiver, sending.topic, sending.payload)
 
     def advance(self, end: int, limit: int = FOREVER) -> int:
         return int(advance(self.engine, end, limit))
