@@ -134,13 +134,13 @@ def many(console: Console, runs: int, scale: float, only: str, core: int) -> Non
     contest = {COMPILED: lambda: measure(PEERS / "kernel_peer.py", "many", count, count, core=core)}
     found: Found = race(console, title, contest, runs)
     table = Table(title=f"{title}, PHOLD with one job each, compiled, medians of {runs}")
-    for column in ("built in", "a million events take", "bytes each", "memory at most"):
+    for column in ("built in", "a million events take", "a result takes", "bytes each", "memory at most"):
         table.add_column(column, justify="right")
-    built, million, each, peak = (
+    built, million, result, each, peak = (
         statistics.median(fact[figure] for fact in found[COMPILED])
-        for figure in ("built_s", "million_events_s", "bytes", "peak")
+        for figure in ("built_s", "million_events_s", "result_s", "bytes", "peak")
     )
-    table.add_row(f"{built:.2f} s", f"{million:.2f} s", shown(each), f"{peak / 1e6:,.0f} MB")
+    table.add_row(f"{built:.2f} s", f"{million:.2f} s", f"{result:.2f} s", shown(each), f"{peak / 1e6:,.0f} MB")
     console.print(table)
 
 

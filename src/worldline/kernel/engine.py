@@ -176,6 +176,7 @@ class Engine:
     _free_numbers: list
     # The topic that was sent last, its number, and its part in chains: mostly the next one is the same.
     _topic: object
+    _text: object
     _number_of_topic: cython.int
     _chain_of_topic: cython.ulonglong
     _topics: list
@@ -190,7 +191,7 @@ class Engine:
         self.latency = latency
         self.least = least
         self.now = self.events = 0
-        self.actor = self.failed = self._entry = None
+        self.actor = self.failed = self._entry = self._topic = self._text = None
         self._number_of_topic = -1
         self._cancelled = self._chain_of_topic = 0
         self._leaving = []
@@ -300,12 +301,16 @@ class Engine:
     @cython.cfunc
     def _learn(self, topic: object) -> cython.int:
         """Make this the topic at hand; refuse what can't be one."""
-        number = self._numbers_of_topics.get(topic) if _is_engines(topic) or isinstance(topic, str) else None
+        text = topic
+        if type(topic) is not str and not _is_engines(topic):  # Members of enums become the text that they are.
+            text = str.__str__(check_name(topic, "a topic"))
+        number = self._numbers_of_topics.get(text)
         if number is None:
-            chain = 0 if _is_engines(topic) else fingerprint(check_name(topic, "a topic").encode())
-            number = self._numbers_of_topics[topic] = len(self._topics)
-            self._topics.append((topic, chain))
+            chain = 0 if _is_engines(text) else fingerprint(b"topic " + check_name(text, "a topic").encode())
+            number = self._numbers_of_topics[text] = len(self._topics)
+            self._topics.append((text, chain))
         self._topic = topic
+        self._text = text
         self._number_of_topic = number
         self._chain_of_topic = self._topics[number][1]
         return 0
@@ -492,23 +497,25 @@ class Core:
         target: Core = cython.cast(Core, found) if cython.compiled else found
         latency: cython.longlong = 1
         if delay is not None:
-            latency = delay if not cython.compiled and type(delay) is int else _nanoseconds(delay)
+            if not cython.compiled and type(delay) is int and -_LAST <= delay <= _LAST:
+                latency = delay  # Without a call, which costs more.
+            else:
+                latency = _nanoseconds(delay)
         if target is self:
             self._wl_schedule(topic, payload, latency)
             return
         if topic is not engine._topic:
             engine._learn(topic)
+        text = engine._text
         content: cython.ulonglong = engine._chain_of_topic
         if payload is not None:
             if type(payload) is int and -_SMALL <= payload < _SMALL:
-                content ^= payload & _CHAIN
+                content ^= (payload * _P2 + 1) & _CHAIN
             else:
                 print_of_payload, payload = _seal(payload)
                 content ^= print_of_payload
         arrival: cython.longlong
         arrival_of_copy: cython.longlong = 0
-        self._wl_order += 2
-        order: cython.longlong = self._wl_order
         if delay is not None:
             if latency < engine.least or latency > _LAST or not engine.least:
                 _check_delay(self, target, latency)
@@ -522,19 +529,21 @@ class Core:
             arrival = arrivals[0]
             if len(arrivals) > 1:
                 arrival_of_copy = arrivals[1]
-            elif arrival < 0:
-                return
+        if arrival > _LAST or arrival_of_copy > _LAST:
+            _refuse_arrival(target)
+        self._wl_order += 2
+        order: cython.longlong = self._wl_order
+        if arrival < 0:
+            return  # It is lost.
         while True:
-            if arrival > _LAST:
-                _refuse_arrival(target)
             if cython.compiled:
                 self._wl_chain = _linked(self._wl_chain, arrival, order, target._wl_key ^ content)
             else:
                 self._wl_chain = hash((self._wl_chain, arrival, order, target._wl_key ^ content)) & _CHAIN
             if target._wl_state == _REMOTE:
-                engine.outbox.append((arrival, engine.now, self._wl_name, order, to, target._wl_place, topic, payload))
+                engine.outbox.append((arrival, engine.now, self._wl_name, order, to, target._wl_place, text, payload))
             elif cython.compiled:
-                engine._push(arrival, engine.now, order, self, target, topic, payload)
+                engine._push(arrival, engine.now, order, self, target, text, payload)
             else:
                 rank = self._wl_rank
                 entry = (
@@ -573,7 +582,7 @@ class Core:
     def _wl_schedule(self, topic: object, payload: object, delay: cython.longlong) -> object:
         if topic is not self._wl_engine._topic:
             self._wl_engine._learn(topic)
-        timer = Timer(self, topic, payload, self._wl_engine.now + delay)
+        timer = Timer(self, self._wl_engine._text, payload, self._wl_engine.now + delay)
         self._wl_after(delay, timer)
         return timer
 
@@ -653,6 +662,7 @@ class Core:
                 advice="call a function with yield in it: self.process(self.f())",
             )
         process = _new_process(self, generator)
+        _add_process(self, process)
         process._ticket = self._wl_after(0, process)
         return process
 
@@ -862,10 +872,15 @@ def _new_process(owner: Core, generator: object) -> Process:
     process._ticket = _NEVER
     if not cython.compiled:
         process._waits_on = process._value = process._done = None
+    return process
+
+
+@cython.cfunc
+def _add_process(owner: Core, process: Process) -> cython.int:
     if owner._wl_others is None:
         owner._wl_others = []
     owner._wl_others.append(process)
-    return process
+    return 0
 
 
 @cython.cfunc
@@ -889,13 +904,11 @@ def _adopt(owner: Core, result: object, is_main: cython.bint) -> cython.int:
         raise ModelError("a handler is asynchronous, which nothing here can wait for", advice="write yield, not await")
     if type(result) is not _Generator:
         return 0
-    process: Process
+    process: Process = _new_process(owner, result)
     if is_main:
-        process = _new_process(owner, result)
-        owner._wl_others.pop()
         owner._wl_main = process
     else:
-        process = _new_process(owner, result)
+        _add_process(owner, process)
     return _resume(process, None, None)
 
 
@@ -1123,6 +1136,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                 elif target._wl_state == _ALIVE:
                     is_live = True
                 else:
+                    engine.now = time
                     target = engine.roster.arrived(target, engine.sender, what, time)
                     is_live = target is not None
                 if is_live:

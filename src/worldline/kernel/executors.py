@@ -11,7 +11,7 @@ from worldline.kernel.progress import Progress
 from worldline.kernel.result import Result
 from worldline.model.errors import ConfigurationError, shown
 
-_WORKERS_MAX = 256
+_WORKERS_MAX = 64
 _TEXT = re.compile(r"\s*([a-z]+)\s*(?:\(\s*([0-9]*)\s*\))?\s*")
 
 

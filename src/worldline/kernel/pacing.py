@@ -18,7 +18,8 @@ long; the way from w back to itself counts as well. `value(v)` is a time before 
 
 The base is what makes idle time free: with promises alone, two workers without events for an hour would promise
 each other one lookahead after the other. To know that nothing is under way, each worker says how many messages it has
-sent to and received from each other.
+sent to and received from each other. That takes channels that keep the order of frames between two workers: what a
+worker says of itself never overtakes the messages that it counts.
 
 Invariants
 ----------
@@ -69,7 +70,9 @@ class Pacing:
     def hear(self, other: int, standing: Standing, messages: int) -> None:
         """Take in what another worker says, and how many messages came with it."""
         self._received[other] += messages
-        self.standings[other] = standing
+        # A worker may say less than before, when a message came in that it had covered by waiting; what it said holds.
+        promised = self.standings[other].promise
+        self.standings[other] = standing if standing.promise >= promised else standing._replace(promise=promised)
 
     def bound(self, base: int) -> int:
         """Return the time before which nothing can arrive that isn't here; `base` is that of the next event here."""

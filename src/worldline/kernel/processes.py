@@ -26,19 +26,21 @@ from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import Placement, place
 from worldline.kernel.progress import Progress
 from worldline.kernel.result import Result, combined
-from worldline.kernel.share import packed_state, shares_of, unpacked, unpacked_share
+from worldline.kernel.share import Share, packed_state, shares_of, unpacked, unpacked_share
 from worldline.kernel.worker import Worker
-from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
+from worldline.model.errors import ConfigurationError, InternalError, LossError, UsageError, WorldlineError
 from worldline.model.time import FOREVER
 
 _LOOK_EVERY_S = 0.1
 _LOOK_AFTER_EVENTS = 1_000
+_LOOK_AFTER_EVENTS_MAX = 1_000_000
 _LAST_WORDS_S = 5.0
 _BEREFT = 65  # The exit code of a worker that has ended because another had.
 _UNGUARDED = 64  # The exit code of a worker that was about to run the whole script again.
 _NAMES_SHOWN = 3
 
 _context = multiprocessing.get_context("forkserver")
+_context.set_forkserver_preload(["worldline.kernel.processes"])  # Has an effect if no such server runs yet.
 
 
 class Processes:
@@ -91,11 +93,12 @@ class _Staff:
         self._processes: list[Any] = []
         self._pipes: list[connection.Connection] = []
         self._reached = [(0, 0)] * self._count
+        self._is_over = False
 
     def __enter__(self) -> _Staff:
-        _context.set_forkserver_preload(["worldline.kernel.processes"])
         ends: list[dict[int, socket.socket]] = [{} for _ in range(self._count)]
         try:
+            # All of them first: if there are too few open files for that, nothing has been started yet.
             for here, there in combinations(range(self._count), 2):
                 ends[here][there], ends[there][here] = socket.socketpair()
             for number, share in enumerate(self._shares):
@@ -106,7 +109,9 @@ class _Staff:
                 process.start()
                 self._processes.append(process)
                 theirs.close()
-        except OSError as error:
+                for end in ends[number].values():
+                    end.close()
+        except (OSError, ValueError) as error:
             self.__exit__()
             raise UsageError(f"{self._count} workers can't be started: {error}", advice="use fewer") from error
         except BaseException:
@@ -129,8 +134,6 @@ class _Staff:
                 process.join()
             process.close()
 
-    _is_over = False
-
     def watch(self, progress: Progress) -> list[Any]:
         """Wait until all have reported; return a part or a failure for each. If one is lost, say which and why."""
         reports: list[Any] = [None] * self._count
@@ -142,20 +145,35 @@ class _Staff:
                 try:
                     kind, told = pipe.recv()
                 except (EOFError, ConnectionError):
-                    raise self._loss() from None
+                    raise self._end_of_run() from None
                 if kind == "reached":
                     self._reached[number] = told
                     progress.look(min(now for now, _ in self._reached), sum(events for _, events in self._reached))
                 elif kind == "lost":
                     other, at = told
                     self._reached[other] = (max(at, self._reached[other][0]), self._reached[other][1])
-                    raise self._loss(other)
+                    raise self._end_of_run(other)
                 elif kind == "broken":
-                    raise InternalError(f"worker {number} broke down: {told}")
+                    raise _breakdown(number, told)
                 else:
                     reports[number] = told
         self._is_over = True
         return reports
+
+    def _end_of_run(self, number: int | None = None) -> WorldlineError:
+        """Say why a run can't go on in which somebody is gone: because of what that one has said, or it is lost."""
+        for speaker, pipe in enumerate(self._pipes):
+            try:
+                while pipe.poll():
+                    kind, told = pipe.recv()
+                    if kind == "broken":
+                        return _breakdown(speaker, told)
+                    if kind == "failed":
+                        error: WorldlineError = told.error
+                        return error
+            except (EOFError, ConnectionError):
+                continue
+        return self._loss(number)
 
     def _culprit(self, suspects: list[int]) -> int:
         """Return the first of the suspects that has ended, and not because another had."""
@@ -188,6 +206,10 @@ class _Staff:
         return LossError(f"{who}, {how}", at=at, advice="the run is broken off", worker=number, exit_code=code)
 
 
+def _breakdown(number: int, trace: str) -> InternalError:
+    return InternalError(f"worker {number} broke down: {trace}")
+
+
 def _work(
     number: int,
     lookahead: list[list[int]],
@@ -202,7 +224,7 @@ def _work(
     mesh = Mesh(sockets, pipe)
     try:
         given = unpacked_share(share)
-        worker = Worker(given.model(), given.workers, number)
+        worker = Worker(_loaded(given), given.workers, number)
         crew = Crew(worker, pacing, mesh, number, len(lookahead))
         failure = crew.run(end, _Looks(pipe))
         if failure is not None:
@@ -225,6 +247,15 @@ def _work(
         pipe.close()
 
 
+def _loaded(share: Share) -> Model:
+    try:
+        return share.model()
+    except (AttributeError, ImportError) as error:
+        raise ConfigurationError(
+            f"a worker can't load the entities: {error}", advice="define their classes at the top level of a module"
+        ) from error
+
+
 def _say(pipe: connection.Connection, what: object) -> None:
     try:
         pipe.send(what)
@@ -234,7 +265,8 @@ def _say(pipe: connection.Connection, what: object) -> None:
 
 def account(worker: Worker) -> Part:
     part = worker.part()
-    part.states = {entity.name: packed_state(entity) for entity in worker.present()}
+    packed = ((entity.name, packed_state(entity)) for entity in worker.present())
+    part.states = {name: state for name, state in packed if state is not None}
     return part
 
 
@@ -272,7 +304,7 @@ class _Looks:
         if clock - self._looked > _LOOK_EVERY_S:
             self._events = max(1, self._events // 2)
         elif clock - self._looked < _LOOK_EVERY_S / 4:
-            self._events = min(2 * self._events, FOREVER)
+            self._events = min(2 * self._events, _LOOK_AFTER_EVENTS_MAX)
         self._looked = clock
         if clock - self._told >= _LOOK_EVERY_S:
             self._told = clock

@@ -1,6 +1,6 @@
 """Shows how far a long run is, if somebody looks at a terminal.
 
-The only place in the kernel that looks at a clock; nothing that happens depends on it.
+It looks at a clock, and nothing that happens depends on that.
 """
 
 from __future__ import annotations

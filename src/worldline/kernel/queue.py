@@ -64,6 +64,7 @@ class Queue:
     def purge(self, is_dead: Any) -> list[int]:
         """Take out the events of entities' own that are dead, and return the numbers of their owners."""
         owners: list[int] = []
+        dead: list[Any] = []  # Let go at the end, because that may run code of the model's.
         if cython.compiled:
             total: cython.Py_ssize_t = self._size
             self._size = 0
@@ -73,6 +74,7 @@ class Queue:
                 record: cython.pointer(Record) = cython.address(self._records[node.slot])
                 if record.kind == _OWN and is_dead(self._cells[node.slot], record.order):
                     owners.append(record.sender)
+                    dead.append(self._cells[node.slot])
                     self._cells[node.slot] = None
                     self._free[self._free_count] = node.slot
                     self._free_count += 1
@@ -80,8 +82,10 @@ class Queue:
                     self._size += 1
                     self._sift_up(node)
         else:
-            self.entries = [entry for entry in self.entries if not is_dead(entry[5], entry[4])]
+            dead = self.entries
+            self.entries = [entry for entry in dead if not is_dead(entry[5], entry[4])]
             heapify(self.entries)
+        del dead
         return owners
 
     if cython.compiled:  # Only compiled code calls what follows.
@@ -118,6 +122,7 @@ class Queue:
             """Make the next event before `end` the one at hand: `time`, `event` and `cell`. Its place is a hole now."""
             if self._size == 0 or self._heap[0].time >= end:
                 return False
+            last = self.cell  # Let go at the end, because that may run code of the model's.
             slot: cython.Py_ssize_t = self._heap[0].slot
             self.time = self._heap[0].time
             self.event = self._records[slot]
@@ -131,6 +136,7 @@ class Queue:
                 self.cell = None
             self._free[self._free_count] = slot
             self._free_count += 1
+            del last
             return True
 
         def settle(self):
@@ -150,7 +156,8 @@ class Queue:
                 raise MemoryError
             aligned: uintptr_t = (cython.cast(uintptr_t, block) + 63) // 64 * 64
             heap: cython.pointer(Node) = cython.cast(cython.pointer(Node), aligned) + 3
-            memcpy(heap, self._heap, self._size * cython.sizeof(Node))
+            if self._size:
+                memcpy(heap, self._heap, self._size * cython.sizeof(Node))
             free(self._block)
             self._block = block
             self._heap = heap

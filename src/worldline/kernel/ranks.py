@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 import time
 import traceback
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from worldline.kernel.crew import Crew, Failure
 from worldline.kernel.model import Model
@@ -19,6 +19,8 @@ from worldline.kernel.result import Result, combined
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError
 from worldline.model.time import FOREVER
+
+Made = TypeVar("Made")
 
 # A rank that waits asks again and again, which is fastest; where ranks share a core it lets the others run, and after
 # a while it sleeps, for so long.
@@ -48,15 +50,15 @@ class Ranks:
         world = self._mpi.COMM_WORLD.Dup()
         try:
             reports = self._run(world, model, end, progress)
-        except WorldlineError:
+        except WorldlineError:  # All ranks have agreed on it.
+            world.Free()
             raise
-        except Exception:  # Whatever it is, the other ranks wait for this one, and would for ever.
+        except BaseException:  # Whatever it is, the other ranks wait for this one, and would for ever.
             traceback.print_exc()
             sys.stderr.flush()
             world.Abort(70)
             raise
-        finally:
-            world.Free()
+        world.Free()
         failures = [report for report in reports if isinstance(report, Failure)]
         if failures:
             raise min(failures, key=lambda failure: failure.key).error
@@ -66,10 +68,10 @@ class Ranks:
 
     def _run(self, world: Any, model: Model, end: int, progress: Progress) -> list[Any]:
         rank, count = world.Get_rank(), world.Get_size()
-        workers = place(self._placement, model.names, model.topology, count)
+        workers = _agreed(world, lambda: place(self._placement, model.names, model.topology, count))
         self._check_equal(world, (model.outline(), workers, end))
         channel = _Channel(self._mpi, world)
-        worker = self._built(world, model, workers)
+        worker = _agreed(world, lambda: Worker(model, workers, rank))
         pacing = Pacing(rank, model.topology.lookahead(model.names, workers, count))
 
         def look(now: int, events: int) -> int:
@@ -81,28 +83,29 @@ class Ranks:
         channel.finish()
         return list(world.allgather(sendable(with_trace(failure)) if failure is not None else account(worker)))
 
-    def _built(self, world: Any, model: Model, workers: list[int]) -> Worker:
-        """Return this rank's worker; if one can't be made, all ranks say so, and none waits for it."""
-        made: Worker | WorldlineError
-        try:
-            made = Worker(model, workers, world.Get_rank())
-        except WorldlineError as error:
-            made = error
-        for failed in world.allgather(made if isinstance(made, WorldlineError) else None):
-            if failed is not None:
-                raise failed
-        assert isinstance(made, Worker)
-        return made
-
     def _check_equal(self, world: Any, outline: object) -> None:
         """Refuse to run a model that isn't the same on all ranks: then something in the script depends on the rank."""
-        outlines = world.allgather(pickle.dumps(outline))
+        outlines = world.allgather(outline)
         differing = [rank for rank, other in enumerate(outlines) if other != outlines[0]]
         if differing:
             raise ConfigurationError(
                 f"rank {differing[0]} has built another simulation than rank 0",
                 advice="every rank runs the same script; it must build the same, whatever its rank",
             )
+
+
+def _agreed(world: Any, make: Callable[[], Made]) -> Made:
+    """Make something on every rank; if one of them can't, all say so, and none waits for it."""
+    made: Made | None = None
+    error = None
+    try:
+        made = make()
+    except WorldlineError as reason:
+        error = reason
+    for failed in world.allgather(error):
+        if failed is not None:
+            raise failed
+    return cast(Made, made)
 
 
 class _Channel:
@@ -116,7 +119,7 @@ class _Channel:
 
     def post(self, other: int, frame: bytes) -> None:
         self._under_way = [sending for sending in self._under_way if not sending[0].Test()]
-        self._under_way.append((self._world.Isend([frame, self._mpi.BYTE], dest=other), frame))
+        self._under_way.append((self._world.Issend([frame, self._mpi.BYTE], dest=other), frame))
 
     def poll(self) -> list[tuple[int, bytes]]:
         heard = []

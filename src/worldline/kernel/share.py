@@ -61,8 +61,13 @@ class LeftBehind:
         return f"<left behind in the worker: {self.reason}>"
 
 
-def packed_state(entity: Entity) -> bytes:
-    """Return an entity's class and attributes after a run; what can't leave the process is said to be left behind."""
+def packed_state(entity: Entity) -> bytes | None:
+    """Return an entity's class and attributes after a run; what can't leave the process is said to be left behind.
+
+    None if its class can't be found from outside, as it may be for one that was created during the run.
+    """
+    if isinstance(_sendable(type(entity)), LeftBehind):
+        return None
     state = state_of(entity)
     try:
         return _dumps((type(entity), state))

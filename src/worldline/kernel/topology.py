@@ -19,7 +19,9 @@ class Topology:
         self._seed = seed
         self._paths = Paths(network, seed)
         self._topics = sorted({rule.topic for rule in network.rules if rule.topic is not None})
-        self._declared = {(rule.sender, rule.receiver): None for rule in network.rules if rule.sender and rule.receiver}
+        self._declared: dict[tuple[str, str], None] = {
+            (rule.sender, rule.receiver): None for rule in network.rules if rule.sender and rule.receiver
+        }
         self._least: dict[tuple[str, str], int] = {}
         # What holds for all pairs alike needs no look at the pair; 0 if it doesn't.
         uniform = not (network.rules or declared_only)
@@ -30,7 +32,7 @@ class Topology:
 
     def declared(self) -> list[tuple[str, str]]:
         """Return the pairs of sender and receiver that rules name."""
-        return [(sender, receiver) for sender, receiver in self._declared if sender and receiver]
+        return list(self._declared)
 
     def least_between(self, source: str, goal: str) -> int | None:
         """Return the least latency between two places, whatever the topic; None if there is no link."""

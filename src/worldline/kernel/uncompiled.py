@@ -9,6 +9,7 @@ T = TypeVar("T")
 
 compiled = False
 
+int = int  # noqa: A001 - As an attribute of this module.
 longlong = ulonglong = Py_ssize_t = bint = int
 double = float
 
