@@ -3,12 +3,13 @@
 The contestants, from the bare call to what the kernel needs, which is to wait for several others at once and never to
 block on one that doesn't read:
 
-* Unix socketpair, blocking: `send` and `recv`, nothing else.
-* Unix socketpair as in `kernel/mesh.py`: that module itself, with its selector, its header and its queues.
+* Unix socketpair, blocking: `send` and `recv`, nothing else; also with asking again and again instead of sleeping.
+* Unix socketpair as in `kernel/mesh.py`: that module itself, with its selector, its header and its queues. It asks
+  again and again for a while before it sleeps.
 * Shared memory and eventfd, blocking: the frame is copied into `multiprocessing.shared_memory`, and an eventfd says
   so. Its system calls are the barriers that shared memory needs on ARM.
 * Shared memory and eventfd as the mesh would use them: a ring in each direction that holds several frames, and a
-  selector over the eventfds of all others.
+  selector over the eventfds of all others; also with asking for a while first.
 * MPI as in `kernel/ranks.py`: that module's own channel. A rank that waits asks again and again, so it is fast as
   long as it has a core for itself, and uses it up.
 
@@ -60,6 +61,20 @@ class BlockingSocket:
         self.wait = lambda: end.recv(1 << 16)
 
 
+class AskingSocket:
+    def __init__(self, end: socket.socket) -> None:
+        end.setblocking(False)
+        self.post = end.send
+        self._receive = end.recv
+
+    def wait(self) -> bytes:
+        while True:
+            try:
+                return self._receive(1 << 16)
+            except BlockingIOError:
+                pass
+
+
 class MeshEnd:
     """The kernel's own mesh, with one other."""
 
@@ -97,6 +112,8 @@ class BlockingMemory:
 class RingMemory:
     """A ring of frames in each direction; the eventfd counts those that were written, a selector waits for it."""
 
+    asked_s = 0.0  # How long to ask before sleeping.
+
     def __init__(self, out: memoryview, into: memoryview, told: int, hears: int) -> None:
         self._out, self._into, self._told, self._hears = out, into, told, hears
         self._written = self._read = 0
@@ -118,10 +135,18 @@ class RingMemory:
 
     def wait(self) -> bytes:
         if not self._heard:
-            self._selector.select()
-            for _ in range(os.eventfd_read(self._hears)):
-                self._heard.append(self._next())
+            asked_until = time.monotonic() + self.asked_s
+            while (count := self._count()) == 0:
+                if time.monotonic() >= asked_until:
+                    self._selector.select()
+            self._heard += [self._next() for _ in range(count)]
         return self._heard.pop(0)
+
+    def _count(self) -> int:
+        try:
+            return os.eventfd_read(self._hears)
+        except BlockingIOError:
+            return 0
 
     def _next(self) -> bytes:
         (size,) = LENGTH.unpack_from(self._into, self._read)
@@ -133,9 +158,13 @@ class RingMemory:
         return bytes(self._into[start : start + size])
 
 
-def over_sockets(trips: int) -> Facts:
+class AskingMemory(RingMemory):
+    asked_s = 200e-6  # As in the mesh.
+
+
+def over_sockets(kind: Callable[[socket.socket], Channel], trips: int) -> Facts:
     here, there = socket.socketpair()
-    return _between(lambda: BlockingSocket(here), lambda: BlockingSocket(there), trips)
+    return _between(lambda: kind(here), lambda: kind(there), trips)
 
 
 def over_mesh(trips: int) -> Facts:
@@ -210,10 +239,12 @@ def over_mpi(trips: int) -> Facts | None:
 
 
 TRANSPORTS: dict[str, Callable[[int], Facts | None]] = {
-    "Unix socketpair, blocking": over_sockets,
+    "Unix socketpair, blocking": lambda trips: over_sockets(BlockingSocket, trips),
+    "Unix socketpair, asking": lambda trips: over_sockets(AskingSocket, trips),
     "Unix socketpair, as in mesh.py": over_mesh,
     "shared memory + eventfd, blocking": lambda trips: over_memory(BlockingMemory, trips),
     "shared memory + eventfd, ring and selector": lambda trips: over_memory(RingMemory, trips),
+    "shared memory + eventfd, ring, asking first": lambda trips: over_memory(AskingMemory, trips),
     "MPI, as in ranks.py": over_mpi,
 }
 

@@ -57,15 +57,17 @@ class Entity(Core):
 class _Running(Entity):
     """An entity that is one process."""
 
+    __slots__ = ("arguments", "function", "named")
+
     ends_with_its_process = True
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]) -> None:
         self.function = function
         self.arguments = arguments
-        self.named = named
+        self.named = named or None  # There may be a million of these.
 
     def start(self) -> Generator[Any, Any, Any]:
-        generator: Generator[Any, Any, Any] = self.function(self, *self.arguments, **self.named)
+        generator: Generator[Any, Any, Any] = self.function(self, *self.arguments, **(self.named or {}))
         return generator
 
 

@@ -65,7 +65,7 @@ class Simulation:
             self._worker.roster.add_late(name, entity)
         else:
             entity._wl_call(name)
-        self._entities[name] = entity
+            self._entities[name] = entity
         return name
 
     def connect(self, sender: str, receiver: str, over: Link | Latency | TimeLike, *, both: bool = True) -> None:
@@ -134,15 +134,10 @@ class Simulation:
 
     def __getitem__(self, name: str) -> Entity:
         """Return an entity: to look at, before a run and after."""
-        found = self._entities.get(name)
-        if found is None and self._worker is not None:
-            found = self._worker.engine.directory.get(name)
-        if found is None:
-            raise KeyError(name)
-        return found
+        return self._entities[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entities or (self._worker is not None and name in self._worker.engine.directory)
+        return name in self._entities
 
     def model(self) -> Model:
         """Return the whole simulation as executors take it, checked."""
@@ -173,6 +168,7 @@ class Simulation:
         self._check_not_over()
         if self._worker is None:
             self._worker = Worker(self.model())
+            self._entities = self._worker.engine.directory  # From now on that has them: one such table is large enough.
         return self._worker
 
     def _check_not_over(self) -> None:
