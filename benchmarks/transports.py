@@ -64,8 +64,11 @@ class BlockingSocket:
 class AskingSocket:
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
-        self.post = end.send
+        self._send = end.send
         self._receive = end.recv
+
+    def post(self, frame: bytes) -> None:
+        self._send(frame)
 
     def wait(self) -> bytes:
         while True:

@@ -509,8 +509,11 @@ class Core:
         text = engine._text
         content: cython.ulonglong = engine._chain_of_topic
         if payload is not None:
-            if type(payload) is int and -_SMALL <= payload < _SMALL:
-                content ^= (payload * _P2 + 1) & _CHAIN
+            word: cython.longlong = _LAST
+            if type(payload) is int and _is_word(payload):
+                word = payload
+            if -_SMALL <= word < _SMALL:
+                content ^= (word * _P2 + 1) & _CHAIN
             else:
                 print_of_payload, payload = _seal(payload)
                 content ^= print_of_payload
