@@ -16,7 +16,7 @@ from multiprocessing import connection
 from worldline.model.errors import LossError
 
 _READ_MAX = 1 << 18
-_ASKED_S = 200e-6
+_ASKED_S = 2e-3
 _HEADER = 4
 
 
@@ -57,6 +57,7 @@ class Mesh:
             while time.monotonic() < asked_until:
                 if heard := self.poll():
                     return heard
+                os.sched_yield()  # Should the processor be wanted after all.
         while True:
             heard = []
             for key, events in self._selector.select():
