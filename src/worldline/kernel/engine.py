@@ -39,6 +39,7 @@ except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
 from worldline.kernel.parcel import Parcel, fingerprint, seal
+from worldline.kernel.queue import BARE, LADEN, OWN
 from worldline.kernel.waiting import Inbox, Interrupt, Message, Receive, Signal, Wait, refuse
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.message import check_name
@@ -74,9 +75,9 @@ _ENDED = cython.declare(cython.int, 2)
 _ABSENT = cython.declare(cython.int, 3)  # Named by a sender, but not here (yet).
 _REMOTE = cython.declare(cython.int, 4)
 
-_BARE = cython.declare(cython.int, 0)  # As in queue.py.
-_LADEN = cython.declare(cython.int, 1)
-_OWN = cython.declare(cython.int, 2)
+_BARE = cython.declare(cython.int, BARE)
+_LADEN = cython.declare(cython.int, LADEN)
+_OWN = cython.declare(cython.int, OWN)
 
 # Messages that only the engine sends: their topics are these objects.
 _STARTS = cython.declare(object, object())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from worldline.kernel.model import Model
 from worldline.kernel.placement import Placement
@@ -16,7 +16,7 @@ _TEXT = re.compile(r"\s*([a-z]+)\s*(?:\(\s*([0-9]*)\s*\))?\s*")
 
 
 class Executor(Protocol):
-    """Runs a model from its start to an end."""
+    """Runs a model elsewhere, from its start to an end."""
 
     @property
     def is_main(self) -> bool:
@@ -26,15 +26,12 @@ class Executor(Protocol):
 
 
 class Inline:
-    """Runs a simulation here, in this process; it can be stepped, and run further."""
+    """Says that a simulation runs itself, in this process; then it can be stepped, and run further."""
 
     is_main = True
 
     def __str__(self) -> str:
         return "inline"
-
-    def run(self, model: Model, end: int, progress: Progress) -> Result:
-        raise NotImplementedError("a simulation runs itself inline, since it can go on from there")
 
 
 def inline() -> Inline:
@@ -61,13 +58,13 @@ def mpi(*, placement: Placement | None = None) -> Executor:
     return Ranks(placement)
 
 
-def as_executor(executor: Any) -> Any:
+def as_executor(executor: Any) -> Executor | Inline:
     """Take an executor or its text: ``"inline"``, ``"processes(4)"`` or ``"mpi"``."""
     if not isinstance(executor, str):
+        if executor in (inline, mpi):  # Written without its brackets.
+            executor = executor()
         if isinstance(executor, Inline) or callable(getattr(executor, "run", None)):
-            return executor
-        if executor in (inline, mpi):
-            return executor()
+            return cast(Executor | Inline, executor)
         raise _refusal(executor)
     match = _TEXT.fullmatch(executor)
     if match is None:

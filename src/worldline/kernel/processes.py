@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import pickle
 import signal
 import socket
 import sys
@@ -21,15 +20,15 @@ from typing import Any
 
 from worldline.kernel.crew import Crew, Failure
 from worldline.kernel.mesh import Mesh, PeerGone
-from worldline.kernel.model import Model, Part, restored, state_of
+from worldline.kernel.model import Model
 from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import Placement, place
 from worldline.kernel.progress import Progress
-from worldline.kernel.result import Result, combined
-from worldline.kernel.share import Share, packed_state, shares_of, unpacked, unpacked_share
+from worldline.kernel.reports import failure_told, part_told, settled
+from worldline.kernel.result import Result
+from worldline.kernel.share import Share, shares_of, unpacked_share
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, InternalError, LossError, UsageError, WorldlineError
-from worldline.model.time import FOREVER
 
 _LOOK_EVERY_S = 0.1
 _LOOK_AFTER_EVENTS = 1_000
@@ -63,23 +62,7 @@ class Processes:
         lookahead = model.topology.lookahead(model.names, workers, self._count)
         with progress, _Staff(shares, lookahead, end) as staff:
             reports = staff.watch(progress)
-        failures = [report for report in reports if isinstance(report, Failure)]
-        if failures:
-            raise min(failures, key=lambda failure: failure.key).error
-        for part in reports:
-            bring_back(model, part)
-        return combined(reports, None if end == FOREVER else end)
-
-
-def bring_back(model: Model, part: Part) -> None:
-    """Give the entities of the model the state that they had at the end, in whichever process they were."""
-    for name, packed in part.states.items():
-        entity = unpacked(packed)
-        if name in model.entities:
-            entity = restored(model.entities[name], state_of(entity))
-        else:
-            model.created[name] = entity
-        entity._wl_call(name)
+        return settled(model, reports, end)
 
 
 class _Staff:
@@ -228,9 +211,9 @@ def _work(
         crew = Crew(worker, pacing, mesh, number, len(lookahead))
         failure = crew.run(end, _Looks(pipe))
         if failure is not None:
-            pipe.send(("failed", sendable(with_trace(failure))))
+            pipe.send(("failed", failure_told(failure)))
         else:
-            pipe.send(("done", account(worker)))
+            pipe.send(("done", part_told(worker)))
         mesh.linger()
     except PeerGone as gone:
         other = gone.facts["worker"]
@@ -261,34 +244,6 @@ def _say(pipe: connection.Connection, what: object) -> None:
         pipe.send(what)
     except OSError:
         return  # The parent has seen enough, and is gone or about to end this process.
-
-
-def account(worker: Worker) -> Part:
-    part = worker.part()
-    packed = ((entity.name, packed_state(entity)) for entity in worker.present())
-    part.states = {name: state for name, state in packed if state is not None}
-    return part
-
-
-def with_trace(failure: Failure) -> Failure:
-    """Add the trace of what went wrong in the model, which doesn't survive the way to the parent by itself."""
-    cause = failure.error.__cause__
-    if cause is not None:
-        failure.error.add_note("".join(traceback.format_exception(cause)).rstrip())
-    return failure
-
-
-def sendable(failure: Failure) -> Failure:
-    """Return a failure as it is, or, if a fact of its error can't leave the process, with one that just says it."""
-    try:
-        pickle.loads(pickle.dumps(failure))
-    except Exception:  # What the model put into its error decides what pickling it raises.
-        said = failure.error
-        error = type(said)(said.problem, participant=said.participant, at=said.at, advice=said.advice)
-        for note in getattr(said, "__notes__", ()):
-            error.add_note(note)
-        return Failure(failure.key, error)
-    return failure
 
 
 class _Looks:

@@ -26,7 +26,6 @@ class Progress:
         self._bar: Any = None
         self._task: Any = None
         self._begun = self._looked = time.monotonic()
-        self._events = 0
         self.events_until_look = _EVENTS_FIRST if self._wanted else FOREVER
 
     def __enter__(self) -> Progress:
@@ -37,10 +36,6 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
-
-    @property
-    def is_wanted(self) -> bool:
-        return self._wanted
 
     def look(self, now: int, events: int) -> None:
         """Say how far it is; adapts how many events pass until the next look."""

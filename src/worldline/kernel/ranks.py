@@ -9,16 +9,15 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from worldline.kernel.crew import Crew, Failure
+from worldline.kernel.crew import Crew
 from worldline.kernel.model import Model
 from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import Placement, place
-from worldline.kernel.processes import account, bring_back, sendable, with_trace
 from worldline.kernel.progress import Progress
-from worldline.kernel.result import Result, combined
+from worldline.kernel.reports import failure_told, part_told, settled
+from worldline.kernel.result import Result
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError
-from worldline.model.time import FOREVER
 
 Made = TypeVar("Made")
 
@@ -59,12 +58,7 @@ class Ranks:
             world.Abort(70)
             raise
         world.Free()
-        failures = [report for report in reports if isinstance(report, Failure)]
-        if failures:
-            raise min(failures, key=lambda failure: failure.key).error
-        for part in reports:
-            bring_back(model, part)
-        return combined(reports, None if end == FOREVER else end)
+        return settled(model, reports, end)
 
     def _run(self, world: Any, model: Model, end: int, progress: Progress) -> list[Any]:
         rank, count = world.Get_rank(), world.Get_size()
@@ -81,7 +75,7 @@ class Ranks:
         with progress:
             failure = Crew(worker, pacing, channel, rank, count).run(end, look)
         channel.finish()
-        return list(world.allgather(sendable(with_trace(failure)) if failure is not None else account(worker)))
+        return list(world.allgather(failure_told(failure) if failure is not None else part_told(worker)))
 
     def _check_equal(self, world: Any, outline: object) -> None:
         """Refuse to run a model that isn't the same on all ranks: then something in the script depends on the rank."""

@@ -100,7 +100,7 @@ def _packed_entity(name: str, entity: Entity) -> bytes:
     return packed
 
 
-def _check(value: Any, what: str, name: str | None = None) -> None:
+def _check(value: Any, what: str, name: str) -> None:
     try:
         pickle.loads(_dumps(value))
     except Exception as error:  # As above.

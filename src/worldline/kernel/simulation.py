@@ -104,7 +104,11 @@ class Simulation:
         return self._result.now if self._result is not None else 0
 
     def run(
-        self, until: TimeLike | None = None, *, executor: Executor | str = "inline", progress: bool | None = None
+        self,
+        until: TimeLike | None = None,
+        *,
+        executor: Executor | Inline | str = "inline",
+        progress: bool | None = None,
     ) -> Result:
         """Let everything happen before `until`, or all there is, and return what came of it.
 

@@ -25,13 +25,5 @@ def exceptval(*_: Any, **__: Any) -> Callable[[T], T]:
     return _unchanged
 
 
-def struct(**_: Any) -> type:
-    return dict
-
-
-def pointer(_: Any) -> type:
-    return list
-
-
 def declare(_: Any, value: T) -> T:
     return value

@@ -13,7 +13,7 @@ NO_LIMIT: Final = -1
 
 
 class Message(NamedTuple):
-    """What an entity gets: the order of arrivals, then what it is about."""
+    """What an entity gets: as a participant's `model.Message`, but its payload can be any value, not just bytes."""
 
     arrival: int
     sent: int

@@ -1,0 +1,73 @@
+"""What workers tell at the end of a run, on its way between processes, and what is made of it.
+
+A report is a worker's `Part` of the run, or its `Failure`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from collections.abc import Sequence
+
+from worldline.kernel.crew import Failure
+from worldline.kernel.model import Model, Part, restored, state_of
+from worldline.kernel.result import Result, combined
+from worldline.kernel.share import packed_state, unpacked
+from worldline.kernel.worker import Worker
+from worldline.model.time import FOREVER
+
+
+def settled(model: Model, reports: Sequence[Part | Failure], end: int) -> Result:
+    """Return what came of a run, and bring the entities' states back; or raise the failure that happened first."""
+    failures = [report for report in reports if isinstance(report, Failure)]
+    if failures:
+        raise min(failures, key=lambda failure: failure.key).error
+    parts = [report for report in reports if isinstance(report, Part)]
+    for part in parts:
+        _bring_back(model, part)
+    return combined(parts, None if end == FOREVER else end)
+
+
+def _bring_back(model: Model, part: Part) -> None:
+    """Give the entities of the model the state that they had at the end, in whichever process they were."""
+    for name, packed in part.states.items():
+        entity = unpacked(packed)
+        if name in model.entities:
+            entity = restored(model.entities[name], state_of(entity))
+        else:
+            model.created[name] = entity
+        entity._wl_call(name)
+
+
+def part_told(worker: Worker) -> Part:
+    """Return what a worker tells when all went well, the state of its entities included."""
+    part = worker.part()
+    packed = ((entity.name, packed_state(entity)) for entity in worker.present())
+    part.states = {name: state for name, state in packed if state is not None}
+    return part
+
+
+def failure_told(failure: Failure) -> Failure:
+    """Return what a worker tells when the model has failed."""
+    return _sendable(_with_trace(failure))
+
+
+def _with_trace(failure: Failure) -> Failure:
+    """Add the trace of what went wrong in the model, which doesn't survive the way to the parent by itself."""
+    cause = failure.error.__cause__
+    if cause is not None:
+        failure.error.add_note("".join(traceback.format_exception(cause)).rstrip())
+    return failure
+
+
+def _sendable(failure: Failure) -> Failure:
+    """Return a failure as it is, or, if a fact of its error can't leave the process, with one that just says it."""
+    try:
+        pickle.loads(pickle.dumps(failure))
+    except Exception:  # What the model put into its error decides what pickling it raises.
+        said = failure.error
+        error = type(said)(said.problem, participant=said.participant, at=said.at, advice=said.advice)
+        for note in getattr(said, "__notes__", ()):
+            error.add_note(note)
+        return Failure(failure.key, error)
+    return failure
