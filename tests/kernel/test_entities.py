@@ -1068,3 +1068,23 @@ class Grenade(dict[str, int]):
 
 def explode() -> None:
     raise UnusualError("boom")
+
+
+def test_a_topic_that_is_a_member_of_an_enum_arrives_as_text() -> None:
+    class Word(enum.StrEnum):
+        HELLO = "hello"
+
+    class Listener(Entity):
+        def start(self) -> None:
+            self.schedule(Word.HELLO, delay=1)
+
+        def handle(self, message: Message) -> None:
+            heard.append(message.topic)
+
+    heard: list[str] = []
+    simulation = Simulation()
+    simulation.add("a", Actor(lambda me: [me.send("b", topic) for topic in (Word.HELLO, "hello", Word.HELLO)]))
+    simulation.add("b", Listener())
+    simulation.run()
+    assert heard == ["hello"] * 4
+    assert {type(topic) for topic in heard} == {str}

@@ -529,7 +529,7 @@ class Core:
         elif engine.latency:
             arrival = engine.now + engine.latency
         else:
-            arrivals = _carry(self, target, topic, payload)
+            arrivals = _carry(self, target, text, payload)
             arrival = arrivals[0]
             if len(arrivals) > 1:
                 arrival_of_copy = arrivals[1]
@@ -545,7 +545,8 @@ class Core:
             else:
                 self._wl_chain = hash((self._wl_chain, arrival, order, target._wl_key ^ content)) & _CHAIN
             if target._wl_state == _REMOTE:
-                engine.outbox.append((arrival, engine.now, self._wl_name, order, to, target._wl_place, text, payload))
+                letter = (arrival, engine.now, self._wl_name, order, target._wl_name, target._wl_place, text, payload)
+                engine.outbox.append(letter)
             elif cython.compiled:
                 engine._push(arrival, engine.now, order, self, target, text, payload)
             else:
@@ -556,7 +557,7 @@ class Core:
                     rank,
                     self._wl_name if rank & 1 else "",
                     order,
-                    topic,
+                    text,
                     self,
                     target,
                     payload,
