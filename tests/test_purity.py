@@ -21,7 +21,8 @@ FOUNDATIONS: dict[str, set[str]] = {
     "launch": {"model", "lock", "wire", "federation"},
     "recording": {"model", "lock"},
     "kernel": {"model", "lock"},
-    "cli": {"model", "lock", "federation", "launch", "recording", "kernel"},
+    "nodes": {"model", "lock", "kernel"},
+    "cli": {"model", "lock", "federation", "launch", "recording", "kernel", "nodes"},
 }
 PURE = ("model", "lock", "wire")
 PURE_IN_KERNEL = ("monitor", "pacing", "placement", "queue", "resource", "topology", "waiting")

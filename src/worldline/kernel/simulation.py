@@ -128,7 +128,19 @@ class Simulation:
 
     def step(self) -> bool:
         """Handle the next event; return whether there was one."""
-        return self._begun().advance(FOREVER, 1) == 1
+        return self.advance(None, 1) == 1
+
+    def advance(self, until: TimeLike | None, events_max: int) -> int:
+        """Handle the next events before `until`, at most so many, and return how many it were.
+
+        Time is then that of the last event; `until` only if there were fewer events.
+        """
+        end = FOREVER if until is None else as_time(until, "the end")
+        worker = self._begun()
+        handled = worker.advance(end, events_max)
+        if handled < events_max and until is not None:
+            worker.engine.now = max(worker.engine.now, end)
+        return handled
 
     def result(self) -> Result:
         """Return what came of it so far."""

@@ -1,0 +1,47 @@
+"""Nodes: a laboratory for distributed algorithms."""
+
+from worldline.nodes.events import (
+    Event,
+    LinkDown,
+    LinkUp,
+    Meta,
+    NeighbourAdded,
+    NeighbourRemoved,
+    Protocol,
+    Recover,
+    Start,
+    Timer,
+)
+from worldline.nodes.faults import Fault, draw_faults, fault
+from worldline.nodes.node import Node
+from worldline.nodes.properties import Property, Violation, always, at_end, eventually
+from worldline.nodes.reading import as_topology
+from worldline.nodes.scheduler import Scheduler
+from worldline.nodes.topology import Topology
+from worldline.nodes.trace import Record
+
+__all__ = [
+    "Event",
+    "Fault",
+    "LinkDown",
+    "LinkUp",
+    "Meta",
+    "NeighbourAdded",
+    "NeighbourRemoved",
+    "Node",
+    "Property",
+    "Protocol",
+    "Record",
+    "Recover",
+    "Scheduler",
+    "Start",
+    "Timer",
+    "Topology",
+    "Violation",
+    "always",
+    "as_topology",
+    "at_end",
+    "draw_faults",
+    "eventually",
+    "fault",
+]

@@ -1,0 +1,1 @@
+"""Distributed algorithms that everybody learns, each with what must hold for it."""

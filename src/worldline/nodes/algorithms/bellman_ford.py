@@ -1,0 +1,130 @@
+"""Bellman–Ford with routing tables.
+
+Every node keeps a routing table: for each node of the network the shortest distance that it knows of, and the local
+link by which messages go there. In the beginning it knows the way to itself only. It tells its table to all of its
+neighbours. Who gets a neighbour's table looks whether any way over that neighbour is shorter than the one it knows; if
+one is, it changes its table and tells it to all of its neighbours.
+
+Distances only ever shrink, and none is shorter than the true one, so it comes to an end. Then no neighbour knows a
+shorter way, and that's what shortest paths are. Messages may overtake each other: an old table only offers ways that
+exist but are long. What must not happen is that one gets lost, or that a link vanishes: then tables are wrong for ever.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.events import Event, Protocol, Start
+from worldline.nodes.node import Node, Send
+from worldline.nodes.properties import always, at_end
+from worldline.nodes.scheduler import Scheduler
+
+Route = tuple[int | None, int | None]
+"""Distance and local link; no distance: no way is known; no link: it is the node itself."""
+
+
+class Table(Struct, frozen=True):
+    """A node's routing table, by global id."""
+
+    routing: tuple[Route, ...]
+
+    def __str__(self) -> str:
+        return f"[routing = {text_of(self.routing)}]"
+
+
+class BellmanFord(Node):
+    """Shortest paths: neighbours tell each other their routing tables until nothing gets better."""
+
+    def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
+        super().__init__(num_nodes, id, num_neighbors, send)
+        self.routing: list[Route] = [(None, None)] * num_nodes
+        self.routing[id] = (0, None)
+
+    def execute(self, event: Event) -> None:
+        match event:
+            case Start():
+                self.broadcast(Table(tuple(self.routing)))
+            case Protocol(message, link):
+                if self._learn(message, link):
+                    self.log(f"routing table updated -> {text_of(self.routing)}")
+                    self.broadcast(Table(tuple(self.routing)))
+
+    def _learn(self, table: Table, link: int) -> bool:
+        """Take over what is shorter over this neighbour; return whether anything is."""
+        weight = self.weight(link)
+        learned = False
+        for goal, (distance, _) in enumerate(table.routing):
+            known = self.routing[goal][0]
+            if distance is not None and (known is None or distance + weight < known):
+                self.routing[goal] = (distance + weight, link)
+                learned = True
+        return learned
+
+
+def text_of(routing: list[Route] | tuple[Route, ...]) -> str:
+    """Write a routing table; ``inf`` is a distance that isn't known, ``*`` no link."""
+    routes = (
+        f"{goal}: dist {'inf' if distance is None else distance}, route {'*' if link is None else link}"
+        for goal, (distance, link) in enumerate(routing)
+    )
+    return f"[{'; '.join(routes)}]"
+
+
+def distances(run: Scheduler, source: int) -> list[int | None]:
+    """Compute all distances from one node, from the topology alone: Dijkstra's algorithm, without a queue."""
+    found: list[int | None] = [None] * run.num_nodes
+    reached = {source: 0}
+    while reached:
+        node = min(reached, key=lambda each: (reached[each], each))
+        found[node] = reached.pop(node)
+        for neighbour in run.topology.neighbours[node]:
+            if found[neighbour] is None:
+                through = found[node] + run.topology.weight(node, neighbour)  # type: ignore[operator]
+                reached[neighbour] = min(through, reached.get(neighbour, through))
+    return found
+
+
+class NeverTooShort:
+    """No distance is shorter than the true one. Looks only at the node that has acted."""
+
+    def __init__(self) -> None:
+        self.true: dict[int, list[int | None]] = {}
+
+    def __call__(self, run: Scheduler) -> bool:
+        for node in range(run.num_nodes) if run.last is None else (run.last,):
+            if node not in self.true:
+                self.true[node] = distances(run, node)
+            for goal, (distance, _) in enumerate(run.node(node).routing):
+                true = self.true[node][goal]
+                assert distance is None or (true is not None and distance >= true), f"{node} is {true} from {goal}"
+        return True
+
+
+@at_end("every table has the shortest distances")
+def shortest(run: Scheduler) -> bool:
+    for node in run.nodes:
+        true = distances(run, node.id)
+        assert [distance for distance, _ in node.routing] == true, f"the distances from {node.id} are {true}"
+    return True
+
+
+@at_end("every route leads one step nearer")
+def nearer(run: Scheduler) -> bool:
+    for node in run.nodes:
+        for goal, (distance, link) in enumerate(node.routing):
+            if link is not None:
+                neighbour = run.topology.neighbours[node.id][link]
+                rest = run.node(neighbour).routing[goal][0]
+                assert rest + run.topology.weight(node.id, neighbour) == distance, (
+                    f"{node.id} goes to {goal} over {link}"
+                )
+    return True
+
+
+ALGORITHM = Algorithm(
+    name="bellman-ford",
+    node=BellmanFord,
+    topology="clique:3",
+    properties=(always("no distance is shorter than the true one")(NeverTooShort), shortest, nearer),
+)

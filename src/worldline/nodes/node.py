@@ -1,0 +1,109 @@
+"""The node: what users write. It is created with what it knows of the network, and executes events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NoReturn
+from typing import Protocol as Interface
+
+from worldline.kernel.build import Draws
+from worldline.model.errors import UsageError
+from worldline.model.time import TimeLike
+from worldline.nodes.events import Event
+
+Send = Callable[[Any, int], None]
+
+
+class Executes(Interface):
+    """All that the simulator asks of a node. Its class takes the arguments of `Node`; a `Node` can do more."""
+
+    def execute(self, event: Event, /) -> None: ...
+
+
+class Surroundings(Interface):
+    """What a node can do besides sending."""
+
+    @property
+    def now(self) -> int: ...
+    @property
+    def random(self) -> Draws: ...
+    @property
+    def links(self) -> list[int]: ...
+    def log(self, text: object, /) -> None: ...
+    def set_timer(self, delay: TimeLike, name: str, /) -> None: ...
+    def cancel_timer(self, name: str, /) -> bool: ...
+    def weight(self, link: int, /) -> int: ...
+
+
+class _Nowhere:
+    """The surroundings of a node that nobody has started yet."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise UsageError(f"a node has no {name} while it is being created", advice="use it from its Start on")
+
+
+class Node:
+    """One participant of a distributed algorithm.
+
+    It knows how many nodes there are, its own global id, and its neighbours only as local links, numbered from 0.
+    Derive from it and write `execute`; take parameters of the algorithm as keyword arguments.
+
+    A crash takes all that a node has, but for the attributes that are named in `stable`.
+    """
+
+    stable: ClassVar[tuple[str, ...]] = ()
+
+    _surroundings: Surroundings = _Nowhere()
+
+    def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
+        self.num_nodes = num_nodes
+        self.id = id
+        self.num_neighbors = num_neighbors
+        self.send = send
+
+    def execute(self, event: Event) -> None:
+        """Act on an event. It takes no time; what is sent arrives later."""
+        raise NotImplementedError(f"{type(self).__name__} has no execute(event)")
+
+    def broadcast(self, message: Any, *, but: int | None = None) -> None:
+        """Send a message to every neighbour, except over one link if one is named."""
+        for link in self.links:
+            if link != but:
+                self.send(message, link)
+
+    # -- What the simulator offers, from Start on
+
+    @property
+    def now(self) -> int:
+        """The simulated time, in nanoseconds. To look at: no algorithm should need it."""
+        return self._surroundings.now
+
+    @property
+    def random(self) -> Draws:
+        """The node's own draws, as those of `random.Random`; fixed by the run's seed and the node's id."""
+        return self._surroundings.random
+
+    @property
+    def links(self) -> list[int]:
+        """The local links that there are: 0 to `num_neighbors` - 1, but for those whose neighbour was removed."""
+        return self._surroundings.links
+
+    def log(self, text: object) -> None:
+        """Write a line into the trace."""
+        self._surroundings.log(text)
+
+    def set_timer(self, delay: TimeLike, name: str = "") -> None:
+        """Let a `Timer` event happen later. Setting one of the same name again replaces it."""
+        self._surroundings.set_timer(delay, name)
+
+    def cancel_timer(self, name: str = "") -> bool:
+        """Make sure that a timer doesn't run out; return whether it was running."""
+        return self._surroundings.cancel_timer(name)
+
+    def weight(self, link: int) -> int:
+        """The weight of a link, 1 unless the topology says otherwise."""
+        return self._surroundings.weight(link)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to the simulator: a node can be looked at after a run in other processes."""
+        return {name: value for name, value in vars(self).items() if name not in ("send", "_surroundings")}

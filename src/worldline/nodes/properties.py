@@ -1,0 +1,100 @@
+"""Properties: what must hold in a run of an algorithm, and when.
+
+A check is a function of the run that returns whether the property holds; an assertion that fails in it says why not. A
+check that has to remember something is a class: each run makes one of it, and calls that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct
+
+from worldline.model.errors import ModelError
+
+if TYPE_CHECKING:
+    from worldline.nodes.scheduler import Scheduler
+
+Check = Callable[["Scheduler"], bool]
+When = Literal["always", "eventually", "at the end"]
+
+
+class Property(Struct, frozen=True):
+    """A check, when it has to hold, and what it says in words."""
+
+    when: When
+    text: str
+    check: Any  # A Check, or a class whose objects are one.
+
+    def __str__(self) -> str:
+        return f"{self.when}: {self.text}"
+
+
+def always(text: str) -> Callable[[Any], Property]:
+    """Let a check hold after every event."""
+    return lambda check: Property("always", text, check)
+
+
+def eventually(text: str) -> Callable[[Any], Property]:
+    """Let a check hold after some event, or at the end."""
+    return lambda check: Property("eventually", text, check)
+
+
+def at_end(text: str) -> Callable[[Any], Property]:
+    """Let a check hold when the run has ended."""
+    return lambda check: Property("at the end", text, check)
+
+
+class Violation(ModelError):
+    """A property doesn't hold. Facts: `property`, and `node`, which acted last, if it was during the run."""
+
+
+class Verdicts:
+    """Judges one run as it goes on."""
+
+    def __init__(self, properties: Iterable[Property]) -> None:
+        self._always: list[tuple[Property, Check]] = []
+        self._pending: list[tuple[Property, Check]] = []
+        self._at_end: list[tuple[Property, Check]] = []
+        places = {"always": self._always, "eventually": self._pending, "at the end": self._at_end}
+        for each in properties:
+            places[each.when].append((each, each.check() if isinstance(each.check, type) else each.check))
+
+    @property
+    def watches(self) -> bool:
+        """Whether there is anything to do before the end."""
+        return bool(self._always or self._pending)
+
+    def look(self, run: Scheduler) -> None:
+        """Judge what has come of an event."""
+        for each, check in self._always:
+            _demand(each, check, run, run.last)
+        if self._pending:
+            self._pending = [(each, check) for each, check in self._pending if _complaint(check, run) is not None]
+
+    def finish(self, run: Scheduler) -> None:
+        """Judge the run as a whole."""
+        for each, check in (*self._always, *self._pending, *self._at_end):
+            _demand(each, check, run, None)
+
+
+def _demand(each: Property, check: Check, run: Scheduler, node: int | None) -> None:
+    complaint = _complaint(check, run)
+    if complaint is not None:
+        says = "never held" if each.when == "eventually" else "doesn't hold"
+        raise Violation(
+            f"{each.text}: that {says}{f', since {complaint}' if complaint else ''}",
+            participant=None if node is None else f"node {node}",
+            at=run.now,
+            property=each.text,
+            node=node,
+        )
+
+
+def _complaint(check: Check, run: Scheduler) -> str | None:
+    """Return None if the check holds, otherwise why not, or an empty text if it doesn't say."""
+    try:
+        return None if check(run) else ""
+    except AssertionError as failed:
+        return str(failed).partition("\n")[0]

@@ -1,0 +1,274 @@
+"""The scheduler: a topology full of nodes, the events between them, and what is done to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from worldline.kernel.executors import Executor, Inline, as_executor
+from worldline.kernel.result import Result
+from worldline.kernel.simulation import Simulation
+from worldline.model.errors import ConfigurationError, Stuck, UsageError, shown
+from worldline.model.latency import Fixed, Latency, Uniform
+from worldline.model.links import Link, Network, check_link
+from worldline.model.links import link as as_link
+from worldline.model.reading import as_time
+from worldline.model.time import SECOND, TimeLike, format_time
+from worldline.nodes.faults import Fault, as_fault, check_faults
+from worldline.nodes.host import End, Host, Setting, name_of
+from worldline.nodes.node import Executes
+from worldline.nodes.properties import Property, Verdicts
+from worldline.nodes.reading import as_topology
+from worldline.nodes.script import Script
+from worldline.nodes.topology import Edge, Topology
+from worldline.nodes.trace import Record, text_of
+
+DEFAULT_LINK = Link(latency=Uniform(1, SECOND))
+"""Messages arrive at a random time within a second, in any order; none gets lost."""
+
+EVENTS_MAX = 10_000_000
+
+_LINKS_OF = ("down", "up", "add", "remove")
+
+
+class Scheduler:
+    """Runs a distributed algorithm: nodes of a class on a topology.
+
+    `link` says what all links do to messages, or `links` those of single edges. `parameters` are given to every node
+    as keyword arguments. What is under way on a link that goes down is dropped, or with ``on_link_down="keep"`` kept.
+    With `trace`, what happens is kept in `records`, or given to a function.
+    """
+
+    def __init__(
+        self,
+        num_nodes: int,
+        edges: Iterable[Sequence[int]] | Topology,
+        node: Callable[..., Executes],
+        *,
+        seed: int = 0,
+        link: Link | Latency | TimeLike = DEFAULT_LINK,
+        links: Mapping[Edge, Link | Latency | TimeLike] | None = None,
+        on_link_down: Literal["drop", "keep"] = "drop",
+        parameters: Mapping[str, Any] | None = None,
+        faults: Iterable[Fault | str] = (),
+        properties: Iterable[Property] = (),
+        script: Script | None = None,
+        trace: bool | Callable[[Record], None] = False,
+    ) -> None:
+        topology = edges if isinstance(edges, Topology) else Topology.of_edges(num_nodes, edges)
+        if on_link_down not in ("drop", "keep"):
+            raise ConfigurationError(f"{shown(on_link_down)} isn't possible", advice='on_link_down is "drop" or "keep"')
+        if not callable(node):
+            raise ConfigurationError(f"{shown(node)} isn't a class of nodes", advice="give the class, not an object")
+        self.topology = topology
+        self.seed = seed
+        self.records: list[Record] = []
+        self.last: int | None = None  # Who executed an event last.
+        self.traces = trace is not False
+        self.record: Callable[[Record], None] = trace if callable(trace) else self.records.append
+        self._verdicts = Verdicts(properties)
+        watched = self.traces or self._verdicts.watches
+        over = link if isinstance(link, Link) else as_link(link)
+        check_link(over, "the link")
+        others = _links_of_edges(links or {}, topology)
+        least = min((over.latency.minimum, *(each.latency.minimum for each in others.values())))
+        # Hosts say themselves how long each message takes. What the kernel knows is the least: workers live on it.
+        network = Network(default=Link(latency=Fixed(least if script is None else 1)))
+        self._simulation = Simulation(network=network, seed=seed)
+        setting = Setting(
+            num_nodes=topology.num_nodes,
+            seed=seed,
+            make=node,
+            parameters=dict(parameters or {}),
+            over=over,
+            keeps=on_link_down == "keep",
+            script=script,
+            watch=self if watched else None,
+        )
+        self._hosts = [Host(setting, each, self._ends(each, over, others)) for each in range(topology.num_nodes)]
+        for host in self._hosts:
+            self._simulation.add(name_of(host.id, topology.num_nodes), host)
+        self._faults: list[Fault] = []
+        for each in sorted(as_fault(given) for given in faults):
+            self.inflict(each)
+
+    @classmethod
+    def over(cls, topology: Any, node: Callable[..., Executes], *, seed: int = 0, **options: Any) -> Scheduler:
+        """Make one on a `Topology`, a text such as ``"ring:8"``, an adjacency list, a networkx graph, or a file."""
+        made = as_topology(topology, seed=seed)
+        return cls(made.num_nodes, made, node, seed=seed, **options)
+
+    def _ends(self, node: int, over: Link, others: Mapping[Edge, Link]) -> list[End]:
+        key = (self.topology.num_nodes, self.seed)
+        return [
+            End(
+                key,
+                node,
+                neighbour,
+                link,
+                others.get((min(node, neighbour), max(node, neighbour)), over),
+                self.topology.weight(node, neighbour),
+            )
+            for link, neighbour in enumerate(self.topology.neighbours[node])
+        ]
+
+    # -- Looking
+
+    @property
+    def nodes(self) -> list[Any]:
+        """The nodes, by their ids."""
+        return [host.create_node() for host in self._hosts]
+
+    def node(self, id: int) -> Any:  # noqa: A002
+        """One node, by its id."""
+        return self._hosts[id].create_node()
+
+    @property
+    def num_nodes(self) -> int:
+        return self.topology.num_nodes
+
+    @property
+    def now(self) -> int:
+        return self._simulation.now
+
+    def is_up(self, node: int) -> bool:
+        """Whether a node hasn't crashed, or has recovered."""
+        return self._hosts[node].is_up
+
+    @property
+    def up(self) -> list[Any]:
+        """The nodes that are up."""
+        return [host.create_node() for host in self._hosts if host.is_up]
+
+    @property
+    def digest(self) -> bytes:
+        """The hash of all that has happened so far."""
+        return self._simulation.result().digest
+
+    def result(self) -> Result:
+        """Return what came of it so far."""
+        return self._simulation.result()
+
+    def text(self, *, times: bool = False) -> str:
+        """Return the topology and the trace."""
+        return "\n".join((self.topology.text(), text_of(self.records, times=times))).rstrip("\n")
+
+    # -- Doing something to nodes and links
+
+    def start_all_nodes(self) -> None:
+        """Let the algorithm begin at every node, now, in the order of their ids."""
+        for node in range(self.num_nodes):
+            self.start(node)
+
+    def start(self, node: int, at: TimeLike | None = None) -> None:
+        """Let the algorithm begin at one node, now or later."""
+        if type(node) is not int or not 0 <= node < self.num_nodes:
+            raise UsageError(f"there is no node {shown(node)}", advice=f"the nodes are 0 to {self.num_nodes - 1}")
+        self._simulation.send(name_of(node, self.num_nodes), "begin", at=at)
+
+    def crash(self, node: int, at: TimeLike | None = None) -> None:
+        """Let a node be dead until it recovers: it loses all but what is `stable`, and whatever is sent to it."""
+        self.inflict(Fault(self._time(at), "crash", (node,)))
+
+    def recover(self, node: int, at: TimeLike | None = None) -> None:
+        """Let a node that has crashed begin anew, with a `Recover` event."""
+        self.inflict(Fault(self._time(at), "recover", (node,)))
+
+    def link_down(self, a: int, b: int, at: TimeLike | None = None) -> None:
+        """Let a link carry nothing; both ends are told."""
+        self.inflict(Fault(self._time(at), "down", (a, b)))
+
+    def link_up(self, a: int, b: int, at: TimeLike | None = None) -> None:
+        """Let a link carry messages again; both ends are told."""
+        self.inflict(Fault(self._time(at), "up", (a, b)))
+
+    def add_link(self, a: int, b: int, at: TimeLike | None = None) -> None:
+        """Let two nodes become neighbours; both are told."""
+        self.inflict(Fault(self._time(at), "add", (a, b)))
+
+    def remove_link(self, a: int, b: int, at: TimeLike | None = None) -> None:
+        """Let two nodes be neighbours no more; both are told."""
+        self.inflict(Fault(self._time(at), "remove", (a, b)))
+
+    def partition(self, group: Iterable[int], at: TimeLike | None = None) -> None:
+        """Let everything get lost that a group and the others send each other, until the repair. Nobody is told."""
+        self.inflict(Fault(self._time(at), "partition", tuple(group)))
+
+    def repair(self, at: TimeLike | None = None) -> None:
+        """Put an end to all partitions."""
+        self.inflict(Fault(self._time(at), "repair"))
+
+    def inflict(self, fault: Fault) -> None:
+        """Let a fault happen at its time."""
+        check_faults((*self._faults, fault), self.topology)
+        self._faults.append(fault)
+        for node, payload in self._told(fault):
+            self._simulation.send(name_of(node, self.num_nodes), fault.verb, payload, at=fault.at)
+
+    def _told(self, fault: Fault) -> Iterable[tuple[int, Any]]:
+        """Return whom a fault concerns, and what their hosts are told."""
+        if fault.verb in _LINKS_OF:
+            a, b = fault.nodes
+            return ((a, (b, 1)), (b, (a, 1))) if fault.verb == "add" else ((a, b), (b, a))
+        if fault.verb in ("partition", "repair"):
+            return ((node, fault.nodes or None) for node in range(self.num_nodes))
+        return ((node, None) for node in fault.nodes)
+
+    def _time(self, at: TimeLike | None) -> int:
+        return self.now if at is None else as_time(at)
+
+    # -- Running
+
+    def schedule(self) -> bool:
+        """Let the next event happen; return False if there is none."""
+        return self._simulation.step()
+
+    def run(
+        self,
+        until: TimeLike | None = None,
+        *,
+        events_max: int = EVENTS_MAX,
+        executor: Executor | Inline | str = "inline",
+    ) -> Result:
+        """Let everything happen before `until`, or all there is; raise a `Violation` if a property doesn't hold.
+
+        An algorithm that goes on for more than `events_max` events without an end is taken to have none.
+        """
+        chosen = as_executor(executor)
+        if isinstance(chosen, Inline):
+            self._run_inline(None if until is None else as_time(until, "the end"), events_max)
+        else:
+            if self._hosts[0]._setting.watch is not None:
+                raise UsageError(
+                    "traces and properties need the inline executor", advice="leave them out, or run inline"
+                )
+            for host in self._hosts:
+                host.forget_node()
+            self._simulation.run(until, executor=chosen)
+        self._verdicts.finish(self)
+        return self._simulation.result()
+
+    def _run_inline(self, end: int | None, events_max: int) -> None:
+        if self._simulation.advance(end, events_max) < events_max:
+            return
+        raise Stuck(
+            f"it hasn't ended after {events_max:,} events, and it is {format_time(self.now)}",
+            advice="does the algorithm end at all? If it takes longer: run(events_max=...), or run(until=...)",
+        )
+
+    # -- What hosts tell, if they are watched
+
+    def executed(self, node: int) -> None:
+        self.last = node
+        self._verdicts.look(self)
+
+
+def _links_of_edges(links: Mapping[Edge, Link | Latency | TimeLike], topology: Topology) -> dict[Edge, Link]:
+    found: dict[Edge, Link] = {}
+    for (a, b), given in links.items():
+        edge = (min(a, b), max(a, b))
+        if edge not in topology.weights:
+            raise ConfigurationError(f"there is no edge {a}-{b} that could have a link of its own")
+        found[edge] = given if isinstance(given, Link) else as_link(given)
+        check_link(found[edge], f"the link {a}-{b}")
+    return found

@@ -1,0 +1,42 @@
+"""Scripted deliveries: how long each message is under way, written down instead of drawn.
+
+A run whose every delivery is written down is the same run. That is what shrinking works on: entries are taken out, and
+what isn't written down takes the usual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from worldline.nodes.trace import Record
+
+Message = tuple[int, int, int]
+"""Sender, receiver, and which of the sender's messages to this receiver it is, from 0."""
+
+Delays = tuple[int, ...]
+"""How long it is under way; a second one is that of its copy; none: it gets lost."""
+
+
+class Script:
+    """How long messages are under way: the usual time, but for those that are named."""
+
+    def __init__(self, usual: int, exceptions: Mapping[Message, Delays]) -> None:
+        self.usual = (usual,)
+        self.exceptions = dict(exceptions)
+
+    def delays(self, message: Message) -> Delays:
+        return self.exceptions.get(message, self.usual)
+
+
+def script_of(records: Iterable[Record], usual: int) -> Script:
+    """Write down the deliveries of a run that was traced."""
+    exceptions: dict[Message, Delays] = {}
+    numbers: dict[tuple[int, int], int] = {}
+    for record in records:
+        if record.kind == "sent":
+            assert record.node is not None
+            assert record.peer is not None
+            way = (record.node, record.peer)
+            number = numbers[way] = numbers.get(way, -1) + 1
+            exceptions[*way, number] = tuple(arrival - record.at for arrival in record.arrivals)
+    return Script(usual, exceptions)

@@ -1,0 +1,238 @@
+"""Topologies with a name: regular ones, and random ones that the seed draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.randomness import Stream
+from worldline.nodes.topology import Edge, Topology, of_graph
+
+Positions = list[tuple[float, float]]
+
+
+def clique(n: int) -> Topology:
+    """Everybody has a link to everybody."""
+    _at_least(1, n)
+    return Topology([[b for b in range(n) if b != a] for a in range(n)], positions=_circle(n), name=f"clique:{n}")
+
+
+def ring(n: int) -> Topology:
+    """Each has a link to the one before it, local link 0, and to the one after it, local link 1."""
+    _at_least(3, n)
+    return Topology([[(a - 1) % n, (a + 1) % n] for a in range(n)], positions=_circle(n), name=f"ring:{n}")
+
+
+def line(n: int) -> Topology:
+    """A ring that is open between the last and the first."""
+    _at_least(1, n)
+    positions = [(float(a), 0.0) for a in range(n)]
+    return Topology.of_edges(n, [(a, a + 1) for a in range(n - 1)], positions=positions, name=f"line:{n}")
+
+
+def star(n: int) -> Topology:
+    """Node 0 in the middle has a link to each of the others."""
+    _at_least(1, n)
+    positions = [(0.0, 0.0), *_circle(n - 1)]
+    return Topology.of_edges(n, [(0, a) for a in range(1, n)], positions=positions, name=f"star:{n}")
+
+
+def tree(n: int, arity: int = 2) -> Topology:
+    """A complete tree with root 0; every node has up to `arity` children."""
+    _at_least(1, n)
+    _at_least(1, arity, "children")
+    edges = [((a - 1) // arity, a) for a in range(1, n)]
+    return Topology.of_edges(n, edges, positions=_layers(n, arity), name=f"tree:{n},arity={arity}")
+
+
+def grid(rows: int, columns: int) -> Topology:
+    """Rows and columns; each has links to those beside, above and below it."""
+    _at_least(1, rows, "rows")
+    _at_least(1, columns, "columns")
+    edges = []
+    for a in range(rows * columns):
+        if (a + 1) % columns:
+            edges.append((a, a + 1))
+        if a + columns < rows * columns:
+            edges.append((a, a + columns))
+    positions = [(float(a % columns), float(a // columns)) for a in range(rows * columns)]
+    return Topology.of_edges(rows * columns, edges, positions=positions, name=f"grid:{rows}x{columns}")
+
+
+def torus(rows: int, columns: int) -> Topology:
+    """A grid whose last row and column are linked with its first ones."""
+    _at_least(3, rows, "rows")
+    _at_least(3, columns, "columns")
+    n = rows * columns
+    edges = [(a, a // columns * columns + (a + 1) % columns) for a in range(n)]
+    edges += [(a, (a + columns) % n) for a in range(n)]
+    positions = [(float(a % columns), float(a // columns)) for a in range(n)]
+    return Topology.of_edges(n, edges, positions=positions, name=f"torus:{rows}x{columns}")
+
+
+def hypercube(dimension: int) -> Topology:
+    """2^d nodes; two have a link if their numbers differ in one binary digit, which is the number of the link too."""
+    if not 0 <= dimension <= 20:
+        raise ConfigurationError(f"a hypercube of {shown(dimension)} dimensions can't be made", advice="use 0 to 20")
+    n = 2**dimension
+    neighbours = [[a ^ (1 << digit) for digit in range(dimension)] for a in range(n)]
+    return Topology(neighbours, positions=_projected(dimension), name=f"hypercube:{dimension}")
+
+
+# -- Drawn by the seed. networkx has these as everybody knows them; it is loaded only if one is asked for.
+
+
+def random(n: int, *, p: float | None = None, degree: float | None = None, seed: int = 0) -> Topology:
+    """Erdős–Rényi: every edge exists with probability p, or so that nodes have `degree` neighbours on average."""
+    _at_least(1, n)
+    if (p is None) == (degree is None):
+        raise ConfigurationError(
+            "a random topology needs p or a degree", advice="random:20,p=0.2 or random:20,degree=4"
+        )
+    chance = p if p is not None else degree / max(1, n - 1)  # type: ignore[operator]
+    if not 0 <= chance <= 1:
+        raise ConfigurationError(f"edges can't exist with probability {chance:g}", advice="use 0 to 1")
+    return _drawn(f"random:{n},p={chance:g}", seed, lambda nx, draws: nx.fast_gnp_random_graph(n, chance, seed=draws))
+
+
+def scale_free(n: int, *, m: int = 2, seed: int = 0) -> Topology:
+    """Barabási–Albert: each new node has m links, to old ones that have many already."""
+    if not 1 <= m < n:
+        raise ConfigurationError(f"{n} nodes can't have {m} links each to older ones", advice="use 1 ≤ m < n")
+    return _drawn(f"scale-free:{n},m={m}", seed, lambda nx, draws: nx.barabasi_albert_graph(n, m, seed=draws))
+
+
+def small_world(n: int, *, k: int = 4, p: float = 0.1, seed: int = 0) -> Topology:
+    """Watts–Strogatz: a ring with links to the k nearest, each of which leads elsewhere with probability p."""
+    if not 2 <= k < n or not 0 <= p <= 1:
+        raise ConfigurationError(
+            f"there is no small world with n={n}, k={k}, p={p:g}", advice="use 2 ≤ k < n, 0 ≤ p ≤ 1"
+        )
+    return _drawn(
+        f"small-world:{n},k={k},p={p:g}", seed, lambda nx, draws: nx.watts_strogatz_graph(n, k, p, seed=draws)
+    )
+
+
+def geometric(n: int, *, radius: float, seed: int = 0) -> Topology:
+    """Nodes anywhere in a square of side 1; those that are no further apart than the radius have a link."""
+    _at_least(1, n)
+    if not 0 <= radius <= 2:
+        raise ConfigurationError(f"{radius:g} isn't a radius", advice="use 0 to 1.5: the square's side is 1")
+    draws = Stream(seed, "topology", "positions")
+    places = [(draws.random(), draws.random()) for _ in range(n)]
+    name = f"geometric:{n},radius={radius:g}"
+    # Not networkx's own, which compares distances in another way where scipy is installed.
+    edges = [
+        (a, b)
+        for a, (ax, ay) in enumerate(places)
+        for b, (bx, by) in enumerate(places[a + 1 :], a + 1)
+        if (ax - bx) * (ax - bx) + (ay - by) * (ay - by) <= radius * radius
+    ]
+    return Topology.of_edges(n, edges, positions=places, name=name)
+
+
+# -- What can be done to any of them
+
+
+def connected(topology: Topology, *, seed: int = 0) -> Topology:
+    """Join what isn't connected by as few additional edges as possible, from and to nodes that the seed draws."""
+    groups = topology.components()
+    if len(groups) == 1:
+        return topology
+    draws = Stream(seed, "topology", "bridges")
+    rows = [list(row) for row in topology.neighbours]
+    joined = groups[0]
+    for group in groups[1:]:
+        a, b = draws.choice(joined), draws.choice(group)
+        rows[a].append(b)
+        rows[b].append(a)
+        joined = joined + group
+    return _changed(topology, rows, topology.weights, f"{topology.name},connected")
+
+
+def shuffled(topology: Topology, *, seed: int = 0) -> Topology:
+    """Give the nodes other numbers, as the seed draws them: the shape stays, also the order of local links."""
+    numbers = list(range(topology.num_nodes))
+    Stream(seed, "topology", "numbers").shuffle(numbers)
+    rows: list[list[int]] = [[] for _ in numbers]
+    for node, row in enumerate(topology.neighbours):
+        rows[numbers[node]] = [numbers[neighbour] for neighbour in row]
+    weights = {_sorted(numbers[a], numbers[b]): weight for (a, b), weight in topology.weights.items()}
+    positions = topology.positions
+    if positions is not None:
+        places = sorted(zip(numbers, positions, strict=True))
+        positions = tuple(place for _, place in places)
+    return Topology(rows, weights=weights, positions=positions, name=f"{topology.name},shuffled")
+
+
+def weighted(topology: Topology, least: int, most: int, *, distinct: bool = False, seed: int = 0) -> Topology:
+    """Give every edge a whole weight between `least` and `most`; `distinct` ones if there are enough."""
+    if not 0 <= least <= most:
+        raise ConfigurationError(f"weights from {least} to {most} can't be drawn", advice="use 0 ≤ least ≤ most")
+    edges = topology.edges
+    draws = Stream(seed, "topology", "weights")
+    if distinct:
+        if most - least + 1 < len(edges):
+            raise ConfigurationError(f"{len(edges)} edges can't have different weights from {least} to {most}")
+        drawn = draws.sample(range(least, most + 1), len(edges))
+    else:
+        drawn = [draws.randint(least, most) for _ in edges]
+    weights = dict(zip(edges, drawn, strict=True))
+    name = f"{topology.name},weights={least}-{most}" + (",distinct" if distinct else "")
+    return _changed(topology, topology.neighbours, weights, name)
+
+
+def _changed(topology: Topology, rows: Sequence[Sequence[int]], weights: dict[Edge, int], name: str) -> Topology:
+    return Topology(rows, weights=weights, positions=topology.positions, name=name)
+
+
+def _drawn(name: str, seed: int, make: Callable[[Any, Stream], Any]) -> Topology:
+    import networkx as nx
+
+    made = of_graph(make(nx, Stream(seed, "topology", name)))
+    # Sorted: the order in which networkx lists edges isn't part of what a graph is.
+    return Topology.of_edges(made.num_nodes, made.edges, name=name)
+
+
+def _sorted(a: int, b: int) -> Edge:
+    return (a, b) if a < b else (b, a)
+
+
+def _at_least(least: int, number: object, of: str = "nodes") -> None:
+    if type(number) is not int or number < least:
+        raise ConfigurationError(f"{shown(number)} {of} are too few", advice=f"it takes at least {least}")
+
+
+# -- Where they stand in a picture; y points down
+
+
+def _circle(n: int) -> Positions:
+    """Clockwise from the top."""
+    turns = [2 * math.pi * a / max(1, n) - math.pi / 2 for a in range(n)]
+    return [(math.cos(turn), math.sin(turn)) for turn in turns]
+
+
+def _layers(n: int, arity: int) -> Positions:
+    """The root at the top, each level below, every parent over the middle of where its children have room."""
+    places: Positions = []
+    first, size, level = 0, 1, 0
+    while first < n:
+        places += [((2 * a + 1) / (2 * size), float(level)) for a in range(min(size, n - first))]
+        first, size, level = first + size, size * arity, level + 1
+    widest = max(1, min(n, size // arity))
+    return [(x * widest, y) for x, y in places]
+
+
+def _projected(dimension: int) -> Positions:
+    """Every dimension moves a node in a direction of its own."""
+    steps = [
+        (math.cos(math.pi * digit / max(1, dimension)), math.sin(math.pi * digit / max(1, dimension)))
+        for digit in range(dimension)
+    ]
+    places: Positions = []
+    for a in range(2**dimension):
+        taken = [step for digit, step in enumerate(steps) if a >> digit & 1]
+        places.append((math.fsum(x for x, _ in taken), math.fsum(y for _, y in taken)))
+    return places

@@ -1,0 +1,56 @@
+"""The trace: what happened to whom, as records and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from msgspec import Struct
+
+Kind = Literal["received", "sent", "logged", "dropped", "happened"]
+
+
+class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that happened. Times are nanoseconds.
+
+    ==========  ====================================================================================================
+    received    `node` executes an event: a message of `peer`, sent at `sent`, or (no peer) what the simulator does
+    sent        `node` sends to `peer`; it arrives at `arrivals`, its copies too, or not at all, for a `reason`
+    logged      `node` has written a line
+    dropped     a message has reached `node`, or would have, which doesn't get it, for a `reason`
+    happened    something in the network that no node is told of
+    ==========  ====================================================================================================
+
+    `what` names the kind of a message or event, and `link` is the node's own number of the link.
+    """
+
+    at: int
+    kind: Kind
+    text: str
+    node: int | None = None
+    peer: int | None = None
+    link: int | None = None
+    what: str = ""
+    sent: int | None = None
+    arrivals: tuple[int, ...] = ()
+    reason: str = ""
+
+    def __str__(self) -> str:
+        reason = f" ({self.reason})" if self.reason else ""
+        if self.kind == "sent":
+            return f"{self.node} -> {self.peer}: {self.text}{reason}"
+        if self.kind == "logged":
+            return f"{self.node}: {self.text}"
+        if self.kind == "happened":
+            return f"*: {self.text}"
+        source = "*" if self.peer is None else self.peer
+        return f"{self.node} <- {source}: {self.text}{reason}"
+
+
+def text_of(records: Iterable[Record], *, times: bool = False) -> str:
+    """Write records as lines, with the time in seconds in front if that is wanted."""
+    return "\n".join(line_of(record, times=times) for record in records)
+
+
+def line_of(record: Record, *, times: bool = False) -> str:
+    return f"{record.at // 10**9:>5}.{record.at % 10**9:09d}  {record}" if times else str(record)

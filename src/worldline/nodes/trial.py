@@ -1,0 +1,104 @@
+"""A trial: one run of an algorithm with everything that it depends on, so that it can be had again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct, structs
+
+from worldline.model.errors import ModelError, WorldlineError
+from worldline.model.links import Link
+from worldline.model.links import link as as_link
+from worldline.model.reading import as_time
+from worldline.model.time import SECOND
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.faults import Fault, draw_faults
+from worldline.nodes.reading import as_topology
+from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
+from worldline.nodes.script import Script
+from worldline.nodes.topology import Topology
+from worldline.nodes.trace import Record
+
+_FAULTS_WITHIN = 10 * SECOND  # Where nothing says when a run ends.
+
+
+class Trial(Struct, frozen=True, kw_only=True):
+    """What a run depends on. What isn't said is as the algorithm has it.
+
+    `kinds` are faults that the seed draws, by how many; `faults` are written down.
+    """
+
+    algorithm: Algorithm
+    topology: str | Topology | None = None
+    seed: int = 0
+    parameters: dict[str, Any] = {}
+    kinds: dict[str, float] = {}
+    faults: tuple[Fault, ...] = ()
+    latency: str | None = None
+    fifo: bool = False
+    until: int | None = None
+    events_max: int = EVENTS_MAX
+    script: Script | None = None
+
+    def graph(self) -> Topology:
+        return as_topology(self.topology or self.algorithm.topology, seed=self.seed)
+
+    def end(self) -> int | None:
+        if self.until is not None or self.algorithm.until is None:
+            return self.until
+        return as_time(self.algorithm.until, "the end")
+
+    def link(self) -> Link:
+        return as_link(
+            self.latency or self.algorithm.latency,
+            loss=self.kinds.get("loss", 0.0),
+            fifo=self.fifo or self.algorithm.fifo,
+        )
+
+    def pinned(self) -> Trial:
+        """Return the same trial with its topology and its faults written down."""
+        graph = self.graph()
+        drawn = draw_faults(self.kinds, graph, self.end() or _FAULTS_WITHIN, self.seed)
+        rest = {kind: number for kind, number in self.kinds.items() if kind == "loss"}
+        return structs.replace(self, topology=graph, faults=tuple(sorted((*self.faults, *drawn))), kinds=rest)
+
+    def scheduler(self, *, trace: bool | Callable[[Record], None] = False) -> Scheduler:
+        """Return the run, about to begin."""
+        pinned = self.pinned()
+        made = Scheduler.over(
+            pinned.topology,
+            self.algorithm.node,
+            seed=self.seed,
+            link=self.link(),
+            parameters=self.parameters,
+            faults=pinned.faults,
+            properties=self.algorithm.properties,
+            script=self.script,
+            trace=trace,
+        )
+        made.start_all_nodes()
+        return made
+
+    def run(self) -> Outcome:
+        """Run it, and return what came of it; what is wrong with the model is an outcome as well."""
+        scheduler = self.scheduler()
+        failure: WorldlineError | None = None
+        try:
+            scheduler.run(self.end(), events_max=self.events_max)
+        except ModelError as error:
+            failure = error
+        result = scheduler.result()
+        return Outcome(
+            seed=self.seed, failure=failure, now=scheduler.now, events=result.events, digest=result.digest.hex()
+        )
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """What came of a trial."""
+
+    seed: int
+    failure: WorldlineError | None
+    now: int
+    events: int
+    digest: str
