@@ -30,11 +30,12 @@ lint: $(BUILT)  ## check style and format
 types: $(BUILT)  ## check types
 	$(PY) -m mypy
 
-bench: $(BUILT)  ## measure the lock, federations beside HELICS and mosaik, the kernel beside SimPy
+bench: $(BUILT)  ## measure the lock, federations beside HELICS and mosaik, kernel and nodes beside SimPy
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,mpi,bench]'
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/federation.py
 	$(PY) benchmarks/kernel.py
+	$(PY) benchmarks/nodes.py
 
 soak: $(BUILT)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0

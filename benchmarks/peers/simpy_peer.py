@@ -24,6 +24,7 @@ from importlib.metadata import version
 from typing import Any
 
 import simpy
+from worldline.nodes.shapes import random as random_topology
 
 if __package__:
     from . import apart
@@ -192,6 +193,52 @@ def grown(before: int, count: int) -> Facts:
     return {"bytes": (apart.resident() - before) / count, "count": count}
 
 
+def bellman_ford(size: int, degree: int, sources: int) -> Facts:
+    """Ids go round with their distances, for the benchmark of nodes: a process with a `Store` for each node.
+
+    A message that takes its time is a timeout, and who put it there is told by a callback: a process for every message,
+    as SimPy's own example of latencies has it, is a third slower.
+    """
+    topology = random_topology(size, degree=degree, seed=SEED)
+    environment = simpy.Environment()
+    uniform, timeout = random.Random(SEED).random, environment.timeout
+    stores = [simpy.Store(environment) for _ in range(size)]
+    distances: list[list[int | None]] = [[None] * size for _ in range(size)]
+    delivered = 0
+
+    def send(message: tuple[int, int], to: int, link: int) -> None:
+        put = stores[to].put
+        timeout(uniform()).callbacks.append(lambda _: put((*message, link)))
+
+    def node(me: int) -> Ticks:
+        nonlocal delivered
+        known, routes = distances[me], [None] * size
+        known[me] = 0
+        get = stores[me].get
+        # Where each link leads, and what number it has there.
+        ways = [(to, topology.neighbours[to].index(me)) for to in topology.neighbours[me]]
+        if me < sources:
+            for to, there in ways:
+                send((me, 0), to, there)
+        while True:
+            goal, distance, link = yield get()
+            delivered += 1
+            distance += 1
+            best = known[goal]
+            if best is None or distance < best:
+                known[goal] = distance
+                routes[goal] = link
+                for each, (to, there) in enumerate(ways):
+                    if each != link:
+                        send((goal, distance), to, there)
+
+    for each in range(size):
+        environment.process(node(each))
+    seconds = apart.timed(environment.run)
+    found = sum(distance is not None for row in distances for distance in row)
+    return {"deliveries": delivered, "rate": delivered / seconds, "known": found, "memory": apart.resident_max()}
+
+
 SCENARIOS: dict[str, Callable[..., Facts]] = {
     "phold_callbacks": phold_callbacks,
     "phold_processes": phold_processes,
@@ -200,6 +247,7 @@ SCENARIOS: dict[str, Callable[..., Facts]] = {
     "memory_entities": memory_entities,
     "memory_addressees": memory_addressees,
     "memory_processes": memory_processes,
+    "bellman_ford": bellman_ford,
 }
 
 

@@ -19,6 +19,7 @@ from worldline.cli.check import check
 from worldline.cli.digest import digest
 from worldline.cli.info import info
 from worldline.cli.init import init
+from worldline.cli.nodes import nodes
 from worldline.cli.run import run
 from worldline.cli.serve import serve
 from worldline.model import WorldlineError
@@ -29,7 +30,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Deterministic distributed simulation.",
 )
-for command in (run, serve, init, check, info, digest):
+for command in (run, serve, init, check, info, digest, nodes):
     app.command()(command)
 
 

@@ -27,6 +27,8 @@ _FIRST = cython.declare(cython.ulonglong, 0xBF58476D1CE4E5B9)
 _SECOND = cython.declare(cython.ulonglong, 0x94D049BB133111EB)
 _MASK = cython.declare(cython.ulonglong, 0xFFFFFFFFFFFFFFFF)
 _UNIT = cython.declare(cython.double, 2.0**-53)
+_HALF = cython.declare(cython.longlong, 2**32)
+_LOW = cython.declare(cython.ulonglong, 2**32 - 1)
 
 _WORD_MAX = 2**63
 
@@ -128,6 +130,15 @@ class Draws:
         if cython.compiled and -1e18 < delay < 1e18:
             return cython.cast(cython.longlong, delay)
         return int(delay)
+
+    def spread(self, least: int, number: int) -> int:
+        """Draw one of so many whole numbers from `least` on: what `model.latency.Uniform` makes of 64 bits."""
+        count: cython.ulonglong
+        bits: cython.ulonglong = self._bits()
+        if cython.compiled and 0 < _as_word(number) < _HALF:
+            count = number
+            return least + (((bits >> 32) * count + ((bits & _LOW) * count >> 32)) >> 32)
+        return least + (int(bits) * number >> 64)
 
     randint = Random.randint
     choice = Random.choice

@@ -515,6 +515,8 @@ class Core:
                 word = payload
             if -_SMALL <= word < _SMALL:
                 content ^= (word * _P2 + 1) & _CHAIN
+            elif type(payload) is tuple and _is_of_small(payload):
+                content ^= hash(payload) & _CHAIN
             else:
                 print_of_payload, payload = _seal(payload)
                 content ^= print_of_payload
@@ -755,6 +757,19 @@ def _is_word(value: object) -> cython.bint:
         PyLong_AsLongLongAndOverflow(value, cython.address(overflow))
         return overflow == 0
     return -0x8000000000000000 <= value <= 0x7FFFFFFFFFFFFFFF
+
+
+@cython.cfunc
+def _is_of_small(parts: tuple) -> cython.bint:
+    """Whether these are whole numbers whose hash is made of all of their bits: as the tuple's is then, everywhere."""
+    word: cython.longlong
+    for part in parts:
+        if type(part) is not int or not _is_word(part):
+            return False
+        word = part
+        if not 0 <= word < _SMALL:
+            return False
+    return True
 
 
 def _check_delay(sender: Any, receiver: Any, delay: int) -> None:

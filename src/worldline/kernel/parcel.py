@@ -51,6 +51,11 @@ def fingerprint(encoded: bytes) -> int:
 
 def seal(payload: Any) -> tuple[int, Any]:
     """Return a payload's fingerprint, and what to carry: itself, or a parcel if it can change."""
+    if type(payload) is tuple and _PLAIN.issuperset(map(type, payload)):  # What most models send: without detours.
+        try:
+            return fingerprint(_encode(payload)), payload
+        except (OverflowError, UnicodeEncodeError):
+            pass  # Larger numbers have a form of their own; what can't be said at all is refused below.
     encoded = _encoded(payload)
     try:
         if type(payload) in _PLAIN or _is_constant(payload):

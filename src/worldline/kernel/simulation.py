@@ -148,6 +148,10 @@ class Simulation:
             return self._result
         return combined([self._begun().part()], None)
 
+    def histories(self) -> list[tuple[str, int, bytes]]:
+        """Return for everybody its name, when it ended, and the hash of its history: what the digest is made of."""
+        return self._begun().part().chains
+
     def __getitem__(self, name: str) -> Entity:
         """Return an entity: to look at, before a run and after."""
         return self._entities[name]

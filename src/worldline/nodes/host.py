@@ -14,6 +14,7 @@ H3. `_is_plain` says that nothing of this can happen and nobody watches; then me
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from traceback import extract_tb
 from typing import Any, NamedTuple
 from typing import Protocol as Interface
@@ -22,6 +23,7 @@ from worldline.kernel.build import Draws
 from worldline.kernel.entity import Entity
 from worldline.kernel.roster import described
 from worldline.model.errors import ModelError, WorldlineError, shown
+from worldline.model.latency import Latency, Uniform
 from worldline.model.links import Link
 from worldline.model.path import Path
 from worldline.model.reading import as_time
@@ -39,13 +41,14 @@ from worldline.nodes.events import (
 )
 from worldline.nodes.node import Executes, Node
 from worldline.nodes.script import Script
-from worldline.nodes.trace import Record
+from worldline.nodes.trace import Record, plain
 
 DOWN = "the node is down"
 LINK_DOWN = "the link is down"
 PARTITIONED = "sent into a partition"
 UNDERWAY = "the link went down on the way"
 REMOVED = "the link is gone"
+LOST = "lost"
 
 _MESSAGE = "message"
 
@@ -81,13 +84,14 @@ class End:
     """One end of a link: what its node sends goes in here."""
 
     __slots__ = (
-        "bits",
-        "draw",
+        "delay",
+        "fifo",
         "given",
         "held",
         "is_cut",
         "is_gone",
         "is_up",
+        "last",
         "link",
         "name",
         "neighbour",
@@ -108,6 +112,8 @@ class End:
         self.name = name_of(neighbour, num_nodes)
         self.is_up = True
         self.is_cut = self.is_gone = False
+        self.fifo = over.fifo
+        self.last = 0  # Arrival of the last message, as far as a script decides it.
         self.number = -1
         self.opened = 0
         self.went_down = -1
@@ -115,24 +121,42 @@ class End:
         own = name_of(node, num_nodes)
         # A link that only delays takes one compiled draw a message; losses, order and the like take the whole path.
         self.path = None if over == Link(latency=over.latency) else Path(over, seed, _MESSAGE, own, self.name)
-        self.draw = over.latency.draw
-        self.bits = Draws(seed, "latency", own, self.name).getrandbits
+        self.delay = _drawing(over.latency, Draws(seed, "latency", own, self.name))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return End, self.given  # Hosts are sent to workers before anything has happened.
 
 
+def _drawing(latency: Latency, draws: Draws) -> Callable[[], int]:
+    """Return what draws the next latency."""
+    if isinstance(latency, Uniform):
+        return partial(draws.spread, latency.minimum, latency.maximum - latency.minimum + 1)
+    return lambda: latency.draw(draws.getrandbits(64))
+
+
 class Host(Entity):
     """A node's surroundings."""
 
-    __slots__ = ("_by_name", "_ends", "_execute", "_is_plain", "_setting", "_timers", "id", "is_up", "node")
+    __slots__ = (
+        "_by_name",
+        "_ends",
+        "_execute",
+        "_is_plain",
+        "_numbered",
+        "_setting",
+        "_timers",
+        "id",
+        "is_up",
+        "node",
+    )
 
     def __init__(self, setting: Setting, node: int, ends: list[End]) -> None:
         self.id = node
         self.is_up = True
         self.node: Executes | None = None
         self._setting = setting
-        self._ends = ends
+        self._ends = dict(enumerate(ends))  # Those that there are, by their local ids.
+        self._numbered = len(ends)
         self._by_name = {end.name: end for end in ends}
         self._timers: dict[str, Any] = {}
         self._is_plain = False
@@ -146,7 +170,9 @@ class Host(Entity):
             setting = self._setting
             self.node = self._made()
             self._execute = self.node.execute
-            self._is_plain = setting.watch is None and setting.script is None and not any(e.path for e in self._ends)
+            self._is_plain = (
+                setting.watch is None and setting.script is None and not any(e.path for e in self._ends.values())
+            )
         return self.node
 
     def forget_node(self) -> None:
@@ -155,7 +181,7 @@ class Host(Entity):
 
     def _made(self) -> Executes:
         setting = self._setting
-        node = setting.make(setting.num_nodes, self.id, len(self._ends), self.transmit, **setting.parameters)
+        node = setting.make(setting.num_nodes, self.id, self._numbered, self.transmit, **setting.parameters)
         if not callable(getattr(node, "execute", None)):
             raise ModelError(f"{type(node).__name__} has no execute(event)", advice="derive it from Node")
         if isinstance(node, Node):
@@ -194,17 +220,16 @@ class Host(Entity):
 
     def transmit(self, message: Any, link: int) -> None:
         """Send a message over a local link. This is the node's `send`."""
-        if type(link) is not int or not 0 <= link < len(self._ends):
-            raise self._no_link(link)
-        end = self._ends[link]
+        try:
+            end = self._ends[link]
+        except (KeyError, TypeError):
+            raise self._no_link(link) from None
         if self._is_plain:
-            self.send(end.name, _MESSAGE, message, delay=end.draw(end.bits(64)))
+            self.send(end.name, _MESSAGE, message, delay=end.delay())
         else:
             self._transmit(message, end)
 
     def _transmit(self, message: Any, end: End) -> None:
-        if end.is_gone:
-            raise self._no_link(end.link)
         end.number += 1
         delays, reason = self._delays(message, end)
         for delay in delays:
@@ -223,6 +248,7 @@ class Host(Entity):
                     what=type(message).__name__,
                     arrivals=arrivals,
                     reason=reason,
+                    data=plain(message),
                 )
             )
 
@@ -235,16 +261,19 @@ class Host(Entity):
         script = self._setting.script
         if script is not None:
             delays = script.delays((self.id, end.neighbour, end.number))
-            return delays, "" if delays else "lost"
+            if end.fifo and delays:
+                end.last = max(end.last, self.now + delays[0])
+                delays = (end.last - self.now, *delays[1:])
+            return delays, "" if delays else LOST
         if end.path is None:
-            return (end.draw(end.bits(64)),), ""
+            return (end.delay(),), ""
         size = len(str(message).encode()) if end.path.queues else 0
         arrivals, lost = end.path.carry(self.now, end.number, size)
         return (() if lost else tuple(arrival - self.now for arrival in arrivals)), lost or ""
 
     def _no_link(self, link: object) -> ModelError:
-        there = [str(end.link) for end in self._ends if not end.is_gone]
-        advice = f"it has the links {', '.join(there)}" if there else "it has no links"
+        there = ", ".join(map(str, self._ends))
+        advice = f"it has the links {there}" if there else "it has no links"
         return ModelError(f"it has no link {shown(link)}", advice=advice)
 
     def log(self, text: object) -> None:
@@ -263,13 +292,13 @@ class Host(Entity):
         return timer is not None and self.cancel(timer)
 
     def weight(self, link: int) -> int:
-        if type(link) is not int or not 0 <= link < len(self._ends):
+        if link not in self._ends:
             raise self._no_link(link)
         return self._ends[link].weight
 
     @property
     def links(self) -> list[int]:
-        return [end.link for end in self._ends if not end.is_gone]
+        return list(self._ends)
 
     # -- What happens to it; these are the handlers of the kernel's messages
 
@@ -369,12 +398,13 @@ class Host(Entity):
         neighbour, weight = added
         setting = self._setting
         key = (setting.num_nodes, setting.seed)
-        end = End(key, self.id, neighbour, len(self._ends), setting.over, weight)
+        end = End(key, self.id, neighbour, self._numbered, setting.over, weight)
         end.opened = self.now
-        self._ends.append(end)
+        self._ends[end.link] = end
+        self._numbered += 1
         self._by_name[end.name] = end
         if isinstance(self.node, Node):
-            self.node.num_neighbors = len(self._ends)
+            self.node.num_neighbors = self._numbered
         self._tell(NeighbourAdded(end.link))
 
     def on_remove(self, neighbour: int) -> None:
@@ -382,17 +412,18 @@ class Host(Entity):
         if end is None:
             return
         end.is_gone = True
+        del self._ends[end.link]
         self._tell(NeighbourRemoved(end.link))
 
     def on_partition(self, group: tuple[int, ...]) -> None:
         """Cut the links to the other side; nobody is told."""
         self._is_plain = False
-        for end in self._ends:
+        for end in self._ends.values():
             end.is_cut = end.is_cut or (end.neighbour in group) != (self.id in group)
         self._note_for_all(f"Partition {' '.join(map(str, group))}")
 
     def on_repair(self, _: None) -> None:
-        for end in self._ends:
+        for end in self._ends.values():
             end.is_cut = False
         self._note_for_all("Repair")
 

@@ -6,7 +6,9 @@ check that has to remember something is a class: each run makes one of it, and c
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -29,6 +31,18 @@ class Property(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.when}: {self.text}"
+
+    def __reduce__(self) -> Any:
+        """Travel to other processes by name: a decorated check has its name no more, the property has it."""
+        module, name = self.check.__module__, self.check.__qualname__
+        if getattr(sys.modules.get(module), name, None) is self:
+            return _of_module, (module, name)
+        return Property, (self.when, self.text, self.check)
+
+
+def _of_module(module: str, name: str) -> Property:
+    found: Property = getattr(import_module(module), name)
+    return found
 
 
 def always(text: str) -> Callable[[Any], Property]:

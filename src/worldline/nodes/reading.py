@@ -83,6 +83,23 @@ def parse(text: str, *, seed: int = 0) -> Topology:
     return _changed(make(*sizes, **options), changes, text, seed)
 
 
+def smaller(text: str) -> list[str]:
+    """Return the same kind of topology with fewer nodes, fewest first; none for those with rows and columns."""
+    name, _, rest = text.partition(":")
+    size, comma, options = rest.partition(",")
+    if name not in _SHAPES or not _NUMBER.fullmatch(size) or name == "hypercube":
+        return []
+    found = []
+    for number in range(1, int(size)):
+        shorter = f"{name}:{number}{comma}{options}"
+        try:
+            parse(shorter)
+        except ConfigurationError:  # Some shapes need more.
+            continue
+        found.append(shorter)
+    return found
+
+
 def parse_edges(text: str, num_nodes: int | None = None) -> Topology:
     """Read ``"0-1,0-2,1-2"``, or with weights ``"0-1=5,0-2=3"``; nodes go up to the largest one that is named."""
     edges: list[tuple[int, ...]] = []

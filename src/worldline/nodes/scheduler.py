@@ -149,6 +149,10 @@ class Scheduler:
         """Return what came of it so far."""
         return self._simulation.result()
 
+    def histories(self) -> list[tuple[str, int, bytes]]:
+        """Return what the digest is made of: for each host its name, when it ended, and the hash of its history."""
+        return self._simulation.histories()
+
     def text(self, *, times: bool = False) -> str:
         """Return the topology and the trace."""
         return "\n".join((self.topology.text(), text_of(self.records, times=times))).rstrip("\n")

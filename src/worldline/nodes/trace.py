@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 Kind = Literal["received", "sent", "logged", "dropped", "happened"]
 
@@ -21,7 +21,8 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     happened    something in the network that no node is told of
     ==========  ====================================================================================================
 
-    `what` names the kind of a message or event, and `link` is the node's own number of the link.
+    `what` names the kind of a message or event, and `link` is the node's own number of the link. `data` is a message
+    that was sent, as plain values.
     """
 
     at: int
@@ -34,6 +35,7 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
     sent: int | None = None
     arrivals: tuple[int, ...] = ()
     reason: str = ""
+    data: Any = None
 
     def __str__(self) -> str:
         reason = f" ({self.reason})" if self.reason else ""
@@ -54,3 +56,11 @@ def text_of(records: Iterable[Record], *, times: bool = False) -> str:
 
 def line_of(record: Record, *, times: bool = False) -> str:
     return f"{record.at // 10**9:>5}.{record.at % 10**9:09d}  {record}" if times else str(record)
+
+
+def plain(message: Any) -> Any:
+    """Return a message as plain values that any tool can read; as text, if it can't be had otherwise."""
+    try:
+        return to_builtins(message, str_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return str(message)

@@ -43,7 +43,8 @@ _encode = json.Encoder(order="deterministic").encode
 class Recorder:
     """Records one run. A path that it is given must be new, unless `overwrite`; a file that it is given stays open.
 
-    `encodings` says how the payloads on a topic are to be read, ``{"pose": "json"}``; others are plain bytes.
+    `encodings` says how the payloads on a topic are to be read, ``{"pose": "json"}``, and `encoding` how those on
+    all others; nothing means plain bytes.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Recorder:
         federation: str = "",
         version: str | None = None,
         encodings: Mapping[str, str] | None = None,
+        encoding: str = "",
         overwrite: bool = False,
         chunk_size: int = CHUNK_SIZE,
     ) -> None:
@@ -75,6 +77,7 @@ class Recorder:
         self._pending = Pending(chunk_size)  # Less wouldn't fill a chunk, and nothing smaller reaches the disk.
         self._certificate = Certificate(header)
         self._encodings = dict(encodings or {})
+        self._encoding = encoding
         self._channels: dict[tuple[str, str, str, int], int] = {}
         self._lost_channel = 0
         self._parts: dict[str, Part] = {}
@@ -211,7 +214,7 @@ class Recorder:
             metadata = {"sender": sender, "receiver": receiver}
             if copy:
                 metadata["copy"] = str(copy)
-            channel = self._register(topic, self._encodings.get(topic, ""), 0, metadata)
+            channel = self._register(topic, self._encodings.get(topic, self._encoding), 0, metadata)
             self._channels[path] = channel
         return channel
 

@@ -1,0 +1,75 @@
+"""Bellman–Ford with ids.
+
+Instead of whole routing tables, single entries go round. Every node announces its own id to its neighbours, as being at
+distance 0. Who hears of an id, and is nearer to it over the link by which it came than by any way that it has known,
+notes the distance and the link, and passes both the id and its own distance on to all neighbours but that one. Messages
+are plain pairs of an id and the sender's distance.
+
+It is right for the reasons for which `bellman_ford` is: a distance that goes round is the length of a way that exists,
+it only ever shrinks, and what made it shrink was told to everybody whom it could concern. (The neighbour whom it came
+from is none of these: back over that link it would be no shorter than what it has.) Messages may overtake each other,
+none may get lost. A node that hears of others before its own start passes that on as well.
+
+How many messages there are depends on who is faster: n times 2m - (n - 1) if each id comes on its shortest way first,
+more for each time that a longer one comes before it.
+"""
+
+from __future__ import annotations
+
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.bellman_ford import NeverTooShort, Route, nearer, shortest
+from worldline.nodes.events import Event, Protocol, Start
+from worldline.nodes.node import Node, Send
+from worldline.nodes.properties import always
+
+
+class BellmanFordIds(Node):
+    """Shortest paths: ids go round with their distances; who is nearer than it knew passes it on."""
+
+    def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
+        super().__init__(num_nodes, id, num_neighbors, send)
+        # Two lists and no pairs: large networks are what this is measured on.
+        self.distances: list[int | None] = [None] * num_nodes
+        self.routes: list[int | None] = [None] * num_nodes
+        self.distances[id] = 0
+        self._links: list[int] = []
+        self._weights: list[int] = []
+
+    @property
+    def routing(self) -> list[Route]:
+        """The same as a routing table."""
+        return list(zip(self.distances, self.routes, strict=True))
+
+    def execute(self, event: Event) -> None:
+        # The first branch is where all the time goes: hence no match, no log and no broadcast.
+        if type(event) is Protocol:
+            if not self._weights:
+                self._look_around()
+            goal, distance = event.message
+            link = event.link
+            distance += self._weights[link]
+            known = self.distances[goal]
+            if known is None or distance < known:
+                self.distances[goal] = distance
+                self.routes[goal] = link
+                message = (goal, distance)
+                send = self.send
+                for each in self._links:
+                    if each != link:
+                        send(message, each)
+        else:
+            self._look_around()  # Whatever else happens may have changed the links.
+            if type(event) is Start:
+                self.broadcast((self.id, 0))
+
+    def _look_around(self) -> None:
+        self._links = self.links
+        self._weights = [self.weight(link) for link in range(self.num_neighbors)]
+
+
+ALGORITHM = Algorithm(
+    name="bellman-ford-ids",
+    node=BellmanFordIds,
+    topology="random:12,degree=4,connected,weights=1-9",
+    properties=(always("no distance is shorter than the true one")(NeverTooShort), shortest, nearer),
+)

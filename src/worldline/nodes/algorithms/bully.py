@@ -1,0 +1,273 @@
+"""Garcia-Molina's bully algorithm: the highest node that is up becomes the leader, and makes the others follow it.
+
+Everybody has a link to everybody. Nodes crash, lose all they know, and come back. What the algorithm lives on is that
+latencies are bounded, here by 10 ms: who doesn't answer in time is down.
+
+A node that knows no leader holds an election: it asks everybody who might be higher. At first it doesn't know which
+links lead to higher nodes; every message tells its sender's id, so it learns that. A node that is asked by a lower one
+answers, and holds an election of its own; a leader says that it is the leader. Whoever gets no answer from a higher
+node within its patience, which is more than a round trip, makes itself the leader and tells everybody, again and again.
+The highest of all needn't ask. Who has got an answer waits for the new leader, and asks again if none comes. Who hears
+of a leader that is higher than itself follows it; if it doesn't hear from it for some time it holds an election. Who
+hears of a leader that is lower than itself holds one too: that is the bully.
+
+What can be promised: in a quiet time everybody who is up follows the highest one that is up, after about as long as it
+takes to miss a leader and to hold an election. Nobody makes itself the leader while a higher node has been up for as
+long as its patience: that node would have answered. Nobody follows a lower node, nor one that hasn't made itself
+leader.
+
+What can't: that there is one leader at any time. A higher node that comes back deposes a leader, which doesn't know it
+before the message arrives: so there can be two of them, for one latency from when the higher one takes over. Until they
+hear of it others follow the old leader, and until they miss it, one that has crashed. And if latencies aren't bounded
+by what patience expects, if messages get lost or the network is cut apart, nothing is promised.
+
+Messages may overtake each other. An election takes O(n²) messages at worst, when the lowest node begins it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from worldline.model.errors import ConfigurationError
+from worldline.model.reading import as_time
+from worldline.model.time import MS, TimeLike, format_time
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
+from worldline.nodes.node import Node, Send
+from worldline.nodes.properties import always, at_end
+from worldline.nodes.scheduler import Scheduler
+
+LATENCY_MAX = 10 * MS
+
+# What timers are for: an answer to come, a leader to be told, the next sign of life to give, or to get.
+ANSWER = "answer"
+RESULT = "result"
+GIVE_SIGN = "give sign"
+MISS_SIGN = "miss sign"
+
+
+class Election(Struct, frozen=True):
+    """Is anybody there who is higher than I?"""
+
+    sender: int
+
+    def __str__(self) -> str:
+        return f"Election of {self.sender}"
+
+
+class Answer(Struct, frozen=True):
+    """I am there, and I am higher than you."""
+
+    sender: int
+
+    def __str__(self) -> str:
+        return f"Answer of {self.sender}"
+
+
+class Coordinator(Struct, frozen=True):
+    """I am the leader: when it begins, and as a sign of life."""
+
+    sender: int
+
+    def __str__(self) -> str:
+        return f"Coordinator is {self.sender}"
+
+
+class Bully(Node):
+    """Leader election in spite of crashes: the highest that is up wins, if latencies are bounded."""
+
+    def __init__(
+        self,
+        num_nodes: int,
+        id: int,  # noqa: A002
+        num_neighbors: int,
+        send: Send,
+        *,
+        patience: TimeLike = "25ms",
+        heartbeat: TimeLike = "50ms",
+    ) -> None:
+        super().__init__(num_nodes, id, num_neighbors, send)
+        if num_neighbors != num_nodes - 1:
+            raise ConfigurationError(
+                f"node {id} has {num_neighbors} neighbours, of {num_nodes - 1}",
+                advice="the bully algorithm needs links between all nodes: use clique:5",
+            )
+        self.patience = as_time(patience, "the patience")
+        self.heartbeat = as_time(heartbeat, "the heartbeat")
+        self.leader: int | None = None
+        self.election: Literal["none", "asking", "answered"] = "none"
+        self.ids: dict[int, int] = {}
+
+    def execute(self, event: Event) -> None:
+        match event:
+            case Start() | Recover():
+                self._hold_election()
+            case Protocol(message, link):
+                self.ids[link] = message.sender
+                self._take(message, link)
+            case Timer(name):
+                self._run_out(name)
+
+    def _take(self, message: Election | Answer | Coordinator, link: int) -> None:
+        match message:
+            case Election(sender) if sender < self.id:
+                self._answer(link)
+            case Answer(sender) if sender > self.id and self.election == "asking":
+                self.election = "answered"
+                self.cancel_timer(ANSWER)
+                # The one that has answered asks for as long as its patience; question and result are under way, too.
+                self.set_timer(2 * self.patience, RESULT)
+            case Coordinator(sender) if sender > self.id:
+                self._follow(sender)
+            case Coordinator() if self.leader != self.id:
+                self._hold_election_unless_under_way()
+
+    def _run_out(self, name: str) -> None:
+        if name == ANSWER:
+            self._lead()
+        elif name == GIVE_SIGN:
+            self._give_sign()
+        else:
+            self.log("there is no leader" if name == RESULT else f"{self.leader} is gone")
+            self._hold_election()
+
+    def _hold_election(self) -> None:
+        self.leader = None
+        self.cancel_timer(MISS_SIGN)
+        if self.id == self.num_nodes - 1:
+            self._lead()
+            return
+        self.log("holding an election")
+        self.election = "asking"
+        for link in self.links:
+            if self.ids.get(link, self.num_nodes) > self.id:
+                self.send(Election(self.id), link)
+        self.set_timer(self.patience, ANSWER)
+
+    def _hold_election_unless_under_way(self) -> None:
+        if self.election == "none":
+            self._hold_election()
+
+    def _answer(self, link: int) -> None:
+        self.send(Answer(self.id), link)
+        if self.leader == self.id:
+            self.send(Coordinator(self.id), link)
+        else:
+            self._hold_election_unless_under_way()
+
+    def _lead(self) -> None:
+        self.log("I am the leader")
+        self.election = "none"
+        self.leader = self.id
+        self._give_sign()
+
+    def _give_sign(self) -> None:
+        self.broadcast(Coordinator(self.id))
+        self.set_timer(self.heartbeat, GIVE_SIGN)
+
+    def _follow(self, leader: int) -> None:
+        if self.leader != leader:
+            self.log(f"following {leader}")
+        self.leader = leader
+        self.election = "none"
+        for timer in (ANSWER, RESULT, GIVE_SIGN):
+            self.cancel_timer(timer)
+        # Signs come as far apart as they are sent, plus what latencies differ by, which is less than the patience.
+        self.set_timer(self.heartbeat + self.patience, MISS_SIGN)
+
+
+class Lives:
+    """Remembers of each node since when it has been up, and since when it has been its own leader."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[int, Bully] = {}
+        self.up_since: dict[int, int] = {}
+        self.leads_since: dict[int, int] = {}
+
+    def look(self, run: Scheduler) -> int | None:
+        """Look at who has acted; return it if it has made itself the leader by that."""
+        if run.last is None:
+            return None
+        node: Bully = run.node(run.last)
+        if self.nodes.get(node.id) is not node:  # A crash leaves nothing: who is back is another object.
+            self.nodes[node.id] = node
+            self.up_since[node.id] = run.now
+            self.leads_since.pop(node.id, None)
+        if node.leader != node.id:
+            self.leads_since.pop(node.id, None)
+            return None
+        if node.id in self.leads_since:
+            return None
+        self.leads_since[node.id] = run.now
+        return node.id
+
+
+class NoneHigherForLong(Lives):
+    """Whoever makes itself the leader doesn't do it while a higher node has been up for as long as its patience."""
+
+    def __call__(self, run: Scheduler) -> bool:
+        leader = self.look(run)
+        if leader is not None:
+            for higher in range(leader + 1, run.num_nodes):
+                up_for = run.now - self.up_since.get(higher, run.now) if run.is_up(higher) else 0
+                assert up_for < run.node(leader).patience, (
+                    f"{leader} makes itself the leader, and {higher} has been up for {format_time(up_for)}"
+                )
+        return True
+
+
+class TwoOnlyForOneLatency(Lives):
+    """There are two leaders only for as long as the higher one's first message is under way."""
+
+    def __call__(self, run: Scheduler) -> bool:
+        self.look(run)
+        if len(self.leads_since) > 1:
+            leaders = sorted(node for node in self.leads_since if run.is_up(node))
+            for higher in leaders[1:]:
+                since = run.now - self.leads_since[higher]
+                assert since <= LATENCY_MAX, f"{leaders[0]} leads, and {higher} has done it for {format_time(since)}"
+        return True
+
+
+class FollowsRightly(Lives):
+    """Nobody follows a lower node, nor one that has never made itself the leader."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.have_led: dict[int, None] = {}
+
+    def __call__(self, run: Scheduler) -> bool:
+        leader = self.look(run)
+        if leader is not None:
+            self.have_led[leader] = None
+        for node in run.up if run.last is None else (run.node(run.last),):
+            if node.leader is not None:
+                assert node.leader >= node.id, f"{node.id} follows {node.leader}"
+                assert node.leader in self.have_led, f"{node.id} follows {node.leader}, which has never led"
+        return True
+
+
+@at_end("everybody who is up follows the highest one that is up")
+def all_agree(run: Scheduler) -> bool:
+    highest = max((node.id for node in run.up), default=None)
+    for node in run.up:
+        assert node.leader == highest, f"{node.id} follows {node.leader}, and {highest} is up"
+    return True
+
+
+ALGORITHM = Algorithm(
+    name="bully",
+    node=Bully,
+    topology="clique:5",
+    properties=(
+        always("nobody makes itself the leader if a higher one has been up for its patience")(NoneHigherForLong),
+        always("there are two leaders only for one latency from when the higher one began")(TwoOnlyForOneLatency),
+        always("nobody follows a lower node, or one that has never led")(FollowsRightly),
+        all_agree,
+    ),
+    until="3s",
+    latency="uniform(1ms, 10ms)",
+    faults="crash",
+)

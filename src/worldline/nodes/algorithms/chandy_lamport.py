@@ -1,0 +1,235 @@
+"""Chandy and Lamport's snapshot: a picture of a system that goes on moving.
+
+The system is a bank. Every node has money, and now and then sends a random part of it to a random neighbour. How much
+is there altogether? Asking all nodes at the same moment isn't possible, and asking one after the other counts money
+twice that has moved in between, or misses it while it is under way.
+
+One node begins: it records its own balance, sends a marker over each of its links, and from then on records what comes
+in by each link, until a marker comes in by it. Who gets a marker for the first time does the same; the link by which
+the marker came has nothing more to record. A node that has a marker from every neighbour is done. Nobody stops paying.
+
+The marker on a link stands between what its sender paid before recording its balance and what it paid after. Links must
+be FIFO, so who gets it has got all of the former and none of the latter, and has recorded its own balance by then: no
+payment is in the picture at the receiver that isn't at the sender. What the sender paid before and the receiver got
+after is just what the receiver records for the link. So the recorded balances and links together make a state in which
+the system may never have been at any one time, but which it could have passed through, and no money is missing.
+
+Two markers go over every link, one each way, and the last node is done when the slowest of them has arrived. Nothing
+may get lost, no node may crash, and everybody must be within reach of who begins.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.reading import as_time
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.events import Event, Protocol, Start, Timer
+from worldline.nodes.node import Node, Send
+from worldline.nodes.properties import always, at_end
+from worldline.nodes.scheduler import Scheduler
+
+
+class Payment(Struct, frozen=True):
+    """Money on its way."""
+
+    amount: int
+
+
+class Marker(Struct, frozen=True):
+    """What came before it belongs into the picture; what comes after it doesn't."""
+
+
+class ChandyLamport(Node):
+    """A snapshot while money moves: markers part what was sent before it from what was sent after."""
+
+    def __init__(
+        self,
+        num_nodes: int,
+        id: int,  # noqa: A002
+        num_neighbors: int,
+        send: Send,
+        *,
+        initiator: int = 0,
+        at: str = "1s",
+        money: int = 100,
+        payments: int = 10,
+        pause: str = "500ms",
+    ) -> None:
+        super().__init__(num_nodes, id, num_neighbors, send)
+        if not 0 <= initiator < num_nodes:
+            raise ConfigurationError(f"there is no node {shown(initiator)} that could begin")
+        self.initiator = initiator
+        self.at = at
+        self.money = self.balance = money
+        self.payments = payments
+        self.pause = pause
+        # The books: all amounts that went out and came in by each link. Only those who audit the node read them.
+        self.paid: list[list[int]] = [[] for _ in range(num_neighbors)]
+        self.got: list[list[int]] = [[] for _ in range(num_neighbors)]
+        # The picture
+        self.recorded: int | None = None
+        self.on_links: list[list[int]] = [[] for _ in range(num_neighbors)]
+        self.open: list[int] = []  # Links whose marker hasn't come.
+
+    def execute(self, event: Event) -> None:
+        match event:
+            case Start():
+                self._wait()
+                if self.id == self.initiator:
+                    self.set_timer(self.at, "snapshot")
+            case Timer("pay"):
+                self._pay()
+                self._wait()
+            case Timer("snapshot"):
+                self.record()
+            case Protocol(Payment(amount), link):
+                self.balance += amount
+                self.got[link].append(amount)
+                if link in self.open:
+                    self.on_links[link].append(amount)
+            case Protocol(Marker(), link):
+                self.mark(link)
+
+    # -- The bank
+
+    def _wait(self) -> None:
+        if self.payments:
+            self.set_timer(1 + self.random.randrange(1 + as_time(self.pause)), "pay")
+
+    def _pay(self) -> None:
+        self.payments -= 1
+        if self.balance and self.num_neighbors:
+            link = self.random.randrange(self.num_neighbors)
+            amount = 1 + self.random.randrange(self.balance)
+            self.balance -= amount
+            self.paid[link].append(amount)
+            self.send(Payment(amount), link)
+
+    # -- The snapshot
+
+    def record(self) -> None:
+        """Record the own balance; from now on, what comes in was under way."""
+        self.recorded = self.balance
+        self.open = list(self.links)
+        self.log(f"has {self.balance}")
+        self.broadcast(Marker())
+
+    def mark(self, link: int) -> None:
+        """Take note of a marker: nothing that comes behind it belongs into the picture."""
+        if self.recorded is None:
+            self.record()
+        self.open.remove(link)
+        if not self.open:
+            self.log(f"is done; {self.recorded} were here, and under way {self.on_links}")
+
+
+class Cut:
+    """Remembers how many payments everybody had made and got, by link, when it recorded its balance."""
+
+    def __init__(self) -> None:
+        self.paid: dict[int, list[int]] = {}
+        self.got: dict[int, list[int]] = {}
+
+    def __call__(self, run: Scheduler) -> bool:
+        if run.last is not None and run.node(run.last).recorded is not None:
+            node = run.node(run.last)
+            is_new = node.id not in self.paid
+            if is_new:
+                # Nobody pays or gets anything in the same event in which it records.
+                self.paid[node.id] = [len(amounts) for amounts in node.paid]
+                self.got[node.id] = [len(amounts) for amounts in node.got]
+            self.judge(run, node, is_new)
+        return True
+
+    def judge(self, run: Scheduler, node: ChandyLamport, is_new: bool) -> None:
+        """Look at a node that has recorded, in this event or before."""
+        raise NotImplementedError
+
+    def bounds(self, run: Scheduler, sender: int, receiver: int) -> tuple[int, int]:
+        """Return how many payments from one to another were received, and how many sent, before the cut."""
+        neighbours = run.topology.neighbours
+        return (
+            self.got[receiver][neighbours[receiver].index(sender)],
+            self.paid[sender][neighbours[sender].index(receiver)],
+        )
+
+
+class Consistent(Cut):
+    """No payment is received before the cut and sent after it."""
+
+    def judge(self, run: Scheduler, node: ChandyLamport, is_new: bool) -> None:
+        for other in run.topology.neighbours[node.id]:
+            if is_new and other in self.paid:
+                for sender, receiver in ((node.id, other), (other, node.id)):
+                    received, sent = self.bounds(run, sender, receiver)
+                    assert received <= sent, (
+                        f"{receiver} had got {received} payments of {sender}, which had made {sent}"
+                    )
+
+
+class Crossing(Cut):
+    """What is recorded for a link is what was sent before the cut and received after it; judged when it is complete."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.judged: dict[tuple[int, int], bool] = {}
+
+    def judge(self, run: Scheduler, node: ChandyLamport, is_new: bool) -> None:
+        for link, sender in enumerate(run.topology.neighbours[node.id]):
+            if link in node.open or (sender, node.id) in self.judged:
+                continue
+            self.judged[sender, node.id] = True
+            assert sender in self.paid, f"{node.id} takes all of {sender} for recorded, which hasn't begun"
+            received, sent = self.bounds(run, sender, node.id)
+            made = run.node(sender).paid[run.topology.neighbours[sender].index(node.id)]
+            assert node.on_links[link] == made[received:sent], (
+                f"from {sender} to {node.id} {made[received:sent]} were under way, not {node.on_links[link]}"
+            )
+
+
+@at_end("everybody within reach has recorded itself and all of its links")
+def complete(run: Scheduler) -> bool:
+    initiator = run.node(0).initiator
+    within_reach = next(group for group in run.topology.components() if initiator in group)
+    for node in map(run.node, within_reach):
+        assert node.recorded is not None, f"{node.id} has recorded nothing"
+        assert not node.open, f"{node.id} goes on recording"
+    return True
+
+
+@at_end("no money is missing in the picture, nor too much")
+def conserved(run: Scheduler) -> bool:
+    pictured = [node for node in run.nodes if node.recorded is not None]
+    there = sum(node.money for node in pictured)
+    found = sum(node.recorded + sum(map(sum, node.on_links)) for node in pictured)
+    assert found == there, f"there are {there}, and {found} in the picture"
+    return True
+
+
+@at_end("the bank isn't disturbed: every payment is made, and arrives once")
+def undisturbed(run: Scheduler) -> bool:
+    for node in run.nodes:
+        assert not node.payments, f"{node.id} hasn't made {node.payments} of its payments"
+        by_the_books = node.money - sum(map(sum, node.paid)) + sum(map(sum, node.got))
+        assert node.balance == by_the_books, f"{node.id} has {node.balance}, and by its books {by_the_books}"
+        for link, neighbour in enumerate(run.topology.neighbours[node.id]):
+            got = run.node(neighbour).got[run.topology.neighbours[neighbour].index(node.id)]
+            assert got == node.paid[link], f"{node.id} has paid {node.paid[link]} to {neighbour}, which got {got}"
+    return True
+
+
+ALGORITHM = Algorithm(
+    name="chandy-lamport",
+    node=ChandyLamport,
+    topology="grid:2x3",
+    properties=(
+        always("no payment is received before the cut and sent after it")(Consistent),
+        always("what is recorded for a link is what crosses the cut on it")(Crossing),
+        complete,
+        conserved,
+        undisturbed,
+    ),
+    fifo=True,
+)

@@ -1,0 +1,161 @@
+"""Leader election on a ring after LeLann, Chang and Roberts.
+
+Every node knows its own id and its two links, and no more: neither how many nodes there are nor who they are. It sends
+its id ahead, over local link 1. Who gets an id that is larger than its own passes it on, over the other of its links; a
+smaller one it stops. So of all ids only the highest can get past everybody: whose id comes home is the leader. It sends
+round that it is, and when that comes home everybody knows.
+
+An id is judged by itself, whatever came before it, so messages may overtake each other. None may get lost. The ring
+needn't even be oriented: an id goes on the way that it began, whether others go against it or not.
+
+The highest id takes n messages; the one that k others exceed at most n - k, then it meets one of those. That makes at
+most n(n + 1)/2, and 2n - 1 if everybody's next one is higher, but for the highest. The announcement takes n more.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from worldline.model.errors import ConfigurationError
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.events import Event, Protocol, Start
+from worldline.nodes.node import Node, Send
+from worldline.nodes.properties import always, at_end
+from worldline.nodes.scheduler import Scheduler
+
+AHEAD = 1
+
+
+class Candidate(Struct, frozen=True):
+    """Somebody's id on its way round the ring."""
+
+    id: int
+
+    def __str__(self) -> str:
+        return f"Candidate {self.id}"
+
+
+class Elected(Struct, frozen=True):
+    """Everybody is told who the leader is."""
+
+    leader: int
+
+    def __str__(self) -> str:
+        return f"Elected {self.leader}"
+
+
+class ChangRoberts(Node):
+    """Leader election on a ring: ids go round, and higher ones stop lower ones."""
+
+    def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
+        super().__init__(num_nodes, id, num_neighbors, send)
+        check_on_ring(id, num_neighbors)
+        self.leader: int | None = None
+
+    def execute(self, event: Event) -> None:
+        match event:
+            case Start():
+                self.send(Candidate(self.id), AHEAD)
+            case Protocol(Candidate(candidate), link):
+                self._judge(candidate, 1 - link)
+            case Protocol(Elected(leader), link):
+                self._learn(leader, 1 - link)
+
+    def _judge(self, candidate: int, onward: int) -> None:
+        if candidate > self.id:
+            self.send(Candidate(candidate), onward)
+        elif candidate == self.id:
+            self.log("my id has come home: I am the leader")
+            self.leader = self.id
+            self.send(Elected(self.id), onward)
+        else:
+            self.log(f"stopped {candidate}")
+
+    def _learn(self, leader: int, onward: int) -> None:
+        if leader != self.id:
+            self.leader = leader
+            self.send(Elected(leader), onward)
+
+
+def check_on_ring(node: int, num_neighbors: int) -> None:
+    """Refuse a node that can't be on a ring."""
+    if num_neighbors != 2:
+        raise ConfigurationError(
+            f"node {node} has {num_neighbors} neighbours", advice="this election is for rings: use ring:8,shuffled"
+        )
+
+
+# -- What must hold of every election on a ring; whoever asks for several rings gets a leader on each
+
+
+def highest_of_ring(run: Scheduler) -> list[int]:
+    """Return for each node who has the highest id on its ring."""
+    highest = list(range(run.num_nodes))
+    for ring in run.topology.components():
+        for node in ring:
+            highest[node] = ring[-1]
+    return highest
+
+
+class NeverTwoLeaders:
+    """Remembers on each ring who has ever been its own leader."""
+
+    def __init__(self) -> None:
+        self.rings: list[int] = []
+        self.leaders: dict[int, int] = {}
+
+    def __call__(self, run: Scheduler) -> bool:
+        self.rings = self.rings or highest_of_ring(run)
+        for node in run.nodes if run.last is None else (run.node(run.last),):
+            if node.leader == node.id:
+                first = self.leaders.setdefault(self.rings[node.id], node.id)
+                assert first == node.id, f"{first} and {node.id} are leaders"
+        return True
+
+
+class OnlyTheHighest:
+    """Nobody takes anybody for the leader but the highest on its ring. Looks only at the node that has acted."""
+
+    def __init__(self) -> None:
+        self.highest: list[int] = []
+
+    def __call__(self, run: Scheduler) -> bool:
+        self.highest = self.highest or highest_of_ring(run)
+        for node in run.nodes if run.last is None else (run.node(run.last),):
+            highest = self.highest[node.id]
+            assert node.leader in (None, highest), f"{node.id} takes {node.leader} for the leader, not {highest}"
+        return True
+
+
+never_two_leaders = always("there are never two leaders")(NeverTwoLeaders)
+only_the_highest = always("nobody is taken for the leader but the highest")(OnlyTheHighest)
+
+
+@at_end("everybody knows the leader")
+def all_know(run: Scheduler) -> bool:
+    for node in run.nodes:
+        assert node.leader is not None, f"{node.id} knows no leader"
+    return True
+
+
+def messages(run: Scheduler) -> int:
+    """Count what has arrived: all events but the starts, where there are neither timers nor faults."""
+    return run.result().events - run.num_nodes
+
+
+@at_end("there are 3n - 1 to n(n + 3)/2 messages")
+def within_bounds(run: Scheduler) -> bool:
+    sizes = [len(ring) for ring in run.topology.components()]
+    least = sum(3 * n - 1 for n in sizes)
+    most = sum(n * (n + 3) // 2 for n in sizes)
+    sent = messages(run)
+    assert least <= sent <= most, f"it took {sent} messages, and should take {least} to {most}"
+    return True
+
+
+ALGORITHM = Algorithm(
+    name="chang-roberts",
+    node=ChangRoberts,
+    topology="ring:8,shuffled",
+    properties=(never_two_leaders, only_the_highest, all_know, within_bounds),
+)

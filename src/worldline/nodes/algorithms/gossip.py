@@ -1,0 +1,182 @@
+"""Gossip: rumours spread by chance.
+
+One node, the initiator, knows a rumour. Whoever knows it tells it to one neighbour in every round, drawn at random.
+Rounds are timers of each node's own, nobody waits for anybody. That needs nothing of the links: what gets lost, or
+meets a neighbour that is down, is made up for by the next rounds. What a node knows it keeps through crashes.
+
+With `pull`, those who don't know anything ask a neighbour in every round, which tells the rumour if it knows it.
+That's faster in the end, when few are left who haven't heard it: they needn't wait for being found.
+
+With a `patience` of k, a node loses interest when it has told the rumour k times in vain, to somebody who answered that
+it was no news. Then all comes to an end, at the price that perhaps some never hear of it, unless they ask. With a
+patience of 0, nobody ever stops, and the run has to be ended.
+
+Certain is: nobody knows a rumour that nobody told, nobody forgets it, and who has lost interest has a neighbour who
+knows. That everybody knows in the end is only probable. If none loses interest, the chance that one is left out falls by
+a constant factor with every round: a node that has d neighbours, who know and have d neighbours each, is told by none
+of them in r rounds with probability (1 - 1/d)^(d r), below e^-r. That's what is demanded at the end, and there are 200
+rounds, 60 of them after all faults. On shapes in which some have very many neighbours (a star) it takes more of them.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.flooding import check_initiator, component_of
+from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
+from worldline.nodes.node import Node, Send
+from worldline.nodes.properties import always, at_end
+from worldline.nodes.scheduler import Scheduler
+
+
+class Rumour(Struct, frozen=True):
+    """What one tells another."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return f"[rumour = {self.text}]"
+
+
+class NoNews(Struct, frozen=True):
+    """The answer of one who has known it already."""
+
+    def __str__(self) -> str:
+        return "[no news]"
+
+
+class Ask(Struct, frozen=True):
+    """Is there anything new?"""
+
+    def __str__(self) -> str:
+        return "[ask]"
+
+
+class Gossip(Node):
+    """Rumours: whoever knows one tells it to a random neighbour from time to time."""
+
+    stable = ("rumour", "in_vain")
+
+    def __init__(
+        self,
+        num_nodes: int,
+        id: int,  # noqa: A002
+        num_neighbors: int,
+        send: Send,
+        *,
+        initiator: int = 0,
+        text: str = "hello",
+        period: str = "500ms",
+        pull: bool = False,
+        patience: int = 0,
+    ) -> None:
+        super().__init__(num_nodes, id, num_neighbors, send)
+        check_initiator(initiator, num_nodes)
+        self.initiator = initiator
+        self.text = text
+        self.period = period
+        self.pull = pull
+        self.patience = patience
+        self.rumour: str | None = None
+        self.in_vain = 0
+
+    @property
+    def has_lost_interest(self) -> bool:
+        return 0 < self.patience <= self.in_vain
+
+    def execute(self, event: Event) -> None:
+        match event:
+            case Start() | Recover():
+                if self.id == self.initiator and self.rumour is None:
+                    self._learn(self.text)
+                self._wait_for_next_round()
+            case Timer():
+                self._call_somebody()
+                self._wait_for_next_round()
+            case Protocol(Rumour(text), link):
+                if self.rumour is None:
+                    self._learn(text)
+                    self._wait_for_next_round()
+                else:
+                    self.send(NoNews(), link)
+            case Protocol(Ask(), link) if self.rumour is not None:
+                self.send(Rumour(self.rumour), link)
+            case Protocol(NoNews()):
+                self._lose_patience()
+
+    def _learn(self, text: str) -> None:
+        self.rumour = text
+        self.log(f"learns {text}")
+
+    def _call_somebody(self) -> None:
+        message = Ask() if self.rumour is None else Rumour(self.rumour)
+        links = self.links
+        if links:
+            self.send(message, links[self.random.randrange(len(links))])
+
+    def _wait_for_next_round(self) -> None:
+        """Tell, or ask, some time later; who learns something in the middle of a round begins a new one."""
+        if self.pull if self.rumour is None else not self.has_lost_interest:
+            self.set_timer(self.period, "round")
+
+    def _lose_patience(self) -> None:
+        self.in_vain += 1
+        if self.has_lost_interest and self.cancel_timer("round"):
+            self.log(f"loses interest, having told it {self.in_vain} times in vain")
+
+
+class OnlyHearsay:
+    """Who knows a rumour has it from a neighbour that knew it before; it is the initiator's, and nobody forgets it.
+
+    Looks only at the node that has acted.
+    """
+
+    def __init__(self) -> None:
+        self.knowing: dict[int, None] = {}
+
+    def __call__(self, run: Scheduler) -> bool:
+        for node in run.nodes if run.last is None else (run.node(run.last),):
+            assert node.id not in self.knowing or node.rumour is not None, f"{node.id} has forgotten it"
+            if node.rumour is not None and node.id not in self.knowing:
+                self._check_source(run, node)
+                self.knowing[node.id] = None
+        return True
+
+    def _check_source(self, run: Scheduler, node: Gossip) -> None:
+        assert node.rumour == run.node(node.initiator).text, f"{node.id} knows {node.rumour!r}, which nobody told"
+        heard = any(neighbour in self.knowing for neighbour in run.topology.neighbours[node.id])
+        assert node.id == node.initiator or heard, f"{node.id} knows it, and none of its neighbours does"
+
+
+@always("who has lost interest has a neighbour who knows")
+def in_vain_for_a_reason(run: Scheduler) -> bool:
+    for node in run.nodes if run.last is None else (run.node(run.last),):
+        if node.has_lost_interest:
+            knowing = [neighbour for neighbour in run.topology.neighbours[node.id] if run.node(neighbour).rumour]
+            assert knowing, f"{node.id} has lost interest, and none of its neighbours knows"
+    return True
+
+
+@at_end("everybody who can be reached knows, unless all may lose interest")
+def everybody(run: Scheduler) -> bool:
+    first = run.node(0)
+    if first.patience > 0 and not first.pull:
+        return True
+    for node in component_of(run, first.initiator):
+        assert run.node(node).rumour is not None, f"{node} doesn't know"
+    return True
+
+
+ALGORITHM = Algorithm(
+    name="gossip",
+    node=Gossip,
+    topology="torus:4x4",
+    properties=(
+        always("nobody knows what nobody told, and nobody forgets")(OnlyHearsay),
+        in_vain_for_a_reason,
+        everybody,
+    ),
+    until="100s",
+    faults="crash,partition,link,loss",
+)

@@ -1,0 +1,240 @@
+"""Lamport's mutual exclusion: one queue of requests, and everybody has it.
+
+Every node has a logical clock, a number that grows with everything it does and is never behind a message it has heard
+of. Who wants to be inside tells everybody so, with the time of its clock; this time and its own id, which decides
+between equal times, are its request. Everybody puts the request into a queue and replies with a time of its own. Who
+leaves tells everybody, and they take its request out of their queues.
+
+A node goes inside when its own request is the smallest in its queue and it has heard something later than that request
+from everybody else. Then no smaller request can be under way: messages must not overtake each other (the links have to
+be FIFO), so it would have come before what was heard, and whatever somebody asks for from now on is later. So two nodes
+never take themselves for the first at the same time, and requests are granted in their order, which nobody has to
+decide. Nobody waits for ever, since there are only finitely many smaller requests.
+
+It needs links between all nodes that lose nothing, and nodes that stay up: one that doesn't reply stops all. Each entry
+takes 3 (n - 1) messages: a request, a reply and a release for each of the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from worldline.model.errors import ConfigurationError
+from worldline.model.reading import as_time
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.events import Event, Protocol, Start, Timer
+from worldline.nodes.node import Node, Send
+from worldline.nodes.properties import always, at_end
+from worldline.nodes.scheduler import Scheduler
+
+Stamp = tuple[int, int]
+"""A request: the logical time at which it was made, and who made it."""
+
+
+class Request(Struct, frozen=True):
+    """Somebody wants to be inside."""
+
+    timestamp: int
+    sender: int
+
+
+class Reply(Struct, frozen=True):
+    """Somebody has heard of a request."""
+
+    timestamp: int
+    sender: int
+
+
+class Release(Struct, frozen=True):
+    """Somebody isn't inside any more."""
+
+    timestamp: int
+    sender: int
+
+
+class Contender(Node):
+    """Wants to be inside several times, and stays there for a while. How it gets in is up to those derived from it.
+
+    They write `ask` and `release`, for the moments when it wants to be inside and when it has left, `hear` for
+    messages, and `set_up` for what they have to remember; they call `enter` when it may go inside.
+    """
+
+    def __init__(
+        self,
+        num_nodes: int,
+        id: int,  # noqa: A002
+        num_neighbors: int,
+        send: Send,
+        *,
+        rounds: int = 3,
+        pause: str = "3s",
+        stay: str = "200ms",
+    ) -> None:
+        super().__init__(num_nodes, id, num_neighbors, send)
+        self.rounds = rounds
+        self.pause = pause
+        self.stay = stay
+        self.clock = 0
+        self.request: Stamp | None = None
+        self.inside = False
+        self.entries = 0
+        self.set_up()
+
+    def execute(self, event: Event) -> None:
+        match event:
+            case Start():
+                if self.num_neighbors != self.num_nodes - 1:
+                    raise ConfigurationError(
+                        "everybody needs a link to everybody", advice=f"use clique:{self.num_nodes}"
+                    )
+                self._rest()
+            case Timer("want"):
+                self.clock += 1
+                self.request = (self.clock, self.id)
+                self.log(f"wants to be inside, at {self.clock}")
+                self.ask()
+            case Timer("leave"):
+                self.inside = False
+                self.request = None
+                self.log("leaves")
+                self.release()
+                self._rest()
+            case Protocol(message, link):
+                self.hear(message, link)
+
+    def enter(self) -> None:
+        self.inside = True
+        self.entries += 1
+        self.log(f"is inside ({self.entries} of {self.rounds})")
+        self.set_timer(self.stay, "leave")
+
+    def _rest(self) -> None:
+        """Want nothing for a while, of random length, so that nodes ask in ever different orders."""
+        if self.entries < self.rounds:
+            self.set_timer(1 + self.random.randrange(1 + as_time(self.pause)), "want")
+
+    def set_up(self) -> None:
+        raise NotImplementedError
+
+    def ask(self) -> None:
+        raise NotImplementedError
+
+    def release(self) -> None:
+        raise NotImplementedError
+
+    def hear(self, message: Any, link: int) -> None:
+        raise NotImplementedError
+
+
+class LamportMutex(Contender):
+    """Mutual exclusion: everybody keeps the same queue of requests, ordered by logical clocks."""
+
+    def set_up(self) -> None:
+        self.queue: dict[int, int] = {}  # The time of each node's request, if it has one.
+        self.heard: dict[int, int] = {}  # The time of each other node's latest message.
+
+    def ask(self) -> None:
+        self.queue[self.id] = self.clock
+        self.broadcast(Request(self.clock, self.id))
+        self._enter_if_first()
+
+    def release(self) -> None:
+        del self.queue[self.id]
+        self.clock += 1
+        self.broadcast(Release(self.clock, self.id))
+
+    def hear(self, message: Any, link: int) -> None:
+        self.clock = max(self.clock, message.timestamp) + 1
+        self.heard[message.sender] = message.timestamp
+        match message:
+            case Request(timestamp, sender):
+                self.queue[sender] = timestamp
+                self.send(Reply(self.clock, self.id), link)
+            case Release(_, sender):
+                del self.queue[sender]
+        self._enter_if_first()
+
+    def _enter_if_first(self) -> None:
+        if self.request is None or self.inside:
+            return
+        if min((timestamp, node) for node, timestamp in self.queue.items()) == self.request and self._heard_from_all():
+            self.enter()
+
+    def _heard_from_all(self) -> bool:
+        """Whether every other node has sent something that is later than the own request."""
+        assert self.request is not None
+        later = [node for node, timestamp in self.heard.items() if (timestamp, node) > self.request]
+        return len(later) == self.num_nodes - 1
+
+
+class OneInside:
+    """Nobody goes inside before who was there has left."""
+
+    def __init__(self) -> None:
+        self.holder: int | None = None
+
+    def __call__(self, run: Scheduler) -> bool:
+        if run.last is None:
+            return True
+        if run.node(run.last).inside:
+            assert self.holder in (None, run.last), f"{self.holder} and {run.last} are inside at the same time"
+            self.holder = run.last
+        elif self.holder == run.last:
+            self.holder = None
+        return True
+
+
+class GrantedInOrder:
+    """Who goes inside has a later request than all who went before."""
+
+    def __init__(self) -> None:
+        self.latest: Stamp = (0, 0)
+        self.entries: dict[int, int] = {}
+
+    def __call__(self, run: Scheduler) -> bool:
+        if run.last is None:
+            return True
+        node = run.node(run.last)
+        if node.entries > self.entries.get(node.id, 0):
+            self.entries[node.id] = node.entries
+            assert node.request > self.latest, f"{self.latest} was granted before {node.request}"
+            self.latest = node.request
+        return True
+
+
+@at_end("everybody was inside as often as it wanted")
+def all_served(run: Scheduler) -> bool:
+    for node in run.nodes:
+        assert node.entries == node.rounds, f"{node.id} was inside {node.entries} times, and wanted to {node.rounds}"
+        assert not node.inside, f"{node.id} is inside still"
+    return True
+
+
+def each_entry_takes(messages: int, run: Scheduler) -> bool:
+    """Compare the number of messages with the number of entries.
+
+    Messages are counted from outside: of all events, one per node is its start and two per entry are timers.
+    """
+    entries = sum(node.entries for node in run.nodes)
+    sent = run.result().events - run.num_nodes - 2 * entries
+    assert sent == messages * entries, f"{entries} entries took {sent} messages"
+    return True
+
+
+@at_end("each entry takes 3 (n - 1) messages")
+def three_messages_for_each(run: Scheduler) -> bool:
+    return each_entry_takes(3 * (run.num_nodes - 1), run)
+
+
+one_inside = always("at most one node is inside")(OneInside)
+granted_in_order = always("requests are granted in their order")(GrantedInOrder)
+
+ALGORITHM = Algorithm(
+    name="lamport-mutex",
+    node=LamportMutex,
+    topology="clique:4",
+    properties=(one_inside, granted_in_order, all_served, three_messages_for_each),
+    fifo=True,
+)

@@ -1,0 +1,307 @@
+"""Paxos: all agree on one value, once and for ever.
+
+Every node is an acceptor and a learner, and some are proposers too. A proposer who wants a value to be chosen opens a
+ballot, which has a number that is larger than all that it knows of, and which is unique since the proposer's id belongs
+to it. First it asks all acceptors to promise that they take part in no lower ballot any more; with their promise, they
+tell what they have accepted last, if anything. With the promises of a majority, the proposer asks all to accept a value
+in this ballot: the one of the highest ballot that it was told of, or its own if nobody has accepted anything. An
+acceptor does so unless it has promised a higher ballot to somebody, and tells everybody. A value is chosen when a
+majority has accepted it in the same ballot; who hears of that has learned it.
+
+That's why it is correct: any two majorities have an acceptor in common. Once a value is chosen, whoever gets promises
+for a higher ballot hears of it from that acceptor, or of a ballot in between that has the same value for the same
+reason, so no other value is proposed any more. It needs that acceptors don't forget what they have promised and
+accepted, so that is stable. The rest may be lost: a proposer is an acceptor too and promises its own ballots first, so
+even after a crash it doesn't use one twice.
+
+Two proposers can outbid each other for ever. So each waits for a random time before it tries again, and learns from
+those who refuse how high it has to go. Those who have no value after such a time ask again, by a new ballot if they are
+proposers, and who knows the value tells it to them. So messages may get lost and overtake each other, and nodes may
+crash; if a majority reaches each other for long enough, all who are up learn the value in the end. A ballot takes up to
+3 n messages and those of n acceptors who tell everybody: n². Everybody must be a neighbour of everybody.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from worldline.model.reading import as_time
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
+from worldline.nodes.node import Node, Send
+from worldline.nodes.properties import always, at_end
+from worldline.nodes.scheduler import Scheduler
+
+Ballot = tuple[int, int]
+"""A number, and the id of the proposer; compared in this order."""
+
+Vote = tuple[Ballot, str]
+"""What an acceptor has accepted: in which ballot, and which value."""
+
+NO_BALLOT: Ballot = (0, 0)
+
+OWN = -1
+"""Where a node's messages to itself come from: it has no link for them, and they take no time."""
+
+
+class Prepare(Struct, frozen=True):
+    """A proposer asks for a promise to take part in no lower ballot."""
+
+    ballot: Ballot
+
+
+class Promise(Struct, frozen=True):
+    """It is given, with what was accepted before."""
+
+    ballot: Ballot
+    accepted: Vote | None
+
+
+class Accept(Struct, frozen=True):
+    """A proposer asks to accept a value."""
+
+    ballot: Ballot
+    value: str
+
+
+class Accepted(Struct, frozen=True):
+    """An acceptor has done so, and tells everybody."""
+
+    ballot: Ballot
+    value: str
+
+
+class Refused(Struct, frozen=True):
+    """An acceptor has promised a higher ballot to somebody."""
+
+    promised: Ballot
+
+
+class Ask(Struct, frozen=True):
+    """Does anybody know the value?"""
+
+
+class Chosen(Struct, frozen=True):
+    """Somebody does."""
+
+    value: str
+
+
+Message = Prepare | Promise | Accept | Accepted | Refused | Ask | Chosen
+
+
+class Paxos(Node):
+    """Consensus on one value: majorities promise and accept, in ballots that may fail, until one is chosen."""
+
+    stable = ("promised", "accepted")
+
+    def __init__(
+        self,
+        num_nodes: int,
+        id: int,  # noqa: A002
+        num_neighbors: int,
+        send: Send,
+        *,
+        proposers: int = 3,
+        patience: str = "2s",
+    ) -> None:
+        """The first `proposers` nodes propose. One waits for `patience` at least, and up to three times as long."""
+        super().__init__(num_nodes, id, num_neighbors, send)
+        self.majority = num_nodes // 2 + 1
+        self.patience = as_time(patience, "a patience")
+        self.proposal = f"value {id}" if id < proposers else None
+        # As an acceptor:
+        self.promised = NO_BALLOT
+        self.accepted: Vote | None = None
+        # As a proposer:
+        self.highest = 0
+        self.ballot = NO_BALLOT
+        self.promises: dict[int, Vote | None] = {}  # By link.
+        # As a learner:
+        self.heard: dict[Ballot, set[int]] = {}  # The links over which somebody has said that it accepted.
+        self.learned: str | None = None
+
+    def execute(self, event: Event) -> None:
+        match event:
+            case Start() | Recover():
+                self.set_timer(self.random.randrange(self.patience), "patience")
+            case Timer("patience"):
+                self._try_again()
+            case Protocol(message, link):
+                self._receive(message, link)
+
+    def _receive(self, message: Message, link: int) -> None:
+        match message:
+            case Ask() | Prepare() | Accept() if self.learned is not None:
+                self._answer(Chosen(self.learned), link)
+            case Prepare(ballot):
+                self._promise(ballot, link)
+            case Promise(ballot, accepted):
+                self._note_promise(ballot, accepted, link)
+            case Accept(ballot, value):
+                self._accept(ballot, value, link)
+            case Accepted(ballot, value):
+                self._note_accepted(ballot, value, link)
+            case Refused(promised):
+                self.highest = max(self.highest, promised[0])
+            case Chosen(value):
+                self._learn(value)
+
+    def _answer(self, message: Message, link: int) -> None:
+        if link == OWN:
+            self._receive(message, OWN)
+        else:
+            self.send(message, link)
+
+    def _tell_all(self, message: Message) -> None:
+        """Send a message to everybody, oneself first."""
+        self._receive(message, OWN)
+        self.broadcast(message)
+
+    # -- The proposer
+
+    def _try_again(self) -> None:
+        if self.learned is not None:
+            return
+        self.set_timer(self.patience + self.random.randrange(2 * self.patience), "patience")
+        if self.proposal is None:
+            self.broadcast(Ask())
+            return
+        self.ballot = (max(self.highest, self.promised[0]) + 1, self.id)
+        self.promises = {}
+        self.log(f"opens ballot {self.ballot[0]}")
+        self._tell_all(Prepare(self.ballot))
+
+    def _note_promise(self, ballot: Ballot, accepted: Vote | None, link: int) -> None:
+        if ballot != self.ballot or link in self.promises:
+            return
+        self.promises[link] = accepted
+        if len(self.promises) == self.majority:  # Those that come later change nothing any more.
+            self._tell_all(Accept(self.ballot, self._value_to_propose()))
+
+    def _value_to_propose(self) -> str:
+        votes = [accepted for accepted in self.promises.values() if accepted is not None]
+        assert self.proposal is not None
+        return max(votes)[1] if votes else self.proposal
+
+    # -- The acceptor
+
+    def _promise(self, ballot: Ballot, link: int) -> None:
+        if ballot > self.promised:
+            self.promised = ballot
+            self._answer(Promise(ballot, self.accepted), link)
+        else:
+            self._answer(Refused(self.promised), link)
+
+    def _accept(self, ballot: Ballot, value: str, link: int) -> None:
+        if ballot >= self.promised:
+            self.promised = ballot
+            self.accepted = (ballot, value)
+            self._tell_all(Accepted(ballot, value))
+        else:
+            self._answer(Refused(self.promised), link)
+
+    # -- The learner
+
+    def _note_accepted(self, ballot: Ballot, value: str, link: int) -> None:
+        heard = self.heard.setdefault(ballot, set())
+        heard.add(link)
+        if len(heard) >= self.majority:
+            self._learn(value)
+
+    def _learn(self, value: str) -> None:
+        if self.learned is None:
+            self.learned = value
+            self.log(f"learned {value}")
+
+
+# -- What must hold. The checks remember what has been; nothing of it is lost in a crash.
+
+
+def acting(run: Scheduler) -> list[Paxos]:
+    """Return the node that may have changed, or all in the end."""
+    return run.nodes if run.last is None else [run.node(run.last)]
+
+
+class Agreement:
+    """Whatever anybody ever learns is the same value."""
+
+    def __init__(self) -> None:
+        self.first: tuple[int, str] | None = None
+
+    def __call__(self, run: Scheduler) -> bool:
+        for node in acting(run):
+            if node.learned is not None:
+                if self.first is None:
+                    self.first = node.id, node.learned
+                learner, value = self.first
+                assert node.learned == value, f"{learner} has learned {value}, and {node.id} {node.learned}"
+        return True
+
+
+class ChosenOnce:
+    """Looks from outside at what acceptors accept, and in that way knows what is chosen before any node does."""
+
+    def __init__(self) -> None:
+        self.acceptors: dict[Vote, set[int]] = {}
+        self.values: dict[Ballot, str] = {}
+        self.chosen: str | None = None
+
+    def __call__(self, run: Scheduler) -> bool:
+        for node in acting(run):
+            if node.accepted is not None:
+                self._note(node.accepted, node.id, run.num_nodes)
+        return True
+
+    def _note(self, vote: Vote, acceptor: int, num_nodes: int) -> None:
+        ballot, value = vote
+        other = self.values.setdefault(ballot, value)
+        assert other == value, f"{other} and {value} are accepted in ballot {ballot}"
+        acceptors = self.acceptors.setdefault(vote, set())
+        acceptors.add(acceptor)
+        if len(acceptors) > num_nodes // 2:
+            assert self.chosen in (None, value), f"{self.chosen} was chosen, and now {value} in ballot {ballot}"
+            self.chosen = value
+
+
+class LearnedIsChosen(ChosenOnce):
+    """Nobody learns what isn't chosen."""
+
+    def __call__(self, run: Scheduler) -> bool:
+        super().__call__(run)
+        for node in acting(run):
+            assert node.learned in (None, self.chosen), f"{node.id} has learned {node.learned}"
+        return True
+
+
+@always("every value was proposed")
+def validity(run: Scheduler) -> bool:
+    for node in acting(run):
+        for value in (node.learned, node.accepted and node.accepted[1]):
+            assert value is None or any(value == each.proposal for each in run.nodes), f"{node.id} has got {value}"
+    return True
+
+
+@at_end("all nodes that are up have learned the value")
+def learned(run: Scheduler) -> bool:
+    if len(run.up) > run.num_nodes // 2:
+        missing = [node.id for node in run.up if node.learned is None]
+        assert not missing, f"{missing[0]} hasn't"
+    return True
+
+
+ALGORITHM = Algorithm(
+    name="paxos",
+    node=Paxos,
+    topology="clique:5",
+    properties=(
+        always("nobody learns another value than anybody else")(Agreement),
+        always("at most one value is ever accepted by a majority")(ChosenOnce),
+        always("what is learned was accepted by a majority")(LearnedIsChosen),
+        validity,
+        learned,
+    ),
+    until="60s",
+    latency="uniform(1ms, 1s)",
+    faults="crash,partition,loss",
+)

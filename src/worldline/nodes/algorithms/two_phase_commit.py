@@ -1,0 +1,272 @@
+"""Two-phase commit: all do it, or none does.
+
+Node 0 is the coordinator. In the first phase it asks everybody to prepare, and everybody votes: yes, which is a promise
+to do whatever is decided, or no. In the second phase the coordinator decides, to commit if all have voted yes and to
+abort otherwise, and tells everybody. The coordinator has a vote as well; if that is no, it doesn't even ask.
+
+Messages get lost and nodes crash, so votes and decisions are written into a log that survives a crash, before anybody
+is told of them. Who hasn't answered is asked again, and the coordinator aborts when its patience is at an end. It tells
+its decision until everybody has acknowledged it. If it finds after a crash that it hasn't decided, it aborts: nobody
+can have been told anything else, and so it needn't log that it has begun (abort is presumed). Who has voted no can
+abort at once. Who has voted yes is in doubt, and asks the coordinator again and again.
+
+Nobody decides differently: there is one who decides, it does so once, and what it has decided is in its log before
+anybody can hear of it. The only others who decide by themselves have voted no, and then the coordinator can't commit.
+Messages may overtake each other: late ones ask what was answered already, or tell what is known.
+
+A node in doubt can't do anything but wait. It has promised to commit if all others are willing, and only the
+coordinator knows whether they are; while the coordinator is down, all who voted yes are blocked, with whatever they
+have locked. That's no shortcoming of this version but of the algorithm; consensus (Paxos, Raft) is what helps. Here
+everybody has decided in the end because everybody recovers in the end. Let one stay down, and the run doesn't end by
+itself: the others go on asking it, or telling it.
+
+Without faults it takes 4 (n - 1) messages: prepare, vote, decision, acknowledgement.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from msgspec import Struct
+
+from worldline.model.errors import ConfigurationError
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
+from worldline.nodes.node import Node, Send
+from worldline.nodes.properties import always, at_end
+from worldline.nodes.scheduler import Scheduler
+
+
+class Prepare(Struct, frozen=True):
+    """The coordinator wants a vote."""
+
+
+class Vote(Struct, frozen=True):
+    """A participant's vote; it never changes."""
+
+    yes: bool
+
+
+class Decision(Struct, frozen=True):
+    """What the coordinator has decided."""
+
+    commit: bool
+
+
+class Acknowledgement(Struct, frozen=True):
+    """A participant knows the decision, and has logged it."""
+
+
+class Inquiry(Struct, frozen=True):
+    """A participant that has voted yes wants to know what was decided."""
+
+
+class TwoPhaseCommit(Node):
+    """Atomic commitment: a coordinator collects votes and decides; logs survive crashes."""
+
+    stable: ClassVar[tuple[str, ...]] = ("vote", "decision", "to_coordinator")
+
+    def __init__(
+        self,
+        num_nodes: int,
+        id: int,  # noqa: A002
+        num_neighbors: int,
+        send: Send,
+        *,
+        yes: float = 0.9,
+        timeout: str = "3s",
+        patience: int = 3,
+    ) -> None:
+        super().__init__(num_nodes, id, num_neighbors, send)
+        self.yes = yes
+        self.timeout = timeout
+        # The log
+        self.vote: bool | None = None
+        self.decision: bool | None = None
+        self.to_coordinator: int | None = None  # A participant's link.
+        # What only the coordinator has, and loses
+        self.patience = patience
+        self.silent = list(range(num_neighbors))  # Links by which no vote has come; once it has decided, no receipt.
+
+    def execute(self, event: Event) -> None:
+        if self.id == 0:
+            self._coordinate(event)
+        else:
+            self._participate(event)
+
+    def cast_vote(self) -> None:
+        self.vote = self.random.random() < self.yes
+        self.log(f"votes {'yes' if self.vote else 'no'}")
+
+    def decide(self, commit: bool) -> None:
+        if self.decision is None:
+            self.decision = commit
+            self.log("commits" if commit else "aborts")
+
+    # -- The coordinator
+
+    def _coordinate(self, event: Event) -> None:
+        match event:
+            case Start():
+                if self.num_neighbors != self.num_nodes - 1:
+                    raise ConfigurationError(
+                        "the coordinator needs a link to everybody", advice=f"use star:{self.num_nodes} or a clique"
+                    )
+                self.cast_vote()
+                if not self.vote:
+                    self._conclude(commit=False)
+                else:
+                    self._ask_for_votes()
+            case Recover():
+                self._conclude(commit=bool(self.decision))
+            case Timer():
+                self._tell_again()
+            case Protocol(Vote(yes), link):
+                self.count_vote(yes, link)
+            case Protocol(Acknowledgement(), link) if link in self.silent:
+                self.silent.remove(link)
+                if not self.silent:
+                    self.cancel_timer()
+            case Protocol(Inquiry(), link) if self.decision is not None:
+                self.send(Decision(self.decision), link)
+
+    def count_vote(self, yes: bool, link: int) -> None:
+        if self.decision is not None:
+            return  # Too late to matter: who has voted is told the decision.
+        if not yes:
+            self._conclude(commit=False)
+        elif link in self.silent:
+            self.silent.remove(link)
+            self._commit_if_unanimous()
+
+    def _commit_if_unanimous(self) -> None:
+        if not self.silent:
+            self._conclude(commit=True)
+
+    def _ask_for_votes(self) -> None:
+        self._send_to_silent(Prepare())
+        self._commit_if_unanimous()  # There may be nobody else.
+
+    def _conclude(self, *, commit: bool) -> None:
+        self.decide(commit)
+        self.silent = list(range(self.num_neighbors))
+        self._send_to_silent(Decision(commit))
+
+    def _tell_again(self) -> None:
+        """Do what time brings: ask again, lose patience, tell the decision again."""
+        if self.decision is not None:
+            self._send_to_silent(Decision(self.decision))
+        elif self.patience > 1:
+            self.patience -= 1
+            self._send_to_silent(Prepare())
+        else:
+            self.on_timeout()
+
+    def on_timeout(self) -> None:
+        self.log("has waited long enough")
+        self._conclude(commit=False)
+
+    def _send_to_silent(self, message: Prepare | Decision) -> None:
+        for link in self.silent:
+            self.send(message, link)
+        if self.silent:
+            self.set_timer(self.timeout)
+
+    # -- A participant
+
+    def _participate(self, event: Event) -> None:
+        match event:
+            case Protocol(Prepare(), link):
+                self.to_coordinator = link
+                self.prepare()
+                self.send(Vote(bool(self.vote)), link)
+                self._ask_later()
+            case Protocol(Decision(commit), link):
+                self.decide(commit)
+                self.cancel_timer()
+                self.send(Acknowledgement(), link)
+            case Timer() | Recover():
+                self.ask()
+
+    def prepare(self) -> None:
+        """Vote, unless that's done; or the decision is known, because it has overtaken the question."""
+        if self.vote is None and self.decision is None:
+            self.cast_vote()
+            if not self.vote:
+                self.decide(commit=False)
+
+    def ask(self) -> None:
+        """Ask for the decision, as long as the node is in doubt."""
+        if self.decision is None and self.to_coordinator is not None:
+            self.log("is in doubt")
+            self.send(Inquiry(), self.to_coordinator)
+            self._ask_later()
+
+    def _ask_later(self) -> None:
+        if self.decision is None:
+            self.set_timer(self.timeout)
+
+
+class Standing:
+    """No decision is ever changed, or forgotten in a crash."""
+
+    def __init__(self) -> None:
+        self.decisions: dict[int, bool] = {}
+
+    def __call__(self, run: Scheduler) -> bool:
+        for node in run.nodes if run.last is None else (run.node(run.last),):
+            before = self.decisions.get(node.id)
+            assert before is None or node.decision is before, f"{node.id} decided {before}, and now {node.decision}"
+            if node.decision is not None:
+                self.decisions[node.id] = node.decision
+        return True
+
+
+class Unanimous:
+    """No two nodes ever decide differently. Remembers the first decision of all, whatever becomes of its node."""
+
+    def __init__(self) -> None:
+        self.first: tuple[int, bool] | None = None
+
+    def __call__(self, run: Scheduler) -> bool:
+        for node in run.nodes if run.last is None else (run.node(run.last),):
+            if node.decision is not None:
+                self.first = self.first or (node.id, node.decision)
+                earlier, decision = self.first
+                assert node.decision is decision, (
+                    f"{earlier} has {_done(decision)} and {node.id} has {_done(node.decision)}"
+                )
+        return True
+
+
+def _done(decision: bool) -> str:
+    return "committed" if decision else "aborted"
+
+
+@always("nobody commits unless all have voted yes")
+def willing(run: Scheduler) -> bool:
+    if any(node.decision for node in (run.nodes if run.last is None else (run.node(run.last),))):
+        for node in run.nodes:
+            assert node.vote, f"{node.id} has voted {'no' if node.vote is False else 'neither yes nor no'}"
+    return True
+
+
+@at_end("everybody has decided")
+def decided(run: Scheduler) -> bool:
+    for node in run.nodes:
+        assert node.decision is not None, f"{node.id} hasn't"
+    return True
+
+
+ALGORITHM = Algorithm(
+    name="two-phase-commit",
+    node=TwoPhaseCommit,
+    topology="star:5",
+    properties=(
+        always("nobody has committed while another has aborted")(Unanimous),
+        always("a decision never changes")(Standing),
+        willing,
+        decided,
+    ),
+    faults="crash,loss",
+)

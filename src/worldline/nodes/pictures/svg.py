@@ -1,0 +1,138 @@
+"""Writes SVG: elements, numbers and texts, in one way only, so that equal pictures are equal bytes.
+
+Looks are given by attributes rather than by a style sheet, except for what happens under the mouse: viewers that don't
+know style sheets show the same, and a picture that is put into a web page changes nothing else there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+INK = "#1f2933"
+SOFT = "#66727f"
+FAINT = "#cbd2d9"
+PAPER = "#ffffff"
+ALARM = "#b3261e"
+
+# Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow that nobody can see on white.
+PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5c00", "#3f3f3f")
+
+_FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+_GLYPH = 0.58  # The width of a usual letter, in font sizes; narrow enough fonts only leave more room.
+_WIDE_FROM = "\u1100"  # From here on most scripts have letters as wide as they are high.
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # By XML, also when escaped.
+_ESCAPES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+
+Value = str | int | float
+
+
+def number(value: float) -> str:
+    """Write a coordinate: two digits are a hundredth of a pixel."""
+    text = f"{value:.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
+def escaped(text: str) -> str:
+    """Write a text so that it can stand in an element or an attribute, whatever is in it."""
+    return _FORBIDDEN.sub("\ufffd", text).translate(_ESCAPES)
+
+
+def element(tag: str, content: str | Iterable[str] = "", /, **attributes: Value | None) -> str:
+    """Write an element. Attributes that are None are left out; ``stroke_width`` is stroke-width, ``class_`` class."""
+    written = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escaped(value) if isinstance(value, str) else number(value)}"'
+        for name, value in attributes.items()
+        if value is not None
+    )
+    inner = content if isinstance(content, str) else "".join(content)
+    return f"<{tag}{written}>{inner}</{tag}>" if inner else f"<{tag}{written}/>"
+
+
+def hover(text: str, most: int = 240) -> str:
+    """Write what is shown when the mouse rests on an element that contains this."""
+    return element("title", escaped(shortened(text, most)))
+
+
+def text_at(x: float, y: float, text: str, *, size: float, **attributes: Value | None) -> str:
+    """Write a text; y is its base line."""
+    return element("text", escaped(text), x=x, y=y, font_size=size, **attributes)
+
+
+def path(points: Iterable[tuple[float, float]], **attributes: Value | None) -> str:
+    return element("path", "", d=way(points), **attributes)
+
+
+def way(points: Iterable[tuple[float, float]]) -> str:
+    """Write straight lines from point to point, as the `d` of a path."""
+    return "M" + "L".join(f"{number(x)} {number(y)}" for x, y in points)
+
+
+def cross(x: float, y: float, arm: float) -> str:
+    """Write a lying cross, as the `d` of a path."""
+    return f"{way(((x - arm, y - arm), (x + arm, y + arm)))}{way(((x - arm, y + arm), (x + arm, y - arm)))}"
+
+
+def arrow_head(colour: str, size: float) -> str:
+    """Define what `arrow_end` refers to: a line that has it ends in the arrow's tip."""
+    return element(
+        "marker",
+        element("path", d="M0 0.8L10 5L0 9.2L2.4 5z", fill=colour),
+        id=_head_name(colour, size),
+        viewBox="0 0 10 10",
+        refX=9.6,
+        refY=5,
+        markerWidth=size,
+        markerHeight=size,
+        markerUnits="userSpaceOnUse",
+        orient="auto",
+    )
+
+
+def arrow_end(colour: str, size: float) -> str:
+    return f"url(#{_head_name(colour, size)})"
+
+
+def document(width: float, height: float, content: Iterable[str], *, kind: str, title: str, style: str = "") -> str:
+    """Write the whole picture, on white, however dark the surroundings."""
+    whole = (
+        element("title", escaped(title)),
+        element("style", style) if style else "",
+        element("rect", width=width, height=height, fill=PAPER),
+        *content,
+    )
+    return element(
+        "svg",
+        (f"\n{part}" for part in whole if part),
+        xmlns="http://www.w3.org/2000/svg",
+        class_=f"worldline-{kind}",
+        width=width,
+        height=height,
+        viewBox=f"0 0 {number(width)} {number(height)}",
+        font_family=_FONT,
+        fill=INK,
+    ).removesuffix("</svg>") + "\n</svg>\n"  # fmt: skip
+
+
+def shortened(text: str, most: int) -> str:
+    """Put a text on one line, of so many characters at most."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: max(0, most - 1)].rstrip()}…"
+
+
+def text_width(text: str, size: float) -> float:
+    """Guess how wide a text is, in whatever font the viewer has."""
+    return size * sum(1.0 if letter >= _WIDE_FROM else _GLYPH for letter in text)
+
+
+def fitted(text: str, width: float, size: float) -> str:
+    """Shorten a text so that it isn't wider than this."""
+    most = max(1, int(width / (size * _GLYPH)))
+    while most > 1 and text_width(shortened(text, most), size) > width:
+        most -= 1
+    return shortened(text, most)
+
+
+def _head_name(colour: str, size: float) -> str:
+    # The name says what it looks like: pictures on one page may have the same names for the same things only.
+    return f"head-{colour.removeprefix('#')}-{number(size).replace('.', '_')}"

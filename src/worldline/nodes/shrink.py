@@ -1,0 +1,219 @@
+"""Shrinking: from a trial that fails to a short schedule that fails in the same way.
+
+First the algorithm is tried with fewer nodes and smaller parameters, on a few seeds each. Then all that the seed has
+drawn is written down: the faults, and how long each message was under way. What is written down is taken out again as
+far as the failure stays: a fault doesn't happen, a message takes the usual time. What is left is what it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from msgspec import Struct, structs
+
+from worldline.model.errors import ModelError, UsageError, WorldlineError
+from worldline.model.time import format_time
+from worldline.nodes.faults import Fault
+from worldline.nodes.properties import Violation
+from worldline.nodes.reading import smaller
+from worldline.nodes.script import Delays, Message, Script, script_of
+from worldline.nodes.trace import Record
+from worldline.nodes.trial import Trial
+
+_SEEDS_TRIED = 100  # For each simpler form of the trial.
+_SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
+RUNS_MAX = 5_000
+
+T = TypeVar("T")
+
+
+class Shrunk(Struct, frozen=True, kw_only=True):
+    """A trial that fails, with little left to leave out, and its history."""
+
+    trial: Trial
+    failure: WorldlineError
+    records: list[Record]
+    records_before: int
+    faults_before: int
+    runs: int
+
+    def text(self) -> str:
+        """Say what the schedule is, in words."""
+        graph, script = self.trial.graph(), self.trial.script
+        assert script is not None
+        some = bool(script.exceptions or self.trial.faults)
+        usual = f"every message takes {format_time(script.usual[0])}{', but' if some else ''}"
+        parameters = "".join(f", {name} = {value}" for name, value in self.trial.parameters.items())
+        lines = [f"{graph.num_nodes} nodes{f' ({graph.name})' if graph.name else ''}{parameters}; {usual}"]
+        for (sender, receiver, number), delays in sorted(script.exceptions.items()):
+            takes = " and ".join(map(format_time, delays))
+            fate = f"takes {takes}" if delays else "gets lost"
+            lines.append(f"  message {number + 1} from {sender} to {receiver} {fate}")
+        lines += [f"  at {fault}".replace(" ", " ", 1) for fault in self.trial.faults]
+        return "\n".join(lines)
+
+
+def shrink(trial: Trial, *, runs_max: int = RUNS_MAX, progress: Callable[[int], None] | None = None) -> Shrunk:
+    """Return the shortest schedule that is found for the failure of a trial."""
+    runs = _Runs(runs_max, progress)
+    failure = runs.failure(trial)
+    if failure is None:
+        raise UsageError("this trial doesn't fail, so there is nothing to shrink")
+    before = _history(trial)
+    sign = _sign(failure)
+    for simpler in _simplified(trial, sign, runs):
+        trial = simpler
+    written = _written_down(trial)
+    if runs.fails(written, sign):
+        trial = _taken_out(written, sign, runs)
+    found = runs.failure(trial, counts=False)
+    assert found is not None
+    return Shrunk(
+        trial=trial,
+        failure=found,
+        records=_history(trial),
+        records_before=len(before),
+        faults_before=len(trial.pinned().faults) if trial.script is None else len(written.faults),
+        runs=runs.done,
+    )
+
+
+class _Runs:
+    """Runs trials, and counts them: at some point it is enough."""
+
+    def __init__(self, runs_max: int, progress: Callable[[int], None] | None) -> None:
+        self.done = 0
+        self._max = runs_max
+        self._progress = progress
+
+    def failure(self, trial: Trial, *, counts: bool = True) -> WorldlineError | None:
+        if counts:
+            self.done += 1
+            if self._progress is not None:
+                self._progress(self.done)
+        return trial.run().failure
+
+    def fails(self, trial: Trial, sign: str) -> bool:
+        """Whether a trial fails in the way that is looked for; no trial does once there were too many."""
+        if self.done >= self._max:
+            return False
+        failure = self.failure(trial)
+        return failure is not None and _sign(failure) == sign
+
+
+def _sign(failure: WorldlineError) -> str:
+    """Return what two failures of the same kind have in common."""
+    return str(failure.facts["property"]) if isinstance(failure, Violation) else type(failure).__name__
+
+
+def _history(trial: Trial) -> list[Record]:
+    run = trial.scheduler(trace=True)
+    try:
+        run.run(trial.end(), events_max=trial.events_max)
+    except ModelError:
+        return run.records
+    raise AssertionError("a trial that failed doesn't fail any more")
+
+
+# -- Simpler forms
+
+
+def _simplified(trial: Trial, sign: str, runs: _Runs) -> Iterator[Trial]:
+    """Yield ever simpler trials that fail in the same way."""
+    topology = trial.topology or trial.algorithm.topology
+    if isinstance(topology, str) and not trial.faults:
+        sizes = [structs.replace(trial, topology=text) for text in smaller(topology)[:_SMALLER_MAX]]
+        found = _first_failing(sizes, sign, runs)
+        if found is not None:
+            trial = found
+            yield trial
+    defaults = trial.algorithm.parameters()
+    for name, value in {**defaults, **trial.parameters}.items():
+        if type(value) is int:
+            forms = [
+                structs.replace(trial, parameters={**trial.parameters, name: less})
+                for less in range(1, min(value, _SMALLER_MAX))
+            ]
+            found = _first_failing(forms, sign, runs)
+            if found is not None:
+                trial = found
+                yield trial
+
+
+def _first_failing(forms: Sequence[Trial], sign: str, runs: _Runs) -> Trial | None:
+    for form in forms:
+        for seed in range(_SEEDS_TRIED):
+            tried = structs.replace(form, seed=seed)
+            if runs.fails(tried, sign):
+                return tried
+    return None
+
+
+# -- Written down, and taken out
+
+
+def _written_down(trial: Trial) -> Trial:
+    """Return the same trial with everything written down that the seed draws for it."""
+    latency = trial.link().latency
+    script = script_of(_history(trial), latency.draw(2**63))
+    return structs.replace(trial.pinned(), script=script, kinds={})
+
+
+def _taken_out(trial: Trial, sign: str, runs: _Runs) -> Trial:
+    def with_faults(faults: Sequence[Fault]) -> Trial:
+        return structs.replace(trial, faults=tuple(faults))
+
+    def with_messages(kept: Sequence[tuple[Message, Delays]]) -> Trial:
+        assert trial.script is not None
+        return structs.replace(trial, script=Script(trial.script.usual[0], dict(kept)))
+
+    for _ in range(2):  # Without some of the messages, faults may turn out to be needless too.
+        trial = with_faults(_least(trial.faults, lambda kept: runs.fails(with_faults(kept), sign)))
+        assert trial.script is not None
+        messages = list(trial.script.exceptions.items())
+        trial = with_messages(_least(messages, lambda kept: runs.fails(with_messages(kept), sign)))
+    return _rounded(trial, sign, runs)
+
+
+def _least(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
+    """Leave out as much as possible: ever smaller parts, until not a single one can be left out."""
+    kept = list(items)
+    size = len(kept)
+    while size:
+        start, before = 0, len(kept)
+        while start < len(kept):
+            rest = kept[:start] + kept[start + size :]
+            if fails(rest):
+                kept = rest
+            else:
+                start += size
+        if size > 1:
+            size //= 2
+        elif len(kept) == before:
+            break
+    return kept
+
+
+def _rounded(trial: Trial, sign: str, runs: _Runs) -> Trial:
+    """Replace odd times by round ones where that changes nothing."""
+    assert trial.script is not None
+    latency, unit = trial.link().latency, max(1, trial.script.usual[0] // 5)
+    for message, delays in list(trial.script.exceptions.items()):
+        near = tuple(min(max(_nearest(delay, unit), latency.minimum), latency.maximum) for delay in delays)
+        if near != delays:
+            script = Script(trial.script.usual[0], {**trial.script.exceptions, message: near})
+            changed = structs.replace(trial, script=script)
+            if runs.fails(changed, sign):
+                trial = changed
+    for place, fault in enumerate(trial.faults):
+        faults = [*trial.faults]
+        faults[place] = structs.replace(fault, at=_nearest(fault.at, unit))
+        changed = structs.replace(trial, faults=tuple(faults))
+        if changed != trial and runs.fails(changed, sign):
+            trial = changed
+    return trial
+
+
+def _nearest(time: int, unit: int) -> int:
+    return (time + unit // 2) // unit * unit

@@ -1,0 +1,150 @@
+"""Bellman–Ford with ids: against networkx and its sister, how many messages it takes, and nodes that start late."""
+
+from __future__ import annotations
+
+import re
+
+import networkx as nx
+import pytest
+from msgspec import structs
+
+from tests.nodes.trying import tried
+from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Topology, Violation
+from worldline.nodes.algorithms import bellman_ford
+from worldline.nodes.algorithms.bellman_ford_ids import ALGORITHM, BellmanFordIds
+
+NEVER_TOO_SHORT, SHORTEST, NEARER = ALGORITHM.properties
+
+
+def expected_of(topology: Topology) -> list[list[int | None]]:
+    graph = nx.Graph()
+    graph.add_nodes_from(range(topology.num_nodes))
+    graph.add_weighted_edges_from((a, b, weight) for (a, b), weight in topology.weights.items())
+    found = dict(nx.all_pairs_dijkstra_path_length(graph))
+    return [[found[a].get(b) for b in range(topology.num_nodes)] for a in range(topology.num_nodes)]
+
+
+def violated(node: type[Node], only: Property, topology: str) -> str:
+    """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
+    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
+        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), 0, topology)
+    return str(caught.value)
+
+
+# -- What it computes
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("topology", [None, "random:14,p=0.1,weights=0-5", "scale-free:15,m=2,weights=1-4"])
+def test_all_distances_are_those_of_networkx(topology: str | None, seed: int) -> None:
+    run = tried(ALGORITHM, seed, topology)
+    assert not run.schedule()
+    assert [node.distances for node in run.nodes] == expected_of(run.topology)
+
+
+def test_a_larger_network_that_nobody_watches_comes_to_the_same() -> None:
+    run = Scheduler.over("random:60,degree=4,weights=1-9", BellmanFordIds, seed=4)
+    run.start_all_nodes()
+    run.run()
+    assert [node.distances for node in run.nodes] == expected_of(run.topology)
+
+
+def test_it_finds_the_distances_of_whole_tables() -> None:
+    topology = "random:9,degree=3,weights=1-5"
+    tables, ids = tried(bellman_ford.ALGORITHM, 1, topology), tried(ALGORITHM, 1, topology)
+    assert [[far for far, _ in node.routing] for node in tables.nodes] == [node.distances for node in ids.nodes]
+
+
+def test_what_can_not_be_reached_stays_out_of_reach() -> None:
+    run = tried(ALGORITHM, 0, Topology.of_edges(4, [(0, 1, 7)]))
+    assert run.node(0).routing == [(0, None), (7, 0), (None, None), (None, None)]
+    assert run.node(3).routing == [(None, None), (None, None), (None, None), (0, None)]
+
+
+def test_a_long_way_is_given_up_for_a_short_one_that_is_slower() -> None:
+    edges = [(0, 1), (0, 2), (1, 2)]
+    run = Scheduler(
+        3, edges, BellmanFordIds, link="1ms", links={(0, 1): "500ms"}, properties=ALGORITHM.properties, trace=True
+    )
+    run.start_all_nodes()
+    run.run("100ms")
+    assert run.node(1).routing[0] == (2, 1)
+    run.run()
+    assert run.node(1).routing[0] == (1, 0)
+    assert "1 -> 2: (0, 1)" in run.text().splitlines()
+
+
+@pytest.mark.parametrize("topology", ["clique:6", "grid:4x4", "tree:11", "hypercube:4"])
+def test_if_every_link_is_as_fast_each_id_takes_as_many_messages_as_flooding(topology: str) -> None:
+    run = Scheduler.over(topology, BellmanFordIds, link="1ms")
+    run.start_all_nodes()
+    n, m = run.num_nodes, len(run.topology.edges)
+    assert run.run().events == n + n * (2 * m - (n - 1))
+
+
+def test_nobody_sends_an_id_back_to_where_it_came_from() -> None:
+    run = Scheduler.over("line:2", BellmanFordIds, trace=True)
+    run.start_all_nodes()
+    run.run()
+    assert [str(each) for each in run.records if each.kind == "sent"] == ["0 -> 1: (0, 0)", "1 -> 0: (1, 0)"]
+
+
+def test_nodes_that_start_late_pass_on_what_they_hear_before() -> None:
+    run = Scheduler.over("line:5,weights=1-9", BellmanFordIds, seed=1, properties=ALGORITHM.properties)
+    for node in (0, 4):
+        run.start(node)
+    for node in (1, 2, 3):
+        run.start(node, at="30s")
+    run.run()
+    assert [node.distances for node in run.nodes] == expected_of(run.topology)
+
+
+def test_a_link_that_is_removed_is_not_used_any_more() -> None:
+    run = Scheduler.over("ring:5", BellmanFordIds, link="1s", faults=["1500ms remove 0 1"])
+    run.start_all_nodes()
+    run.run()
+    assert run.node(0).distances[1] == 1
+    assert run.node(0).links == [0]
+
+
+# -- Its properties can fail
+
+
+class IgnoresWeights(BellmanFordIds):
+    """Takes every link for one of length 1."""
+
+    def weight(self, link: int) -> int:
+        return 1
+
+
+class BelievesTheFirst(BellmanFordIds):
+    """Takes the first distance that it hears of an id for the shortest one."""
+
+    def execute(self, event: Event) -> None:
+        if not isinstance(event, Protocol) or self.distances[event.message[0]] is None:
+            super().execute(event)
+
+
+class TakesTheWrongLink(BellmanFordIds):
+    """Knows how far it is, not where."""
+
+    def execute(self, event: Event) -> None:
+        super().execute(event)
+        self.routes = [None if link is None else 0 for link in self.routes]
+
+
+def test_distances_that_are_too_short_are_noticed_at_once() -> None:
+    assert re.search(r"node \d at .*is \d+ from \d", violated(IgnoresWeights, NEVER_TOO_SHORT, "line:3,weights=4-9"))
+
+
+def test_distances_that_are_not_the_shortest_are_noticed_at_the_end() -> None:
+    assert "the distances from" in violated(BelievesTheFirst, SHORTEST, "clique:6")
+
+
+def test_routes_that_lead_elsewhere_are_noticed() -> None:
+    assert "1 goes to 2 over 0" in violated(TakesTheWrongLink, NEARER, "line:3")
+
+
+def test_a_message_that_gets_lost_makes_a_table_wrong() -> None:
+    with pytest.raises(Violation, match="shortest distances"):
+        tried(ALGORITHM, 0, "line:4", kinds={"loss": 0.5})

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.nodes.trying import tried
+from worldline.model.errors import ConfigurationError
+from worldline.model.randomness import Stream
+from worldline.model.time import MS
+from worldline.nodes.algorithms.bully import ALGORITHM, Answer, Bully, Coordinator, Election, Lives
+from worldline.nodes.faults import Fault, as_fault
+from worldline.nodes.properties import Violation, always
+from worldline.nodes.scheduler import Scheduler
+from worldline.nodes.trial import Trial
+
+
+def upheaval(seed: int, num_nodes: int, until_ms: int = 400) -> tuple[Fault, ...]:
+    """Draw for every node when it crashes and recovers, much faster than elections are held; some stay down."""
+    draws = Stream(seed, "upheaval")
+    found = []
+    for node in range(num_nodes):
+        at = draws.randrange(until_ms // 2)
+        while at < until_ms:
+            found.append(Fault(at * MS, "crash", (node,)))
+            at += draws.randrange(1, 80)
+            if at >= until_ms and draws.random() < 0.5:
+                break
+            found.append(Fault(at * MS, "recover", (node,)))
+            at += draws.randrange(1, 150)
+    return tuple(sorted(found))
+
+
+def faults(*texts: str) -> tuple[Fault, ...]:
+    return tuple(as_fault(text) for text in texts)
+
+
+@pytest.mark.parametrize("topology", ["clique:1", "clique:2", "clique:6"])
+def test_without_faults_everybody_follows_the_highest(topology: str) -> None:
+    run = tried(ALGORITHM, 3, topology, until=200 * MS)
+    assert {node.leader for node in run.nodes} == {run.num_nodes - 1}
+
+
+def test_it_stands_the_faults_that_it_claims_to() -> None:
+    for seed in range(12):
+        run = tried(ALGORITHM, seed, kinds={"crash": 4})
+        assert {node.leader for node in run.nodes} == {4}
+
+
+def test_it_stands_an_upheaval_in_which_nobody_is_up_for_long() -> None:
+    survivors = set()
+    for seed in range(25):
+        run = tried(ALGORITHM, seed, faults=upheaval(seed, 5), until=800 * MS)
+        survivors.add(len(run.up))
+    assert len(survivors) >= 3  # Not only runs in which everybody is back, nor only such in which hardly anybody is.
+
+
+def test_the_next_highest_takes_over_and_is_deposed() -> None:
+    changes = faults("300ms crash 4", "310ms crash 3", "900ms recover 4")
+    run = Trial(algorithm=ALGORITHM, faults=changes).scheduler()
+    run.run("700ms")
+    assert [node.leader for node in run.up] == [2, 2, 2]
+    run.run("1500ms")
+    assert [node.leader for node in run.up] == [4, 4, 4, 4]
+
+
+class TwoLeaders(Lives):
+    """Whether there are two leaders at once, which the algorithm doesn't exclude."""
+
+    def __call__(self, run: Scheduler) -> bool:
+        self.look(run)
+        return sum(run.is_up(node) for node in self.leads_since) < 2
+
+
+def test_two_leaders_at_once_do_happen() -> None:
+    too_much = replace(ALGORITHM, properties=(always("there is one leader at most")(TwoLeaders),))
+    with pytest.raises(Violation, match="one leader at most"):
+        tried(too_much, 0, faults=faults("100ms crash 4", "600ms recover 4"))
+
+
+def try_some(**options: Any) -> None:
+    for seed in range(5):
+        tried(ALGORITHM, seed, until=500 * MS, **options)
+
+
+def test_it_needs_bounded_latencies() -> None:
+    with pytest.raises(Violation, match="makes itself the leader"):
+        try_some(latency="uniform(1ms, 100ms)")
+
+
+def test_impatience_shows() -> None:
+    with pytest.raises(Violation, match="makes itself the leader"):
+        try_some(parameters={"patience": "8ms"})
+
+
+def test_everybody_must_have_links_to_everybody() -> None:
+    with pytest.raises(ConfigurationError, match="node 0 has 2 neighbours, of 3"):
+        tried(ALGORITHM, 0, "ring:4")
+
+
+# -- Every property can fail
+
+
+class Shy(Bully):
+    """Doesn't answer."""
+
+    def _answer(self, link: int) -> None:
+        self._hold_election_unless_under_way()
+
+
+class Stubborn(Bully):
+    """Once the leader, always the leader."""
+
+    def _follow(self, leader: int) -> None:
+        if self.leader != self.id:
+            super()._follow(leader)
+
+
+class Meek(Bully):
+    """Follows whoever says that it leads."""
+
+    def _take(self, message: Election | Answer | Coordinator, link: int) -> None:
+        if isinstance(message, Coordinator):
+            self._follow(message.sender)
+        else:
+            super()._take(message, link)
+
+
+class Hasty(Bully):
+    """Takes who has answered for the leader."""
+
+    def _take(self, message: Election | Answer | Coordinator, link: int) -> None:
+        if isinstance(message, Answer):
+            self._follow(message.sender)
+        else:
+            super()._take(message, link)
+
+
+class Trusting(Bully):
+    """Doesn't notice that its leader is gone."""
+
+    def _follow(self, leader: int) -> None:
+        super()._follow(leader)
+        self.cancel_timer("miss sign")
+
+
+@pytest.mark.parametrize(
+    ("mutant", "text", "complaint"),
+    [
+        (Shy, "for its patience", ". makes itself the leader, and . has been up for"),
+        (Stubborn, "for one latency", "3 leads, and 4 has done it for"),
+        (Meek, "follows a lower node", "4 follows ."),
+        (Hasty, "never led", "follows ., which has never led"),
+        (Trusting, "everybody who is up", "follows 4, and 3 is up"),
+    ],
+)
+def test_properties_catch_what_is_wrong(mutant: type[Bully], text: str, complaint: str) -> None:
+    properties = tuple(each for each in ALGORITHM.properties if text in each.text)
+    algorithm = replace(ALGORITHM, node=mutant, properties=properties)
+    changes = faults("100ms crash 4") if mutant is Trusting else faults("100ms crash 4", "500ms recover 4")
+    with pytest.raises(Violation, match=complaint):
+        tried(algorithm, 1, faults=changes)

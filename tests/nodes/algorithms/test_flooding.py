@@ -1,0 +1,149 @@
+"""Flooding: who gets the news, how often, and how many messages that takes."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from tests.nodes.trying import tried
+from worldline.model import ConfigurationError
+from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Start, Topology, Violation
+from worldline.nodes.algorithms.flooding import ALGORITHM, Flooding, News, component_of, links_within
+
+AT_MOST_ONCE, EVERYBODY, MESSAGES = ALGORITHM.properties
+TWO_PARTS = Topology.of_edges(7, [(0, 1), (1, 2), (0, 2), (2, 3), (4, 5)])
+
+
+def violated(node: type[Node], only: Property, topology: str | Topology) -> str:
+    """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
+    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
+        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), 0, topology)
+    return str(caught.value)
+
+
+# -- What it does
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("topology", [None, "clique:6", "tree:10", "random:15,p=0.12"])
+def test_it_holds_on_many_shapes(topology: str | None, seed: int) -> None:
+    run = tried(ALGORITHM, seed, topology)
+    # Every node was started, and all other events are messages: the kernel counts them as the nodes do.
+    assert run.result().events - run.num_nodes == sum(node.sent for node in run.nodes)
+
+
+def test_the_initiator_s_part_gets_it_once_and_nobody_else() -> None:
+    run = tried(ALGORITHM, 3, TWO_PARTS)
+    assert [node.taken for node in run.nodes] == [["hello"]] * 4 + [[]] * 3
+    assert sum(node.sent for node in run.nodes) == 2 * 4 - 3
+
+
+def test_who_begins_and_with_what_can_be_chosen() -> None:
+    given = ALGORITHM.parsed({"initiator": "5", "text": "rain"})
+    run = tried(ALGORITHM, 3, TWO_PARTS, parameters=given)
+    assert [node.id for node in run.nodes if node.taken == ["rain"]] == [4, 5]
+    assert [node.sent for node in run.nodes] == [0, 0, 0, 0, 0, 1, 0]
+
+
+def test_an_initiator_all_by_itself_has_nobody_to_tell() -> None:
+    run = tried(ALGORITHM, 0, TWO_PARTS, parameters={"initiator": 6})
+    assert [node.id for node in run.nodes if node.taken] == [6]
+    assert run.result().events == 7
+
+
+@pytest.mark.parametrize("initiator", [-1, 7])
+def test_an_initiator_that_does_not_exist_is_refused(initiator: int) -> None:
+    with pytest.raises(ConfigurationError, match=f"no node {initiator} to begin.*nodes are 0 to 6"):
+        tried(ALGORITHM, 0, TWO_PARTS, parameters={"initiator": initiator})
+
+
+def test_the_trace_tells_who_takes_it() -> None:
+    run = Scheduler.over("line:3", Flooding, trace=True)
+    run.start_all_nodes()
+    run.run()
+    assert run.text().splitlines()[-5:] == [
+        "1 <- 0: [news = hello]",
+        "1: takes hello",
+        "1 -> 2: [news = hello]",
+        "2 <- 1: [news = hello]",
+        "2: takes hello",
+    ]
+
+
+def test_what_its_oracles_know_of_a_component() -> None:
+    run = tried(ALGORITHM, 0, TWO_PARTS)
+    assert [component_of(run, node) for node in (3, 5, 6)] == [[0, 1, 2, 3], [4, 5], [6]]
+    assert [links_within(run, group) for group in ([0, 1, 2, 3], [4, 5], [6])] == [4, 1, 0]
+
+
+# -- Its properties can fail
+
+
+class TakesItAgain(Flooding):
+    """Passes it on once, and takes it as often as it comes."""
+
+    def execute(self, event: Event) -> None:
+        if isinstance(event, Protocol) and self.taken:
+            self.taken.append(event.message.text)
+        super().execute(event)
+
+
+class Distorts(Flooding):
+    """Understands something else."""
+
+    def _take(self, text: str, source: int | None = None) -> None:
+        super()._take(text if source is None else text.upper(), source)
+
+
+class KeepsItToItself(Flooding):
+    """Passes nothing on, but for the initiator."""
+
+    def _take(self, text: str, source: int | None = None) -> None:
+        if source is None:
+            super()._take(text)
+        else:
+            self.taken.append(text)
+
+
+class KnowsAnyway(Flooding):
+    """Needn't be told."""
+
+    def execute(self, event: Event) -> None:
+        if isinstance(event, Start):
+            self.taken.append(self.text)
+        super().execute(event)
+
+
+class TellsItBack(Flooding):
+    """Sends it also to the one it has it from."""
+
+    def _take(self, text: str, source: int | None = None) -> None:
+        super()._take(text)
+
+
+@pytest.mark.parametrize(
+    ("node", "only", "reason"),
+    [
+        (TakesItAgain, AT_MOST_ONCE, "['hello', 'hello']"),
+        (Distorts, AT_MOST_ONCE, "['HELLO']"),
+        (KeepsItToItself, EVERYBODY, "3 has taken []"),
+        (KnowsAnyway, EVERYBODY, "4 has taken ['hello']"),
+        (TellsItBack, MESSAGES, "it took 8 messages instead of 5"),
+    ],
+)
+def test_what_is_wrong_is_noticed(node: type[Node], only: Property, reason: str) -> None:
+    assert reason in violated(node, only, TWO_PARTS)
+
+
+def test_a_message_that_gets_lost_leaves_somebody_out() -> None:
+    with pytest.raises(Violation, match="whoever can be reached"):
+        tried(ALGORITHM, 0, "line:6", kinds={"loss": 0.5})
+
+
+def test_news_can_not_be_changed_on_the_way() -> None:
+    news: Any = News("hello")
+    with pytest.raises(AttributeError):
+        news.text = "other"

@@ -1,0 +1,847 @@
+"""What happens to nodes and links: crashes, links that go down, timers, losses, and nodes that do what they may not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Struct
+
+from tests.nodes.chatter import Chatter, Eager, Listener, Plain, Ticker, pair, started
+from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError
+from worldline.model.links import link
+from worldline.model.time import MS, SECOND
+from worldline.nodes import LinkDown, LinkUp, NeighbourAdded, Node, Protocol, Recover, Scheduler, Start, Timer
+from worldline.nodes.events import Event
+from worldline.nodes.node import Send
+
+HERE = str(Path(__file__))
+
+
+def texts(node: Any) -> list[str]:
+    return [text for _, text in node.seen]
+
+
+def line_of(text: str) -> int:
+    """Return the number of the line of this file that has a comment."""
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.endswith(f"# {text}"))
+
+
+# -- Delivery
+
+
+def test_messages_arrive_within_a_second_and_in_any_order() -> None:
+    class Counter(Listener):
+        def execute(self, event: Event) -> None:
+            if isinstance(event, Start) and self.id == 0:
+                for number in range(200):
+                    self.send(number, 0)
+            elif isinstance(event, Protocol):
+                self.seen.append((self.now, event.message))
+
+    run = started("line:2", Counter)
+    run.run()
+    seen = run.node(1).seen
+    assert sorted(number for _, number in seen) == list(range(200))
+    assert [number for _, number in seen] != list(range(200))
+    assert all(1 <= time <= SECOND for time, _ in seen)
+    assert 0.4 * SECOND < sum(time for time, _ in seen) / 200 < 0.6 * SECOND
+
+
+def burst(**options: Any) -> list[tuple[int, Any]]:
+    """Let a node send 0 to 99 at once, and return what arrives, with its times."""
+
+    class Burst(Listener):
+        def execute(self, event: Event) -> None:
+            if isinstance(event, Start) and self.id == 0:
+                for number in range(100):
+                    self.send(number, 0)
+            elif isinstance(event, Protocol):
+                self.seen.append((self.now, event.message))
+
+    run = started("line:2", Burst, **options)
+    run.run()
+    seen: list[tuple[int, Any]] = run.node(1).seen
+    return seen
+
+
+def test_fifo_links_keep_the_order() -> None:
+    seen = burst(link=link("uniform(1ns, 1s)", fifo=True))
+    assert [number for _, number in seen] == list(range(100))
+
+
+def test_lossy_links_lose_their_share() -> None:
+    assert 60 < len(burst(link=link("1ms", loss=0.2))) < 95
+    assert burst(link=link("1ms", loss=1.0)) == []
+
+
+def test_links_that_duplicate_do() -> None:
+    seen = [number for _, number in burst(link=link("1ms", duplication=0.5))]
+    assert 120 < len(seen) < 180
+    assert set(seen) == set(range(100))
+
+
+def test_a_narrow_link_sends_one_after_the_other() -> None:
+    times = [time for time, _ in burst(link=link("1ms", bandwidth=1000))]
+    assert times == sorted(times)
+    assert times[0] > 1 * MS
+    assert len(set(times)) == 100
+
+
+def test_single_edges_have_links_of_their_own() -> None:
+    run = started("star:3", Listener, link="1s", links={(2, 0): "5ms"})
+    run.run()
+    assert run.node(2).seen[1] == (5 * MS, "hello by 0")
+    assert run.node(1).seen[1] == (SECOND, "hello by 0")
+
+
+@pytest.mark.parametrize(
+    ("links", "says"), [({(1, 2): "1s"}, "there is no edge 1-2"), ({(0, 1): 0}, "at least 1ns"), ({(0, 1): 0.5}, "0.5")]
+)
+def test_links_of_edges_are_checked(links: Any, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        started("star:3", Listener, links=links)
+
+
+@pytest.mark.xfail(strict=True, reason="keys of links are unpacked unseen")
+@pytest.mark.parametrize("key", [0, (0,), "0-1", (0, 1, 2)])
+def test_links_of_what_is_no_edge_are_refused(key: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        started("star:3", Listener, links={key: "1s"})
+
+
+# -- Crashes
+
+
+def test_a_node_that_is_down_gets_nothing_until_it_recovers() -> None:
+    run = pair(Ticker, link="10ms", faults=["250ms crash 1", "550ms recover 1"], trace=True)
+    run.run("800ms")
+    assert [event for event in run.records if event.node == 1 and 250 * MS < event.at < 550 * MS] == [
+        event for event in run.records if event.node == 1 and event.kind == "dropped"
+    ]
+    assert run.node(1).seen == [(610 * MS, "tick 6 by 0"), (710 * MS, "tick 7 by 0")]
+    dropped = [str(record) for record in run.records if record.kind == "dropped"]
+    assert dropped == [f"1 <- 0: tick {n} (the node is down)" for n in (3, 4, 5)]
+
+
+def test_a_crash_takes_all_but_what_is_stable() -> None:
+    class Clerk(Node):
+        stable = ("book", "page")
+
+        def __init__(self, *given: Any, start: int = 5) -> None:
+            super().__init__(*given)
+            self.book: list[str] = []
+            self.page = self.memory = start
+
+        def execute(self, event: Event) -> None:
+            self.book.append(str(event))
+            self.page += 1
+            self.memory += 1
+
+    run = started("line:1", Clerk, parameters={"start": 10}, faults=["1s crash 0", "2s recover 0"])
+    run.run("1500ms")
+    before = run.node(0)
+    assert not run.is_up(0)
+    assert run.up == []
+    run.run()
+    after = run.node(0)
+    assert after is not before
+    assert (after.book, after.page, after.memory) == (["Start", "Recover"], 12, 11)
+    assert run.is_up(0)
+
+
+def test_a_crash_clears_timers() -> None:
+    class Alarm(Listener):
+        def execute(self, event: Event) -> None:
+            super().execute(event)
+            if isinstance(event, Start):
+                self.set_timer("2s", "old")
+            if isinstance(event, Recover):
+                assert not self.cancel_timer("old")
+                self.set_timer("2s", "new")
+
+    run = started("line:1", Alarm, faults=["1s crash 0", "1500ms recover 0"])
+    run.run()
+    assert run.node(0).seen == [(1500 * MS, "Recover"), (3500 * MS, "Timer new")]
+
+
+def test_what_a_node_has_sent_arrives_even_if_it_is_down_by_then() -> None:
+    run = pair(Listener, faults=["500ms crash 0"])
+    run.run()
+    assert run.node(1).seen[-1] == (SECOND, "hello by 0")
+    assert len(run.node(0).seen) == 1
+
+
+def test_a_node_that_crashes_before_its_start_has_none() -> None:
+    run = pair(Listener, faults=["0s crash 1", "2s recover 1"], trace=True)
+    run.run()
+    assert texts(run.node(1)) == ["Recover"]
+    assert not any(record.text == "Start" for record in run.records if record.node == 1)
+
+
+def test_crashing_twice_and_recovering_twice_are_one() -> None:
+    faults = ["1s crash 1", "2s crash 1", "3s recover 1", "4s recover 1"]
+    run = pair(Listener, faults=faults, trace=True)
+    run.run()
+    happened = [record.text for record in run.records if record.node == 1 and record.peer is None and record.at]
+    assert happened == ["Crash", "Recover"]
+
+
+def test_a_crash_at_the_time_of_a_message() -> None:
+    """What was decided first happens first: a message of time 0 before a crash, one that is sent later after it."""
+    run = pair(Listener, faults=["1s crash 1"])
+    run.run()
+    assert texts(run.node(1)) == ["Start", "hello by 0"]
+    run = pair(Ticker, faults=["1100ms crash 1"], trace=True)
+    run.run("1200ms")
+    assert "1 <- 0: tick 1 (the node is down)" in map(str, run.records)
+
+
+@pytest.mark.xfail(strict=True, reason="create_node() makes a host plain again that has seen a fault")
+def test_looking_at_a_node_that_is_down_does_not_wake_it() -> None:
+    run = pair(Listener, faults=["0s crash 1"])
+    run.schedule()
+    assert not run.is_up(1)
+    run.node(1)
+    run.run()
+    assert run.node(1).seen == []
+
+
+@pytest.mark.xfail(strict=True, reason="create_node() makes a host plain again that has seen a fault")
+@pytest.mark.parametrize("fault", ["0s partition 0", "0s down 0 1"])
+def test_faults_before_the_start_count(fault: str) -> None:
+    run = pair(Listener, faults=[fault])
+    run.run()
+    assert not any("hello" in text for node in run.nodes for text in texts(node))
+
+
+@pytest.mark.xfail(strict=True, reason="a stable attribute that there isn't is an error without a node's name or a clue")
+@pytest.mark.parametrize("stable", ["log", ("lgo",)])
+def test_stable_attributes_that_there_are_not(stable: Any) -> None:
+    class Clerk(Listener):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self.logged = 0
+
+    Clerk.stable = stable
+    run = started("line:1", Clerk, faults=["1s crash 0", "2s recover 0"])
+    with pytest.raises(ModelError, match=r"node 0 at 2s: .*stable"):
+        run.run()
+
+
+# -- Links that go down
+
+
+def down_and_up(on_link_down: str, **options: Any) -> Scheduler:
+    """Send at 0 over a link that takes a second and is down from 0.5 s to 2 s; speak again when it is up."""
+    run = pair(Eager, on_link_down=on_link_down, faults=["500ms down 0 1", "2s up 0 1"], **options)
+    run.run()
+    return run
+
+
+def test_a_link_that_goes_down_drops_what_is_under_way() -> None:
+    run = down_and_up("drop", trace=True)
+    for node in run.nodes:
+        peer = 1 - node.id
+        assert node.seen == [
+            (0, "Start"),
+            (500 * MS, "Link down 0"),
+            (2 * SECOND, "Link up 0"),
+            (3 * SECOND, f"{peer} after Link up 0 by 0"),
+        ]
+    assert "1 <- 0: hello (the link went down on the way)" in run.text()
+    assert "1 -> 0: 1 after Link down 0 (the link is down)" in run.text()
+
+
+def test_a_link_that_goes_down_keeps_what_is_under_way() -> None:
+    run = down_and_up("keep")
+    for node in run.nodes:
+        peer = 1 - node.id
+        assert node.seen == [
+            (0, "Start"),
+            (500 * MS, "Link down 0"),
+            (2 * SECOND, "Link up 0"),
+            (2 * SECOND, "hello by 0"),
+            (3 * SECOND, f"{peer} after Link up 0 by 0"),
+        ]
+
+
+@pytest.mark.parametrize("on_link_down", ["drop", "keep"])
+def test_what_arrives_after_the_link_is_up_again(on_link_down: str) -> None:
+    run = pair(Listener, on_link_down=on_link_down, faults=["200ms down 0 1", "400ms up 0 1"])
+    run.run()
+    assert ((SECOND, "hello by 0") in run.node(1).seen) == (on_link_down == "keep")
+
+
+def test_only_the_link_that_is_down_drops() -> None:
+    run = started("clique:3", Listener, link="1s", faults=["500ms down 0 2"])
+    run.run()
+    assert texts(run.node(0)) == ["Start", "Link down 1", "hello by 0"]
+    assert texts(run.node(1)) == ["Start", "hello by 0", "hello by 1"]
+    assert texts(run.node(2)) == ["Start", "Link down 0", "hello by 1"]
+
+
+def test_going_down_twice_is_told_once() -> None:
+    run = pair(Listener, faults=["2s down 0 1", "3s down 1 0", "4s up 0 1", "5s up 0 1"])
+    run.run()
+    assert texts(run.node(0))[2:] == ["Link down 0", "Link up 0"]
+
+
+def test_what_is_kept_for_a_node_that_is_down_is_dropped() -> None:
+    faults = ["500ms down 0 1", "1500ms crash 1", "2s up 0 1", "3s recover 1"]
+    run = pair(Listener, on_link_down="keep", faults=faults, trace=True)
+    run.run()
+    assert texts(run.node(1)) == ["Recover"]
+    assert "1 <- 0: hello (the node is down)" in run.text()
+
+
+def test_kept_messages_come_in_the_order_of_their_arrivals() -> None:
+    run = started("line:2", Ticker, link="uniform(10ms, 400ms)", on_link_down="keep", trace=True, seed=2)
+    run.link_down(0, 1, at="600ms")
+    run.link_up(0, 1, at="2s")
+    run.run("3s")
+    sent = {
+        record.arrivals[0]: record.text
+        for record in run.records
+        if record.kind == "sent" and record.node == 0 and record.arrivals and record.at <= 600 * MS
+    }
+    held = [record.text for record in run.records if record.node == 1 and record.peer == 0 and record.at == 2 * SECOND]
+    expected = [sent[arrival] for arrival in sorted(sent) if arrival > 600 * MS]
+    assert held == expected
+    assert len(held) > 1
+
+
+@pytest.mark.parametrize("given_", ["lose", None, True])
+def test_on_link_down_is_drop_or_keep(given_: Any) -> None:
+    with pytest.raises(ConfigurationError, match='"drop" or "keep"'):
+        pair(Listener, on_link_down=given_)
+
+
+@pytest.mark.xfail(strict=True, reason="what is sent at the moment at which a link has gone down and up counts as before")
+def test_a_link_that_is_up_at_the_same_moment_carries_again() -> None:
+    class Hopeful(Listener):
+        def execute(self, event: Event) -> None:
+            super().execute(event)
+            if isinstance(event, LinkUp):
+                self.broadcast("again")
+
+    run = pair(Hopeful, faults=["5s down 0 1", "5s up 0 1"])
+    run.run()
+    assert run.node(0).seen[-1] == (6 * SECOND, "again by 0")
+
+
+@pytest.mark.xfail(strict=True, reason="on_recover doesn't tell of links that went down or up in between")
+def test_who_recovers_can_know_which_links_are_down() -> None:
+    run = pair(Listener, faults=["2s crash 1", "3s down 0 1", "4s recover 1"])
+    run.run()
+    assert "Link down 0" in texts(run.node(1))
+
+
+# -- Neighbours that come and go
+
+
+def test_neighbours_are_added_with_the_next_number() -> None:
+    class Greeter(Listener):
+        def execute(self, event: Event) -> None:
+            super().execute(event)
+            if isinstance(event, NeighbourAdded):
+                assert self.links == [0, event.link]
+                assert self.num_neighbors == 2
+                assert self.weight(event.link) == 1
+                self.send("welcome", event.link)
+
+    run = started("line:3", Greeter, link="1s", faults=["2s add 0 2"])
+    with pytest.raises(ModelError, match="node 0"):  # It has one link before.
+        run.run(events_max=1)
+    run = started("ring:4", Eager, link="1s", faults=["2s add 2 0"])
+    run.run()
+    assert run.node(0).seen[-2:] == [(2 * SECOND, "Neighbour added 2"), (3 * SECOND, "2 after Neighbour added 2 by 2")]
+    assert run.node(2).links == [0, 1, 2]
+
+
+def test_what_is_under_way_over_a_link_that_is_removed_is_gone() -> None:
+    run = pair(Eager, faults=["500ms remove 0 1"], trace=True)
+    run.run()
+    assert [texts(node) for node in run.nodes] == [["Start", "Neighbour removed 0"]] * 2
+    assert run.node(0).links == []
+    assert "1 <- 0: hello (the link is gone)" in run.text()
+
+
+def test_a_neighbour_that_comes_back_has_a_new_number() -> None:
+    run = pair(Eager, faults=["500ms remove 0 1", "700ms add 0 1"], trace=True)
+    run.run()
+    assert run.node(0).seen == [
+        (0, "Start"),
+        (500 * MS, "Neighbour removed 0"),
+        (700 * MS, "Neighbour added 1"),
+        (1700 * MS, "1 after Neighbour added 1 by 1"),
+    ]
+    assert "1 <- 0: hello (the link is gone)" in run.text()
+
+
+def test_who_recovers_knows_which_links_there_are() -> None:
+    run = started("ring:3", Eager, link="1s", faults=["2s crash 0", "3s remove 0 1", "4s recover 0"])
+    run.run()
+    assert run.node(0).links == [0]
+    assert "0 after Recover by 1" in texts(run.node(2))
+
+
+@pytest.mark.xfail(strict=True, reason="a link that is added has the draws that its predecessor had")
+def test_a_link_that_comes_back_draws_anew() -> None:
+    run = started("line:2", Eager, link="uniform(1ns, 100ms)", trace=True)
+    for second in range(1, 6):
+        run.remove_link(0, 1, at=f"{second}s")
+        run.add_link(0, 1, at=f"{second}500ms"[1:] if False else f"{second}.5s")
+    run.run()
+    delays = {record.arrivals[0] - record.at for record in run.records if record.kind == "sent" and record.node == 0}
+    assert len(delays) > 2
+
+
+@pytest.mark.xfail(strict=True, reason="what a link holds when it is removed vanishes without a record")
+def test_what_was_kept_on_a_link_that_is_removed_is_reported() -> None:
+    run = pair(Listener, on_link_down="keep", faults=["500ms down 0 1", "2s remove 0 1"], trace=True)
+    run.run()
+    assert "1 <- 0: hello (the link is gone)" in run.text()
+
+
+# -- Partitions
+
+
+def test_a_partition_is_silent_and_lasts_until_its_repair() -> None:
+    faults = ["250ms partition 0 1", "450ms repair"]
+    run = started("clique:3", Ticker, link="10ms", faults=faults, trace=True)
+    run.run("650ms")
+    assert texts(run.node(1)) == [f"tick {n} by {link}" for n, link in ticks(1)]
+    assert texts(run.node(2)) == [f"tick {n} by {link}" for n, link in ticks(2)]
+    assert [record.text for record in run.records if record.kind == "happened"] == ["Partition 0 1", "Repair"]
+    assert "0 -> 2: tick 3 (sent into a partition)" in run.text()
+
+
+def ticks(node: int) -> list[tuple[int, int]]:
+    cut = {(0, 2), (1, 2), (2, 0), (2, 1)}
+    others = [other for other in range(3) if other != node]
+    return [
+        (n, link)
+        for n in range(1, 7)
+        for link, other in enumerate(others)
+        if not (n in (3, 4) and (other, node) in cut)
+    ]
+
+
+def test_what_is_under_way_when_a_partition_begins_arrives() -> None:
+    run = pair(Listener, faults=["500ms partition 1"])
+    run.run()
+    assert texts(run.node(1)) == ["Start", "hello by 0"]
+
+
+def test_partitions_add_up_and_one_repair_ends_them_all() -> None:
+    faults = ["1s partition 0", "2s partition 1", "3s repair"]
+    run = started("clique:3", Ticker, link="10ms", faults=faults)
+    run.run("3250ms")
+    ticks_of_two = [text for time, text in run.node(2).seen if 2 * SECOND < time < 3 * SECOND]
+    assert ticks_of_two == ["tick 20 by 0"][:0] + ["tick 20 by 1"][:0]
+    assert [text for time, text in run.node(2).seen if time > 3 * SECOND + 50 * MS] == [
+        *("tick 31 by 0", "tick 31 by 1", "tick 32 by 0", "tick 32 by 1")
+    ]
+
+
+@pytest.mark.xfail(strict=True, reason="a link that is added knows nothing of the partition")
+def test_a_link_that_is_added_during_a_partition_is_cut_too() -> None:
+    run = started("line:1", Eager) if False else Scheduler(2, [], Eager, faults=["1s partition 0", "2s add 0 1"])
+    run.start_all_nodes()
+    run.run()
+    assert [texts(node) for node in run.nodes] == [["Start", "Neighbour added 0"]] * 2
+
+
+# -- Timers
+
+
+class Timed(Node):
+    """Does on Start what it is told, and remembers when timers ring."""
+
+    def __init__(self, *given: Any, acts: Any) -> None:
+        super().__init__(*given)
+        self.acts = acts
+        self.rung: list[tuple[int, str]] = []
+        self.told: Any = None
+
+    def execute(self, event: Event) -> None:
+        if isinstance(event, Timer):
+            self.rung.append((self.now, event.name))
+        else:
+            self.told = self.acts(self)
+
+
+def rung(acts: Any) -> Any:
+    run = started("line:1", Timed, parameters={"acts": acts})
+    run.run()
+    return run.node(0)
+
+
+def test_a_timer_of_the_same_name_replaces_the_one_before() -> None:
+    def acts(node: Node) -> None:
+        node.set_timer(50, "a")
+        node.set_timer(20, "b")
+        node.set_timer(70, "a")
+        node.set_timer("10ns")
+
+    assert rung(acts).rung == [(10, ""), (20, "b"), (70, "a")]
+
+
+def test_a_timer_can_be_cancelled_once() -> None:
+    def acts(node: Node) -> tuple[bool, ...]:
+        node.set_timer(5, "a")
+        return node.cancel_timer("a"), node.cancel_timer("a"), node.cancel_timer("never")
+
+    node = rung(acts)
+    assert node.rung == []
+    assert node.told == (True, False, False)
+
+
+def test_a_timer_without_a_delay_rings_at_the_same_moment() -> None:
+    assert rung(lambda node: node.set_timer(0, "now")).rung == [(0, "now")]
+
+
+def test_a_timer_that_has_rung_is_over() -> None:
+    class Once(Timed):
+        def execute(self, event: Event) -> None:
+            if isinstance(event, Timer):
+                self.told = self.cancel_timer(event.name)
+            else:
+                self.set_timer(5, "a")
+
+    run = started("line:1", Once, parameters={"acts": None})
+    run.run()
+    assert run.node(0).told is False
+
+
+@pytest.mark.parametrize("delay", [-1, 1.5, "soon", "-5ms", None, True, 10**30, "0.1ns"])
+def test_delays_that_are_none_are_refused(delay: Any) -> None:
+    with pytest.raises(WorldlineError, match=r"node 0 at 0s: .*isn't a delay"):
+        rung(lambda node: node.set_timer(delay))
+
+
+@pytest.mark.parametrize("name", [5, None, b"a"])
+def test_names_of_timers_are_texts(name: Any) -> None:
+    with pytest.raises(ModelError, match="node 0 at 0s: .*name it by a text"):
+        rung(lambda node: node.set_timer(5, name))
+
+
+@pytest.mark.xfail(strict=True, reason="a delay that is refused is a ConfigurationError, which trials don't expect")
+def test_what_a_node_does_wrong_is_an_error_of_the_model() -> None:
+    with pytest.raises(ModelError):
+        rung(lambda node: node.set_timer(-1))
+
+
+@pytest.mark.xfail(strict=True, reason="set_timer cancels the old one before it has looked at the delay")
+def test_a_timer_that_is_refused_leaves_the_old_one() -> None:
+    def acts(node: Node) -> None:
+        node.set_timer(5, "a")
+        with pytest.raises(WorldlineError):
+            node.set_timer(-1, "a")
+
+    assert rung(acts).rung == [(5, "a")]
+
+
+def test_a_timer_after_the_last_time_is_refused() -> None:
+    class Late(Timed):
+        def execute(self, event: Event) -> None:
+            self.set_timer(2**60 - 1)
+
+    run = started("line:1", Late, parameters={"acts": None})
+    with pytest.raises(ModelError, match="after the last time"):
+        run.run()
+
+
+# -- Sending
+
+
+@pytest.mark.parametrize("number", [1, -1, True, False, "0", 0.0, None, 10**30])
+def test_links_that_there_are_not_are_refused(number: Any) -> None:
+    class Lost(Node):
+        def execute(self, event: Event) -> None:
+            self.send("x", number)
+
+    run = pair(Lost)
+    with pytest.raises(ModelError, match=r"node 0 at 0s: it has no link .* \(it has the links 0\)"):
+        run.run()
+
+
+def test_a_node_without_links_is_told_so() -> None:
+    class Lost(Node):
+        def execute(self, event: Event) -> None:
+            self.send("x", 0)
+
+    with pytest.raises(ModelError, match="it has no links"):
+        started("line:1", Lost).run()
+
+
+def test_a_link_that_was_removed_is_none() -> None:
+    class Lost(Node):
+        def execute(self, event: Event) -> None:
+            if not isinstance(event, Start | Protocol):
+                self.send("x", 0)
+
+    with pytest.raises(ModelError, match=r"node 0 at 2s: it has no link 0 \(it has no links\)"):
+        pair(Lost, faults=["2s remove 0 1"]).run()
+
+
+def test_broadcasts_leave_one_out() -> None:
+    class Relay(Listener):
+        def execute(self, event: Event) -> None:
+            super().execute(event)
+            if isinstance(event, Protocol) and event.message == "hello" and self.id == 0:
+                self.broadcast("on", but=event.link)
+
+    run = started("star:3", Relay, link="1s")
+    run.run()
+    assert texts(run.node(1)).count("on by 0") == 1
+
+
+class Bag(Struct):
+    """A message that can change."""
+
+    things: list[str]
+
+
+def test_mutable_messages_are_copied_when_they_are_sent() -> None:
+    class Packer(Listener):
+        def execute(self, event: Event) -> None:
+            if isinstance(event, Start):
+                self.bag = Bag([f"from {self.id}"])
+                self.broadcast(self.bag)
+                self.bag.things.append("later")
+            else:
+                assert isinstance(event, Protocol)
+                event.message.things.append(f"seen by {self.id}")
+                self.seen.append((self.now, event.message))
+
+    for trace in (False, True):
+        run = started("clique:3", Packer, link=link("1s", duplication=1.0), trace=trace)
+        run.run()
+        for node in run.nodes:
+            assert node.bag.things == [f"from {node.id}", "later"]
+            assert len(node.seen) == 4
+            assert all(len(bag.things) == 2 for _, bag in node.seen)
+
+
+@pytest.mark.parametrize("message", [object(), lambda: None, {"a": open}, 1j])
+def test_what_cannot_be_sent_is_refused_by_name(message: Any) -> None:
+    class Sender(Node):
+        def execute(self, event: Event) -> None:
+            self.send(message, 0)
+
+    with pytest.raises(ModelError, match="node 0 at 0s: a message can't carry .*send numbers, text"):
+        pair(Sender).run()
+
+
+@pytest.mark.parametrize("message", [None, 0, "", (), b"", 2**80, {"a": {1}}, [1, [2]], 1.5, True, Bag([])])
+def test_all_plain_values_can_be_sent(message: Any) -> None:
+    class Sender(Listener):
+        def execute(self, event: Event) -> None:
+            if isinstance(event, Start):
+                self.send(message, 0)
+            else:
+                assert isinstance(event, Protocol)
+                self.seen.append((self.now, event.message))
+
+    for trace in (False, True):
+        run = pair(Sender, trace=trace)
+        run.run()
+        assert run.node(0).seen == run.node(1).seen == [(SECOND, message)]
+
+
+@pytest.mark.xfail(strict=True, reason="a constructor can send, unless somebody has looked at the nodes before the run")
+def test_sending_from_the_constructor_is_refused() -> None:
+    class Hasty(Listener):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self.send("first", 0)
+
+    with pytest.raises(WorldlineError, match="while it is being created"):
+        pair(Hasty).run()
+
+
+@pytest.mark.parametrize("what", ["links", "now", "random", "log", "set_timer", "broadcast", "weight"])
+def test_a_constructor_has_no_surroundings(what: str) -> None:
+    class Hasty(Listener):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            used = getattr(self, what)
+            if callable(used):
+                used(0)
+
+    with pytest.raises(UsageError, match="while it is being created .*from its Start on"):
+        pair(Hasty).run()
+
+
+def test_a_node_acts_only_in_its_turn() -> None:
+    run = pair(Listener)
+    run.run()
+    with pytest.raises(UsageError, match="while nothing happens"):
+        run.node(0).send("x", 0)
+    with pytest.raises(UsageError):
+        run.node(0).set_timer(5)
+
+
+def test_draws_are_the_nodes_own() -> None:
+    class Gambler(Node):
+        def execute(self, event: Event) -> None:
+            self.drawn = [self.random.random() for _ in range(3)]
+
+    def draws(seed: int) -> list[Any]:
+        run = started("line:2", Gambler, seed=seed)
+        run.run()
+        return [node.drawn for node in run.nodes]
+
+    assert draws(1) == draws(1)
+    assert draws(1) != draws(2)
+    assert draws(1)[0] != draws(1)[1]
+
+
+# -- Nodes that are wrong
+
+
+class Raises(Node):
+    def execute(self, event: Event) -> None:
+        if isinstance(event, Protocol):
+            raise ValueError("not like this")  # here it raises
+        self.broadcast("bad")
+
+
+@pytest.mark.parametrize("trace", [False, True])
+def test_an_error_says_who_when_on_what_and_where(trace: bool) -> None:
+    with pytest.raises(ModelError) as raised:
+        pair(Raises, trace=trace).run()
+    text = str(raised.value)
+    assert text.startswith("node 1 at 1s: on 'bad' it raised ValueError: not like this, in line ")
+    assert f"in line {line_of('here it raises')} of {HERE}" in text
+    assert isinstance(raised.value.__cause__, ValueError)
+
+
+@pytest.mark.xfail(strict=True, reason="the line is the innermost one, also if that is in the standard library")
+def test_the_line_is_one_of_the_users() -> None:
+    class Chooses(Node):
+        def execute(self, event: Event) -> None:
+            self.random.choice([])  # here it chooses
+
+    with pytest.raises(ModelError, match=f"in line {line_of('here it chooses')} of {HERE}"):
+        pair(Chooses).run()
+
+
+@pytest.mark.xfail(strict=True, reason="errors of our own say neither the event nor the line")
+def test_a_wrong_link_is_found_in_the_users_file() -> None:
+    class Lost(Node):
+        def execute(self, event: Event) -> None:
+            self.send("x", 7)  # here it sends
+
+    with pytest.raises(ModelError, match=rf"on Start.* in line {line_of('here it sends')} of"):
+        pair(Lost).run()
+
+
+def test_a_node_without_execute() -> None:
+    class Idle(Node):
+        pass
+
+    with pytest.raises(ModelError, match=r"node 0 at 0s: .*Idle has no execute\(event\)"):
+        pair(Idle).run()
+
+
+def test_a_plain_class_without_execute() -> None:
+    class Idle:
+        def __init__(self, *_: Any) -> None: ...
+
+    with pytest.raises(ModelError, match=r"node 0 at 0s: Idle has no execute\(event\) \(derive it from Node\)"):
+        pair(Idle).run()
+
+
+def test_a_constructor_that_raises() -> None:
+    class Fragile(Node):
+        def __init__(self, *given: Any) -> None:
+            raise RuntimeError("no")  # here it breaks
+
+    with pytest.raises(ModelError, match=f"node 0 at 0s: .*RuntimeError: no, in line {line_of('here it breaks')}"):
+        pair(Fragile).run()
+
+
+def test_a_constructor_that_does_not_know_a_parameter() -> None:
+    with pytest.raises(ModelError, match="node 0 at 0s: .*unexpected keyword argument 'colour'"):
+        pair(Chatter, parameters={"colour": "red"}).run()
+
+
+@pytest.mark.xfail(strict=True, reason="looking at nodes makes them, and what their constructor raises is let out as it is")
+def test_a_constructor_that_raises_when_somebody_looks() -> None:
+    run = pair(Chatter, parameters={"colour": "red"})
+    with pytest.raises(WorldlineError, match="node 0"):
+        _ = run.nodes
+
+
+@pytest.mark.xfail(strict=True, reason="on_recover makes a node without the care that others take")
+def test_a_constructor_that_raises_the_second_time() -> None:
+    class Fragile(Listener):
+        made = 0
+
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            type(self).made += 1
+            if type(self).made > 1:
+                raise RuntimeError("not again")
+
+    run = started("line:1", Fragile, faults=["1s crash 0", "2s recover 0"])
+    with pytest.raises(ModelError, match="node 0 at 2s: on Recover it raised RuntimeError: not again, in line"):
+        run.run()
+
+
+@pytest.mark.xfail(strict=True, reason="what execute returns is thrown away: a generator never runs")
+def test_an_execute_that_waits_is_refused() -> None:
+    class Waits(Node):
+        def execute(self, event: Event) -> Any:
+            yield 5
+
+    with pytest.raises(ModelError, match="node 0"):
+        pair(Waits).run()
+
+
+@pytest.mark.parametrize("node", [Listener(1, 0, 0, lambda *_: None), "Listener", None, 5])
+def test_what_is_no_class_is_refused(node: Any) -> None:
+    with pytest.raises(ConfigurationError, match="give the class"):
+        pair(node)
+
+
+def test_a_node_that_never_ends_is_stopped() -> None:
+    with pytest.raises(Stuck, match=r"hasn't ended after 1,000 events.*events_max=.*until="):
+        pair(Ticker).run(events_max=1000)
+
+
+def test_a_node_that_goes_on_without_time() -> None:
+    class Spin(Node):
+        def execute(self, event: Event) -> None:
+            self.set_timer(0)
+
+    with pytest.raises(Stuck, match="after 5,000 events, and it is 0s"):
+        pair(Spin).run(events_max=5000)
+
+
+def test_nodes_that_derive_from_nothing() -> None:
+    run = started("clique:3", Plain, parameters={"first": 10}, faults=["2s crash 0", "3s recover 0"])
+    run.run()
+    assert [node.total for node in run.nodes] == [10 + 2 + 3, 10 + 1 + 3, 10 + 1 + 2]
+
+
+def test_a_function_can_make_nodes() -> None:
+    def make(num_nodes: int, id: int, num_neighbors: int, send: Send) -> Node:  # noqa: A002
+        return (Ticker if id else Listener)(num_nodes, id, num_neighbors, send)
+
+    run = pair(make)
+    run.run("500ms")
+    assert [type(node) for node in run.nodes] == [Listener, Ticker]
+
+
+def test_meta_events_of_links_name_the_local_link() -> None:
+    run = started("ring:3", Listener, faults=["2s down 2 0"], link="1s")
+    run.run()
+    assert str(LinkDown(0)) in texts(run.node(0))
+    assert str(LinkDown(1)) in texts(run.node(2))
+    assert str(LinkDown(1)) not in texts(run.node(1))
