@@ -298,19 +298,20 @@ def test_what_is_kept_for_a_node_that_is_down_is_dropped() -> None:
 
 
 def test_kept_messages_come_in_the_order_of_their_arrivals() -> None:
-    run = started("line:2", Ticker, link="uniform(10ms, 400ms)", on_link_down="keep", trace=True, seed=2)
-    run.link_down(0, 1, at="600ms")
-    run.link_up(0, 1, at="2s")
-    run.run("3s")
-    sent = {
-        record.arrivals[0]: record.text
-        for record in run.records
-        if record.kind == "sent" and record.node == 0 and record.arrivals and record.at <= 600 * MS
-    }
+    class Burst(Listener):
+        def execute(self, event: Event) -> None:
+            if isinstance(event, Start):
+                for number in range(20):
+                    self.send(number, 0)
+            super().execute(event)
+
+    faults = ["500ms down 0 1", "2s up 0 1"]
+    run = started("line:2", Burst, on_link_down="keep", trace=True, faults=faults)
+    run.run()
+    sent = {record.arrivals[0]: record.text for record in run.records if record.kind == "sent" and record.node == 0}
     held = [record.text for record in run.records if record.node == 1 and record.peer == 0 and record.at == 2 * SECOND]
-    expected = [sent[arrival] for arrival in sorted(sent) if arrival > 600 * MS]
-    assert held == expected
-    assert len(held) > 1
+    assert held == [sent[arrival] for arrival in sorted(sent) if arrival > 500 * MS]
+    assert len(held) > 5
 
 
 @pytest.mark.parametrize("given_", ["lose", None, True])
@@ -353,8 +354,9 @@ def test_neighbours_are_added_with_the_next_number() -> None:
                 self.send("welcome", event.link)
 
     run = started("line:3", Greeter, link="1s", faults=["2s add 0 2"])
-    with pytest.raises(ModelError, match="node 0"):  # It has one link before.
-        run.run(events_max=1)
+    run.run()
+    assert run.node(0).seen[-1] == (3 * SECOND, "welcome by 1")
+    assert run.node(2).seen[-1] == (3 * SECOND, "welcome by 1")
     run = started("ring:4", Eager, link="1s", faults=["2s add 2 0"])
     run.run()
     assert run.node(0).seen[-2:] == [(2 * SECOND, "Neighbour added 2"), (3 * SECOND, "2 after Neighbour added 2 by 2")]
@@ -393,7 +395,7 @@ def test_a_link_that_comes_back_draws_anew() -> None:
     run = started("line:2", Eager, link="uniform(1ns, 100ms)", trace=True)
     for second in range(1, 6):
         run.remove_link(0, 1, at=f"{second}s")
-        run.add_link(0, 1, at=f"{second}500ms"[1:] if False else f"{second}.5s")
+        run.add_link(0, 1, at=f"{second}.5s")
     run.run()
     delays = {record.arrivals[0] - record.at for record in run.records if record.kind == "sent" and record.node == 0}
     assert len(delays) > 2
@@ -440,8 +442,7 @@ def test_partitions_add_up_and_one_repair_ends_them_all() -> None:
     faults = ["1s partition 0", "2s partition 1", "3s repair"]
     run = started("clique:3", Ticker, link="10ms", faults=faults)
     run.run("3250ms")
-    ticks_of_two = [text for time, text in run.node(2).seen if 2 * SECOND < time < 3 * SECOND]
-    assert ticks_of_two == ["tick 20 by 0"][:0] + ["tick 20 by 1"][:0]
+    assert not [text for time, text in run.node(2).seen if 2050 * MS < time < 3 * SECOND]
     assert [text for time, text in run.node(2).seen if time > 3 * SECOND + 50 * MS] == [
         *("tick 31 by 0", "tick 31 by 1", "tick 32 by 0", "tick 32 by 1")
     ]
@@ -449,7 +450,7 @@ def test_partitions_add_up_and_one_repair_ends_them_all() -> None:
 
 @pytest.mark.xfail(strict=True, reason="a link that is added knows nothing of the partition")
 def test_a_link_that_is_added_during_a_partition_is_cut_too() -> None:
-    run = started("line:1", Eager) if False else Scheduler(2, [], Eager, faults=["1s partition 0", "2s add 0 1"])
+    run = Scheduler(2, [], Eager, faults=["1s partition 0", "2s add 0 1"])
     run.start_all_nodes()
     run.run()
     assert [texts(node) for node in run.nodes] == [["Start", "Neighbour added 0"]] * 2
@@ -558,34 +559,47 @@ def test_a_timer_after_the_last_time_is_refused() -> None:
 # -- Sending
 
 
-@pytest.mark.parametrize("number", [1, -1, True, False, "0", 0.0, None, 10**30])
-def test_links_that_there_are_not_are_refused(number: Any) -> None:
-    class Lost(Node):
-        def execute(self, event: Event) -> None:
-            self.send("x", number)
+class Lost(Node):
+    """Sends over a link that it is told of, once."""
 
-    run = pair(Lost)
+    def __init__(self, *given: Any, number: Any) -> None:
+        super().__init__(*given)
+        self.number = number
+
+    def execute(self, event: Event) -> None:
+        if isinstance(event, Start):
+            self.send("x", self.number)
+
+
+def lost(number: Any) -> None:
     with pytest.raises(ModelError, match=r"node 0 at 0s: it has no link .* \(it has the links 0\)"):
-        run.run()
+        pair(Lost, parameters={"number": number}).run()
+
+
+@pytest.mark.parametrize("number", [1, -1, True, "0", None, 10**30, (0,), [0]])
+def test_links_that_there_are_not_are_refused(number: Any) -> None:
+    lost(number)
+
+
+@pytest.mark.xfail(strict=True, reason="transmit looks links up in a dict, where False and 0.0 are 0")
+@pytest.mark.parametrize("number", [False, 0.0])
+def test_what_only_equals_a_links_number_is_refused(number: Any) -> None:
+    lost(number)
 
 
 def test_a_node_without_links_is_told_so() -> None:
-    class Lost(Node):
-        def execute(self, event: Event) -> None:
-            self.send("x", 0)
-
     with pytest.raises(ModelError, match="it has no links"):
-        started("line:1", Lost).run()
+        started("line:1", Lost, parameters={"number": 0}).run()
 
 
 def test_a_link_that_was_removed_is_none() -> None:
-    class Lost(Node):
+    class Insistent(Node):
         def execute(self, event: Event) -> None:
-            if not isinstance(event, Start | Protocol):
+            if not isinstance(event, Start):
                 self.send("x", 0)
 
     with pytest.raises(ModelError, match=r"node 0 at 2s: it has no link 0 \(it has no links\)"):
-        pair(Lost, faults=["2s remove 0 1"]).run()
+        pair(Insistent, faults=["2s remove 0 1"]).run()
 
 
 def test_broadcasts_leave_one_out() -> None:
@@ -733,12 +747,12 @@ def test_the_line_is_one_of_the_users() -> None:
 
 @pytest.mark.xfail(strict=True, reason="errors of our own say neither the event nor the line")
 def test_a_wrong_link_is_found_in_the_users_file() -> None:
-    class Lost(Node):
+    class Mistaken(Node):
         def execute(self, event: Event) -> None:
             self.send("x", 7)  # here it sends
 
     with pytest.raises(ModelError, match=rf"on Start.* in line {line_of('here it sends')} of"):
-        pair(Lost).run()
+        pair(Mistaken).run()
 
 
 def test_a_node_without_execute() -> None:

@@ -16,13 +16,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from worldline.model import Plan, UsageError, WorldlineError, format_time
+from worldline.model import Network, Plan, UsageError, WorldlineError, format_time
+from worldline.model.errors import Stuck
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.deadline import deadline
 from worldline.nodes.faults import as_fault, parse_kinds
 from worldline.nodes.loading import load_file
+from worldline.nodes.node import Node
+from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
 from worldline.nodes.reading import FORMS, parse_edges
 from worldline.nodes.schedule import load, save
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
@@ -83,6 +86,9 @@ def nodes(
     topology_plot: Annotated[
         Path | None, typer.Option(metavar="FILE.svg", help="Draw the topology, with routes.")
     ] = None,
+    root: Annotated[
+        int, typer.Option("--routes-to", metavar="NODE", help="Whither the routes lead that are drawn.")
+    ] = 0,
     times: Annotated[bool, typer.Option("--times", help="Put the time in front of every line.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the trace as JSON, a record on each line.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no trace.")] = False,
@@ -123,6 +129,7 @@ def nodes(
             record=record,
             diagram=diagram,
             topology_plot=topology_plot,
+            root=root,
             save_to=save_to,
         )
         return
@@ -140,8 +147,8 @@ def nodes(
     failed = structs.replace(trial, seed=report.failure.seed)
     console.print("to repeat it:")
     console.print(f"  {_command(failed, source)}")
-    if not no_shrink:
-        with _bar("runs", RUNS_MAX) as progress, deadline(patience * 10):
+    if not no_shrink and not isinstance(report.failure.failure, Stuck):  # What has no end has no short form either.
+        with _bar("runs", RUNS_MAX) as progress:
             _show_shrunk(console, shrink(failed, progress=progress), source, save_to, times=times)
     raise typer.Exit(1)
 
@@ -167,8 +174,11 @@ class _Show:
         record: Path | None,
         diagram: Path | None,
         topology_plot: Path | None,
+        root: int,
         save_to: Path | None,
     ) -> None:
+        if not 0 <= root < trial.graph().num_nodes:
+            raise UsageError(f"no route leads to {root}: there is no such node")
         keeps = record is not None or diagram is not None
         records: list[Record] = []
         run = trial.scheduler(trace=self._sink(records, keeps=keeps) if keeps or not self._quiet else False)
@@ -188,7 +198,8 @@ class _Show:
             raise
         if recorder is not None:
             _record(run, recorder, failure)
-        self._draw(run, diagram, topology_plot)
+        title = f"{trial.algorithm.name}, {run.topology.name or f'{run.num_nodes} nodes'}, seed {trial.seed}"
+        self._draw(run, title, diagram, topology_plot, root)
         if save_to is not None:
             save(trial, save_to, file=source)
         self._conclude(trial, run, failure)
@@ -204,13 +215,11 @@ class _Show:
 
         return take
 
-    def _draw(self, run: Scheduler, diagram: Path | None, topology_plot: Path | None) -> None:
-        from worldline.nodes.pictures import diagram_svg, topology_svg
-
+    def _draw(self, run: Scheduler, title: str, diagram: Path | None, topology_plot: Path | None, root: int) -> None:
         if diagram is not None:
-            _write(diagram, diagram_svg(run.records, run.num_nodes))
+            _write(diagram, diagram_svg(run.records, run.num_nodes, title=title, until=run.now))
         if topology_plot is not None:
-            _write(topology_plot, topology_svg(run.topology))
+            _write(topology_plot, topology_svg(run.topology, routes=_routes(run, root), title=title))
 
     def _conclude(self, trial: Trial, run: Scheduler, failure: WorldlineError | None) -> None:
         if self._as_json:
@@ -229,7 +238,7 @@ def _recorder(path: Path | None, trial: Trial, run: Scheduler) -> Recorder | Non
     if path is None:
         return None
     names = tuple(name for name, _, _ in run.histories())
-    plan = Plan(roster=names, seed=trial.seed, end=trial.end())
+    plan = Plan(roster=names, network=Network(default=trial.link()), seed=trial.seed, end=trial.end())
     return Recorder(path, plan, federation=trial.algorithm.name, encoding="json")
 
 
@@ -239,6 +248,14 @@ def _record(run: Scheduler, recorder: Recorder, failure: WorldlineError | None) 
         recorder.close()
     else:
         recorder.abandon(str(failure), participant=failure.participant, at=failure.at)
+
+
+def _routes(run: Scheduler, root: int) -> Routes | None:
+    """Return each node's way to one of them, if the algorithm finds ways."""
+    ways = {node.id: node.route(root) for node in run.nodes if isinstance(node, Node)}
+    links = {node: link for node, (link, _) in ways.items() if link is not None and node != root}
+    distances = {node: distance for node, (_, distance) in ways.items() if distance is not None}
+    return Routes(root, links, distances) if links else None
 
 
 def _write(path: Path, text: str) -> None:
@@ -264,7 +281,8 @@ def _report(console: Console, trial: Trial, report: Report) -> None:
 
 def _show_shrunk(console: Console, shrunk: Shrunk, source: Path | None, save_to: Path | None, *, times: bool) -> None:
     console.print(
-        f"shrunk from {shrunk.records_before:,} to {len(shrunk.records):,} lines of trace, in {shrunk.runs:,} runs:"
+        f"shrunk in {shrunk.runs:,} runs, from {shrunk.drawn:,} draws to {shrunk.left}, "
+        f"and from {shrunk.records_before:,} to {len(shrunk.records):,} lines of trace:"
     )
     console.print(shrunk.text())
     console.print("---")

@@ -14,10 +14,18 @@ def _check_wanted() -> None:
 
 
 if TYPE_CHECKING:
-    from worldline.kernel.draws import Draws
+    from random import Random
+
     from worldline.kernel.engine import Core, Engine, Handlers, Process, Timer, advance, handlers_of
 
     build = ""
+
+    class Draws(Random):
+        """What it is to whoever draws: it isn't a `Random`, which is large, but has its methods, and two more."""
+
+        def __init__(self, seed: int, *names: str) -> None: ...
+        def exponential(self, mean: float) -> int: ...
+        def spread(self, least: int, number: int) -> int: ...
 else:
     try:
         _check_wanted()

@@ -71,6 +71,10 @@ class Node:
             if link != but:
                 self.send(message, link)
 
+    def route(self, root: int) -> tuple[int | None, int | None]:
+        """Return the local link that leads towards a node, and how far it is, for pictures; None is not known."""
+        return None, None
+
     # -- What the simulator offers, from Start on
 
     @property

@@ -249,6 +249,7 @@ class Scheduler:
             for host in self._hosts:
                 host.forget_node()
             self._simulation.run(until, executor=chosen)
+        self.last = None  # From now on it is about everybody.
         self._verdicts.finish(self)
         return self._simulation.result()
 

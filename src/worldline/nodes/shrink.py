@@ -23,60 +23,81 @@ from worldline.nodes.trial import Trial
 
 _SEEDS_TRIED = 100  # For each simpler form of the trial.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
+_LONGER = 100
 RUNS_MAX = 5_000
 
 T = TypeVar("T")
 
 
 class Shrunk(Struct, frozen=True, kw_only=True):
-    """A trial that fails, with little left to leave out, and its history."""
+    """A trial that fails, with little left to leave out, and its history.
+
+    `drawn` is what the seed had decided before: how many messages take how long, and how many faults there are.
+    """
 
     trial: Trial
     failure: WorldlineError
     records: list[Record]
     records_before: int
-    faults_before: int
+    drawn: int
     runs: int
+
+    @property
+    def left(self) -> int:
+        """How much of that it takes."""
+        return _decisions(self.trial)
 
     def text(self) -> str:
         """Say what the schedule is, in words."""
         graph, script = self.trial.graph(), self.trial.script
-        assert script is not None
-        some = bool(script.exceptions or self.trial.faults)
-        usual = f"every message takes {format_time(script.usual[0])}{', but' if some else ''}"
+        exceptions = {} if script is None else script.exceptions
+        usual = f"messages take what seed {self.trial.seed} draws"
+        if script is not None:
+            usual = f"every message takes {format_time(script.usual[0])}"
+        if exceptions or self.trial.faults:
+            usual += ", but"
         parameters = "".join(f", {name} = {value}" for name, value in self.trial.parameters.items())
         lines = [f"{graph.num_nodes} nodes{f' ({graph.name})' if graph.name else ''}{parameters}; {usual}"]
-        for (sender, receiver, number), delays in sorted(script.exceptions.items()):
+        for (sender, receiver, number), delays in sorted(exceptions.items()):
             takes = " and ".join(map(format_time, delays))
             fate = f"takes {takes}" if delays else "gets lost"
             lines.append(f"  message {number + 1} from {sender} to {receiver} {fate}")
-        lines += [f"  at {fault}".replace(" ", " ", 1) for fault in self.trial.faults]
+        lines += [f"  at {fault}" for fault in self.trial.faults]
         return "\n".join(lines)
 
 
 def shrink(trial: Trial, *, runs_max: int = RUNS_MAX, progress: Callable[[int], None] | None = None) -> Shrunk:
     """Return the shortest schedule that is found for the failure of a trial."""
     runs = _Runs(runs_max, progress)
-    failure = runs.failure(trial)
+    outcome = trial.run()
+    failure = outcome.failure
     if failure is None:
         raise UsageError("this trial doesn't fail, so there is nothing to shrink")
-    before = _history(trial)
+    # What takes much longer than the failure that is looked for isn't it.
+    trial = structs.replace(trial, events_max=min(trial.events_max, _LONGER * outcome.events + _LONGER))
+    before = _written_down(trial)
+    records_before = len(_history(trial))
     sign = _sign(failure)
     for simpler in _simplified(trial, sign, runs):
         trial = simpler
     written = _written_down(trial)
     if runs.fails(written, sign):
         trial = _taken_out(written, sign, runs)
-    found = runs.failure(trial, counts=False)
+    found = trial.run().failure
     assert found is not None
     return Shrunk(
         trial=trial,
         failure=found,
         records=_history(trial),
-        records_before=len(before),
-        faults_before=len(trial.pinned().faults) if trial.script is None else len(written.faults),
+        records_before=records_before,
+        drawn=_decisions(before),
         runs=runs.done,
     )
+
+
+def _decisions(trial: Trial) -> int:
+    """Return how much is written down of a trial."""
+    return len(trial.faults) + (0 if trial.script is None else len(trial.script.exceptions))
 
 
 class _Runs:
@@ -87,18 +108,14 @@ class _Runs:
         self._max = runs_max
         self._progress = progress
 
-    def failure(self, trial: Trial, *, counts: bool = True) -> WorldlineError | None:
-        if counts:
-            self.done += 1
-            if self._progress is not None:
-                self._progress(self.done)
-        return trial.run().failure
-
     def fails(self, trial: Trial, sign: str) -> bool:
         """Whether a trial fails in the way that is looked for; no trial does once there were too many."""
         if self.done >= self._max:
             return False
-        failure = self.failure(trial)
+        self.done += 1
+        if self._progress is not None:
+            self._progress(self.done)
+        failure = trial.run().failure
         return failure is not None and _sign(failure) == sign
 
 
@@ -156,7 +173,9 @@ def _first_failing(forms: Sequence[Trial], sign: str, runs: _Runs) -> Trial | No
 def _written_down(trial: Trial) -> Trial:
     """Return the same trial with everything written down that the seed draws for it."""
     latency = trial.link().latency
-    script = script_of(_history(trial), latency.draw(2**63))
+    middle = latency.draw(2**63)
+    usual = min(max(_nearest(middle, 10 ** max(0, len(str(middle)) - 2)), latency.minimum), latency.maximum)
+    script = script_of(_history(trial), usual)
     return structs.replace(trial.pinned(), script=script, kinds={})
 
 
@@ -216,4 +235,5 @@ def _rounded(trial: Trial, sign: str, runs: _Runs) -> Trial:
 
 
 def _nearest(time: int, unit: int) -> int:
+    """Round to a whole number of units."""
     return (time + unit // 2) // unit * unit

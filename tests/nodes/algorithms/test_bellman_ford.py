@@ -78,8 +78,7 @@ def test_a_long_way_is_given_up_for_a_short_one_that_is_slower() -> None:
         BellmanFord,
         link="1ms",
         links={(0, 1): "500ms"},
-        properties=ALGORITHM.properties,
-        trace=True,
+        properties=(NEVER_TOO_SHORT,),
     )
     run.start_all_nodes()
     run.run("100ms")
@@ -154,7 +153,9 @@ def test_the_seed_is_the_run() -> None:
 
 
 def test_a_table_is_written_with_what_is_not_known() -> None:
-    assert text_of([(0, None), (None, None), (7, 2)]) == "[0: dist 0, route *; 1: dist inf, route *; 2: dist 7, route 2]"
+    assert (
+        text_of([(0, None), (None, None), (7, 2)]) == "[0: dist 0, route *; 1: dist inf, route *; 2: dist 7, route 2]"
+    )
     assert str(Table(((0, None),))) == "[routing = [0: dist 0, route *]]"
 
 

@@ -64,7 +64,7 @@ def test_what_can_not_be_reached_stays_out_of_reach() -> None:
 def test_a_long_way_is_given_up_for_a_short_one_that_is_slower() -> None:
     edges = [(0, 1), (0, 2), (1, 2)]
     run = Scheduler(
-        3, edges, BellmanFordIds, link="1ms", links={(0, 1): "500ms"}, properties=ALGORITHM.properties, trace=True
+        3, edges, BellmanFordIds, link="1ms", links={(0, 1): "500ms"}, properties=(NEVER_TOO_SHORT,), trace=True
     )
     run.start_all_nodes()
     run.run("100ms")

@@ -50,6 +50,10 @@ class BellmanFord(Node):
                     self.log(f"routing table updated -> {text_of(self.routing)}")
                     self.broadcast(Table(tuple(self.routing)))
 
+    def route(self, root: int) -> tuple[int | None, int | None]:
+        distance, link = self.routing[root]
+        return link, distance
+
     def _learn(self, table: Table, link: int) -> bool:
         """Take over what is shorter over this neighbour; return whether anything is."""
         weight = self.weight(link)

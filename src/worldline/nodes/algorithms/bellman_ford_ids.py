@@ -32,8 +32,7 @@ class BellmanFordIds(Node):
         self.distances: list[int | None] = [None] * num_nodes
         self.routes: list[int | None] = [None] * num_nodes
         self.distances[id] = 0
-        self._links: list[int] = []
-        self._weights: list[int] = []
+        self._weights: dict[int, int] = {}  # Of all links.
 
     @property
     def routing(self) -> list[Route]:
@@ -54,7 +53,7 @@ class BellmanFordIds(Node):
                 self.routes[goal] = link
                 message = (goal, distance)
                 send = self.send
-                for each in self._links:
+                for each in self._weights:
                     if each != link:
                         send(message, each)
         else:
@@ -63,8 +62,7 @@ class BellmanFordIds(Node):
                 self.broadcast((self.id, 0))
 
     def _look_around(self) -> None:
-        self._links = self.links
-        self._weights = [self.weight(link) for link in range(self.num_neighbors)]
+        self._weights = {link: self.weight(link) for link in self.links}
 
 
 ALGORITHM = Algorithm(

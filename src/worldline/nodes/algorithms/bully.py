@@ -11,6 +11,9 @@ The highest of all needn't ask. Who has got an answer waits for the new leader, 
 of a leader that is higher than itself follows it; if it doesn't hear from it for some time it holds an election. Who
 hears of a leader that is lower than itself holds one too: that is the bully.
 
+This is the form in which it is usually taught. In the original a winner first halts all lower nodes, and then tells
+them in another round that it leads.
+
 What can be promised: in a quiet time everybody who is up follows the highest one that is up, after about as long as it
 takes to miss a leader and to hold an election. Nobody makes itself the leader while a higher node has been up for as
 long as its patience: that node would have answered. Nobody follows a lower node, nor one that hasn't made itself

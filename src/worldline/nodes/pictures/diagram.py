@@ -98,6 +98,7 @@ class _Diagram:
         self.left = 34.0 + text_width(str(num_nodes - 1), 12)
         self.plot_width = _width(story)
         self.right = self.left + self.plot_width
+        self.usual_way = self._usual_way()
         self.is_wide = self.plot_width >= _ENDS_AGAIN_FROM
         self.width = self.right + _BEYOND + (self.left - 12 if self.is_wide else 14)
         self.legend_entries = self._legend_entries()
@@ -238,9 +239,12 @@ class _Diagram:
         across = self.y(message.receiver) - start[1]
         limit = self.right + _BEYOND - 4
         if message.end is None:
-            # Nothing says when it would have arrived: it is taken to be as fast as messages usually are.
-            share = _LOST_AFTER.get(message.reason, 0.5)
-            along = min(self._usual_way(), max(0.0, limit - start[0]) / share)
+            # Nothing says when it would have arrived: it is taken to be as fast as messages usually are, and to be
+            # lost soon, so that what didn't get there covers as little as possible.
+            along = self.usual_way
+            length = math.sqrt(along * along + across * across)
+            share = min(0.5, max(90.0, self.gap) / length)
+            along = min(along, max(0.0, limit - start[0]) / share)
             return start, (start[0] + along * share, start[1] + across * share)
         along = self.x(message.end) - start[0]
         if message.fate == "received":
@@ -254,9 +258,8 @@ class _Diagram:
 
     def _usual_way(self) -> float:
         """Return how far to the right messages go, in the median."""
-        ways = sorted(
-            self.x(message.end) - self.x(message.sent) for message in self.story.messages if message.end is not None
-        )
+        ends = [(message.sent, message.end) for message in self.story.messages if message.end is not None]
+        ways = sorted(self.x(end) - self.x(sent) for sent, end in ends)
         return max(ways[len(ways) // 2], 16.0) if ways else 60.0
 
     def _message_labels(self) -> list[str]:
@@ -264,6 +267,7 @@ class _Diagram:
         if len(self.story.messages) > _LABELS_UP_TO:
             return []
         drawn = []
+        self.room.take(Disc(*self._ends(message)[1], 5.0) for message in self.story.messages)
         for message in self.story.messages:
             start, end = self._ends(message)
             x, y = end[0] - start[0], end[1] - start[1]
@@ -396,7 +400,7 @@ class _Diagram:
             for kind, look in list(self.looks.items())[:_KINDS_UP_TO]
         ]
         if len(self.looks) > _KINDS_UP_TO:
-            entries.append(Entry(f"and {len(self.looks) - _KINDS_UP_TO} other kinds", lambda x, y: ""))
+            entries.append(Entry(f"and {len(self.looks) - _KINDS_UP_TO} other kinds", _no_sample))
         fates = [message.fate for message in self.story.messages]
         if "lost" in fates or "dropped" in fates:
             entries.append(Entry("lost", _lost_sample))
@@ -445,9 +449,6 @@ _WEIGHTS_OF_LINES: tuple[tuple[int | None, tuple[float, float, float]], ...] = (
 # Up to so many nodes: how far lifelines are from each other.
 _GAPS: tuple[tuple[int | None, float], ...] = ((3, 110), (5, 88), (10, 64), (20, 42), (40, 28), (100, 18), (None, 12))
 
-# How far messages get that are lost; the others are thought to be lost half-way.
-_LOST_AFTER = {"lost at the sender": 0.3, "lost at the receiver": 0.75}
-
 _MARK_NAMES = {"Start": "start", "Timer": "timer", "Crash": "crash", "Recover": "recovery", "": "other event"}
 
 
@@ -484,10 +485,11 @@ def _width(story: Story) -> float:
         later - earlier for own in times.values() for earlier, later in zip(sorted(own), sorted(own)[1:], strict=False)
     )
     events = sum(len(own) for own in times.values())
-    wanted = 14 * (story.end - story.begin) / gaps[len(gaps) // 2] if gaps else 0.0
+    # A quarter of them may be closer than this: what happens in bursts can't all be drawn out.
+    wanted = 10 * (story.end - story.begin) / gaps[len(gaps) // 4] if gaps else 0.0
     count = len(story.messages)
-    wanted = max(wanted, 46.0 * count if count <= _LABELS_UP_TO else 5.0 * count, 820.0)
-    return float(round(min(wanted, 820.0 + 8.0 * events, WIDTH_MAX)))
+    wanted = max(wanted, 46.0 * count if count <= _LABELS_UP_TO else 6.0 * count, 820.0)
+    return float(round(min(wanted, 820.0 + 6.0 * events, WIDTH_MAX)))
 
 
 def _ticks(begin: int, end: int, most: float) -> tuple[str, int, int]:
@@ -567,6 +569,10 @@ def _line_sample(look: Look, head: float) -> Callable[[float, float], str]:
         stroke_dasharray=look.dashes,
         marker_end=arrow_end(look.colour, head),
     )
+
+
+def _no_sample(_x: float, _y: float) -> str:
+    return ""
 
 
 def _lost_sample(x: float, y: float) -> str:

@@ -1,0 +1,187 @@
+"""Gossip: what is certain of it, what is only probable, and what it stands."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from tests.nodes.trying import tried
+from worldline.model import SECOND, ConfigurationError
+from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Start, Topology, Violation, fault
+from worldline.nodes.algorithms.gossip import ALGORITHM, Gossip, NoNews
+
+HEARSAY, IN_VAIN, EVERYBODY = ALGORITHM.properties
+ALL_KINDS = {"crash": 3, "partition": 2, "link": 3, "loss": 0.2}
+
+
+def violated(node: type[Node], only: Property, **options: Any) -> str:
+    """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
+    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
+        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), 0, **options)
+    return str(caught.value)
+
+
+def knowing(run: Scheduler) -> list[int]:
+    return [node.id for node in run.nodes if node.rumour == "hello"]
+
+
+# -- Everybody knows in the end
+
+
+@pytest.mark.parametrize("pull", [False, True])
+@pytest.mark.parametrize("kinds", [{}, {"loss": 0.3}])
+def test_everybody_knows_soon(kinds: dict[str, float], pull: bool) -> None:
+    run = tried(ALGORITHM, 1, kinds=kinds, parameters={"pull": pull}, until=25 * SECOND)
+    assert knowing(run) == list(range(16))
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_it_stands_all_kinds_of_faults(seed: int) -> None:
+    assert {*ALGORITHM.faults.split(",")} == {*ALL_KINDS}
+    assert knowing(tried(ALGORITHM, seed, "hypercube:3", kinds=ALL_KINDS)) == list(range(8))
+
+
+def test_an_initiator_that_is_down_in_the_beginning_knows_it_when_it_is_back() -> None:
+    faults = (fault("0s", "crash", 0), fault("5s", "recover", 0))
+    run = tried(ALGORITHM, 0, "clique:4", faults=faults, until=20 * SECOND)
+    assert knowing(run) == [0, 1, 2, 3]
+
+
+def test_whoever_can_not_be_reached_never_knows() -> None:
+    run = tried(ALGORITHM, 0, Topology.of_edges(5, [(0, 1), (1, 2), (3, 4)]), until=30 * SECOND)
+    assert knowing(run) == [0, 1, 2]
+
+
+def time_until_all_know(seed: int, **parameters: Any) -> int:
+    run = Scheduler.over("star:10", Gossip, seed=seed, parameters=parameters, trace=False)
+    run.start_all_nodes()
+    while len(knowing(run)) < 10:
+        assert run.schedule()
+    return run.now
+
+
+def test_asking_is_faster_than_being_found() -> None:
+    told = sum(time_until_all_know(seed) for seed in range(4))
+    asked = sum(time_until_all_know(seed, pull=True) for seed in range(4))
+    assert asked < told / 2
+
+
+def test_the_period_is_how_often_a_node_tells() -> None:
+    run = Scheduler.over("line:2", Gossip, parameters={"period": "2s"}, trace=True)
+    run.start_all_nodes()
+    run.run("9s")
+    told = [record.at for record in run.records if record.kind == "sent" and record.node == 0]
+    assert told == [2 * SECOND, 4 * SECOND, 6 * SECOND, 8 * SECOND]
+
+
+# -- Losing interest
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("patience", [1, 3])
+def test_with_patience_it_ends_by_itself(patience: int, seed: int) -> None:
+    run = tried(ALGORITHM, seed, parameters={"patience": patience}, until=10_000 * SECOND)
+    assert not run.schedule()
+    assert all(node.has_lost_interest for node in run.nodes if node.rumour)
+    assert all(node.in_vain >= patience for node in run.nodes if node.rumour)
+
+
+def test_that_everybody_knows_is_only_probable_if_interest_is_lost() -> None:
+    left_out = [16 - len(knowing(tried(ALGORITHM, seed, parameters={"patience": 1}))) for seed in range(6)]
+    assert any(left_out)
+    assert not all(left_out)
+
+
+def test_who_asks_is_not_left_out_even_so() -> None:
+    for seed in range(6):
+        run = tried(ALGORITHM, seed, parameters={"patience": 1, "pull": True}, until=10_000 * SECOND)
+        assert not run.schedule()
+        assert knowing(run) == list(range(16))
+
+
+def test_interest_that_is_lost_stays_lost_through_a_crash() -> None:
+    faults = (fault("50s", "crash", 0), fault("51s", "recover", 0))
+    run = tried(ALGORITHM, 0, "clique:3", parameters={"patience": 1}, faults=faults)
+    assert not run.schedule()
+    assert run.node(0).has_lost_interest
+
+
+def test_the_trace_tells_who_learns_and_who_loses_interest() -> None:
+    run = Scheduler.over("line:2", Gossip, parameters={"patience": 1}, link="1ms", trace=True)
+    run.start_all_nodes()
+    run.run()
+    lines = [str(record) for record in run.records]
+    assert lines[:8] == [
+        "0 <- *: Start",
+        "0: learns hello",
+        "1 <- *: Start",
+        "0 <- *: Timer round",
+        "0 -> 1: [rumour = hello]",
+        "1 <- 0: [rumour = hello]",
+        "1: learns hello",
+        "0 <- *: Timer round",
+    ]
+    assert "1: loses interest, having told it 1 times in vain" in lines
+    assert "0 -> 1: [no news]" in lines
+
+
+def test_an_initiator_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="no node 16 to begin"):
+        tried(ALGORITHM, 0, parameters={"initiator": 16})
+
+
+# -- Its properties can fail
+
+
+class Forgetful(Gossip):
+    """Keeps nothing through a crash."""
+
+    stable = ()
+
+
+class Clairvoyant(Gossip):
+    """Node 2 needn't be told."""
+
+    def execute(self, event: Event) -> None:
+        if isinstance(event, Start) and self.id == 2:
+            self._learn(self.text)
+        super().execute(event)
+
+
+class Distorts(Gossip):
+    """Understands something else."""
+
+    def _learn(self, text: str) -> None:
+        super()._learn(text if self.id == self.initiator else text.upper())
+
+
+class Easygoing(Gossip):
+    """Takes every telling for one in vain."""
+
+    def _call_somebody(self) -> None:
+        super()._call_somebody()
+        self.execute(Protocol(NoNews(), 0))
+
+
+class Secretive(Gossip):
+    """Tells nobody."""
+
+    def _call_somebody(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("node", "only", "options", "reason"),
+    [
+        (Forgetful, HEARSAY, {"faults": (fault("20s", "crash", 1), fault("21s", "recover", 1))}, "1 has forgotten it"),
+        (Clairvoyant, HEARSAY, {}, "2 knows it, and none of its neighbours does"),
+        (Distorts, HEARSAY, {}, "knows 'HELLO', which nobody told"),
+        (Easygoing, IN_VAIN, {"parameters": {"patience": 1}}, "0 has lost interest, and none of its neighbours knows"),
+        (Secretive, EVERYBODY, {}, "1 doesn't know"),
+    ],
+)
+def test_what_is_wrong_is_noticed(node: type[Node], only: Property, options: dict[str, Any], reason: str) -> None:
+    assert reason in violated(node, only, topology="line:4", until=30 * SECOND, **options)
