@@ -102,6 +102,9 @@ UNCHANGING = [
     b"\x00\xff",
     (),
     (1, "two", 3.0, None, b"5", (True, (6, ()))),
+    Price(5, "EUR"),
+    Frozen(5),
+    Pair(1, "x"),
 ]
 CHANGING = [
     [],
@@ -118,10 +121,7 @@ CHANGING = [
     frozenset((1.5, 2.5)),
     bytearray(b"abc"),
     Order(1, ["nut", "bolt"]),
-    Price(5, "EUR"),
     Reading(0.5, {"a": 1}),
-    Frozen(5),
-    Pair(1, "x"),
     Colour.RED,
     Level.HIGH,
     decimal.Decimal("1.50"),

@@ -217,7 +217,9 @@ def test_faults_before_the_start_count(fault: str) -> None:
     assert not any("hello" in text for node in run.nodes for text in texts(node))
 
 
-@pytest.mark.xfail(strict=True, reason="a stable attribute that there isn't is an error without a node's name or a clue")
+@pytest.mark.xfail(
+    strict=True, reason="a stable attribute that there isn't is an error without a node's name or a clue"
+)
 @pytest.mark.parametrize("stable", ["log", ("lgo",)])
 def test_stable_attributes_that_there_are_not(stable: Any) -> None:
     class Clerk(Listener):
@@ -320,7 +322,9 @@ def test_on_link_down_is_drop_or_keep(given_: Any) -> None:
         pair(Listener, on_link_down=given_)
 
 
-@pytest.mark.xfail(strict=True, reason="what is sent at the moment at which a link has gone down and up counts as before")
+@pytest.mark.xfail(
+    strict=True, reason="what is sent at the moment at which a link has gone down and up counts as before"
+)
 def test_a_link_that_is_up_at_the_same_moment_carries_again() -> None:
     class Hopeful(Listener):
         def execute(self, event: Event) -> None:
@@ -785,7 +789,9 @@ def test_a_constructor_that_does_not_know_a_parameter() -> None:
         pair(Chatter, parameters={"colour": "red"}).run()
 
 
-@pytest.mark.xfail(strict=True, reason="looking at nodes makes them, and what their constructor raises is let out as it is")
+@pytest.mark.xfail(
+    strict=True, reason="looking at nodes makes them, and what their constructor raises is let out as it is"
+)
 def test_a_constructor_that_raises_when_somebody_looks() -> None:
     run = pair(Chatter, parameters={"colour": "red"})
     with pytest.raises(WorldlineError, match="node 0"):

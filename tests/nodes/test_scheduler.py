@@ -608,9 +608,7 @@ def small_networks(draw: st.DrawFn) -> dict[str, Any]:
 @given(small_networks())
 def test_it_does_what_a_naive_model_does(network: dict[str, Any]) -> None:
     topology, latencies = network["topology"], network["latencies"]
-    model = Model(
-        topology, latencies, network["added"], network["faults"], keeps=network["on_link_down"] == "keep"
-    )
+    model = Model(topology, latencies, network["added"], network["faults"], keeps=network["on_link_down"] == "keep")
     model.run()
     run = started(
         topology,

@@ -9,6 +9,7 @@ alone, whatever hash seed, identity or process.
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from hashlib import blake2b
@@ -25,6 +26,10 @@ _SIMPLE = frozenset((bool, float, str, bytes, type(None)))
 _PLAIN = _SIMPLE | {int}
 
 _encode = msgpack.Encoder().encode
+
+# By class; None for those whose objects can change.
+_takers: dict[type, Callable[[Any], Iterable[Any]] | None] = {}
+_UNKNOWN: Any = object()
 
 
 class Parcel:
@@ -51,14 +56,16 @@ def fingerprint(encoded: bytes) -> int:
 
 def seal(payload: Any) -> tuple[int, Any]:
     """Return a payload's fingerprint, and what to carry: itself, or a parcel if it can change."""
-    if type(payload) is tuple and _PLAIN.issuperset(map(type, payload)):  # What most models send: without detours.
-        try:
+    is_constant = False
+    try:
+        is_constant = _is_constant(payload)
+        if is_constant:
             return fingerprint(_encode(payload)), payload
-        except (OverflowError, UnicodeEncodeError):
-            pass  # Larger numbers have a form of their own; what can't be said at all is refused below.
+    except (OverflowError, TypeError, ValueError, RecursionError):
+        pass  # Larger numbers have a form of their own; what can't be said at all is refused there.
     encoded = _encoded(payload)
     try:
-        if type(payload) in _PLAIN or _is_constant(payload):
+        if is_constant:
             return fingerprint(encoded), payload
         return fingerprint(encoded), Parcel(pickle.dumps(payload, protocol=5))
     except Exception as error:  # Pickling runs the payload's own code, which may raise anything.
@@ -100,8 +107,41 @@ def size_of(carried: Any) -> int:
     return len(_encoded(carried.open() if isinstance(carried, Parcel) else carried))
 
 
-def _is_constant(payload: Any) -> bool:
-    return type(payload) is tuple and all(type(part) in _PLAIN or _is_constant(part) for part in payload)
+def _is_constant(value: Any) -> bool:
+    """Whether nobody can change a value, and it has one encoding as it is: so no sets, and no dicts."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return True
+    parts = value if kind is tuple else _parts(value, kind)
+    if parts is None:
+        return False
+    return _PLAIN.issuperset(map(type, parts)) or all(map(_is_constant, parts))
+
+
+def _parts(value: Any, kind: type) -> Iterable[Any] | None:
+    """Return what a value consists of whose own attributes can't be changed; None if they can."""
+    take = _takers.get(kind, _UNKNOWN)
+    if take is _UNKNOWN:
+        take = _takers[kind] = _taker(kind)
+    return None if take is None else take(value)
+
+
+def _taker(kind: type) -> Callable[[Any], Iterable[Any]] | None:
+    """Return what gives the parts of unchanging values of a class, if the class can be found in another process."""
+    try:
+        pickle.dumps(kind)
+    except Exception:  # A class of classes may have code of its own.
+        return None
+    if issubclass(kind, Struct):
+        return structs.astuple if kind.__struct_config__.frozen else None
+    if issubclass(kind, tuple):
+        return tuple if hasattr(kind, "_fields") and kind.__dictoffset__ == 0 else None
+    if issubclass(kind, Enum):
+        return lambda member: (member.value,)
+    if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        names = [field.name for field in fields(kind)]
+        return lambda value: [getattr(value, name) for name in names]
+    return None
 
 
 def _refusal(payload: Any, reason: str) -> ModelError:

@@ -8,7 +8,8 @@ Invariants
 H1. A node that is down executes nothing: messages to it are dropped, its timers are gone.
 H2. What a link that is down should have carried is dropped, or kept until it is up, as configured; that is judged
     where it arrives, from when it was sent. What is sent into a link that is down, or over a partition, is lost.
-H3. `_is_plain` says that nothing of this can happen and nobody watches; then messages take the short way.
+H3. `_is_calm` says that nothing has gone wrong yet and nobody watches. Once there is a node, `_is_plain` says the same,
+    and messages take the short way.
 """
 
 from __future__ import annotations
@@ -141,6 +142,7 @@ class Host(Entity):
         "_by_name",
         "_ends",
         "_execute",
+        "_is_calm",
         "_is_plain",
         "_numbered",
         "_setting",
@@ -159,6 +161,7 @@ class Host(Entity):
         self._numbered = len(ends)
         self._by_name = {end.name: end for end in ends}
         self._timers: dict[str, Any] = {}
+        self._is_calm = setting.watch is None and setting.script is None and not any(end.path for end in ends)
         self._is_plain = False
         self._execute: Callable[[Event], None] | None = None
 
@@ -167,12 +170,9 @@ class Host(Entity):
     def create_node(self) -> Executes:
         """Return the node, which is made when it is needed first: in the worker, if there are workers."""
         if self.node is None:
-            setting = self._setting
             self.node = self._made()
             self._execute = self.node.execute
-            self._is_plain = (
-                setting.watch is None and setting.script is None and not any(e.path for e in self._ends.values())
-            )
+            self._is_plain = self._is_calm
         return self.node
 
     def forget_node(self) -> None:
@@ -354,7 +354,7 @@ class Host(Entity):
     def on_crash(self, _: None) -> None:
         if not self.is_up:
             return
-        self._is_plain = False
+        self._is_calm = self._is_plain = False
         self.is_up = False
         for timer in self._timers.values():
             self.cancel(timer)
@@ -417,7 +417,7 @@ class Host(Entity):
 
     def on_partition(self, group: tuple[int, ...]) -> None:
         """Cut the links to the other side; nobody is told."""
-        self._is_plain = False
+        self._is_calm = self._is_plain = False
         for end in self._ends.values():
             end.is_cut = end.is_cut or (end.neighbour in group) != (self.id in group)
         self._note_for_all(f"Partition {' '.join(map(str, group))}")
@@ -428,12 +428,12 @@ class Host(Entity):
         self._note_for_all("Repair")
 
     def _tell(self, event: Event) -> None:
-        self._is_plain = False
+        self._is_calm = self._is_plain = False
         if self.is_up:
             self._act(event)
 
     def _end(self, neighbour: int) -> End | None:
-        self._is_plain = False
+        self._is_calm = self._is_plain = False
         end = self._by_name.get(name_of(neighbour, self._setting.num_nodes))
         return None if end is None or end.is_gone else end
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from worldline.model.errors import ModelError
+from worldline.kernel.roster import described
+from worldline.model.errors import ModelError, WorldlineError
 
 if TYPE_CHECKING:
     from worldline.nodes.scheduler import Scheduler
@@ -85,7 +86,7 @@ class Verdicts:
         for each, check in self._always:
             _demand(each, check, run, run.last)
         if self._pending:
-            self._pending = [(each, check) for each, check in self._pending if _complaint(check, run) is not None]
+            self._pending = [(each, check) for each, check in self._pending if _complaint(each, check, run) is not None]
 
     def finish(self, run: Scheduler) -> None:
         """Judge the run as a whole."""
@@ -94,7 +95,7 @@ class Verdicts:
 
 
 def _demand(each: Property, check: Check, run: Scheduler, node: int | None) -> None:
-    complaint = _complaint(check, run)
+    complaint = _complaint(each, check, run)
     if complaint is not None:
         says = "never held" if each.when == "eventually" else "doesn't hold"
         raise Violation(
@@ -106,9 +107,13 @@ def _demand(each: Property, check: Check, run: Scheduler, node: int | None) -> N
         )
 
 
-def _complaint(check: Check, run: Scheduler) -> str | None:
+def _complaint(each: Property, check: Check, run: Scheduler) -> str | None:
     """Return None if the check holds, otherwise why not, or an empty text if it doesn't say."""
     try:
         return None if check(run) else ""
     except AssertionError as failed:
         return str(failed).partition("\n")[0]
+    except WorldlineError:
+        raise
+    except Exception as error:
+        raise ModelError(f"the check of {each.text!r} raised {described(error)}", at=run.now) from error

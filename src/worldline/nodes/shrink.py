@@ -115,7 +115,10 @@ class _Runs:
         self.done += 1
         if self._progress is not None:
             self._progress(self.done)
-        failure = trial.run().failure
+        try:
+            failure = trial.run().failure
+        except UsageError:  # A parameter doesn't fit, for instance: the node that it names isn't there.
+            return False
         return failure is not None and _sign(failure) == sign
 
 

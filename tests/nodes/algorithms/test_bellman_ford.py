@@ -10,7 +10,6 @@ from msgspec import structs
 
 from tests.nodes.trying import tried
 from worldline.nodes import Node, Property, Scheduler, Topology, Violation
-from worldline.nodes.algorithms import bellman_ford
 from worldline.nodes.algorithms.bellman_ford import ALGORITHM, BellmanFord, Table, distances, text_of
 
 NEVER_TOO_SHORT, SHORTEST, NEARER = ALGORITHM.properties
@@ -202,7 +201,3 @@ def test_routes_that_lead_elsewhere_are_noticed() -> None:
 def test_a_message_that_gets_lost_makes_a_table_wrong() -> None:
     with pytest.raises(Violation, match="shortest distances"):
         tried(ALGORITHM, 0, "line:4", kinds={"loss": 0.5})
-
-
-def test_it_claims_to_stand_no_faults() -> None:
-    assert bellman_ford.ALGORITHM.faults == ""

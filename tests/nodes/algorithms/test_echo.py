@@ -89,12 +89,12 @@ def test_an_initiator_that_does_not_exist_is_refused() -> None:
 
 
 class Impatient(EchoNode):
-    """Doesn't wait for the last answer."""
+    """Doesn't wait for all answers, as the initiator: any will do."""
 
-    def _finish_if_all_have_answered(self) -> None:
-        self.answers_missing -= 1
-        super()._finish_if_all_have_answered()
-        self.answers_missing += 1
+    def execute(self, event: Event) -> None:
+        if isinstance(event, Protocol) and self.id == self.initiator:
+            self.answers_missing = 1
+        super().execute(event)
 
 
 class Presumptuous(EchoNode):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -11,7 +10,7 @@ from msgspec import structs
 from tests.nodes.trying import tried
 from worldline.model import ConfigurationError
 from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Start, Topology, Violation
-from worldline.nodes.algorithms.flooding import ALGORITHM, Flooding, News, component_of, links_within
+from worldline.nodes.algorithms.flooding import ALGORITHM, Flooding, component_of, links_within
 
 AT_MOST_ONCE, EVERYBODY, MESSAGES = ALGORITHM.properties
 TWO_PARTS = Topology.of_edges(7, [(0, 1), (1, 2), (0, 2), (2, 3), (4, 5)])
@@ -141,9 +140,3 @@ def test_what_is_wrong_is_noticed(node: type[Node], only: Property, reason: str)
 def test_a_message_that_gets_lost_leaves_somebody_out() -> None:
     with pytest.raises(Violation, match="whoever can be reached"):
         tried(ALGORITHM, 0, "line:6", kinds={"loss": 0.5})
-
-
-def test_news_can_not_be_changed_on_the_way() -> None:
-    news: Any = News("hello")
-    with pytest.raises(AttributeError):
-        news.text = "other"

@@ -12,10 +12,10 @@ it was no news. Then all comes to an end, at the price that perhaps some never h
 patience of 0, nobody ever stops, and the run has to be ended.
 
 Certain is: nobody knows a rumour that nobody told, nobody forgets it, and who has lost interest has a neighbour who
-knows. That everybody knows in the end is only probable. If none loses interest, the chance that one is left out falls by
-a constant factor with every round: a node that has d neighbours, who know and have d neighbours each, is told by none
-of them in r rounds with probability (1 - 1/d)^(d r), below e^-r. That's what is demanded at the end, and there are 200
-rounds, 60 of them after all faults. On shapes in which some have very many neighbours (a star) it takes more of them.
+knows. That everybody knows in the end is only probable. If none loses interest, the chance that one is left out falls
+by a constant factor with every round: a node that has d neighbours, who know and have d neighbours each, is told by
+none of them in r rounds with probability (1 - 1/d)^(d r), below e^-r. That everybody knows is demanded at the end, and
+there are 200 rounds, 60 of them after all faults. On shapes where some have very many neighbours it takes more of them.
 """
 
 from __future__ import annotations

@@ -404,7 +404,7 @@ def somebody_leads(run: Scheduler) -> bool:
     return any(node.role == "leader" for node in acting(run))
 
 
-_LONG_RUN = 5 * SECOND
+_LONG_RUN = 4 * SECOND
 """From here on, the last part of a run has time for several elections."""
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
-from worldline.model.time import DAY, HOUR, MINUTE, MS, NS, SECOND, US, format_time
+from worldline.model.time import format_time
+from worldline.nodes.pictures.axis import decimal, ticks, width_of
 from worldline.nodes.pictures.happenings import Message, Story, told
 from worldline.nodes.pictures.labels import Disc, Room, text_discs
+from worldline.nodes.pictures.legend import Legend, Look, fading, glyph, looks_of
+from worldline.nodes.pictures.plane import Point, between, distance
 from worldline.nodes.pictures.svg import (
     ALARM,
     INK,
-    PALETTE,
     PAPER,
     SOFT,
     Value,
@@ -35,27 +37,23 @@ from worldline.nodes.trace import Record
 
 RECORDS_MAX = 5_000
 NODES_MAX = 300
-WIDTH_MAX = 6_000
 
 _LABELS_UP_TO = 25  # Messages; with more of them, texts would cover everything.
 _NOTES_UP_TO = 20
 _MARKS_UP_TO = 16
 _WIDE_TARGETS_UP_TO = 1_000  # Messages that are easy to hit with the mouse.
-_KINDS_UP_TO = 14  # In the legend.
 _LANES = 3
+_HAPPENED_UP_TO = 36  # Letters.
 _LANE = 15.0
-_ROW_LEGEND = 18.0
 _BEYOND = 34.0  # How far the picture goes on after the end: there messages fade that are still under way.
-_ENDS_AGAIN_FROM = 1_300.0  # A picture as wide as that has the lifelines' names on both sides.
+_NAMES_AGAIN_FROM = 1_300.0  # A picture as wide as that has the lifelines' names on both sides.
 
 _LIFE = "#8a96a3"
-_DEAD = "#c3cad1"
+_DEAD = "#a3adb8"
 _GRID = "#eef1f4"
 _BAND = "#fdf3d8"
 _BAND_GROUP = "#f7dfa2"
 _BAND_INK = "#8a6100"
-
-_UNITS = (("d", DAY), ("h", HOUR), ("min", MINUTE), ("s", SECOND), ("ms", MS), ("µs", US), ("ns", NS))
 
 
 def diagram_svg(records: Sequence[Record], num_nodes: int, *, title: str = "", until: int | None = None) -> str:
@@ -63,22 +61,15 @@ def diagram_svg(records: Sequence[Record], num_nodes: int, *, title: str = "", u
 
     Only so much is drawn as anybody can look at: the first records, of the first nodes; the picture says so.
     """
-    first = records[:RECORDS_MAX]
-    drawn = [record for record in first if max(record.node or 0, record.peer or 0) < NODES_MAX]
+    first, shown = records[:RECORDS_MAX], min(num_nodes, NODES_MAX)
+    drawn = [record for record in first if max(record.node or 0, record.peer or 0) < shown]
     cuts = []
     if len(first) < len(records):
         cuts.append(f"Only the first {RECORDS_MAX:,} of {len(records):,} records are drawn.")
         until = None
     if num_nodes > NODES_MAX:
         cuts.append(f"Only the first {NODES_MAX:,} of {num_nodes:,} nodes are drawn, and messages between these.")
-    return _Diagram(told(drawn, until), min(num_nodes, NODES_MAX), title, cuts).text()
-
-
-class Look(NamedTuple):
-    """How messages of one kind are drawn."""
-
-    colour: str
-    dashes: str | None
+    return _Diagram(told(drawn, until), shown, title, cuts).text()
 
 
 class _Diagram:
@@ -87,29 +78,26 @@ class _Diagram:
         self.num_nodes = num_nodes
         self.title = title
         self.cuts = cuts
-        self.looks = _looks(story.messages)
         self.room = Room()
-        self.lines = _happened(story)
-        count = len(story.messages)
-        self.stroke, self.opacity, self.head = next(
-            look for most, look in _WEIGHTS_OF_LINES if most is None or count <= most
-        )
-        self.gap = next(gap for most, gap in _GAPS if most is None or num_nodes <= most)
+        self.looks = looks_of(story.kinds)
+        self.stroke, self.opacity, self.head = _chosen(_LINES, len(story.messages))
+        self.gap = _chosen(_GAPS, num_nodes)
         self.left = 34.0 + text_width(str(num_nodes - 1), 12)
-        self.plot_width = _width(story)
+        self.shows_texts = len(story.messages) <= _LABELS_UP_TO
+        self.plot_width = width_of(story, num_nodes, 46.0 * len(story.messages) if self.shows_texts else 0.0)
         self.right = self.left + self.plot_width
         self.usual_way = self._usual_way()
-        self.is_wide = self.plot_width >= _ENDS_AGAIN_FROM
+        self.is_wide = self.plot_width >= _NAMES_AGAIN_FROM
         self.width = self.right + _BEYOND + (self.left - 12 if self.is_wide else 14)
-        self.legend_entries = self._legend_entries()
-        legend_rows = _flow([each.width for each in self.legend_entries], self.width - 40)
-        self.legend_rows = legend_rows
-        rows = (max(legend_rows) + 1) if legend_rows else 0
-        lanes = self._lanes()
-        self.lanes = lanes
-        used = max(lanes, default=-1) + 1
-        self.top = (40.0 if title else 16.0) + rows * _ROW_LEGEND + used * _LANE + max(26.0, self.gap * 0.45)
-        self.bottom = self.top + self.gap * (num_nodes - 1)
+        self.legend = Legend(story, self.looks, self.head, self.width - 40)
+        self.happened = _happened(story)
+        self.lanes = self._lanes()
+        # From above: the title, the legend, what happened in the network, the lifelines, and the time axis.
+        self.legend_top = 50.0 if title else 20.0
+        over = self.legend_top + self.legend.height + _LANE * (max(self.lanes, default=-1) + 1)
+        self.ceiling = over + max(2.0, self.gap * 0.15)
+        self.top = self.ceiling + max(14.0, self.gap * 0.3)
+        self.floor = self.y(num_nodes - 1) + max(18.0, self.gap * 0.4)
 
     # -- Where things are
 
@@ -124,22 +112,21 @@ class _Diagram:
 
     def text(self) -> str:
         caption = [self._caption(), *self.cuts]
-        floor = self.bottom + max(18.0, self.gap * 0.4)
-        height = floor + 36 + 17 * len(caption)
+        height = self.floor + 36 + 17 * len(caption)
         labels = self._message_labels()
         content = [
             element("defs", [arrow_head(colour, self.head) for colour in self._colours()]) if self.looks else "",
             text_at(20, 26, fitted(self.title, self.width - 40, 15), size=15, font_weight=600) if self.title else "",
-            *self._legend(),
-            *self._bands(floor),
-            *self._axis(floor),
+            *self.legend.drawn(20.0, self.legend_top),
+            *self._network(),
+            *self._axis(),
             *self._lifelines(),
             *self._arrows(),
             *self._marks(),
             *self._notes(),
             *labels,
             *(
-                text_at(20, floor + 44 + 17 * place, fitted(line, self.width - 40, 11.5), size=11.5, fill=SOFT)
+                text_at(20, self.floor + 44 + 17 * place, fitted(line, self.width - 40, 11.5), size=11.5, fill=SOFT)
                 for place, line in enumerate(caption)
             ),
         ]
@@ -168,14 +155,14 @@ class _Diagram:
 
     # -- Time and lifelines
 
-    def _axis(self, floor: float) -> list[str]:
-        unit, size, step = _ticks(self.story.begin, self.story.end, self.plot_width / 90)
+    def _axis(self) -> list[str]:
+        floor = self.floor
+        unit, size, step = ticks(self.story.begin, self.story.end, self.plot_width / 90)
         first = -(-self.story.begin // step) * step
         times = range(first, self.story.end + 1, step)
-        over = self.top - max(14.0, self.gap * 0.3)
-        lines = path_of(((self.x(time), over), (self.x(time), floor)) for time in times)
+        lines = "".join(way(((self.x(time), self.ceiling), (self.x(time), floor))) for time in times)
         labels = [
-            text_at(self.x(time), floor + 16, _decimal(time, size), size=10.5, text_anchor="middle") for time in times
+            text_at(self.x(time), floor + 16, decimal(time, size), size=10.5, text_anchor="middle") for time in times
         ]
         return [
             element("path", d=lines, stroke=_GRID, stroke_width=1),
@@ -197,7 +184,7 @@ class _Diagram:
                 if start > at:
                     parts.append(path(((at, y), (start, y)), stroke=_LIFE))
                 if end > start:
-                    parts.append(path(((start, y), (end, y)), class_="down", stroke=_DEAD, stroke_dasharray="2 5"))
+                    parts.append(path(((start, y), (end, y)), class_="down", stroke=_DEAD, stroke_dasharray="2 4"))
                 at = max(at, end)
             drawn.append(element("g", parts, class_="lifeline", stroke_width=1.3))
         size = min(12.0, self.gap - 1)
@@ -226,35 +213,29 @@ class _Diagram:
         if message.fate == "received":
             parts.append(path((start, end), stroke_dasharray=look.dashes, marker_end=arrow_end(look.colour, self.head)))
         elif message.fate == "under way":
-            parts += _fading(start, end)
+            parts += fading(start, end)
         else:
             arm = self.head * 0.48
             parts.append(path((start, end), stroke_dasharray="4 3"))
             parts.append(element("path", d=cross(*end, arm), stroke_width=max(1.4, self.stroke), stroke_opacity=1))
         return element("g", parts, class_=f"message {message.fate.replace(' ', '-')}")
 
-    def _ends(self, message: Message) -> tuple[tuple[float, float], tuple[float, float]]:
+    def _ends(self, message: Message) -> tuple[Point, Point]:
         """Return where a message's line begins and how far it gets."""
         start = (self.x(message.sent), self.y(message.sender))
-        across = self.y(message.receiver) - start[1]
-        limit = self.right + _BEYOND - 4
-        if message.end is None:
-            # Nothing says when it would have arrived: it is taken to be as fast as messages usually are, and to be
-            # lost soon, so that what didn't get there covers as little as possible.
-            along = self.usual_way
-            length = math.sqrt(along * along + across * across)
-            share = min(0.5, max(90.0, self.gap) / length)
-            along = min(along, max(0.0, limit - start[0]) / share)
-            return start, (start[0] + along * share, start[1] + across * share)
-        along = self.x(message.end) - start[0]
+        # Where nothing says when it would have arrived, it is taken to be as fast as messages usually are.
+        arrival = start[0] + self.usual_way if message.end is None else self.x(message.end)
+        goal = (arrival, self.y(message.receiver))
         if message.fate == "received":
-            return start, (start[0] + along, start[1] + across)
+            return start, goal
         if message.fate == "dropped":
-            length = math.sqrt(along * along + across * across) or 1.0
-            share = max(0.0, 1 - 6.0 / length)
-        else:
-            share = min(0.9, max(0.0, limit - start[0]) / along if along > 0 else 0.9)
-        return start, (start[0] + along * share, start[1] + across * share)
+            return start, between(start, goal, max(0.0, 1 - 6.0 / distance(start, goal)))
+        limit = self.right + _BEYOND - 4
+        if message.fate == "under way":
+            return start, between(start, goal, min(0.9, (limit - start[0]) / max(arrival - start[0], 1.0)))
+        # What didn't get there should cover as little as possible.
+        x, y = between(start, goal, min(0.5, max(90.0, self.gap) / distance(start, goal)))
+        return start, (min(x, limit), y)
 
     def _usual_way(self) -> float:
         """Return how far to the right messages go, in the median."""
@@ -264,18 +245,17 @@ class _Diagram:
 
     def _message_labels(self) -> list[str]:
         """Write messages along their arrows, if there are few, wherever that covers no other label."""
-        if len(self.story.messages) > _LABELS_UP_TO:
+        if not self.shows_texts:
             return []
         drawn = []
         self.room.take(Disc(*self._ends(message)[1], 5.0) for message in self.story.messages)
         for message in self.story.messages:
             start, end = self._ends(message)
-            x, y = end[0] - start[0], end[1] - start[1]
-            length = math.sqrt(x * x + y * y)
+            length = distance(start, end)
             text = fitted(message.text, min(190.0, length - 34), 10) if length > 60 else ""
-            if len(text) < 3 and text != message.text:
+            if not text or (len(text) < 3 and text != message.text):
                 continue
-            along = (x / length, y / length)
+            along = ((end[0] - start[0]) / length, (end[1] - start[1]) / length)
             spot = self._free_spot(start, along, length, text_width(text, 10))
             if spot is not None:
                 turn = " ".join(f"{value:.4f}" for value in (*along, -along[1], along[0]))
@@ -284,9 +264,7 @@ class _Diagram:
                 drawn.append(element("text", escaped(text), transform=turned, font_size=10, fill=colour))
         return [element("g", drawn, class_="texts", text_anchor="middle", **_HALO)] if drawn else []
 
-    def _free_spot(
-        self, start: tuple[float, float], along: tuple[float, float], length: float, width: float
-    ) -> tuple[float, float] | None:
+    def _free_spot(self, start: Point, along: Point, length: float, width: float) -> Point | None:
         """Find a base line for a text just above a line, or below it."""
         for aside in (-4.0, 11.0):
             for share in (0.5, 0.4, 0.6, 0.32, 0.68, 0.25, 0.75):
@@ -309,7 +287,7 @@ class _Diagram:
             assert mark.node is not None
             x, y = self.x(mark.at), self.y(mark.node)
             said = hover(f"{mark.node}: {mark.text}, at {format_time(mark.at)}")
-            drawn.append(element("g", (said, _glyph(mark.what, x, y)), class_="mark"))
+            drawn.append(element("g", (said, glyph(mark.what, x, y)), class_="mark"))
         if len(named) > _MARKS_UP_TO:
             return drawn
         labels = []
@@ -331,6 +309,7 @@ class _Diagram:
         dots, labels = [], []
         radius = 2.2 if self.gap >= 24 else 1.5
         below = min(7.0, self.gap * 0.3)
+        writes = len(self.story.notes) <= _NOTES_UP_TO and self.gap >= 40
         for note in self.story.notes:
             x, y = self.x(note.at), self.y(note.node) + below
             text = "; ".join(note.lines)
@@ -341,7 +320,7 @@ class _Diagram:
             for left, base in ((x + 5, y + 4), (x + 5, y + 15), (x - 5 - width, y + 4)):
                 discs = text_discs((left + width / 2, base - 3), width, 9.5)
                 is_inside = left > self.left and left + width < self.width - 4
-                if len(self.story.notes) <= _NOTES_UP_TO and self.gap >= 40 and is_inside and self.room.is_free(discs):
+                if writes and is_inside and self.room.is_free(discs):
                     self.room.take(discs)
                     labels.append(text_at(left, base, shown, size=9.5, fill="#52606d"))
                     break
@@ -353,232 +332,65 @@ class _Diagram:
     # -- What happened to the network
 
     def _lanes(self) -> list[int]:
-        """Return for the labels above the diagram the rows in which they don't cover each other."""
-        ends: list[float] = []
+        """Return for the labels above the diagram in which row they are, so that they don't cover each other."""
+        ends = [0.0] * _LANES
         lanes = []
-        for at, _, label in self.lines:
+        for at, text in self.happened:
             x = self.x(at)
-            lane = next((lane for lane, end in enumerate(ends) if end < x), len(ends))
-            end = x + text_width(label, 10) + 12
-            if lane < len(ends):
-                ends[lane] = end
-            else:
-                ends.append(end)
-            lanes.append(min(lane, _LANES))
-        return [min(lane, _LANES - 1) for lane in lanes]
+            lane = next((lane for lane, end in enumerate(ends) if end <= x), _LANES - 1)
+            ends[lane] = x + text_width(shortened(text, _HAPPENED_UP_TO), 10) + 12
+            lanes.append(lane)
+        return lanes
 
-    def _bands(self, floor: float) -> list[str]:
-        over = self.top - max(14.0, self.gap * 0.3)
+    def _network(self) -> list[str]:
+        """Draw partitions as bands, with the group that is cut off standing out, and a line for all that happened."""
         drawn = []
+        half = min(9.0, self.gap * 0.4)
         for span in self.story.partitions:
             start, end = self.x(span.start), self.right + _BEYOND if span.end is None else self.x(span.end)
-            half = min(9.0, self.gap * 0.4)
-            cut_off = [
-                element("rect", x=start, y=self.y(node) - half, width=end - start, height=2 * half, fill=_BAND_GROUP)
+            band: dict[str, Value | None] = {"x": start, "width": end - start}
+            whole = element("rect", y=self.ceiling, height=self.floor - self.ceiling, fill=_BAND, **band)
+            group = [
+                element("rect", y=self.y(node) - half, height=2 * half, fill=_BAND_GROUP, **band)
                 for node in span.nodes
                 if node < self.num_nodes
             ]
-            band = element("rect", x=start, y=over, width=end - start, height=floor - over, fill=_BAND)
-            drawn.append(element("g", (hover(span.text), band, *cut_off), class_="partition"))
-        labels = []
-        for (at, text, label), lane in zip(self.lines, self.lanes, strict=True):
-            x, base = self.x(at), over - 5 - lane * _LANE
+            drawn.append(element("g", (hover(span.text), whole, *group), class_="partition"))
+        for (at, text), lane in zip(self.happened, self.lanes, strict=True):
+            label = shortened(text, _HAPPENED_UP_TO)
+            x, base = self.x(at), self.ceiling - 5 - lane * _LANE
             said = hover(f"{text}, at {format_time(at)}")
-            line = path(((x, base + 2), (x, floor)), stroke=_BAND_INK, stroke_width=1, stroke_dasharray="5 4")
+            line = path(((x, base + 2), (x, self.floor)), stroke=_BAND_INK, stroke_width=1, stroke_dasharray="5 4")
             written = text_at(min(x + 4, self.width - text_width(label, 10) - 4), base, label, size=10, fill=_BAND_INK)
-            labels.append(element("g", (said, line, written), class_="happened"))
-        return [*drawn, *labels]
-
-    # -- The legend
-
-    def _legend_entries(self) -> list[Entry]:
-        counts: dict[str, int] = {}
-        for message in self.story.messages:
-            counts[message.what] = counts.get(message.what, 0) + 1
-        entries = [
-            Entry(f"{shortened(kind, 40)} ({counts[kind]:,})", _line_sample(look, self.head))
-            for kind, look in list(self.looks.items())[:_KINDS_UP_TO]
-        ]
-        if len(self.looks) > _KINDS_UP_TO:
-            entries.append(Entry(f"and {len(self.looks) - _KINDS_UP_TO} other kinds", _no_sample))
-        fates = [message.fate for message in self.story.messages]
-        if "lost" in fates or "dropped" in fates:
-            entries.append(Entry("lost", _lost_sample))
-        if "under way" in fates:
-            entries.append(Entry("still under way", _fading_sample))
-        shown = dict.fromkeys(_mark_name(mark.what) for mark in self.story.marks)
-        entries += [Entry(name, _glyph_sample(what)) for what, name in _MARK_NAMES.items() if name in shown]
-        if self.story.notes:
-            entries.append(Entry("logged", lambda x, y: element("circle", cx=x + 12, cy=y, r=2.2)))
-        return entries
-
-    def _legend(self) -> list[str]:
-        drawn = []
-        start, top = 20.0, (50.0 if self.title else 20.0)
-        x, row = start, 0
-        for entry, in_row in zip(self.legend_entries, self.legend_rows, strict=True):
-            if in_row != row:
-                x, row = start, in_row
-            y = top + row * _ROW_LEGEND
-            drawn.append(element("g", (entry.sample(x, y - 4), text_at(x + 30, y, entry.text, size=11))))
-            x += entry.width
-        return [element("g", drawn, class_="legend")] if drawn else []
-
-
-class Entry(NamedTuple):
-    """One thing that the legend explains."""
-
-    text: str
-    sample: Callable[[float, float], str]
-
-    @property
-    def width(self) -> float:
-        return 30 + text_width(self.text, 11) + 16
+            drawn.append(element("g", (said, line, written), class_="happened"))
+        return drawn
 
 
 _HALO: dict[str, Value | None] = {"stroke": PAPER, "stroke_width": 3, "stroke_opacity": 0.85, "paint_order": "stroke"}
 
 # Up to so many messages: how wide lines are, how opaque, and how long their heads.
-_WEIGHTS_OF_LINES: tuple[tuple[int | None, tuple[float, float, float]], ...] = (
+_LINES = (
     (_LABELS_UP_TO, (1.6, 0.95, 9.0)),
     (100, (1.3, 0.85, 8.0)),
     (400, (1.1, 0.7, 7.0)),
     (1_000, (0.9, 0.55, 6.0)),
-    (None, (0.8, 0.4, 5.0)),
+    (math.inf, (0.8, 0.4, 5.0)),
 )
 # Up to so many nodes: how far lifelines are from each other.
-_GAPS: tuple[tuple[int | None, float], ...] = ((3, 110), (5, 88), (10, 64), (20, 42), (40, 28), (100, 18), (None, 12))
+_GAPS = ((3, 110.0), (5, 88.0), (10, 64.0), (20, 42.0), (40, 28.0), (100, 18.0), (math.inf, 12.0))
 
-_MARK_NAMES = {"Start": "start", "Timer": "timer", "Crash": "crash", "Recover": "recovery", "": "other event"}
-
-
-def _looks(messages: Iterable[Message]) -> dict[str, Look]:
-    """Give kinds of messages colours, in the order in which they were sent first; later ones have dashes too."""
-    ordered = sorted(messages, key=lambda message: message.sent)
-    kinds = list(dict.fromkeys(message.what for message in ordered))
-    patterns = (None, "9 3", "9 2 2 2", "3 2")
-    return {
-        kind: Look(PALETTE[place % len(PALETTE)], patterns[place // len(PALETTE) % len(patterns)])
-        for place, kind in enumerate(kinds)
-    }
+_Chosen = TypeVar("_Chosen")
 
 
-def _happened(story: Story) -> list[tuple[int, str, str]]:
-    """Return what happened in the network: when, what, and that as a label."""
+def _chosen(choices: Iterable[tuple[float, _Chosen]], count: int) -> _Chosen:
+    """Return the first choice that is good for so many."""
+    return next(choice for most, choice in choices if count <= most)
+
+
+def _happened(story: Story) -> list[tuple[int, str]]:
+    """Return what happened in the network, and when."""
     found = [(span.start, span.text) for span in story.partitions]
     ends = dict.fromkeys(span.end for span in story.partitions if span.end is not None)
     found += [(end, "Repair") for end in ends]
     found += [(record.at, record.text) for record in story.others]
-    return [(at, text, shortened(text, 36)) for at, text in sorted(found)]
-
-
-def _width(story: Story) -> float:
-    """Choose a width: wide enough for what happens soon after each other, but not without end."""
-    times: dict[int, dict[int, None]] = {}
-    for message in story.messages:
-        times.setdefault(message.sender, {})[message.sent] = None
-        if message.end is not None and message.end <= story.end:
-            times.setdefault(message.receiver, {})[message.end] = None
-    for mark in story.marks:
-        times.setdefault(mark.node or 0, {})[mark.at] = None
-    gaps = sorted(
-        later - earlier for own in times.values() for earlier, later in zip(sorted(own), sorted(own)[1:], strict=False)
-    )
-    events = sum(len(own) for own in times.values())
-    # A quarter of them may be closer than this: what happens in bursts can't all be drawn out.
-    wanted = 10 * (story.end - story.begin) / gaps[len(gaps) // 4] if gaps else 0.0
-    count = len(story.messages)
-    wanted = max(wanted, 46.0 * count if count <= _LABELS_UP_TO else 6.0 * count, 820.0)
-    return float(round(min(wanted, 820.0 + 6.0 * events, WIDTH_MAX)))
-
-
-def _ticks(begin: int, end: int, most: float) -> tuple[str, int, int]:
-    """Return the unit of a time axis, its size, and how far its ticks are apart: 1, 2 or 5 of some power of ten."""
-    unit, size = next(((unit, size) for unit, size in _UNITS if end >= 2 * size), _UNITS[-1])
-    least = max(1.0, (end - begin) / max(1.0, most))
-    step = size
-    while step > least and step % 10 == 0:
-        step //= 10
-    while step < least:
-        step *= 10
-    for part in (5, 2):
-        if step % part == 0 and step // part >= least:
-            return unit, size, step // part
-    return unit, size, step
-
-
-def _decimal(time: int, size: int) -> str:
-    """Write a time in a unit, exactly, if it has up to nine digits behind the point."""
-    return f"{time / size:.9f}".rstrip("0").rstrip(".")
-
-
-def _flow(widths: Iterable[float], room: float) -> list[int]:
-    """Return for each of some things the row in which it has room."""
-    rows, row, used = [], 0, 0.0
-    for width in widths:
-        if used and used + width > room:
-            row, used = row + 1, 0.0
-        rows.append(row)
-        used += width
-    return rows
-
-
-def path_of(lines: Iterable[Sequence[tuple[float, float]]]) -> str:
-    return "".join(map(way, lines))
-
-
-def _fading(start: tuple[float, float], end: tuple[float, float]) -> list[str]:
-    """Draw a line that gets fainter and fainter."""
-    shades = (0.9, 0.65, 0.42, 0.25, 0.1)
-    points = [
-        tuple(start[axis] + (end[axis] - start[axis]) * place / len(shades) for axis in (0, 1))
-        for place in range(len(shades) + 1)
-    ]
-    return [
-        path(((ax, ay), (bx, by)), stroke_opacity=shade)
-        for (ax, ay), (bx, by), shade in zip(points, points[1:], shades, strict=False)
-    ]
-
-
-def _mark_name(what: str) -> str:
-    return _MARK_NAMES.get(what, _MARK_NAMES[""])
-
-
-def _glyph(what: str, x: float, y: float) -> str:
-    """Draw what stands for an event that isn't a message."""
-    if what == "Start":
-        return path(((x, y - 5), (x, y + 5)), stroke=INK, stroke_width=2)
-    if what == "Timer":
-        return element("path", d=f"{way(((x, y - 4), (x + 4, y), (x, y + 4), (x - 4, y)))}z", fill=PAPER, stroke=INK)
-    if what == "Crash":
-        return element("path", d=cross(x, y, 5), stroke=ALARM, stroke_width=2.6, fill="none")
-    if what == "Recover":
-        return element("circle", cx=x, cy=y, r=4.5, fill=PAPER, stroke="#00734f", stroke_width=2)
-    return element("rect", x=x - 3, y=y - 3, width=6, height=6, fill=SOFT)
-
-
-def _glyph_sample(what: str) -> Callable[[float, float], str]:
-    return lambda x, y: _glyph(what, x + 12, y)
-
-
-def _line_sample(look: Look, head: float) -> Callable[[float, float], str]:
-    return lambda x, y: path(
-        ((x, y), (x + 24, y)),
-        stroke=look.colour,
-        stroke_width=1.6,
-        stroke_dasharray=look.dashes,
-        marker_end=arrow_end(look.colour, head),
-    )
-
-
-def _no_sample(_x: float, _y: float) -> str:
-    return ""
-
-
-def _lost_sample(x: float, y: float) -> str:
-    line = path(((x, y), (x + 20, y)), stroke=SOFT, stroke_width=1.4, stroke_dasharray="4 3")
-    return line + element("path", d=cross(x + 20, y, 3.6), stroke=SOFT, stroke_width=1.6)
-
-
-def _fading_sample(x: float, y: float) -> str:
-    return element("g", _fading((x, y), (x + 24, y)), stroke=SOFT, stroke_width=1.6)
+    return sorted(found)

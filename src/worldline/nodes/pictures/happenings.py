@@ -58,6 +58,7 @@ class Story(Struct, frozen=True, kw_only=True):
     begin: int
     end: int
     messages: tuple[Message, ...]
+    kinds: tuple[str, ...]  # Of messages, in the order in which they came up.
     marks: tuple[Record, ...]  # What the simulator did to nodes.
     notes: tuple[Note, ...]
     downs: tuple[Span, ...]
@@ -76,6 +77,7 @@ def told(records: Sequence[Record], until: int | None = None) -> Story:
         begin=min(times, default=0),
         end=max([*times, until or 0]),
         messages=tuple(messages),
+        kinds=tuple(dict.fromkeys(record.what for record in records if record.peer is not None)),
         marks=tuple(record for record in records if record.kind == "received" and record.peer is None),
         notes=tuple(_notes(records)),
         downs=tuple(downs),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-Point = tuple[float, float]
+from worldline.nodes.pictures.plane import Point, distance
 
 _CELL = 32.0
 
@@ -38,7 +38,7 @@ class Room:
         nearest = _CELL
         for cell in _cells(disc):
             for x, y, radius in self._cells.get(cell, ()):
-                nearest = min(nearest, math.sqrt((x - disc.x) ** 2 + (y - disc.y) ** 2) - radius - disc.radius)
+                nearest = min(nearest, distance((x, y), (disc.x, disc.y)) - radius - disc.radius)
         return nearest
 
 

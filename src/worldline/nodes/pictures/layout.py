@@ -6,8 +6,8 @@ less and less, so that in the end all agree (Zheng, Pawar and Goodman, "Graph Dr
 In large graphs only neighbours are taken as pairs, and everybody with some pivots, each of which stands for those
 around it (Ortmann, Klimenta and Brandes, "A Sparse Stress Model").
 
-Only sums, products and square roots are computed, which every machine rounds in the same way: the same graph has the
-same picture everywhere.
+Only sums, products and square roots are computed, which every machine rounds in the same way, and long sums by `fsum`,
+as `sum` doesn't do the same in all versions of Python: the same graph has the same picture everywhere.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from worldline.model.randomness import Stream
+from worldline.nodes.pictures.plane import Point, at_origin
 from worldline.nodes.topology import Topology
-
-Point = tuple[float, float]
 
 _ALL_PAIRS_UP_TO = 300
 _PIVOTS = 40
@@ -164,17 +163,16 @@ def hops(rows: Sequence[Sequence[int]], source: int) -> list[int]:
 def upright(places: Sequence[Point]) -> list[Point]:
     """Turn places so that they spread from left to right, and move them to the corner (0, 0)."""
     n = len(places)
-    middle_x, middle_y = sum(x for x, _ in places) / n, sum(y for _, y in places) / n
+    middle_x, middle_y = math.fsum(x for x, _ in places) / n, math.fsum(y for _, y in places) / n
     moved = [(x - middle_x, y - middle_y) for x, y in places]
-    xx, yy, xy = sum(x * x for x, _ in moved), sum(y * y for _, y in moved), sum(x * y for x, y in moved)
+    xx, yy = math.fsum(x * x for x, _ in moved), math.fsum(y * y for _, y in moved)
+    xy = math.fsum(x * y for x, y in moved)
     # The direction in which they spread most is that of the larger eigenvector of their covariances.
     turn_x = xx - yy + math.sqrt((xx - yy) * (xx - yy) + 4 * xy * xy)
     turn_y = 2 * xy
     length = math.sqrt(turn_x * turn_x + turn_y * turn_y)
     cosine, sine = (turn_x / length, turn_y / length) if length > 1e-9 * (xx + yy) else (0.0, 1.0)
-    turned = [(x * cosine + y * sine, y * cosine - x * sine) for x, y in moved]
-    left, top = min(x for x, _ in turned), min(y for _, y in turned)
-    return [(x - left, y - top) for x, y in turned]
+    return at_origin([(x * cosine + y * sine, y * cosine - x * sine) for x, y in moved])
 
 
 Box = tuple[list[int], list[Point]]
@@ -184,7 +182,7 @@ def packed(boxes: Sequence[Box]) -> list[tuple[list[int], Point, list[Point]]]:
     """Set boxes side by side, in rows, large ones first; return them with their corners."""
     ordered = sorted(boxes, key=lambda box: (-len(box[0]), box[0][0]))
     sizes = [(max(x for x, _ in inside) + _GAP, max(y for _, y in inside) + _GAP) for _, inside in ordered]
-    room = math.sqrt(_ASPECT * sum(width * height for width, height in sizes))
+    room = math.sqrt(_ASPECT * math.fsum(width * height for width, height in sizes))
     across = max(room, max(width for width, _ in sizes))
     found = []
     x = y = row_height = 0.0

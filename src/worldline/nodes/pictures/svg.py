@@ -122,7 +122,8 @@ def shortened(text: str, most: int) -> str:
 
 def text_width(text: str, size: float) -> float:
     """Guess how wide a text is, in whatever font the viewer has."""
-    return size * sum(1.0 if letter >= _WIDE_FROM else _GLYPH for letter in text)
+    wide = sum(letter >= _WIDE_FROM for letter in text)
+    return size * (wide + _GLYPH * (len(text) - wide))
 
 
 def fitted(text: str, width: float, size: float) -> str:

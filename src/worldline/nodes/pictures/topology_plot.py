@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
+from worldline.nodes.pictures.frame import bends_around, framed
 from worldline.nodes.pictures.labels import Disc, Room, text_discs
-from worldline.nodes.pictures.layout import Point, apart, arranged
+from worldline.nodes.pictures.plane import Curve, Point, between, distance, distance_from_line, on_curve, towards
 from worldline.nodes.pictures.svg import (
     FAINT,
     INK,
@@ -39,10 +39,7 @@ _IDS_UP_TO = 500
 _DISTANCES_UP_TO = 200
 _WEIGHTS_UP_TO = 200  # Edges.
 _HOVER_UP_TO = 3_000  # Edges.
-_MARGIN = 30.0
 _STUB = 20.0  # How far edges go that go around a torus.
-_SHORTEST, _LONGEST = 300.0, 1350.0  # The longer side, before the margins.
-_TREE_ASPECT = 2.2
 _NARROWEST = 380.0
 
 _ROUTE = "#0072b2"
@@ -90,15 +87,6 @@ def _steps(topology: Topology, routes: Routes | None) -> dict[int, int]:
     return found
 
 
-class Frame(NamedTuple):
-    """Where everything is, in pixels, without title and caption."""
-
-    places: list[Point]
-    radius: float
-    width: float
-    height: float
-
-
 class _Plot:
     def __init__(self, topology: Topology, routes: Routes | None, steps: Mapping[int, int], title: str) -> None:
         self.topology = topology
@@ -111,10 +99,10 @@ class _Plot:
         self.shows_weights = len(self.edges) <= _WEIGHTS_UP_TO and any(each != 1 for each in topology.weights.values())
         self.shows_distances = routes is not None and topology.num_nodes <= _DISTANCES_UP_TO
         around = 2.4 if self.shows_weights else 1.2 if self.shows_distances else 0.4
-        self.frame = _frame(topology, around, 24.0 if self.wraps else 0.0)
+        self.frame = framed(topology, around, 24.0 if self.wraps else 0.0)
         self.room = Room()
         self.room.take(Disc(x, y, self.frame.radius) for x, y in self.frame.places)
-        self.bends = _bends(self.frame, [edge for edge in self.edges if edge not in self.wraps], self.room)
+        self.bends = bends_around(self.frame, [edge for edge in self.edges if edge not in self.wraps], self.room)
         self.shows_edges = len(self.edges) <= EDGES_MAX
 
     def text(self) -> str:
@@ -208,8 +196,8 @@ class _Plot:
         start, end = self.frame.places[edge[0]], self.frame.places[edge[1]]
         bend = self.bends.get((min(edge), max(edge)))
         if bend is None:
-            return way((_towards(start, end, self.frame.radius), _towards(end, start, self.frame.radius + 0.8)))
-        first, last = _towards(start, bend, self.frame.radius), _towards(end, bend, self.frame.radius + 0.8)
+            return way((towards(start, end, self.frame.radius), towards(end, start, self.frame.radius + 0.8)))
+        first, last = towards(start, bend, self.frame.radius), towards(end, bend, self.frame.radius + 0.8)
         points = " ".join(map(number, (*bend, *last)))
         return f"{way((first,))}Q{points}"
 
@@ -259,7 +247,7 @@ class _Plot:
         """Find where a label of this edge covers nothing and is as far as possible from other edges."""
         if edge in self.wraps:
             return [self._outside(here, there, _STUB * 0.45) for here, there in (edge, edge[::-1])]
-        spots = [_on(self._curve(edge), share) for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)]
+        spots = [on_curve(self._curve(edge), share) for share in (0.5, 0.42, 0.58, 0.34, 0.66, 0.26, 0.74)]
         free = [spot for spot in spots if self.room.is_free(text_discs(spot, width, 11))]
         if not free:
             return []
@@ -269,12 +257,11 @@ class _Plot:
 
     def _distance_from_others(self, spot: Point, edge: Edge) -> float:
         lines = [(self.frame.places[a], self.frame.places[b]) for a, b in self.edges if (a, b) != edge]
-        return min((_distance(spot, *line) for line in lines), default=math.inf)
+        return min((distance_from_line(spot, *line) for line in lines), default=math.inf)
 
-    def _curve(self, edge: Edge) -> tuple[Point, Point, Point]:
+    def _curve(self, edge: Edge) -> Curve:
         start, end = (self.frame.places[each] for each in edge)
-        middle = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
-        return start, self.bends.get(edge, middle), end
+        return start, self.bends.get(edge, between(start, end, 0.5)), end
 
     # -- Nodes
 
@@ -334,100 +321,13 @@ class _Plot:
         return [element("g", drawn, class_="distances", text_anchor="middle", font_weight=600, **looks)]
 
 
-_AROUND = ((0.75, -0.75), (-0.75, -0.75), (0.75, 0.75), (-0.75, 0.75), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0))
-
-
 def _along(start: Point, end: Point) -> list[Disc]:
     """Cover a line, sparsely: labels should keep off it, where they can."""
-    count = max(2, int(math.sqrt((start[0] - end[0]) ** 2 + (start[1] - end[1]) ** 2) / 12))
-    return [
-        Disc(start[0] + (end[0] - start[0]) * place / count, start[1] + (end[1] - start[1]) * place / count, 1.5)
-        for place in range(1, count)
-    ]
+    count = max(2, int(distance(start, end) / 12))
+    return [Disc(*between(start, end, place / count), 1.5) for place in range(1, count)]
 
 
-def _towards(start: Point, end: Point, distance: float) -> Point:
-    """Return the point so far from the start, on the way to the end, and not beyond its middle."""
-    x, y = end[0] - start[0], end[1] - start[1]
-    share = min(0.5, distance / (math.sqrt(x * x + y * y) or 1.0))
-    return start[0] + x * share, start[1] + y * share
-
-
-def _distance(spot: Point, start: Point, end: Point) -> float:
-    """Return how far a point is from a line with two ends."""
-    x, y = end[0] - start[0], end[1] - start[1]
-    share = ((spot[0] - start[0]) * x + (spot[1] - start[1]) * y) / ((x * x + y * y) or 1.0)
-    share = max(0.0, min(1.0, share))
-    return math.sqrt((start[0] + x * share - spot[0]) ** 2 + (start[1] + y * share - spot[1]) ** 2)
-
-
-# -- Where everything is
-
-
-def _frame(topology: Topology, around: float, outside: float) -> Frame:
-    """Choose places and sizes: nodes as large as their number allows, and none over another.
-
-    `around` is the room for labels between nodes, in radiuses, `outside` the width of what is beyond the outermost.
-    """
-    given = topology.positions
-    is_given = given is not None and not _coincide(given)
-    places = _at_origin(given if given is not None and is_given else arranged(topology))
-    if is_given and len(topology.weights) == topology.num_nodes - 1:
-        places = _stretched(places)
-    n = topology.num_nodes
-    radius = 17.0 if n <= 12 else 14.0 if n <= 40 else 11.0 if n <= 120 else 8.5 if n <= 500 else 5.0
-    extent = max(*(x for x, _ in places), *(y for _, y in places), 0.0)
-    scale = radius * (3.0 + (around if is_given or n <= 40 else 0.0)) / _usual_gap(places) if n > 1 else 1.0
-    if extent > 0:
-        scale = max(min(scale, _LONGEST / extent), min(_SHORTEST / extent, 5 * scale))
-    spread = [(x * scale, y * scale) for x, y in places]
-    gap = _usual_gap(spread) if n > 1 else 4 * radius
-    # Where some stand close together they are pushed apart: all needn't be as small as that for it.
-    roomy = 0.17 * math.sqrt(scale * scale * _area(places) / n)
-    radius = max(2.0, min(radius, max(gap * 0.36, roomy)))
-    spread = _at_origin(apart(spread, radius * 2.7))
-    margin = _MARGIN + radius + outside
-    width = max(x for x, _ in spread) + 2 * margin
-    height = max(y for _, y in spread) + 2 * margin
-    return Frame([(x + margin, y + margin) for x, y in spread], radius, width, height)
-
-
-def _at_origin(places: Sequence[Point]) -> list[Point]:
-    left, top = min(x for x, _ in places), min(y for _, y in places)
-    return [(x - left, y - top) for x, y in places]
-
-
-def _area(places: Sequence[Point]) -> float:
-    return max(x for x, _ in places) * max(y for _, y in places)
-
-
-def _stretched(places: Sequence[Point]) -> list[Point]:
-    """Make a tree higher that would be flat; how far levels are from each other means nothing."""
-    width, height = max(x for x, _ in places), max(y for _, y in places)
-    factor = max(1.0, width / (_TREE_ASPECT * height)) if height > 1e-9 else 1.0
-    return [(x, y * factor) for x, y in places]
-
-
-def _coincide(places: Sequence[Point]) -> bool:
-    """Whether two nodes would stand on the same spot, as far as anybody can see."""
-    extent = max(max(x for x, _ in places) - min(x for x, _ in places), max(y for _, y in places))
-    grain = max(extent - min(0.0, *(y for _, y in places)), 1e-9) * 1e-6
-    return len({(round(x / grain), round(y / grain)) for x, y in places}) < len(places)
-
-
-def _usual_gap(places: Sequence[Point]) -> float:
-    """Return how far nodes usually are from the nearest other: fewer than one in ten has less room."""
-    ordered = sorted(places)
-    gaps = []
-    for place, (x, y) in enumerate(ordered):
-        nearest = math.inf
-        for step in (1, -1):
-            other = place + step
-            while 0 <= other < len(ordered) and abs(ordered[other][0] - x) < nearest:
-                nearest = min(nearest, math.sqrt((ordered[other][0] - x) ** 2 + (ordered[other][1] - y) ** 2))
-                other += step
-        gaps.append(nearest)
-    return max(sorted(gaps)[len(gaps) // 10], 1e-9)
+_AROUND = ((0.75, -0.75), (-0.75, -0.75), (0.75, 0.75), (-0.75, 0.75), (1.0, 0.0), (-1.0, 0.0), (0.0, -1.0), (0.0, 1.0))
 
 
 def _wraps(topology: Topology) -> frozenset[Edge]:
@@ -437,49 +337,6 @@ def _wraps(topology: Topology) -> frozenset[Edge]:
     places = topology.positions
     return frozenset(
         (a, b) for a, b in topology.edges if abs(places[a][0] - places[b][0]) + abs(places[a][1] - places[b][1]) > 1.5
-    )
-
-
-def _bends(frame: Frame, edges: Sequence[Edge], room: Room) -> dict[Edge, Point]:
-    """Return control points for edges that would run over other nodes, so that they go around these."""
-    if len(edges) > _HOVER_UP_TO:
-        return {}
-    found: dict[Edge, Point] = {}
-    for edge in edges:
-        (ax, ay), (bx, by) = (frame.places[end] for end in edge)
-        x, y = bx - ax, by - ay
-        length = math.sqrt(x * x + y * y)
-        for aside in (0.0, 2.4, -2.4, 3.6, -3.6, 5.0, -5.0):
-            if abs(aside) * frame.radius <= length * 0.4:
-                share = aside * frame.radius / length
-                bend = (ax + bx) / 2 - y * share, (ay + by) / 2 + x * share
-                if _is_clear((frame.places[edge[0]], bend, frame.places[edge[1]]), frame.radius, room):
-                    if aside:
-                        found[edge] = bend
-                    break
-    return found
-
-
-def _is_clear(curve: tuple[Point, Point, Point], radius: float, room: Room) -> bool:
-    """Whether a curve touches no nodes but those at its ends."""
-    (ax, ay), _, (bx, by) = curve
-    length = math.sqrt((bx - ax) ** 2 + (by - ay) ** 2)
-    count = math.ceil(length / (radius * 0.9))
-    near = (radius * 1.9 / length) if length else 1.0
-    return all(
-        room.clearance(Disc(*_on(curve, place / count), radius * 0.15)) >= 0
-        for place in range(1, count)
-        if near < place / count < 1 - near
-    )
-
-
-def _on(curve: tuple[Point, Point, Point], share: float) -> Point:
-    """Return a point of the curve that has its ends and a control point between them."""
-    (ax, ay), (cx, cy), (bx, by) = curve
-    rest = 1 - share
-    return (
-        rest * rest * ax + 2 * rest * share * cx + share * share * bx,
-        rest * rest * ay + 2 * rest * share * cy + share * share * by,
     )
 
 

@@ -1,0 +1,47 @@
+"""Points and lines in the plane.
+
+Only sums, products and square roots are used here, which every machine rounds in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+Point = tuple[float, float]
+
+Curve = tuple[Point, Point, Point]
+"""Where it begins, the point that it bends towards, and where it ends."""
+
+
+def distance(a: Point, b: Point) -> float:
+    x, y = a[0] - b[0], a[1] - b[1]
+    return math.sqrt(x * x + y * y)
+
+
+def between(a: Point, b: Point, share: float) -> Point:
+    """Return the point of a line that is at this share of its length."""
+    return a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share
+
+
+def towards(a: Point, b: Point, length: float) -> Point:
+    """Return the point so far from the first on the way to the second, but not beyond the middle."""
+    return between(a, b, min(0.5, length / (distance(a, b) or 1.0)))
+
+
+def distance_from_line(point: Point, a: Point, b: Point) -> float:
+    """Return how far a point is from a line with two ends."""
+    x, y = b[0] - a[0], b[1] - a[1]
+    share = ((point[0] - a[0]) * x + (point[1] - a[1]) * y) / ((x * x + y * y) or 1.0)
+    return distance(point, between(a, b, max(0.0, min(1.0, share))))
+
+
+def on_curve(curve: Curve, share: float) -> Point:
+    start, bend, end = curve
+    return between(between(start, bend, share), between(bend, end, share), share)
+
+
+def at_origin(points: Sequence[Point]) -> list[Point]:
+    """Move points so that the smallest coordinates are 0."""
+    left, top = min(x for x, _ in points), min(y for _, y in points)
+    return [(x - left, y - top) for x, y in points]

@@ -1,0 +1,91 @@
+"""What the laboratory knows of an algorithm: its parameters as people write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from worldline.model.errors import ConfigurationError
+from worldline.nodes import Node
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.bellman_ford import ALGORITHM as BELLMAN_FORD
+
+
+class Tunable(Node):
+    """Has one of each.
+
+    And more to say.
+    """
+
+    def __init__(
+        self,
+        *given: Any,
+        count: int = 3,
+        share: float = 0.5,
+        name: str = "x",
+        fast: bool = False,
+        limit: int | None = None,
+        needed: int,
+    ) -> None:
+        super().__init__(*given)
+
+
+TUNABLE = Algorithm(name="tunable", node=Tunable, topology="ring:3")
+
+
+def test_the_summary_is_the_first_line() -> None:
+    assert TUNABLE.summary == "Has one of each."
+    assert BELLMAN_FORD.summary.startswith("Shortest paths")
+
+
+def test_parameters_are_those_with_a_default() -> None:
+    assert TUNABLE.parameters() == {"count": 3, "share": 0.5, "name": "x", "fast": False, "limit": None}
+    assert BELLMAN_FORD.parameters() == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("count", "7", 7),
+        ("count", "-7", -7),
+        ("share", "1", 1.0),
+        ("name", "7", "7"),
+        ("fast", "yes", True),
+        ("fast", "True", True),
+        ("fast", "0", False),
+    ],
+)
+def test_texts_become_what_their_defaults_are(name: str, text: str, value: Any) -> None:
+    found = TUNABLE.parsed({name: text})[name]
+    assert found == value
+    assert type(found) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("count", "many", "count can't be 'many' .*like 3"),
+        ("count", "1.5", "count can't be"),
+        ("count", "9" * 5000, "count can't be"),
+        ("share", "half", "share can't be"),
+        ("fast", "quickly", "fast can't be 'quickly' .*like False"),
+        ("colour", "red", "no parameter 'colour' .*count=3"),
+    ],
+)
+def test_bad_parameters_are_refused(name: str, text: str, says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        TUNABLE.parsed({name: text})
+
+
+def test_an_algorithm_without_parameters_says_so() -> None:
+    with pytest.raises(ConfigurationError, match="it has none"):
+        BELLMAN_FORD.parsed({"x": "1"})
+
+
+@pytest.mark.xfail(strict=True, reason="a default of None says nothing of the kind: NoneType takes no arguments")
+def test_a_parameter_whose_default_is_none() -> None:
+    try:
+        assert TUNABLE.parsed({"limit": "5"})["limit"] in (5, "5")
+    except ConfigurationError as error:
+        assert "limit" in str(error)

@@ -1,0 +1,130 @@
+"""Trials: a run with all that it depends on, which can be had again."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+
+from tests.nodes.chatter import Chatter, Listener, Ticker
+from worldline.model.errors import ConfigurationError, ModelError, Stuck
+from worldline.model.time import SECOND
+from worldline.nodes import Fault, Node, Violation, always, at_end
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.bellman_ford import ALGORITHM as BELLMAN_FORD
+from worldline.nodes.events import Event
+from worldline.nodes.script import script_of
+from worldline.nodes.trial import Trial
+
+CHATTER = Algorithm(name="chatter", node=Chatter, topology="random:6,p=0.4,connected", until="20s", faults="crash")
+
+
+def trial(**options: Any) -> Trial:
+    return Trial(**{"algorithm": CHATTER, "kinds": {"crash": 3, "partition": 1, "link": 2, "loss": 0.1}, **options})
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_trial_is_the_same_each_time_and_also_with_all_written_down(seed: int) -> None:
+    one = trial(seed=seed)
+    outcome = one.run()
+    assert outcome.failure is None
+    assert (outcome.seed, outcome.now) == (seed, 20 * SECOND)
+    assert one.run() == outcome
+    pinned = one.pinned()
+    assert pinned.run() == outcome
+    assert pinned.pinned().run() == outcome
+    assert pinned.kinds == {"loss": 0.1}
+    assert len(pinned.faults) == 12
+    traced = one.scheduler(trace=True)
+    traced.run(one.end())
+    scripted = trial(seed=seed, script=script_of(traced.records, usual=5))
+    assert scripted.run().digest == outcome.digest
+
+
+def test_each_seed_is_another_trial() -> None:
+    assert len({trial(seed=seed).run().digest for seed in range(5)}) == 5
+
+
+def test_what_is_not_said_is_as_the_algorithm_has_it() -> None:
+    plain = Trial(algorithm=CHATTER)
+    assert plain.end() == 20 * SECOND
+    assert plain.graph().num_nodes == 6
+    assert plain.link().fifo is False
+    assert Trial(algorithm=CHATTER, until=5).end() == 5
+    assert Trial(algorithm=BELLMAN_FORD).end() is None
+    assert Trial(algorithm=CHATTER, topology="ring:3", latency="5ms", fifo=True).link().fifo is True
+
+
+def test_parameters_and_faults_are_passed_on() -> None:
+    made = Trial(algorithm=CHATTER, parameters={"patience": 0}, faults=(Fault(SECOND, "crash", (1,)),)).scheduler()
+    made.run()
+    assert not made.is_up(1)
+    assert {node.patience for node in made.nodes} == {0}
+
+
+def broken(**options: Any) -> Algorithm:
+    return Algorithm(**{"name": "broken", "node": Listener, "topology": "line:2", **options})
+
+
+def test_a_violation_is_an_outcome() -> None:
+    algorithm = broken(properties=(always("no messages")(lambda run: run.now == 0),))
+    outcome = Trial(algorithm=algorithm, seed=3).run()
+    assert isinstance(outcome.failure, Violation)
+    assert outcome.failure.at == outcome.now > 0
+    assert pickle.loads(pickle.dumps(outcome)).digest == outcome.digest
+
+
+def test_a_bad_end_is_an_outcome() -> None:
+    outcome = Trial(algorithm=broken(properties=(at_end("never")(lambda run: False),))).run()
+    assert isinstance(outcome.failure, Violation)
+
+
+class Raising(Node):
+    """Raises."""
+
+    def execute(self, event: Event) -> None:
+        raise ValueError("no")
+
+
+class Mistimed(Node):
+    """Sets a timer in the past."""
+
+    def execute(self, event: Event) -> None:
+        self.set_timer(-5)
+
+
+def test_a_node_that_raises_is_an_outcome() -> None:
+    failure = Trial(algorithm=broken(node=Raising)).run().failure
+    assert isinstance(failure, ModelError)
+    assert "node 0 at 0s: on Start it raised ValueError: no" in str(failure)
+
+
+@pytest.mark.xfail(strict=True, reason="what a node is refused as bad usage ends the whole search")
+def test_a_node_that_is_refused_something_is_an_outcome() -> None:
+    assert Trial(algorithm=broken(node=Mistimed)).run().failure is not None
+
+
+def test_a_node_that_never_ends_is_an_outcome() -> None:
+    failure = Trial(algorithm=broken(node=Ticker), events_max=500).run().failure
+    assert isinstance(failure, Stuck)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"topology": "ring:2"}, {"latency": "soon"}, {"kinds": {"loss": 2.0}}, {"faults": (Fault(0, "crash", (9,)),)}],
+)
+def test_what_cannot_be_tried_is_refused(options: Any) -> None:
+    with pytest.raises(ConfigurationError):
+        trial(**options).run()
+
+
+def test_trials_travel_to_other_processes() -> None:
+    one = Trial(algorithm=BELLMAN_FORD, topology="random:8,p=0.4,connected", seed=5)
+    assert pickle.loads(pickle.dumps(one)).run() == one.run()
+    assert pickle.loads(pickle.dumps(one.pinned())).run() == one.run()
+
+
+@pytest.mark.xfail(strict=True, reason="there is no time to draw faults from before 0.7 ns")
+def test_the_shortest_trial() -> None:
+    assert trial(until=1).run().failure is None
