@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -85,7 +86,5 @@ def test_an_algorithm_without_parameters_says_so() -> None:
 
 @pytest.mark.xfail(strict=True, reason="a default of None says nothing of the kind: NoneType takes no arguments")
 def test_a_parameter_whose_default_is_none() -> None:
-    try:
+    with suppress(ConfigurationError):
         assert TUNABLE.parsed({"limit": "5"})["limit"] in (5, "5")
-    except ConfigurationError as error:
-        assert "limit" in str(error)

@@ -80,7 +80,7 @@ def test_nodes_that_derive_from_nothing_come_back() -> None:
 
 
 def test_errors_come_back_with_the_nodes_name() -> None:
-    with pytest.raises(ModelError, match="node 0 at 0s: .*unexpected keyword argument 'colour'"):
+    with pytest.raises(ModelError, match=r"node 0 at 0s: .*unexpected keyword argument 'colour'"):
         pair(Chatter, parameters={"colour": "red"}).run(executor="processes(2)")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nodes.chatter import Listener, pair
@@ -37,7 +37,7 @@ def test_faults_are_also_made_by_a_call() -> None:
     ["", "crash", "2s", "2s explode 1", "crash 1 2s", "2s crash one", "2s crash -1", "2s crash 999999999", 5, None],
 )
 def test_what_is_no_fault_is_refused_with_what_is_one(text: Any) -> None:
-    with pytest.raises(ConfigurationError, match="isn't a fault .*2s crash 1"):
+    with pytest.raises(ConfigurationError, match=r"isn't a fault .*2s crash 1"):
         as_fault(text)
 
 
@@ -119,6 +119,7 @@ def test_kinds_that_are_no_numbers_are_refused(text: str) -> None:
 KINDS = {"crash": 4, "partition": 2, "link": 3}
 
 
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.sampled_from((10, 1000, 20 * MS, SECOND, 3 * SECOND, 3600 * SECOND)))
 def test_drawn_faults_are_legal_and_over_before_the_end(seed: int, until: int) -> None:
     faults = draw_faults(KINDS, RING, until, seed)

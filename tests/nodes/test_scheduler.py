@@ -1,4 +1,4 @@
-"""The scheduler: running in pieces, looking on without changing anything, and a model of it that is too simple to err."""
+"""The scheduler: running in pieces, looking on without changing anything, and a model that is too simple to err."""
 
 from __future__ import annotations
 
@@ -307,7 +307,8 @@ LINKS = (
 )
 
 
-@given(scenarios(), st.sampled_from(LINKS))
+@settings(max_examples=30)
+@given(scenarios(earliest=0), st.sampled_from(LINKS))
 def test_a_run_is_the_same_however_one_looks_at_it(scenario: dict[str, Any], over: Any) -> None:
     def chatters(**options: Any) -> Scheduler:
         return started(node=Chatter, link=over, **scenario, **options)
@@ -334,13 +335,6 @@ def test_a_run_is_the_same_however_one_looks_at_it(scenario: dict[str, Any], ove
     assert stepwise.records == traced.records == records
     again = chatters()
     assert again.run().digest == result.digest
-
-
-@pytest.mark.xfail(strict=True, reason="create_node() makes a host plain again that has seen a fault")
-@given(scenarios(earliest=0))
-def test_that_holds_for_faults_at_the_very_beginning_too(scenario: dict[str, Any]) -> None:
-    plain, traced = (started(node=Chatter, **scenario, trace=trace) for trace in (False, True))
-    assert plain.run().digest == traced.run().digest
 
 
 def test_a_log_is_no_part_of_the_history() -> None:
@@ -604,7 +598,7 @@ def small_networks(draw: st.DrawFn) -> dict[str, Any]:
     }
 
 
-@settings(max_examples=150)
+@settings(max_examples=80)
 @given(small_networks())
 def test_it_does_what_a_naive_model_does(network: dict[str, Any]) -> None:
     topology, latencies = network["topology"], network["latencies"]

@@ -1,11 +1,11 @@
-"""Scripts: a run whose deliveries are written down is the same run; without an entry, only that message is different."""
+"""Scripts: a run whose deliveries are written down is the same run; without an entry, one message is different."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nodes.chatter import Chatter, Listener, Ticker, pair, started
@@ -21,6 +21,7 @@ FIFO = link("uniform(1ms, 1s)", fifo=True)
 BOTH = link("uniform(1ms, 1s)", fifo=True, duplication=0.5)
 
 
+@settings(max_examples=25)
 @given(scenarios(verbs=tuple(verb for verb in VERBS if verb != "add")), st.sampled_from((LOSSY, FIFO, BOTH, "1s")))
 def test_a_script_of_a_run_is_that_run(scenario: dict[str, Any], over: Any) -> None:
     first = started(node=Chatter, link=over, trace=True, **scenario)
@@ -61,6 +62,7 @@ def test_copies_and_losses_are_written_down_too() -> None:
     assert "1 -> 0: hello (lost)" in run.text()
 
 
+@settings(max_examples=20)
 @given(st.integers(0, 2**32), st.data())
 def test_without_an_entry_only_what_comes_after_it_changes(seed: int, data: st.DataObject) -> None:
     first = started("ring:4", Chatter, link=LOSSY, trace=True, seed=seed)

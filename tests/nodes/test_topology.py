@@ -6,7 +6,7 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from worldline.model.errors import ConfigurationError
@@ -32,6 +32,7 @@ def test_a_node_without_links_has_a_line_too() -> None:
     assert Topology.of_edges(2, []).text().splitlines()[1:3] == ["0 ->", "1 ->"]
 
 
+@settings(max_examples=25)
 @given(st.integers(1, 8), st.data())
 def test_local_links_lead_there_and_back(nodes: int, data: st.DataObject) -> None:
     pairs = [(a, b) for a in range(nodes) for b in range(a)]

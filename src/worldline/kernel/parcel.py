@@ -9,7 +9,7 @@ alone, whatever hash seed, identity or process.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from hashlib import blake2b
@@ -27,9 +27,8 @@ _PLAIN = _SIMPLE | {int}
 
 _encode = msgpack.Encoder().encode
 
-# By class; None for those whose objects can change.
-_takers: dict[type, Callable[[Any], Iterable[Any]] | None] = {}
-_UNKNOWN: Any = object()
+_takers: dict[type, Callable[[Any], Any]] = {}  # What takes apart the values of a class.
+_CHANGES: Any = object()
 
 
 class Parcel:
@@ -56,17 +55,16 @@ def fingerprint(encoded: bytes) -> int:
 
 def seal(payload: Any) -> tuple[int, Any]:
     """Return a payload's fingerprint, and what to carry: itself, or a parcel if it can change."""
-    is_constant = False
     try:
-        is_constant = _is_constant(payload)
-        if is_constant:
-            return fingerprint(_encode(payload)), payload
-    except (OverflowError, TypeError, ValueError, RecursionError):
-        pass  # Larger numbers have a form of their own; what can't be said at all is refused there.
+        form = _constant_form(payload)
+        if form is not _CHANGES:
+            return fingerprint(_encode(form)), payload
+    except OverflowError:  # Larger numbers have a form of their own.
+        return fingerprint(_encoded(payload)), payload
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _refusal(payload, str(error)) from error
     encoded = _encoded(payload)
     try:
-        if is_constant:
-            return fingerprint(encoded), payload
         return fingerprint(encoded), Parcel(pickle.dumps(payload, protocol=5))
     except Exception as error:  # Pickling runs the payload's own code, which may raise anything.
         raise _refusal(payload, str(error)) from error
@@ -107,41 +105,49 @@ def size_of(carried: Any) -> int:
     return len(_encoded(carried.open() if isinstance(carried, Parcel) else carried))
 
 
-def _is_constant(value: Any) -> bool:
-    """Whether nobody can change a value, and it has one encoding as it is: so no sets, and no dicts."""
+def _constant_form(value: Any) -> Any:
+    """Return a value that nobody can change as `_ordered` has it, but faster; `_CHANGES` if somebody can.
+
+    Sets and dicts count as changing: it takes a while to find out what is in them.
+    """
     kind = type(value)
     if kind in _PLAIN:
-        return True
+        return value
     parts = value if kind is tuple else _parts(value, kind)
-    if parts is None:
-        return False
-    return _PLAIN.issuperset(map(type, parts)) or all(map(_is_constant, parts))
+    if parts is _CHANGES or type(parts) in _PLAIN or _PLAIN.issuperset(map(type, parts)):
+        return parts
+    forms = list(map(_constant_form, parts))
+    return _CHANGES if any(form is _CHANGES for form in forms) else forms
 
 
-def _parts(value: Any, kind: type) -> Iterable[Any] | None:
-    """Return what a value consists of whose own attributes can't be changed; None if they can."""
-    take = _takers.get(kind, _UNKNOWN)
-    if take is _UNKNOWN:
+def _parts(value: Any, kind: type) -> Any:
+    """Return what a value consists of whose own attributes can't be changed; `_CHANGES` if they can."""
+    take = _takers.get(kind)
+    if take is None:
         take = _takers[kind] = _taker(kind)
-    return None if take is None else take(value)
+    return take(value)
 
 
-def _taker(kind: type) -> Callable[[Any], Iterable[Any]] | None:
-    """Return what gives the parts of unchanging values of a class, if the class can be found in another process."""
+def _taker(kind: type) -> Callable[[Any], Any]:
+    """Return what takes apart values of a class, if they can't be changed and other processes can find the class."""
     try:
         pickle.dumps(kind)
     except Exception:  # A class of classes may have code of its own.
-        return None
-    if issubclass(kind, Struct):
-        return structs.astuple if kind.__struct_config__.frozen else None
-    if issubclass(kind, tuple):
-        return tuple if hasattr(kind, "_fields") and kind.__dictoffset__ == 0 else None
+        return _as_changing
+    if issubclass(kind, Struct) and kind.__struct_config__.frozen:
+        return structs.astuple
+    if issubclass(kind, tuple) and hasattr(kind, "_fields") and kind.__dictoffset__ == 0:
+        return tuple
     if issubclass(kind, Enum):
-        return lambda member: (member.value,)
+        return lambda member: _constant_form(member.value)
     if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         names = [field.name for field in fields(kind)]
         return lambda value: [getattr(value, name) for name in names]
-    return None
+    return _as_changing
+
+
+def _as_changing(_: Any) -> Any:
+    return _CHANGES
 
 
 def _refusal(payload: Any, reason: str) -> ModelError:
