@@ -1,0 +1,225 @@
+"""Paxos: one value, whatever crashes or gets lost, and every rule that is broken shows."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from msgspec import structs
+
+from tests.nodes.trying import tried
+from worldline.model.links import link
+from worldline.model.time import SECOND
+from worldline.nodes import Node, Property, Scheduler, Violation
+from worldline.nodes.algorithms.paxos import ALGORITHM, NO_BALLOT, Accepted, Ballot, Paxos
+from worldline.nodes.faults import as_fault, parse_kinds
+from worldline.nodes.trial import Trial
+
+AGREEMENT, CHOSEN_ONCE, LEARNED_IS_CHOSEN, VALIDITY, LEARNED = ALGORITHM.properties
+SAFE = structs.replace(ALGORITHM, properties=(AGREEMENT, CHOSEN_ONCE, LEARNED_IS_CHOSEN, VALIDITY))
+CLAIMED = parse_kinds(ALGORITHM.faults)
+
+
+def violated(node: type[Node], only: Property, seed: int, kinds: str = "") -> str:
+    """Run a node that is wrong, watched by one property, and return why that doesn't hold; a right one is right."""
+    tried(ALGORITHM, seed, kinds=parse_kinds(kinds))
+    with pytest.raises(Violation, match=re.escape(only.text)) as caught:
+        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), seed, kinds=parse_kinds(kinds))
+    return str(caught.value)
+
+
+def values_of(run: Scheduler) -> set[str | None]:
+    return {node.learned for node in run.nodes}
+
+
+# -- What it does
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_it_stands_the_faults_it_claims_to_stand(seed: int) -> None:
+    run = tried(ALGORITHM, seed, kinds=CLAIMED)
+    assert len(values_of(run)) == 1
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 7])
+def test_the_size_of_a_majority_is_right_for_even_and_odd_numbers(number: int) -> None:
+    for seed in range(4):
+        run = tried(ALGORITHM, seed, f"clique:{number}", kinds=CLAIMED)
+        assert values_of(run) < {f"value {each}" for each in range(3)}
+
+
+def test_it_comes_to_an_end_by_itself() -> None:
+    run = Trial(algorithm=ALGORITHM, seed=1).scheduler()
+    run.run()
+    assert run.now < 20 * SECOND
+
+
+def test_different_seeds_choose_the_values_of_different_proposers() -> None:
+    chosen = [run.node(0).learned for run in (tried(ALGORITHM, seed) for seed in range(12))]
+    assert set(chosen) == {"value 0", "value 1", "value 2"}
+    assert {tried(ALGORITHM, seed, parameters={"proposers": 1}).node(4).learned for seed in range(4)} == {"value 0"}
+
+
+def test_all_can_propose_and_messages_can_come_twice() -> None:
+    for seed in range(4):
+        run = Scheduler.over(
+            "clique:5",
+            Paxos,
+            seed=seed,
+            link=link("uniform(1ms, 1s)", loss=0.1, duplication=0.3),
+            parameters={"proposers": 5},
+            properties=ALGORITHM.properties,
+        )
+        run.start_all_nodes()
+        run.run("60s")
+
+
+def test_a_minority_chooses_nothing_and_learns_what_the_others_have_chosen() -> None:
+    faults = (as_fault("0 partition 0 1"), as_fault("30s repair"))
+    for seed in range(3):
+        run = Trial(algorithm=SAFE, seed=seed, faults=faults).scheduler()
+        run.run("30s")
+        assert [node.learned for node in run.nodes] == [None, None, "value 2", "value 2", "value 2"]
+        run.run("60s")
+        assert values_of(run) == {"value 2"}
+
+
+def test_without_a_majority_nothing_is_chosen_and_nothing_demanded() -> None:
+    faults = tuple(map(as_fault, ("0 crash 0", "0 crash 2", "0 crash 4")))
+    run = tried(ALGORITHM, 0, faults=faults)
+    assert values_of(run) == {None}
+
+
+def test_who_forgets_the_value_in_a_crash_learns_it_again() -> None:
+    faults = tuple(map(as_fault, ("20s crash 0", "21s recover 0", "20s crash 4", "21s recover 4")))
+    run = Trial(algorithm=SAFE, seed=3, faults=faults).scheduler()
+    run.run("20s")
+    before = values_of(run)
+    run.run("21.000000001s")
+    assert run.node(0).learned is None
+    assert run.node(4).learned is None
+    run.run("60s")
+    assert values_of(run) == before != {None}
+
+
+def test_even_if_all_forget_it_the_same_value_is_chosen_again() -> None:
+    crashes = [
+        as_fault(f"{at} {verb} {node}") for node in range(5) for at, verb in (("20s", "crash"), ("21s", "recover"))
+    ]
+    for seed in range(3):
+        run = Trial(algorithm=SAFE, seed=seed, faults=tuple(crashes)).scheduler()
+        run.run("20s")
+        before = values_of(run)
+        run.run("21.000000001s")
+        assert values_of(run) == {None}
+        run.run("60s")
+        assert values_of(run) == before != {None}
+
+
+def test_no_proposer_opens_a_ballot_twice_not_even_after_a_crash() -> None:
+    trial = Trial(algorithm=ALGORITHM, seed=9, kinds=parse_kinds("crash=20,partition=3"))
+    run = trial.scheduler(trace=True)
+    run.run("60s")
+    for proposer in range(3):
+        opened = [int(record.text.split()[-1]) for record in run.records if record.node == proposer and _opens(record)]
+        assert opened == sorted(set(opened))
+    assert max(node.promised for node in run.nodes) > (3, 0)
+
+
+def _opens(record: object) -> bool:
+    return getattr(record, "kind", "") == "logged" and "opens ballot" in getattr(record, "text", "")
+
+
+def test_who_is_refused_goes_higher_at_once() -> None:
+    class Far(Paxos):
+        """Its acceptors have promised a lot before."""
+
+        def __init__(self, *given: object, **parameters: object) -> None:
+            super().__init__(*given, **parameters)  # type: ignore[arg-type]
+            self.promised = (50, 0) if self.id > 0 else NO_BALLOT
+
+    trial = Trial(algorithm=structs.replace(ALGORITHM, node=Far), parameters={"proposers": 1})
+    run = trial.scheduler(trace=True)
+    run.run("60s")
+    assert [record.text for record in run.records if _opens(record)] == ["opens ballot 1", "opens ballot 51"]
+
+
+def test_parameters_are_read_as_texts() -> None:
+    assert ALGORITHM.parsed({"proposers": "5", "patience": "1s"}) == {"proposers": 5, "patience": "1s"}
+
+
+# -- Broken rules show. Seeds were searched for: most of these need bad luck.
+
+
+class ForgetsPromises(Paxos):
+    stable = ("accepted",)
+
+
+class ForgetsAll(Paxos):
+    stable = ()
+
+
+class IgnoresAccepted(Paxos):
+    def _value_to_propose(self) -> str:
+        assert self.proposal is not None
+        return self.proposal
+
+
+class PrefersOldest(Paxos):
+    def _value_to_propose(self) -> str:
+        votes = [accepted for accepted in self.promises.values() if accepted is not None]
+        assert self.proposal is not None
+        return min(votes)[1] if votes else self.proposal
+
+
+class BreaksPromises(Paxos):
+    def _accept(self, ballot: Ballot, value: str, link: int) -> None:
+        self.accepted = (ballot, value)
+        self._tell_all(Accepted(ballot, value))
+
+
+class LearnsFromOne(Paxos):
+    def _note_accepted(self, ballot: Ballot, value: str, link: int) -> None:
+        self._learn(value)
+
+
+class Invents(Paxos):
+    def _value_to_propose(self) -> str:
+        return "another"
+
+
+class TriesOnce(Paxos):
+    def _try_again(self) -> None:
+        if self.proposal is not None and self.ballot == NO_BALLOT:
+            super()._try_again()
+
+
+@pytest.mark.parametrize(
+    ("node", "only", "seed", "kinds"),
+    [
+        (ForgetsPromises, CHOSEN_ONCE, 64, "crash=20,partition=2"),
+        (ForgetsPromises, CHOSEN_ONCE, 143, "crash=20,loss=0.2"),
+        (ForgetsAll, CHOSEN_ONCE, 73, "crash=6,partition"),
+        (ForgetsAll, AGREEMENT, 73, "crash=6,partition"),
+        (IgnoresAccepted, CHOSEN_ONCE, 28, ""),
+        (IgnoresAccepted, AGREEMENT, 28, ""),
+        (IgnoresAccepted, AGREEMENT, 39, "crash,partition,loss"),
+        (PrefersOldest, CHOSEN_ONCE, 133, "crash=20"),
+        (PrefersOldest, AGREEMENT, 133, "crash=20"),
+        (BreaksPromises, CHOSEN_ONCE, 0, ""),
+        (BreaksPromises, AGREEMENT, 0, ""),
+        (LearnsFromOne, LEARNED_IS_CHOSEN, 0, ""),
+        (Invents, VALIDITY, 0, ""),
+        (TriesOnce, LEARNED, 0, "crash,partition,loss"),
+    ],
+)
+def test_broken_rules_show(node: type[Node], only: Property, seed: int, kinds: str) -> None:
+    violated(node, only, seed, kinds)
+
+
+def test_reasons_say_who_and_what() -> None:
+    assert re.search(
+        r"value \d was chosen, and now value \d in ballot \(\d+, \d\)", violated(BreaksPromises, CHOSEN_ONCE, 0)
+    )
+    assert re.search(r"\d has learned value \d, and \d value \d", violated(BreaksPromises, AGREEMENT, 0))
+    assert re.search(r"\d has got another", violated(Invents, VALIDITY, 0))

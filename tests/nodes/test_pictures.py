@@ -1,0 +1,658 @@
+"""Pictures: what is in them, where it is, and that they are the same every time."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable
+from itertools import combinations
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from worldline.model.errors import ConfigurationError
+from worldline.model.links import link
+from worldline.model.time import HOUR, MS, SECOND
+from worldline.nodes.algorithms.bellman_ford import BellmanFord
+from worldline.nodes.events import Event, Start
+from worldline.nodes.node import Node
+from worldline.nodes.pictures import Routes, diagram_svg, layout, routes_to, topology_svg
+from worldline.nodes.pictures.axis import decimal, ticks
+from worldline.nodes.pictures.happenings import told
+from worldline.nodes.pictures.labels import Room, text_discs
+from worldline.nodes.pictures.layout import apart, arranged
+from worldline.nodes.pictures.plane import distance, distance_from_line
+from worldline.nodes.pictures.svg import fitted, number, shortened, text_width
+from worldline.nodes.reading import as_topology
+from worldline.nodes.scheduler import Scheduler
+from worldline.nodes.topology import Topology
+from worldline.nodes.trace import Record
+
+Element = ElementTree.Element
+FAULTS = ("400ms crash 1", "700ms recover 1", "100ms partition 0", "300ms repair", "500ms down 0 2", "800ms up 0 2")
+
+
+def parsed(svg: str) -> Element:
+    """Read a picture; what isn't well-formed is refused."""
+    root = ElementTree.fromstring(svg)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    return root
+
+
+def of_class(root: Element, name: str) -> list[Element]:
+    return [each for each in root.iter() if name in each.get("class", "").split()]
+
+
+def of_tag(root: Element, tag: str) -> list[Element]:
+    return list(root.iter(f"{{http://www.w3.org/2000/svg}}{tag}"))
+
+
+def texts(root: Element) -> list[str]:
+    return [each.text or "" for each in of_tag(root, "text")]
+
+
+def said(root: Element) -> str:
+    """Return what is shown when the mouse rests on an element."""
+    return of_tag(root, "title")[0].text or ""
+
+
+def points(element: Element) -> list[tuple[float, float]]:
+    """Return the points of a path without curves."""
+    return [(float(x), float(y)) for x, y in re.findall(r"[ML](-?[0-9.]+) (-?[0-9.]+)", element.get("d", ""))]
+
+
+def line_of(message: Element) -> Element:
+    """Return what is drawn for a message, which isn't what can be hit by the mouse."""
+    return next(each for each in of_tag(message, "path") if each.get("class") != "target")
+
+
+def lifelines(root: Element) -> list[float]:
+    return [points(of_tag(each, "path")[0])[0][1] for each in of_class(root, "lifeline")]
+
+
+def ran(topology: Any, node: type[Node] = BellmanFord, until: str | None = None, **options: Any) -> Scheduler:
+    run = Scheduler.over(topology, node, trace=True, **options)
+    run.start_all_nodes()
+    run.run(until)
+    return run
+
+
+def drawn(run: Scheduler, **options: Any) -> Element:
+    return parsed(diagram_svg(run.records, run.num_nodes, **options))
+
+
+def faulty_run() -> Scheduler:
+    over = link("uniform(1ms,500ms)", loss=0.2, duplication=0.2)
+    return ran("clique:3", faults=FAULTS, link=over)
+
+
+def circles(root: Element) -> list[tuple[float, float]]:
+    nodes = [of_tag(each, "circle")[0] for each in of_class(root, "node")]
+    return [(float(each.get("cx", "")), float(each.get("cy", ""))) for each in nodes]
+
+
+# -- The layout
+
+GRAPHS = (
+    "clique:1",
+    "clique:2",
+    "line:9",
+    "ring:12",
+    "star:9",
+    "tree:20",
+    "grid:4x5",
+    "torus:4x5",
+    "hypercube:3",
+    "hypercube:5",
+    "random:20,p=0.2",
+    "random:30,p=0.02",
+    "scale-free:40",
+    "geometric:60,radius=0.2",
+)
+
+
+def without_positions(text: str) -> Topology:
+    return Topology(as_topology(text).neighbours)
+
+
+@pytest.mark.parametrize("text", GRAPHS)
+def test_no_two_nodes_are_at_one_place(text: str) -> None:
+    places = arranged(without_positions(text))
+    assert all(distance(a, b) > 0.05 for a, b in combinations(places, 2))
+    assert places == arranged(without_positions(text))
+
+
+def test_a_path_comes_out_straight() -> None:
+    places = arranged(without_positions("line:40"))
+    left, right = places[0], places[-1]
+    assert distance(left, right) > 0.97 * 39
+    assert all(distance_from_line(place, left, right) < 0.05 * 39 for place in places)
+    assert abs(left[1] - right[1]) < 1  # It lies, it doesn't stand.
+
+
+def test_distances_are_about_those_of_the_graph() -> None:
+    places = arranged(without_positions("ring:20"))
+    assert all(0.9 < distance(places[a], places[(a + 1) % 20]) < 1.4 for a in range(20))
+    assert all(5 < distance(places[a], places[(a + 10) % 20]) < 10 for a in range(20))
+
+
+@pytest.mark.parametrize("text", ["line:60", "ring:60", "grid:6x10"])
+def test_large_graphs_take_pivots_and_have_the_right_shape_too(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "_ALL_PAIRS_UP_TO", 50)
+    monkeypatch.setattr(layout, "_PIVOTS", 15)
+    topology = without_positions(text)
+    places = arranged(topology)
+    assert all(0.5 < distance(places[a], places[b]) < 2 for a, b in topology.edges)
+    middle = 30 if text == "ring:60" else 59
+    assert distance(places[0], places[middle]) > {"line:60": 55, "ring:60": 17, "grid:6x10": 9}[text]
+
+
+def test_components_stand_side_by_side() -> None:
+    topology = Topology.of_edges(9, [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (6, 7)])
+    places = arranged(topology)
+    boxes = []
+    for group in topology.components():
+        xs, ys = [places[node][0] for node in group], [places[node][1] for node in group]
+        boxes.append((min(xs), max(xs), min(ys), max(ys)))
+    for one, other in combinations(boxes, 2):
+        assert one[1] < other[0] or other[1] < one[0] or one[3] < other[2] or other[3] < one[2]
+
+
+def test_what_is_too_close_is_pushed_apart() -> None:
+    pushed = apart([(0.0, 0.0), (0.0, 0.0), (0.1, 0.0), (50.0, 50.0)], 10.0)
+    assert all(distance(a, b) > 9.9 for a, b in combinations(pushed, 2))
+    assert pushed[3] == (50.0, 50.0)
+
+
+# -- Topologies
+
+
+@pytest.mark.parametrize("text", GRAPHS)
+def test_a_topology_has_all_its_nodes_and_edges(text: str) -> None:
+    topology = as_topology(text)
+    root = parsed(topology_svg(topology))
+    places = circles(root)
+    assert len(places) == topology.num_nodes
+    radius = float(of_tag(root, "circle")[0].get("r", ""))
+    assert all(distance(a, b) >= 2 * radius for a, b in combinations(places, 2))
+    width, height = float(root.get("width", "")), float(root.get("height", ""))
+    assert all(radius < x < width and radius < y < height for x, y in places)
+    around = 9 if text == "torus:4x5" else 0  # Those are drawn in two parts.
+    assert len(of_class(root, "edge")) == len(topology.edges) + around
+    assert [text for text in texts(root) if text.isdecimal()][-topology.num_nodes :] == [
+        str(node) for node in range(topology.num_nodes)
+    ]
+
+
+def test_edges_lead_from_node_to_node() -> None:
+    topology = as_topology("random:12,p=0.3")
+    root = parsed(topology_svg(topology))
+    places = circles(root)
+    for edge in of_class(root, "edge"):
+        a, b = (int(number) for number in said(edge).split(" – "))
+        if "Q" not in edge.get("d", ""):
+            start, end = points(edge)
+            assert distance_from_line(start, places[a], places[b]) < 0.1
+            assert distance_from_line(end, places[a], places[b]) < 0.1
+            assert distance(start, places[a]) < distance(start, places[b])
+
+
+def test_positions_are_those_of_the_shape() -> None:
+    places = circles(parsed(topology_svg(as_topology("grid:3x4"))))
+    assert len({x for x, _ in places}) == 4
+    assert len({y for _, y in places}) == 3
+
+
+def test_positions_where_nodes_would_cover_each_other_are_not_taken() -> None:
+    topology = Topology.of_edges(4, [(0, 1), (1, 2), (2, 3)], positions=[(0, 0), (1, 1), (0, 0), (2, 2)])
+    places = circles(parsed(topology_svg(topology)))
+    assert all(distance(a, b) > 20 for a, b in combinations(places, 2))
+
+
+def test_edges_go_around_nodes_that_are_in_their_way() -> None:
+    topology = Topology.of_edges(3, [(0, 1), (1, 2), (0, 2)], positions=[(0, 0), (1, 0), (2, 0)])
+    ways = {said(edge): edge.get("d", "") for edge in of_class(parsed(topology_svg(topology)), "edge")}
+    assert "Q" in ways["0 – 2"]
+    assert "Q" not in ways["0 – 1"] + ways["1 – 2"]
+
+
+def test_weights_are_written_if_any_is_not_1() -> None:
+    edges = [(0, 1, 1), (1, 2, 1)]
+    assert not of_class(parsed(topology_svg(Topology.of_edges(3, edges))), "weights")
+    root = parsed(topology_svg(Topology.of_edges(3, [*edges, (0, 2, 7)])))
+    assert sorted(texts(of_class(root, "weights")[0])) == ["1", "1", "7"]
+
+
+def test_edges_around_a_torus_are_stubs_that_say_where_they_lead() -> None:
+    topology = as_topology("torus:3x4,weights=5-9")
+    root = parsed(topology_svg(topology))
+    places = circles(root)
+    stubs = [edge for edge in of_class(root, "edge") if edge.get("stroke-dasharray")]
+    assert len(stubs) == 2 * (3 + 4)
+    for stub in stubs:
+        a, b = (int(number) for number in said(stub).split(",")[0].split(" – "))
+        inner, outer = points(stub)
+        assert distance(inner, outer) < 25
+        assert min(distance(inner, places[a]), distance(inner, places[b])) < 20
+    assert any("other side" in text for text in texts(root))
+
+
+def test_large_topologies_lose_their_labels_then_their_edges_then_everything() -> None:
+    root = parsed(topology_svg(as_topology("grid:20x26")))
+    assert len(circles(root)) == 520
+    assert not [text for text in texts(root) if text.isdecimal()]
+    root = parsed(topology_svg(as_topology("clique:250")))
+    assert len(circles(root)) == 250
+    assert not of_class(root, "edge")
+    assert any("too many edges" in text for text in texts(root))
+    root = parsed(topology_svg(as_topology("ring:5001")))
+    assert not circles(root)
+    assert "5,001 nodes and 5,001 edges are too many to draw." in texts(root)
+
+
+def test_routes_are_arrows_to_the_next_node() -> None:
+    run = ran("random:12,p=0.3,connected,weights=1-9", seed=4)
+    tables = [node.routing for node in run.nodes]
+    root = parsed(topology_svg(run.topology, routes=routes_to(5, tables)))
+    steps = [tuple(int(number) for number in said(each).split(" → ")) for each in of_class(root, "route")]
+    expected = [(node, run.topology.neighbours[node][table[5][1]]) for node, table in enumerate(tables) if node != 5]
+    assert steps == expected
+    places = circles(root)
+    for (a, b), arrow in zip(steps, of_class(root, "route"), strict=True):
+        assert "head" in arrow.get("marker-end", "")
+        if "Q" not in arrow.get("d", ""):
+            start, end = points(arrow)
+            assert distance(start, places[a]) < 20
+            assert distance(end, places[b]) < 20
+    assert texts(of_class(root, "distances")[0]) == [str(table[5][0]) for node, table in enumerate(tables) if node != 5]
+    assert len(of_class(root, "edge")) == len(run.topology.edges) - 11
+
+
+def test_routes_around_a_torus_leave_and_come_in() -> None:
+    topology = as_topology("torus:3x3")
+    link_to_0 = topology.neighbours[2].index(0)
+    root = parsed(topology_svg(topology, routes=Routes(0, {2: link_to_0}, {0: 0, 2: 1})))
+    leaving, coming = of_class(root, "route")
+    places = circles(root)
+    assert points(leaving)[0][0] > places[2][0]
+    assert points(leaving)[1][0] > points(leaving)[0][0]
+    assert points(coming)[0][0] < points(coming)[1][0] < places[0][0]
+
+
+def test_nodes_without_a_route_are_dashed() -> None:
+    topology = Topology.of_edges(4, [(0, 1), (2, 3)])
+    root = parsed(topology_svg(topology, routes=Routes(0, {1: 0}, {0: 0, 1: 1})))
+    dashed = [said(each) for each in of_class(root, "node") if of_tag(each, "circle")[0].get("stroke-dasharray")]
+    assert [text.partition(";")[0] for text in dashed] == ["node 2", "node 3"]
+    assert "2 nodes have no route (dashed)." in texts(root)
+
+
+def test_a_route_over_a_link_that_is_not_there_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="from 1 over its link 7"):
+        topology_svg(as_topology("ring:4"), routes=Routes(0, {1: 7}, {}))
+
+
+# -- Diagrams: messages
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_every_delivery_is_an_arrow_between_the_right_lifelines_at_the_right_times(seed: int) -> None:
+    run = ran("random:8,p=0.3,connected", seed=seed)
+    root = drawn(run)
+    rows = lifelines(root)
+    assert len(rows) == 8
+    deliveries = [record for record in run.records if record.kind == "received" and record.peer is not None]
+    arrows = [line_of(each) for each in of_class(root, "received")]
+    assert len(arrows) == len(deliveries) > 0
+    assert all("head" in arrow.get("marker-end", "") for arrow in arrows)
+    left = min(points(arrow)[0][0] for arrow in arrows)
+    last = max(record.at for record in deliveries)
+    scale = (max(points(arrow)[1][0] for arrow in arrows) - left) / last
+    for record, arrow in zip(deliveries, arrows, strict=True):
+        assert record.peer is not None
+        assert record.node is not None
+        assert record.sent is not None
+        (start_x, start_y), (end_x, end_y) = points(arrow)
+        assert start_y == pytest.approx(rows[record.peer], abs=0.02)
+        assert end_y == pytest.approx(rows[record.node], abs=0.02)
+        assert start_x == pytest.approx(left + record.sent * scale, abs=0.02)
+        assert end_x == pytest.approx(left + record.at * scale, abs=0.02)
+
+
+def test_lost_and_dropped_messages_end_in_a_cross() -> None:
+    run = faulty_run()
+    root = drawn(run)
+    rows = lifelines(root)
+    lost = [record for record in run.records if record.kind == "sent" and not record.arrivals]
+    dropped = [record for record in run.records if record.kind == "dropped"]
+    assert len(of_class(root, "lost")) == len(lost) > 0
+    assert len(of_class(root, "dropped")) == len(dropped) > 0
+    for record, message in zip((*lost, *dropped), (*of_class(root, "lost"), *of_class(root, "dropped")), strict=True):
+        assert record.node is not None
+        assert record.peer is not None
+        sender, receiver = (record.node, record.peer) if record.kind == "sent" else (record.peer, record.node)
+        _, line, mark = of_tag(message, "path")
+        assert record.reason in said(message)
+        assert line.get("marker-end") is None
+        start, end = points(line)
+        assert start[1] == pytest.approx(rows[sender], abs=0.02)
+        assert min(rows[sender], rows[receiver]) < end[1] < max(rows[sender], rows[receiver])
+        corners = points(mark)
+        assert len(corners) == 4
+        assert all(distance(corner, end) < 8 for corner in corners)
+    assert "lost" in texts(of_class(root, "legend")[0])
+
+
+def test_messages_under_way_at_the_end_fade() -> None:
+    run = ran("clique:4", until="300ms")
+    root = drawn(run)
+    sent = sum(len(record.arrivals) for record in run.records if record.kind == "sent")
+    received = sum(record.peer is not None for record in run.records if record.kind == "received")
+    fading = of_class(root, "under-way")
+    assert len(fading) == sent - received > 0
+    width = float(root.get("width", ""))
+    for message in fading:
+        shades = [float(each.get("stroke-opacity", "")) for each in of_tag(message, "path")][1:]
+        assert shades == sorted(shades, reverse=True)
+        assert shades[-1] < 0.2
+        assert all(x < width for part in of_tag(message, "path") for x, _ in points(part))
+
+
+def test_what_a_link_has_kept_back_arrives_when_it_is_up_again() -> None:
+    run = ran("clique:2", faults=("100ms down 0 1", "2s up 0 1"), link="500ms", on_link_down="keep")
+    story = told(run.records)
+    assert [(message.sent, message.end, message.fate) for message in story.messages[:2]] == [
+        (0, 2 * SECOND, "received"),
+        (0, 2 * SECOND, "received"),
+    ]
+    assert all(message.fate == "received" for message in story.messages)
+    assert not of_class(drawn(run), "under-way")
+
+
+def test_copies_are_messages_of_their_own() -> None:
+    run = ran("clique:2", link=link("uniform(1ms,20ms)", duplication=1.0))
+    sent = sum(record.kind == "sent" for record in run.records)
+    assert len(of_class(drawn(run), "received")) == 2 * sent
+
+
+def test_messages_between_the_same_nodes_at_the_same_time_are_matched_in_order() -> None:
+    """Two are sent at once: the first is still under way, the second has arrived."""
+    both = [
+        Record(at=0, kind="sent", text=text, node=0, peer=1, what="str", arrivals=(arrival,))
+        for text, arrival in (("slow", 90), ("fast", 10))
+    ]
+    arrived = Record(at=10, kind="received", text="fast", node=1, peer=0, what="str", sent=0)
+    fates = {message.text: message.fate for message in told([*both, arrived]).messages}
+    assert fates == {"slow": "under way", "fast": "received"}
+
+
+def test_kinds_have_colours_in_the_order_in_which_they_come_up() -> None:
+    records = [
+        Record(at=place, kind="sent", text="x", node=0, peer=1, what=what, arrivals=(place + 5,))
+        for place, what in enumerate(("Zebra", "Ant", "Zebra", "Cat"))
+    ]
+    root = parsed(diagram_svg(records, 2))
+    legend = of_class(root, "legend")[0]
+    assert texts(legend)[:3] == ["Zebra (2)", "Ant (1)", "Cat (1)"]
+    samples = [of_tag(each, "path")[0].get("stroke") for each in legend][:3]
+    assert samples == ["#0072b2", "#d55e00", "#009e73"]
+    groups = [each.get("stroke") for each in root if each.get("stroke-opacity") and len(of_class(each, "message")) > 0]
+    assert groups == samples
+
+
+def test_kinds_beyond_the_palette_have_dashes() -> None:
+    records = [
+        Record(at=place, kind="received", text="x", node=1, peer=0, what=f"Kind{place}", sent=0) for place in range(20)
+    ]
+    root = parsed(diagram_svg(records, 2))
+    looks = [
+        (line_of(each).get("stroke-dasharray"), line_of(each).get("marker-end")) for each in of_class(root, "received")
+    ]
+    assert len(set(looks)) == 20
+    assert "and 6 other kinds" in texts(of_class(root, "legend")[0])
+
+
+def test_few_messages_have_labels_and_many_have_none() -> None:
+    run = ran("clique:3")
+    labels = texts(of_class(drawn(run), "texts")[0])
+    assert labels
+    assert all(label.startswith("[rou") and len(label) < 40 for label in labels)
+    assert not of_class(drawn(ran("clique:5")), "texts")
+
+
+# -- Diagrams: what else happens
+
+
+def test_a_crash_interrupts_the_lifeline_until_the_recovery() -> None:
+    root = drawn(faulty_run())
+    interrupted = [of_class(each, "down") for each in of_class(root, "lifeline")]
+    assert [len(parts) for parts in interrupted] == [0, 1, 0]
+    marks = {said(each).partition(",")[0]: each for each in of_class(root, "mark")}
+    start, end = points(interrupted[1][0])
+    cross = points(of_tag(marks["1: Crash"], "path")[0])
+    assert sum(x for x, _ in cross) / 4 == pytest.approx(start[0], abs=0.02)
+    assert float(of_tag(marks["1: Recover"], "circle")[0].get("cx", "")) == pytest.approx(end[0], abs=0.02)
+    assert {"Crash", "Recover"} <= set(texts(of_class(root, "mark-texts")[0]))
+    assert {"crash", "recovery", "other event", "start"} <= set(texts(of_class(root, "legend")[0]))
+
+
+def test_who_never_recovers_is_down_to_the_end() -> None:
+    root = drawn(ran("clique:3", faults=("100ms crash 2",)))
+    (down,) = of_class(root, "down")
+    whole = points(of_tag(of_class(root, "lifeline")[0], "path")[0])
+    assert points(down)[1][0] == whole[1][0]
+
+
+def test_partitions_are_bands_with_the_group_standing_out() -> None:
+    root = drawn(faulty_run())
+    (band,) = of_class(root, "partition")
+    whole, row = of_tag(band, "rect")
+    lines = of_class(root, "happened")
+    assert [said(line) for line in lines] == ["Partition 0, at 100ms", "Repair, at 300ms"]
+    begin, end = (points(of_tag(line, "path")[0])[0][0] for line in lines)
+    assert float(whole.get("x", "")) == pytest.approx(begin, abs=0.02)
+    assert float(whole.get("x", "")) + float(whole.get("width", "")) == pytest.approx(end, abs=0.02)
+    top = float(row.get("y", ""))
+    assert top < lifelines(root)[0] < top + float(row.get("height", ""))
+
+
+def test_labels_of_what_happens_at_once_are_in_rows_of_their_own() -> None:
+    faults = ("100ms partition 0", "101ms partition 1", "102ms repair")
+    labels = [of_tag(each, "text")[0] for each in of_class(drawn(ran("clique:3", faults=faults)), "happened")]
+    assert len({label.get("y") for label in labels}) == 3
+
+
+def test_a_repair_of_nothing_is_a_line() -> None:
+    root = drawn(ran("clique:3", faults=("100ms repair",)))
+    assert not of_class(root, "partition")
+    assert [said(each) for each in of_class(root, "happened")] == ["Repair, at 100ms"]
+
+
+class Talker(Node):
+    """Logs, sets a timer, and sends what is hard to write down."""
+
+    def execute(self, event: Event) -> None:
+        if isinstance(event, Start):
+            self.log("first <line>")
+            self.log("second & last")
+            self.set_timer("5ms", "tea")
+            self.broadcast("<b>&\"'\x00\x1b]]>\nnew line\u4f60\u597d")
+
+
+def test_whatever_is_in_messages_and_logs_the_picture_is_well_formed() -> None:
+    run = ran("clique:2", Talker, link="10ms")
+    root = parsed(diagram_svg(run.records, 2, title='<script>"&\ud800'))
+    expected = "<b>&\"'\ufffd\ufffd]]> new line\u4f60\u597d"
+    assert said(of_class(root, "received")[0]) == f"str 0 → 1, sent at 0s, received at 10ms, after 10ms: {expected}"
+    assert expected in texts(root)
+    assert '<script>"&\ufffd' in texts(root)
+    assert not of_tag(root, "script")
+
+
+def test_notes_of_one_moment_are_one_dot_with_all_lines() -> None:
+    root = drawn(ran("clique:2", Talker, link="10ms"))
+    notes = of_class(root, "note")
+    assert [said(each) for each in notes] == [f"{node}, at 0s: first <line>; second & last" for node in (0, 1)]
+    assert "first <line>; second & last" in texts(of_class(root, "note-texts")[0])
+    assert "Timer tea" in texts(root)
+
+
+# -- Diagrams: sizes
+
+
+def test_a_run_in_which_nothing_happens() -> None:
+    root = parsed(diagram_svg([], 3))
+    assert len(of_class(root, "lifeline")) == 3
+    assert "3 nodes, no messages" in texts(root)
+
+
+def test_a_run_of_one_node() -> None:
+    root = drawn(ran("clique:1"))
+    assert len(lifelines(root)) == 1
+    assert texts(of_class(root, "names")[0]) == ["0"]
+
+
+def test_everything_at_one_moment() -> None:
+    records = [Record(at=7, kind="sent", text="x", node=0, peer=1, what="str", arrivals=(9,))]
+    root = parsed(diagram_svg(records, 2))
+    assert len(of_class(root, "under-way")) == 1
+
+
+def received(count: int, nodes: int, every: int = MS) -> Iterable[Record]:
+    for place in range(count):
+        yield Record(
+            at=(place + 1) * every,
+            kind="received",
+            text="x",
+            what="str",
+            node=place % nodes,
+            peer=(place + 1) % nodes,
+            sent=place * every,
+        )
+
+
+def test_of_a_long_run_the_first_part_is_drawn_and_the_picture_says_so() -> None:
+    records = list(received(5_100, 4))
+    svg = diagram_svg(records, 4, until=9 * SECOND)
+    root = parsed(svg)
+    assert len(of_class(root, "received")) == 5_000
+    assert "Only the first 5,000 of 5,100 records are drawn." in texts(root)
+    assert float(root.get("width", "")) < 6_200
+    assert len(svg) < 2_000_000
+
+
+def test_of_many_nodes_the_first_are_drawn_and_the_picture_says_so() -> None:
+    records = list(received(400, 1_000))
+    root = parsed(diagram_svg(records, 1_000))
+    assert len(of_class(root, "lifeline")) == 300
+    assert len(of_class(root, "received")) == 299
+    assert any(text.startswith("Only the first 300 of 1,000 nodes") for text in texts(root))
+
+
+def test_the_width_grows_with_what_happens_and_wide_pictures_have_names_on_both_sides() -> None:
+    short, long = (parsed(diagram_svg(list(received(count, 5)), 5)) for count in (10, 1_000))
+    assert float(short.get("width", "")) < 1_000 < float(long.get("width", ""))
+    assert len(texts(of_class(short, "names")[0])) == 5
+    assert len(texts(of_class(long, "names")[0])) == 10
+
+
+def test_the_run_goes_on_until_its_end() -> None:
+    root = parsed(diagram_svg(list(received(3, 2)), 2, until=100 * MS))
+    assert "100" in texts(of_class(root, "axis")[0])
+    assert max(points(line_of(each))[1][0] for each in of_class(root, "received")) < 100
+
+
+@pytest.mark.parametrize(
+    ("end", "most", "expected"),
+    [
+        (1_500 * MS, 10, ("ms", 200 * MS)),
+        (10 * SECOND, 10, ("s", SECOND)),
+        (10 * SECOND, 3, ("s", 5 * SECOND)),
+        (7, 10, ("ns", 1)),
+        (0, 10, ("ns", 1)),
+        (30 * HOUR, 8, ("h", 5 * HOUR)),
+    ],
+)
+def test_ticks_are_at_round_times(end: int, most: int, expected: tuple[str, int]) -> None:
+    unit, _, step = ticks(0, end, most)
+    assert (unit, step) == expected
+
+
+def test_times_at_ticks_are_exact() -> None:
+    assert [decimal(time, SECOND) for time in (0, 500 * MS, 2 * SECOND, 1)] == ["0", "0.5", "2", "0.000000001"]
+
+
+# -- The same every time
+
+_PRINTS_BOTH = """
+from worldline.nodes.algorithms.bellman_ford import BellmanFord
+from worldline.nodes.pictures import diagram_svg, routes_to, topology_svg
+from worldline.nodes.scheduler import Scheduler
+
+edges = [(0, 1, 3), (1, 2), (2, 3), (3, 4, 9), (4, 5), (0, 3), (6, 7)]
+faults = ("200ms crash 3", "100ms partition 1 2", "150ms repair", "600ms recover 3")
+run = Scheduler(9, edges, BellmanFord, trace=True, faults=faults)
+run.start_all_nodes()
+run.run("900ms")
+routes = routes_to(0, [node.routing for node in run.nodes])
+print(topology_svg(run.topology, routes=routes))
+print(diagram_svg(run.records, run.num_nodes, title="Twice"))
+"""
+
+
+def printed(hash_seed: str) -> str:
+    surroundings = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-c", _PRINTS_BOTH]
+    return subprocess.run(command, env=surroundings, capture_output=True, encoding="utf-8", check=True).stdout
+
+
+def test_pictures_are_the_same_bytes_every_time() -> None:
+    once = printed("1")
+    assert once == printed("2")
+    assert once.count("</svg>") == 2
+    run = faulty_run()
+    assert diagram_svg(run.records, 3) == diagram_svg(faulty_run().records, 3)
+    assert topology_svg(run.topology) == topology_svg(as_topology("clique:3"))
+
+
+def test_a_picture_has_a_size_and_a_white_ground_and_needs_nothing_else() -> None:
+    run = faulty_run()
+    routes = routes_to(0, [node.routing for node in run.nodes])
+    for svg in (diagram_svg(run.records, 3), topology_svg(run.topology, routes=routes)):
+        root = parsed(svg)
+        width, height = root.get("width"), root.get("height")
+        assert root.get("viewBox") == f"0 0 {width} {height}"
+        ground = of_tag(root, "rect")[0]
+        assert (ground.get("width"), ground.get("height"), ground.get("fill")) == (width, height, "#ffffff")
+        assert not re.findall(r"href=|src=|url\((?!#)", svg)
+        named = {each.get("id") for each in of_tag(root, "marker")}
+        assert named >= set(re.findall(r"url\(#([^)]*)\)", svg)) > set()
+
+
+# -- Texts and numbers
+
+
+def test_texts_are_shortened_to_one_line_that_fits() -> None:
+    assert shortened("a\n b\tc", 10) == "a b c"
+    assert shortened("abcdefgh", 5) == "abcd…"
+    assert fitted("word " * 20, 100, 10).endswith("…")
+    for text in ("word " * 20, "\u4f60\u597d" * 20):
+        assert 60 < text_width(fitted(text, 100, 10), 10) <= 100
+
+
+def test_numbers_are_written_in_one_way() -> None:
+    assert [number(value) for value in (0, -0.0, -0.001, 1.5, 2.0, 1.239, 100)] == [
+        "0", "0", "0", "1.5", "2", "1.24", "100",
+    ]  # fmt: skip
+
+
+def test_room_that_is_taken_is_not_free() -> None:
+    room = Room()
+    room.take(text_discs((100.0, 100.0), 60, 10))
+    assert not room.is_free(text_discs((125.0, 104.0), 20, 10))
+    assert room.is_free(text_discs((100.0, 116.0), 60, 10))
+    assert room.is_free(text_discs((100.0, 140.0), 60, 10, (0.0, 1.0)))
+    assert not room.is_free(text_discs((100.0, 120.0), 60, 10, (0.0, 1.0)))
