@@ -24,6 +24,7 @@ from importlib.metadata import version
 from typing import Any
 
 import simpy
+
 from worldline.nodes.shapes import random as random_topology
 
 if __package__:

@@ -63,7 +63,6 @@ def test_traces_and_properties_need_the_inline_executor(options: Any) -> None:
         pair(Listener, **options).run(executor="processes(2)")
 
 
-@pytest.mark.xfail(strict=True, reason="forget_node() leaves the host plain, without anything to execute")
 def test_who_was_looked_at_before_runs_in_processes_as_well() -> None:
     run = Scheduler(2, [(0, 1)], Listener, link="1s")
     run.start(0)
@@ -72,7 +71,6 @@ def test_who_was_looked_at_before_runs_in_processes_as_well() -> None:
     assert run.node(1).seen == [(10**9, "hello by 0")]
 
 
-@pytest.mark.xfail(strict=True, reason="a node's `send` is the host's, which can't be sent: the node is left behind")
 def test_nodes_that_derive_from_nothing_come_back() -> None:
     run = started("ring:4", Plain, link="1s")
     run.run(executor="processes(2)")
@@ -104,7 +102,6 @@ def test_classes_that_workers_cannot_load_are_refused() -> None:
         pair(Local).run(executor="processes(2)")
 
 
-@pytest.mark.xfail(strict=True, run=False, reason="events_max counts inline only: in processes it goes on for ever")
 def test_what_never_ends_is_stopped_in_processes_too() -> None:
     with pytest.raises(ModelError, match="hasn't ended"):
         pair(Ticker).run(executor="processes(2)", events_max=1000)

@@ -109,7 +109,6 @@ def test_bad_kinds_are_refused(text: str) -> None:
         parse_kinds(text)
 
 
-@pytest.mark.xfail(strict=True, reason="infinities and NaN are turned into ints, or let through")
 @pytest.mark.parametrize("text", ["crash=inf", "crash=nan", "loss=nan", "partition=1e999"])
 def test_kinds_that_are_no_numbers_are_refused(text: str) -> None:
     with pytest.raises(ConfigurationError):
@@ -124,7 +123,7 @@ KINDS = {"crash": 4, "partition": 2, "link": 3}
 def test_drawn_faults_are_legal_and_over_before_the_end(seed: int, until: int) -> None:
     faults = draw_faults(KINDS, RING, until, seed)
     check_faults(faults, RING)
-    assert list(faults) == sorted(faults)
+    assert [each.at for each in faults] == sorted(each.at for each in faults)
     assert faults == draw_faults(KINDS, RING, until, seed)
     verbs = [each.verb for each in faults]
     assert [verbs.count(verb) for verb in ("crash", "recover", "partition", "repair", "down", "up")] == [
@@ -152,6 +151,5 @@ def test_where_there_is_nothing_to_cut_nothing_is_cut() -> None:
     assert {each.verb for each in draw_faults(KINDS, alone, SECOND, 1)} == {"crash", "recover"}
 
 
-@pytest.mark.xfail(strict=True, reason="there is no time to draw from before 0.7 ns")
 def test_the_shortest_run_can_have_faults() -> None:
     draw_faults({"crash": 1}, RING, 1, 0)

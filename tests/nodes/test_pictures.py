@@ -142,7 +142,8 @@ def test_distances_are_about_those_of_the_graph() -> None:
 @pytest.mark.parametrize("text", ["line:60", "ring:60", "grid:6x10"])
 def test_large_graphs_take_pivots_and_have_the_right_shape_too(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "_ALL_PAIRS_UP_TO", 50)
-    monkeypatch.setattr(layout, "_PIVOTS", 15)
+    monkeypatch.setattr(layout, "_PIVOTS_LEAST", 15)
+    monkeypatch.setattr(layout, "_PIVOTS_MOST", 15)
     topology = without_positions(text)
     places = arranged(topology)
     assert all(0.5 < distance(places[a], places[b]) < 2 for a, b in topology.edges)
@@ -210,6 +211,7 @@ def test_positions_where_nodes_would_cover_each_other_are_not_taken() -> None:
     topology = Topology.of_edges(4, [(0, 1), (1, 2), (2, 3)], positions=[(0, 0), (1, 1), (0, 0), (2, 2)])
     places = circles(parsed(topology_svg(topology)))
     assert all(distance(a, b) > 20 for a, b in combinations(places, 2))
+    assert distance(places[0], places[3]) > 2.5 * distance(places[0], places[1])  # It is a path again.
 
 
 def test_edges_go_around_nodes_that_are_in_their_way() -> None:
@@ -437,6 +439,16 @@ def test_a_crash_interrupts_the_lifeline_until_the_recovery() -> None:
     assert float(of_tag(marks["1: Recover"], "circle")[0].get("cx", "")) == pytest.approx(end[0], abs=0.02)
     assert {"Crash", "Recover"} <= set(texts(of_class(root, "mark-texts")[0]))
     assert {"crash", "recovery", "other event", "start"} <= set(texts(of_class(root, "legend")[0]))
+
+
+def test_every_node_recovers_for_itself() -> None:
+    faults = ("100ms crash 0", "200ms crash 1", "300ms recover 0", "400ms crash 0", "500ms recover 1")
+    downs = told(ran("clique:3", faults=faults).records).downs
+    assert sorted((span.nodes, span.start // MS, span.end and span.end // MS) for span in downs) == [
+        ((0,), 100, 300),
+        ((0,), 400, None),
+        ((1,), 200, 500),
+    ]
 
 
 def test_who_never_recovers_is_down_to_the_end() -> None:

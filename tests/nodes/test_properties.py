@@ -108,7 +108,6 @@ def test_an_end_that_is_not_good() -> None:
         judged(at_end("somebody has heard")(heard), until="500ms")
 
 
-@pytest.mark.xfail(strict=True, reason="schedule() never judges the run as a whole")
 def test_a_run_step_by_step_has_an_end_too() -> None:
     run = pair(Listener, properties=[at_end("it never ends")(lambda run: False)])
     steps = iter(run.schedule, False)
@@ -163,7 +162,6 @@ def test_a_check_that_raises_is_named(when: Any) -> None:
         judged(when("no trouble")(check))
 
 
-@pytest.mark.xfail(strict=True, reason="what isn't a property is an AttributeError")
 def test_what_is_no_property_is_refused() -> None:
     with pytest.raises(WorldlineError):
         judged(heard)

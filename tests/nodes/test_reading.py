@@ -105,13 +105,11 @@ def test_bad_edges_are_refused(text: str, says: str) -> None:
         parse_edges(text)
 
 
-@pytest.mark.xfail(strict=True, reason="0-1-2 is read as the edge 0-1 of weight 2")
 def test_three_numbers_are_not_an_edge_with_a_weight() -> None:
     with pytest.raises(ConfigurationError, match="isn't an edge"):
         parse_edges("0-1-2")
 
 
-@pytest.mark.xfail(strict=True, reason="0-1= is read as if there were no =")
 def test_a_weight_that_is_missing_is_noticed() -> None:
     with pytest.raises(ConfigurationError, match="isn't an edge"):
         parse_edges("0-1=")
@@ -179,7 +177,6 @@ def test_bad_edge_lists_are_refused_by_name(tmp_path: Path, data: bytes, says: s
     assert str(path) in str(refused.value)
 
 
-@pytest.mark.xfail(strict=True, reason="a byte order mark becomes part of the first node's name")
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
     path = written(tmp_path, "\ufeff1 0\n0 2\n")
     assert read_file(path).neighbours == ((1, 2), (0,), (0,))
@@ -187,16 +184,15 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nothing.edges", "nothing.graphml", "\0.txt"])
 def test_a_file_that_is_not_there(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ConfigurationError, match="there is no file"):
+    with pytest.raises(ConfigurationError, match=r"can't be read: .*GraphML or a list of edges"):
         as_topology(str(tmp_path / name))
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="there is no file"):
+    with pytest.raises(ConfigurationError, match=r"can't be read: .*GraphML or a list of edges"):
         as_topology(tmp_path)
 
 
-@pytest.mark.xfail(strict=True, reason="is_file() raises an OSError, outside of the try")
 def test_a_name_that_no_file_can_have() -> None:
     with pytest.raises(ConfigurationError):
         as_topology("a" * 5000 + ".txt")
@@ -253,7 +249,6 @@ def test_bad_graphml_is_refused_by_name(tmp_path: Path, data: str | bytes, says:
     assert "net.graphml" in str(refused.value)
 
 
-@pytest.mark.xfail(strict=True, reason="of_graph unpacks whatever 'pos' is, outside of the try")
 def test_graphml_with_positions_as_text(tmp_path: Path) -> None:
     graph = nx.path_graph(3)
     nx.set_node_attributes(graph, "1.5,2", "pos")

@@ -37,7 +37,6 @@ def test_a_script_of_a_run_is_that_run(scenario: dict[str, Any], over: Any) -> N
     assert script_of(again.records, usual=5).exceptions == script.exceptions
 
 
-@pytest.mark.xfail(strict=True, reason="a link that is added counts its messages from 0, script_of goes on counting")
 def test_that_holds_for_neighbours_that_come_back_too() -> None:
     options: dict[str, Any] = {"faults": ["2s remove 0 1", "3s add 0 1"], "link": "uniform(1ms, 1s)", "trace": True}
     first = pair(Ticker, **options)

@@ -167,7 +167,6 @@ def test_a_small_worlds_k_is_refused_where_it_cannot_be() -> None:
         parse("small-world:4,k=4")
 
 
-@pytest.mark.xfail(strict=True, reason="networkx rounds an odd k down, and nobody says so")
 def test_an_odd_k_is_not_rounded_silently() -> None:
     try:
         topology = parse("small-world:10,k=3,p=0")
@@ -176,7 +175,6 @@ def test_an_odd_k_is_not_rounded_silently() -> None:
     assert len(topology.edges) == 15
 
 
-@pytest.mark.xfail(strict=True, reason="networkx divides by log(1 - p), which is 0")
 def test_a_probability_may_be_tiny() -> None:
     assert parse("random:5,p=1e-20").edges == []
 
@@ -205,13 +203,11 @@ def test_the_order_of_the_words_does_not_matter() -> None:
     assert facts(one) == facts(other)
 
 
-@pytest.mark.xfail(strict=True, reason="names have 6 digits of a probability: p={chance:g}")
 def test_a_name_has_all_digits() -> None:
     topology = shapes.random(300, p=0.0123456789, seed=14)
     assert parse(topology.name, seed=14).edges == topology.edges
 
 
-@pytest.mark.xfail(strict=True, reason="the name of what has none begins with a comma")
 def test_what_has_no_name_does_not_get_half_of_one() -> None:
     assert not shapes.connected(Topology.of_edges(2, [])).name.startswith(",")
 
@@ -291,10 +287,9 @@ def test_a_hypercube_has_a_largest_dimension() -> None:
         parse("hypercube:21")
 
 
-@pytest.mark.xfail(strict=True, run=False, reason="sizes are checked when everything has been built: memory runs out")
 @pytest.mark.parametrize(
     "text", ["grid:99999999x99999999", "ring:99999999", "line:10000001", "clique:1000000", "star:99999999"]
 )
 def test_too_large_ones_are_refused_before_they_are_built(text: str) -> None:
-    with pytest.raises(ConfigurationError, match="10,000,000"):
+    with pytest.raises(ConfigurationError, match=r"are too many .*use at most"):
         parse(text)

@@ -100,7 +100,6 @@ def test_a_node_that_raises_is_an_outcome() -> None:
     assert "node 0 at 0s: on Start it raised ValueError: no" in str(failure)
 
 
-@pytest.mark.xfail(strict=True, reason="what a node is refused as bad usage ends the whole search")
 def test_a_node_that_is_refused_something_is_an_outcome() -> None:
     assert Trial(algorithm=broken(node=Mistimed)).run().failure is not None
 
@@ -125,6 +124,5 @@ def test_trials_travel_to_other_processes() -> None:
     assert pickle.loads(pickle.dumps(one.pinned())).run() == one.run()
 
 
-@pytest.mark.xfail(strict=True, reason="there is no time to draw faults from before 0.7 ns")
 def test_the_shortest_trial() -> None:
     assert trial(until=1).run().failure is None

@@ -22,7 +22,7 @@ from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.deadline import deadline
-from worldline.nodes.faults import as_fault, parse_kinds
+from worldline.nodes.faults import as_fault, parse_kinds, time_of
 from worldline.nodes.loading import load_file
 from worldline.nodes.node import Node
 from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
@@ -112,7 +112,7 @@ def nodes(
             topology=parse_edges(edges) if edges is not None else topology,
             seed=seed,
             kinds={**parse_kinds(faults or ""), **({"loss": loss} if loss else {})},
-            faults=tuple(sorted(as_fault(text) for text in fault or ())),
+            faults=tuple(sorted((as_fault(text) for text in fault or ()), key=time_of)),
             latency=latency,
             fifo=fifo,
             until=None if until is None else as_time(until, "the end"),

@@ -10,6 +10,7 @@ import time
 from types import TracebackType
 from typing import Any
 
+from worldline.model.errors import Stuck
 from worldline.model.time import FOREVER, format_time
 
 _SHOWN_AFTER_S = 1.0
@@ -18,10 +19,14 @@ _EVENTS_FIRST = 1_000
 
 
 class Progress:
-    """A bar that appears when a run has taken a while. `wanted`: always, never, or (None) on a terminal."""
+    """A bar that appears when a run has taken a while. `wanted`: always, never, or (None) on a terminal.
 
-    def __init__(self, end: int, wanted: bool | None) -> None:
+    A run with more than `events_max` events is taken to have no end.
+    """
+
+    def __init__(self, end: int, wanted: bool | None, events_max: int | None = None) -> None:
         self._end = end
+        self._events_max = events_max
         self._wanted = sys.stderr.isatty() if wanted is None else wanted
         self._bar: Any = None
         self._task: Any = None
@@ -36,6 +41,11 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
+
+    def check(self, events: int) -> None:
+        """Refuse to go on after too many events. Only for whoever watches others: they may be a little further."""
+        if self._events_max is not None and events > self._events_max:
+            raise Stuck(f"it hasn't ended after {self._events_max:,} events", advice="does it end at all?")
 
     def look(self, now: int, events: int) -> None:
         """Say how far it is; adapts how many events pass until the next look."""

@@ -109,11 +109,13 @@ class Simulation:
         *,
         executor: Executor | Inline | str = "inline",
         progress: bool | None = None,
+        events_max: int | None = None,
     ) -> Result:
         """Let everything happen before `until`, or all there is, and return what came of it.
 
         The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation
-        can be run further; the others run it once. A progress bar shows if it takes long, on a terminal.
+        can be run further; the others run it once. A progress bar shows if it takes long, on a terminal. `events_max`
+        ends a run on processes that takes more events: it will hardly end by itself. (Inline, `advance` does that.)
         """
         end = FOREVER if until is None else as_time(until, "the end")
         chosen = as_executor(executor)
@@ -122,7 +124,7 @@ class Simulation:
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
         model = self.model()
-        self._result = chosen.run(model, end, Progress(end, progress))
+        self._result = chosen.run(model, end, Progress(end, progress, events_max))
         self._entities.update(model.created)
         return self._result
 
@@ -137,6 +139,7 @@ class Simulation:
         """
         end = FOREVER if until is None else as_time(until, "the end")
         worker = self._begun()
+        _check_not_past(end, worker)
         handled = worker.advance(end, events_max)
         if handled < events_max and until is not None:
             worker.engine.now = max(worker.engine.now, end)
@@ -174,8 +177,7 @@ class Simulation:
 
     def _run_inline(self, end: int, progress: bool | None) -> Result:
         worker = self._begun()
-        if end != FOREVER and end < worker.engine.now:
-            raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
+        _check_not_past(end, worker)
         bar = Progress(end, progress)
         with bar:
             while worker.advance(end, bar.events_until_look):
@@ -196,6 +198,11 @@ class Simulation:
             raise UsageError(
                 "the simulation is over", advice="make a new one, or run it inline to go on from time to time"
             )
+
+
+def _check_not_past(end: int, worker: Worker) -> None:
+    if end < worker.engine.now:
+        raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
 
 
 def _check_receiver(sending: Sending, entities: Mapping[str, Entity]) -> None:

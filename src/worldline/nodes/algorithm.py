@@ -51,7 +51,7 @@ class Algorithm(Struct, frozen=True, kw_only=True):
             if name not in known:
                 there = ", ".join(f"{key}={value}" for key, value in known.items()) or "it has none"
                 raise ConfigurationError(f"{self.name} has no parameter {shown(name)}", advice=f"parameters: {there}")
-            kind = type(known[name])
+            kind = str if known[name] is None else type(known[name])
             try:
                 found[name] = _BOOLS[text.lower()] if kind is bool else kind(text)
             except (ValueError, KeyError):

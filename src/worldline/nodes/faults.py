@@ -38,6 +38,11 @@ class Fault(Struct, frozen=True, order=True):
         return " ".join((format_time(self.at), self.verb, *map(str, self.nodes)))
 
 
+def time_of(fault: Fault) -> int:
+    """What faults are sorted by. Those at the same time happen in the order in which they are given."""
+    return fault.at
+
+
 def fault(at: TimeLike, verb: Verb, *nodes: int) -> Fault:
     """Write down a fault: ``fault("2s", "crash", 1)``."""
     return Fault(as_time(at), verb, tuple(nodes))
@@ -56,15 +61,17 @@ def as_fault(given: Fault | str) -> Fault:
 def check_faults(faults: Iterable[Fault], topology: Topology) -> None:
     """Refuse what names nodes or links that there aren't."""
     links = dict.fromkeys(topology.weights, True)
-    for each in sorted(faults):
+    for each in sorted(faults, key=time_of):
         if each.verb not in VERBS:
             raise ConfigurationError(f"{shown(each.verb)} isn't a fault", advice=f"there are {', '.join(VERBS)}")
         expected = _NODES_NAMED.get(each.verb)
         if len(each.nodes) != expected if expected is not None else not each.nodes:
             raise ConfigurationError(f"{each}: that isn't the number of nodes it takes", advice=f"write {FORMS}")
         for node in each.nodes:
-            if not 0 <= node < topology.num_nodes:
-                raise ConfigurationError(f"{each}: there is no node {node}")
+            if type(node) is not int or not 0 <= node < topology.num_nodes:
+                raise ConfigurationError(
+                    f"{each}: there is no node {shown(node)}", advice=f"the nodes are 0 to {topology.num_nodes - 1}"
+                )
         if each.verb in ("down", "up", "add", "remove"):
             _check_link(each, links)
 
@@ -90,6 +97,7 @@ KINDS = ("crash", "partition", "link", "loss")
 """What can be asked for; loss isn't a fault at a time but a property of all links."""
 
 _DEFAULT_COUNTS = {"crash": 2, "partition": 1, "link": 2}
+_COUNT_MAX = 10_000
 _CALM_FROM = 0.7  # By then all is well again, so that what has to come in the end can come.
 
 
@@ -103,7 +111,8 @@ def parse_kinds(text: str) -> dict[str, float]:
         except ValueError:
             number = -1.0
         is_share = kind == "loss"
-        if kind not in KINDS or number < 0 or (number > 1 if is_share else number != int(number)):
+        is_possible = 0 <= number <= (1 if is_share else _COUNT_MAX)  # Nothing is compared with NaN.
+        if kind not in KINDS or not is_possible or not (is_share or number == int(number)):
             raise ConfigurationError(
                 f"{shown(word)} can't be drawn", advice='write "crash=2,partition=1,link=2,loss=0.1", or some of these'
             )
@@ -113,7 +122,7 @@ def parse_kinds(text: str) -> dict[str, float]:
 
 def draw_faults(kinds: Mapping[str, float], topology: Topology, until: int, seed: int) -> tuple[Fault, ...]:
     """Draw a schedule of faults that is over before the end of the run."""
-    calm = int(until * _CALM_FROM)
+    calm = max(1, int(until * _CALM_FROM))
     found: list[Fault] = []
     draws = Stream(seed, "faults", "crash")
     for _ in range(int(kinds.get("crash", 0))):
@@ -129,7 +138,7 @@ def draw_faults(kinds: Mapping[str, float], topology: Topology, until: int, seed
     if edges:
         for _ in range(int(kinds.get("link", 0))):
             found += _span("down", "up", draws.choice(edges), calm, draws)
-    return tuple(sorted(found))
+    return tuple(sorted(found, key=time_of))
 
 
 def _span(begins: Verb, ends: Verb, nodes: tuple[int, ...], calm: int, draws: Stream) -> list[Fault]:

@@ -15,20 +15,17 @@ H3. `_is_calm` says that nothing has gone wrong yet and nobody watches. Once the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
-from traceback import extract_tb
-from typing import Any, NamedTuple
+from inspect import iscoroutinefunction, isgeneratorfunction
+from typing import Any, NamedTuple, NoReturn
 from typing import Protocol as Interface
 
-from worldline.kernel.build import Draws
 from worldline.kernel.entity import Entity
-from worldline.kernel.roster import described
-from worldline.model.errors import ModelError, WorldlineError, shown
-from worldline.model.latency import Latency, Uniform
+from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
 from worldline.model.links import Link
-from worldline.model.path import Path
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
+from worldline.nodes.blame import blamed
+from worldline.nodes.ends import TOPIC, End, name_of
 from worldline.nodes.events import (
     Event,
     LinkDown,
@@ -42,16 +39,11 @@ from worldline.nodes.events import (
 )
 from worldline.nodes.node import Executes, Node
 from worldline.nodes.script import Script
-from worldline.nodes.trace import Record, plain
+from worldline.nodes.trace import Record, plain, said
 
 DOWN = "the node is down"
-LINK_DOWN = "the link is down"
-PARTITIONED = "sent into a partition"
 UNDERWAY = "the link went down on the way"
 REMOVED = "the link is gone"
-LOST = "lost"
-
-_MESSAGE = "message"
 
 
 class Watch(Interface):
@@ -76,65 +68,6 @@ class Setting(NamedTuple):
     watch: Watch | None
 
 
-def name_of(node: int, num_nodes: int) -> str:
-    """Return the name of a node's host: with zeros in front, so that names have the order of numbers."""
-    return f"{node:0{len(str(num_nodes - 1))}d}"
-
-
-class End:
-    """One end of a link: what its node sends goes in here."""
-
-    __slots__ = (
-        "delay",
-        "fifo",
-        "given",
-        "held",
-        "is_cut",
-        "is_gone",
-        "is_up",
-        "last",
-        "link",
-        "name",
-        "neighbour",
-        "number",
-        "opened",
-        "path",
-        "weight",
-        "went_down",
-    )
-
-    def __init__(self, setting: tuple[int, int], node: int, neighbour: int, link: int, over: Link, weight: int) -> None:
-        """`setting` is the number of nodes and the seed."""
-        num_nodes, seed = setting
-        self.given = (setting, node, neighbour, link, over, weight)
-        self.neighbour = neighbour
-        self.link = link
-        self.weight = weight
-        self.name = name_of(neighbour, num_nodes)
-        self.is_up = True
-        self.is_cut = self.is_gone = False
-        self.fifo = over.fifo
-        self.last = 0  # Arrival of the last message, as far as a script decides it.
-        self.number = -1
-        self.opened = 0
-        self.went_down = -1
-        self.held: list[tuple[Any, int]] = []
-        own = name_of(node, num_nodes)
-        # A link that only delays takes one compiled draw a message; losses, order and the like take the whole path.
-        self.path = None if over == Link(latency=over.latency) else Path(over, seed, _MESSAGE, own, self.name)
-        self.delay = _drawing(over.latency, Draws(seed, "latency", own, self.name))
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return End, self.given  # Hosts are sent to workers before anything has happened.
-
-
-def _drawing(latency: Latency, draws: Draws) -> Callable[[], int]:
-    """Return what draws the next latency."""
-    if isinstance(latency, Uniform):
-        return partial(draws.spread, latency.minimum, latency.maximum - latency.minimum + 1)
-    return lambda: latency.draw(draws.getrandbits(64))
-
-
 class Host(Entity):
     """A node's surroundings."""
 
@@ -142,6 +75,7 @@ class Host(Entity):
         "_by_name",
         "_ends",
         "_execute",
+        "_groups",
         "_is_calm",
         "_is_plain",
         "_numbered",
@@ -160,30 +94,42 @@ class Host(Entity):
         self._ends = dict(enumerate(ends))  # Those that there are, by their local ids.
         self._numbered = len(ends)
         self._by_name = {end.name: end for end in ends}
-        self._timers: dict[str, Any] = {}
+        self._groups: list[tuple[int, ...]] = []  # Who is cut off from all others, until the repair.
+        self._timers = _Timers()
         self._is_calm = setting.watch is None and setting.script is None and not any(end.path for end in ends)
         self._is_plain = False
         self._execute: Callable[[Event], None] | None = None
+
+    def __reduce__(self) -> Any:
+        return Departed, (self.id,)  # For what a node that comes back from a worker has of it.
 
     # -- The node
 
     def create_node(self) -> Executes:
         """Return the node, which is made when it is needed first: in the worker, if there are workers."""
         if self.node is None:
-            self.node = self._made()
-            self._execute = self.node.execute
+            self._take(self._made())
             self._is_plain = self._is_calm
+        assert self.node is not None
         return self.node
 
     def forget_node(self) -> None:
         """Let the node be made anew where the host is taken to."""
         self.node = self._execute = None
+        self._is_plain = False
+
+    def _take(self, node: Executes) -> None:
+        self.node = node
+        self._execute = node.execute
 
     def _made(self) -> Executes:
         setting = self._setting
-        node = setting.make(setting.num_nodes, self.id, self._numbered, self.transmit, **setting.parameters)
-        if not callable(getattr(node, "execute", None)):
-            raise ModelError(f"{type(node).__name__} has no execute(event)", advice="derive it from Node")
+        try:
+            node = setting.make(setting.num_nodes, self.id, self._numbered, self.transmit, **setting.parameters)
+            _check_executes(node)
+        except Exception as error:
+            kind = setting.make if isinstance(setting.make, type) else object
+            raise blamed(error, kind, self.id, self.now, None) from error
         if isinstance(node, Node):
             node._surroundings = self
         return node
@@ -195,48 +141,38 @@ class Host(Entity):
             self._let_execute(event)
             return
         if watch.traces:
-            watch.record(
-                record or Record(at=self.now, kind="received", node=self.id, text=str(event), what=_kind(event))
-            )
+            what = type(event).__name__
+            watch.record(record or Record(at=self.now, kind="received", node=self.id, text=str(event), what=what))
         self._let_execute(event)
         watch.executed(self.id)
 
     def _let_execute(self, event: Event) -> None:
+        node = self.create_node()
         try:
-            self.create_node()
             self._execute(event)  # type: ignore[misc]
         except Exception as error:
-            raise self._blamed(error, event) from error
-
-    def _blamed(self, error: Exception, event: Event) -> WorldlineError:
-        if isinstance(error, WorldlineError):
-            return error.concerning(f"node {self.id}", self.now)
-        place = next((frame for frame in reversed(extract_tb(error.__traceback__)) if frame.filename != __file__), None)
-        where = f", in line {place.lineno} of {place.filename}" if place is not None else ""
-        doing = f"on {shown(event.message)}" if isinstance(event, Protocol) else f"on {event}"
-        return ModelError(f"{doing} it raised {described(error)}{where}", participant=f"node {self.id}", at=self.now)
+            raise blamed(error, type(node), self.id, self.now, event) from error
 
     # -- What the node does
 
     def transmit(self, message: Any, link: int) -> None:
         """Send a message over a local link. This is the node's `send`."""
-        try:
-            end = self._ends[link]
-        except (KeyError, TypeError):
-            raise self._no_link(link) from None
+        end = self._ends.get(link) if type(link) is int else None
+        if end is None:
+            raise self._no_link(link)
         if self._is_plain:
-            self.send(end.name, _MESSAGE, message, delay=end.delay())
+            self.send(end.name, TOPIC, message, delay=end.delay())
         else:
             self._transmit(message, end)
 
     def _transmit(self, message: Any, end: End) -> None:
-        end.number += 1
-        delays, reason = self._delays(message, end)
+        if self.node is None:
+            raise ModelError("a node can't send while it is being created", advice="send from its Start on")
+        delays, reason = end.carry(message, self.now, self._setting.script)
         for delay in delays:
-            self.send(end.name, _MESSAGE, message, delay=delay)
+            self.send(end.name, TOPIC, message, delay=delay)
         watch = self._setting.watch
         if watch is not None and watch.traces:
-            arrivals = tuple(self.now + delay for delay in delays)
             watch.record(
                 Record(
                     at=self.now,
@@ -244,32 +180,13 @@ class Host(Entity):
                     node=self.id,
                     peer=end.neighbour,
                     link=end.link,
-                    text=str(message),
+                    text=said(message),
                     what=type(message).__name__,
-                    arrivals=arrivals,
+                    arrivals=tuple(self.now + delay for delay in delays),
                     reason=reason,
                     data=plain(message),
                 )
             )
-
-    def _delays(self, message: Any, end: End) -> tuple[tuple[int, ...], str]:
-        """Return how long a message is under way, and its copy; or why it isn't."""
-        if not end.is_up:
-            return (), LINK_DOWN
-        if end.is_cut:
-            return (), PARTITIONED
-        script = self._setting.script
-        if script is not None:
-            delays = script.delays((self.id, end.neighbour, end.number))
-            if end.fifo and delays:
-                end.last = max(end.last, self.now + delays[0])
-                delays = (end.last - self.now, *delays[1:])
-            return delays, "" if delays else LOST
-        if end.path is None:
-            return (end.delay(),), ""
-        size = len(str(message).encode()) if end.path.queues else 0
-        arrivals, lost = end.path.carry(self.now, end.number, size)
-        return (() if lost else tuple(arrival - self.now for arrival in arrivals)), lost or ""
 
     def _no_link(self, link: object) -> ModelError:
         there = ", ".join(map(str, self._ends))
@@ -284,8 +201,12 @@ class Host(Entity):
     def set_timer(self, delay: TimeLike, name: str = "") -> None:
         if not isinstance(name, str):
             raise ModelError(f"{shown(name)} isn't a name for a timer", advice="name it by a text")
+        try:
+            time = as_time(delay, "a delay")
+        except ConfigurationError as error:  # The mistake is the node's, not that of whoever runs it.
+            raise ModelError(error.problem, advice=error.advice) from error
         self.cancel_timer(name)
-        self._timers[name] = self.schedule("timer", name, delay=as_time(delay, "a delay"))
+        self._timers[name] = self.schedule("timer", name, delay=time)
 
     def cancel_timer(self, name: str = "") -> bool:
         timer = self._timers.pop(name, None)
@@ -313,39 +234,42 @@ class Host(Entity):
             try:
                 self._execute(event)  # type: ignore[misc]
             except Exception as error:
-                raise self._blamed(error, event) from error
+                raise blamed(error, type(self.node), self.id, self.now, event) from error
         else:
             self._receive(end, message, self.sent_at)
 
     def _receive(self, end: End, message: Any, sent: int) -> None:
-        reason = ""
         if not self.is_up:
-            reason = DOWN
+            self._drop(end, message, sent, DOWN)
         elif end.is_gone or sent < end.opened:
-            reason = REMOVED
+            self._drop(end, message, sent, REMOVED)
         elif not self._setting.keeps and sent <= end.went_down:
-            reason = UNDERWAY
+            self._drop(end, message, sent, UNDERWAY)
         elif not end.is_up:
             end.held.append((message, sent))
-            return
+        else:
+            self._act(Protocol(message, end.link), self._record_of(end, message, sent))
+
+    def _drop(self, end: End, message: Any, sent: int, reason: str) -> None:
+        record = self._record_of(end, message, sent, reason)
+        if record is not None:
+            self._setting.watch.record(record)  # type: ignore[union-attr]
+
+    def _record_of(self, end: End, message: Any, sent: int, reason: str = "") -> Record | None:
         watch = self._setting.watch
-        record = None
-        if watch is not None and watch.traces:
-            record = Record(
-                at=self.now,
-                kind="dropped" if reason else "received",
-                node=self.id,
-                peer=end.neighbour,
-                link=end.link,
-                text=str(message),
-                what=type(message).__name__,
-                sent=sent,
-                reason=reason,
-            )
-            if reason:
-                watch.record(record)
-        if not reason:
-            self._act(Protocol(message, end.link), record)
+        if watch is None or not watch.traces:
+            return None
+        return Record(
+            at=self.now,
+            kind="dropped" if reason else "received",
+            node=self.id,
+            peer=end.neighbour,
+            link=end.link,
+            text=said(message),
+            what=type(message).__name__,
+            sent=sent,
+            reason=reason,
+        )
 
     def on_timer(self, name: str) -> None:
         del self._timers[name]
@@ -354,7 +278,7 @@ class Host(Entity):
     def on_crash(self, _: None) -> None:
         if not self.is_up:
             return
-        self._is_calm = self._is_plain = False
+        self._disturb()
         self.is_up = False
         for timer in self._timers.values():
             self.cancel(timer)
@@ -364,30 +288,47 @@ class Host(Entity):
             watch.record(Record(at=self.now, kind="received", node=self.id, text="Crash", what="Crash"))
 
     def on_recover(self, _: None) -> None:
+        """Make the node anew. It thinks that all of its links are up, so it is told of those that aren't."""
         if self.is_up:
             return
         self.is_up = True
-        lost = self.node
-        self.node = self._made()
-        self._execute = self.node.execute
-        for name in getattr(self.node, "stable", ()):
-            if lost is not None:
-                setattr(self.node, name, getattr(lost, name))
+        lost, self.node = self.node, None
+        recovered = self._made()
+        if lost is not None:
+            self._restore(recovered, lost)
+        self._take(recovered)
         self._act(Recover())
+        for end in list(self._ends.values()):
+            if not end.is_up:
+                self._act(LinkDown(end.link))
+
+    def _restore(self, recovered: Executes, lost: Executes) -> None:
+        """Give a node what has survived its crash."""
+        names = getattr(recovered, "stable", ())
+        missing = [name for name in names if not hasattr(lost, name)]
+        if isinstance(names, str) or missing:
+            raise ModelError(
+                f"{type(recovered).__name__}.stable is {shown(names)}, and it has no {missing[0]!r}"
+                if missing
+                else f"{type(recovered).__name__}.stable is a text",
+                participant=f"node {self.id}",
+                at=self.now,
+                advice='name the attributes that survive a crash: stable = ("term", "log")',
+            )
+        for name in names:
+            setattr(recovered, name, getattr(lost, name))
 
     def on_down(self, neighbour: int) -> None:
         end = self._end(neighbour)
-        if end is None or not end.is_up:
-            return
-        end.is_up = False
-        end.went_down = self.now
-        self._tell(LinkDown(end.link))
+        if end is not None and end.is_up:
+            end.go_down(self.now)
+            self._tell(LinkDown(end.link))
 
     def on_up(self, neighbour: int) -> None:
         end = self._end(neighbour)
         if end is None or end.is_up:
             return
-        end.is_up = True
+        end.come_up(self.now)
         self._tell(LinkUp(end.link))
         held, end.held = end.held, []
         for message, sent in held:
@@ -395,11 +336,16 @@ class Host(Entity):
 
     def on_add(self, added: tuple[int, int]) -> None:
         """Take a new link; one to a neighbour that was removed before gets a new number too."""
+        self._disturb()
         neighbour, weight = added
         setting = self._setting
         key = (setting.num_nodes, setting.seed)
         end = End(key, self.id, neighbour, self._numbered, setting.over, weight)
         end.opened = self.now
+        end.is_cut = any(self._is_cut(end, group) for group in self._groups)
+        earlier = self._by_name.get(end.name)
+        if earlier is not None:
+            end.follow(earlier)
         self._ends[end.link] = end
         self._numbered += 1
         self._by_name[end.name] = end
@@ -413,29 +359,39 @@ class Host(Entity):
             return
         end.is_gone = True
         del self._ends[end.link]
+        for message, sent in end.held:
+            self._drop(end, message, sent, REMOVED)
         self._tell(NeighbourRemoved(end.link))
 
     def on_partition(self, group: tuple[int, ...]) -> None:
         """Cut the links to the other side; nobody is told."""
-        self._is_calm = self._is_plain = False
+        self._disturb()
+        self._groups.append(group)
         for end in self._ends.values():
-            end.is_cut = end.is_cut or (end.neighbour in group) != (self.id in group)
+            end.is_cut = end.is_cut or self._is_cut(end, group)
         self._note_for_all(f"Partition {' '.join(map(str, group))}")
 
     def on_repair(self, _: None) -> None:
+        self._groups.clear()
         for end in self._ends.values():
             end.is_cut = False
         self._note_for_all("Repair")
 
+    def _is_cut(self, end: End, group: tuple[int, ...]) -> bool:
+        return (end.neighbour in group) != (self.id in group)
+
     def _tell(self, event: Event) -> None:
-        self._is_calm = self._is_plain = False
         if self.is_up:
             self._act(event)
 
     def _end(self, neighbour: int) -> End | None:
-        self._is_calm = self._is_plain = False
+        """Return the end of a link that something happens to, if it is there."""
+        self._disturb()
         end = self._by_name.get(name_of(neighbour, self._setting.num_nodes))
         return None if end is None or end.is_gone else end
+
+    def _disturb(self) -> None:
+        self._is_calm = self._is_plain = False
 
     def _note_for_all(self, text: str) -> None:
         """Write down what all hosts are told at once; one of them does it."""
@@ -444,5 +400,31 @@ class Host(Entity):
             watch.record(Record(at=self.now, kind="happened", text=text, what=text.partition(" ")[0]))
 
 
-def _kind(event: Event) -> str:
-    return type(event).__name__
+def _check_executes(node: object) -> None:
+    execute = getattr(node, "execute", None)
+    if not callable(execute):
+        raise ModelError(f"{type(node).__name__} has no execute(event)", advice="derive it from Node")
+    if isgeneratorfunction(execute) or iscoroutinefunction(execute):
+        raise ModelError("its execute has yield or async in it, and nothing here waits", advice="use set_timer")
+
+
+class _Timers(dict[str, Any]):
+    """The timers of a node by name; they stay in the process in which they would ring."""
+
+    def __reduce__(self) -> Any:
+        return _Timers, ()
+
+
+class Departed:
+    """What a node has for surroundings when it has come back from a worker: it can be looked at, not more."""
+
+    def __init__(self, node: int) -> None:
+        self._node = node
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise UsageError(f"node {self._node} can't act any more", advice="its run is over, in another process")
+
+    def transmit(self, message: Any, link: int) -> NoReturn:
+        self.__getattr__("send")

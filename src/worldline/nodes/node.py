@@ -107,7 +107,3 @@ class Node:
     def weight(self, link: int) -> int:
         """The weight of a link, 1 unless the topology says otherwise."""
         return self._surroundings.weight(link)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what belongs to the simulator: a node can be looked at after a run in other processes."""
-        return {name: value for name, value in vars(self).items() if name not in ("send", "_surroundings")}

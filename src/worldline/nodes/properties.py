@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from worldline.kernel.roster import described
-from worldline.model.errors import ModelError, WorldlineError
+from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 
 if TYPE_CHECKING:
     from worldline.nodes.scheduler import Scheduler
@@ -74,6 +74,10 @@ class Verdicts:
         self._at_end: list[tuple[Property, Check]] = []
         places = {"always": self._always, "eventually": self._pending, "at the end": self._at_end}
         for each in properties:
+            if not isinstance(each, Property):
+                raise ConfigurationError(
+                    f"{shown(each)} isn't a property", advice='decorate it: @always("..."), @eventually or @at_end'
+                )
             places[each.when].append((each, each.check() if isinstance(each.check, type) else each.check))
 
     @property

@@ -104,9 +104,10 @@ def parse_edges(text: str, num_nodes: int | None = None) -> Topology:
     """Read ``"0-1,0-2,1-2"``, or with weights ``"0-1=5,0-2=3"``; nodes go up to the largest one that is named."""
     edges: list[tuple[int, ...]] = []
     for word in filter(None, (part.strip() for part in text.split(","))):
-        pair, _, weight = word.partition("=")
-        numbers = [*pair.split("-"), *([weight] if weight else [])]
-        if not 2 <= len(numbers) <= 3 or not all(_NUMBER.fullmatch(number) for number in numbers):
+        pair, equals, weight = word.partition("=")
+        ends = pair.split("-")
+        numbers = [*ends, *([weight] if equals else [])]
+        if len(ends) != 2 or not all(_NUMBER.fullmatch(number) for number in numbers):
             raise ConfigurationError(f"{shown(word)} isn't an edge", advice="write 0-1,0-2,1-2 or with weights 0-1=5")
         edges.append(tuple(int(number) for number in numbers))
     if not edges and num_nodes is None:
@@ -117,16 +118,15 @@ def parse_edges(text: str, num_nodes: int | None = None) -> Topology:
 
 def read_file(path: Path) -> Topology:
     """Read GraphML, or a list of edges: two node ids and perhaps a weight on each line, ``#`` begins a comment."""
-    if not path.is_file():
-        raise ConfigurationError(f"there is no file {path}", advice="a topology's file is GraphML or a list of edges")
     try:
-        if path.suffix == ".graphml":
-            return _graphml(path)
-        return _edge_list(path.read_text())
+        return _graphml(path) if path.suffix == ".graphml" else _edge_list(path.read_text(encoding="utf-8-sig"))
     except ConfigurationError as error:
         raise ConfigurationError(f"{path}: {error.problem}", advice=error.advice) from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{path} can't be read: {error}") from error
+    except (OSError, ValueError) as error:  # Of which UnicodeDecodeError is one, and an impossible name another.
+        raise ConfigurationError(
+            f"{path} can't be read: {getattr(error, 'strerror', None) or error}",
+            advice="a topology's file is GraphML or a list of edges",
+        ) from error
 
 
 def _graphml(path: Path) -> Topology:

@@ -14,8 +14,9 @@ from worldline.model.links import Link, Network, check_link
 from worldline.model.links import link as as_link
 from worldline.model.reading import as_time
 from worldline.model.time import SECOND, TimeLike, format_time
-from worldline.nodes.faults import Fault, as_fault, check_faults
-from worldline.nodes.host import End, Host, Setting, name_of
+from worldline.nodes.ends import End, name_of
+from worldline.nodes.faults import Fault, as_fault, check_faults, time_of
+from worldline.nodes.host import Host, Setting
 from worldline.nodes.node import Executes
 from worldline.nodes.properties import Property, Verdicts
 from worldline.nodes.reading import as_topology
@@ -56,6 +57,8 @@ class Scheduler:
         trace: bool | Callable[[Record], None] = False,
     ) -> None:
         topology = edges if isinstance(edges, Topology) else Topology.of_edges(num_nodes, edges)
+        if topology.num_nodes != num_nodes:
+            raise ConfigurationError(f"the topology has {topology.num_nodes} nodes, not {shown(num_nodes)}")
         if on_link_down not in ("drop", "keep"):
             raise ConfigurationError(f"{shown(on_link_down)} isn't possible", advice='on_link_down is "drop" or "keep"')
         if not callable(node):
@@ -64,10 +67,10 @@ class Scheduler:
         self.seed = seed
         self.records: list[Record] = []
         self.last: int | None = None  # Who executed an event last.
-        self.traces = trace is not False
+        self.traces = bool(trace)
         self.record: Callable[[Record], None] = trace if callable(trace) else self.records.append
         self._verdicts = Verdicts(properties)
-        watched = self.traces or self._verdicts.watches
+        self._is_watched = self.traces or self._verdicts.watches
         over = link if isinstance(link, Link) else as_link(link)
         check_link(over, "the link")
         others = _links_of_edges(links or {}, topology)
@@ -83,13 +86,13 @@ class Scheduler:
             over=over,
             keeps=on_link_down == "keep",
             script=script,
-            watch=self if watched else None,
+            watch=self if self._is_watched else None,
         )
         self._hosts = [Host(setting, each, self._ends(each, over, others)) for each in range(topology.num_nodes)]
         for host in self._hosts:
             self._simulation.add(name_of(host.id, topology.num_nodes), host)
         self._faults: list[Fault] = []
-        for each in sorted(as_fault(given) for given in faults):
+        for each in sorted((as_fault(given) for given in faults), key=time_of):
             self.inflict(each)
 
     @classmethod
@@ -121,6 +124,7 @@ class Scheduler:
 
     def node(self, id: int) -> Any:  # noqa: A002
         """One node, by its id."""
+        self._check_node(id)
         return self._hosts[id].create_node()
 
     @property
@@ -133,6 +137,7 @@ class Scheduler:
 
     def is_up(self, node: int) -> bool:
         """Whether a node hasn't crashed, or has recovered."""
+        self._check_node(node)
         return self._hosts[node].is_up
 
     @property
@@ -166,8 +171,7 @@ class Scheduler:
 
     def start(self, node: int, at: TimeLike | None = None) -> None:
         """Let the algorithm begin at one node, now or later."""
-        if type(node) is not int or not 0 <= node < self.num_nodes:
-            raise UsageError(f"there is no node {shown(node)}", advice=f"the nodes are 0 to {self.num_nodes - 1}")
+        self._check_node(node)
         self._simulation.send(name_of(node, self.num_nodes), "begin", at=at)
 
     def crash(self, node: int, at: TimeLike | None = None) -> None:
@@ -202,12 +206,13 @@ class Scheduler:
         """Put an end to all partitions."""
         self.inflict(Fault(self._time(at), "repair"))
 
-    def inflict(self, fault: Fault) -> None:
-        """Let a fault happen at its time."""
-        check_faults((*self._faults, fault), self.topology)
-        self._faults.append(fault)
-        for node, payload in self._told(fault):
-            self._simulation.send(name_of(node, self.num_nodes), fault.verb, payload, at=fault.at)
+    def inflict(self, fault: Fault | str) -> None:
+        """Let a fault happen at its time; it may be a text such as ``"2s crash 1"``."""
+        given = as_fault(fault)
+        check_faults((*self._faults, given), self.topology)
+        for node, payload in self._told(given):
+            self._simulation.send(name_of(node, self.num_nodes), given.verb, payload, at=given.at)
+        self._faults.append(given)
 
     def _told(self, fault: Fault) -> Iterable[tuple[int, Any]]:
         """Return whom a fault concerns, and what their hosts are told."""
@@ -218,14 +223,21 @@ class Scheduler:
             return ((node, fault.nodes or None) for node in range(self.num_nodes))
         return ((node, None) for node in fault.nodes)
 
+    def _check_node(self, node: object) -> None:
+        if type(node) is not int or not 0 <= node < self.num_nodes:
+            raise UsageError(f"there is no node {shown(node)}", advice=f"the nodes are 0 to {self.num_nodes - 1}")
+
     def _time(self, at: TimeLike | None) -> int:
         return self.now if at is None else as_time(at)
 
     # -- Running
 
     def schedule(self) -> bool:
-        """Let the next event happen; return False if there is none."""
-        return self._simulation.step()
+        """Let the next event happen; return False if there is none, and the run is over."""
+        if self._simulation.step():
+            return True
+        self._judge()
+        return False
 
     def run(
         self,
@@ -236,30 +248,33 @@ class Scheduler:
     ) -> Result:
         """Let everything happen before `until`, or all there is; raise a `Violation` if a property doesn't hold.
 
-        An algorithm that goes on for more than `events_max` events without an end is taken to have none.
+        An algorithm that goes on for more than `events_max` events without an end is taken to have none. A run can be
+        continued; properties for the end are judged at the end of every piece.
         """
         chosen = as_executor(executor)
         if isinstance(chosen, Inline):
-            self._run_inline(None if until is None else as_time(until, "the end"), events_max)
+            self._run_inline(until, events_max)
         else:
-            if self._hosts[0]._setting.watch is not None:
+            if self._is_watched:
                 raise UsageError(
-                    "traces and properties need the inline executor", advice="leave them out, or run inline"
+                    "traces and properties need the inline executor", advice="leave them out, or run it inline"
                 )
             for host in self._hosts:
                 host.forget_node()
-            self._simulation.run(until, executor=chosen)
-        self.last = None  # From now on it is about everybody.
-        self._verdicts.finish(self)
+            self._simulation.run(until, executor=chosen, events_max=events_max)
+        self._judge()
         return self._simulation.result()
 
-    def _run_inline(self, end: int | None, events_max: int) -> None:
-        if self._simulation.advance(end, events_max) < events_max:
-            return
-        raise Stuck(
-            f"it hasn't ended after {events_max:,} events, and it is {format_time(self.now)}",
-            advice="does the algorithm end at all? If it takes longer: run(events_max=...), or run(until=...)",
-        )
+    def _run_inline(self, until: TimeLike | None, events_max: int) -> None:
+        if self._simulation.advance(until, events_max) == events_max and self._simulation.advance(until, 1):
+            raise Stuck(
+                f"it hasn't ended after {events_max:,} events, and it is {format_time(self.now)}",
+                advice="does the algorithm end at all? If it takes longer: run(events_max=...), or run(until=...)",
+            )
+
+    def _judge(self) -> None:
+        self.last = None  # From now on it is about everybody.
+        self._verdicts.finish(self)
 
     # -- What hosts tell, if they are watched
 
@@ -270,10 +285,11 @@ class Scheduler:
 
 def _links_of_edges(links: Mapping[Edge, Link | Latency | TimeLike], topology: Topology) -> dict[Edge, Link]:
     found: dict[Edge, Link] = {}
-    for (a, b), given in links.items():
-        edge = (min(a, b), max(a, b))
-        if edge not in topology.weights:
-            raise ConfigurationError(f"there is no edge {a}-{b} that could have a link of its own")
-        found[edge] = given if isinstance(given, Link) else as_link(given)
-        check_link(found[edge], f"the link {a}-{b}")
+    for edge, given in links.items():
+        ends = sorted(edge) if isinstance(edge, tuple) and all(type(end) is int for end in edge) else []
+        if tuple(ends) not in topology.weights:
+            raise ConfigurationError(f"there is no edge {shown(edge)} that could have a link of its own")
+        a, b = ends
+        found[a, b] = given if isinstance(given, Link) else as_link(given)
+        check_link(found[a, b], f"the link {a}-{b}")
     return found

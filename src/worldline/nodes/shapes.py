@@ -8,7 +8,9 @@ from typing import Any
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.randomness import Stream
-from worldline.nodes.topology import Edge, Topology, of_graph
+from worldline.nodes.topology import EDGES_MAX, NODES_MAX, Edge, Topology, of_graph
+
+_HARDLY = 1e-15  # An edge that exists with a lower probability than this doesn't; networkx divides by it.
 
 Positions = list[tuple[float, float]]
 
@@ -16,6 +18,7 @@ Positions = list[tuple[float, float]]
 def clique(n: int) -> Topology:
     """Everybody has a link to everybody."""
     _at_least(1, n)
+    _check_edges(n * (n - 1) / 2)
     return Topology([[b for b in range(n) if b != a] for a in range(n)], positions=_circle(n), name=f"clique:{n}")
 
 
@@ -51,6 +54,7 @@ def grid(rows: int, columns: int) -> Topology:
     """Rows and columns; each has links to those beside, above and below it."""
     _at_least(1, rows, "rows")
     _at_least(1, columns, "columns")
+    _check_edges(2 * rows * columns)
     edges = []
     for a in range(rows * columns):
         if (a + 1) % columns:
@@ -65,6 +69,7 @@ def torus(rows: int, columns: int) -> Topology:
     """A grid whose last row and column are linked with its first ones."""
     _at_least(3, rows, "rows")
     _at_least(3, columns, "columns")
+    _check_edges(2 * rows * columns)
     n = rows * columns
     edges = [(a, a // columns * columns + (a + 1) % columns) for a in range(n)]
     edges += [(a, (a + columns) % n) for a in range(n)]
@@ -94,35 +99,42 @@ def random(n: int, *, p: float | None = None, degree: float | None = None, seed:
     chance = p if p is not None else degree / max(1, n - 1)  # type: ignore[operator]
     if not 0 <= chance <= 1:
         raise ConfigurationError(f"edges can't exist with probability {chance:g}", advice="use 0 to 1")
-    return _drawn(f"random:{n},p={chance:g}", seed, lambda nx, draws: nx.fast_gnp_random_graph(n, chance, seed=draws))
+    _check_edges(chance * n * (n - 1) / 2)
+    name = f"random:{n},p={p!r}" if p is not None else f"random:{n},degree={degree!r}"
+    if chance < _HARDLY:
+        return Topology([[] for _ in range(n)], name=name)
+    return _drawn(name, seed, lambda nx, draws: nx.fast_gnp_random_graph(n, chance, seed=draws))
 
 
 def scale_free(n: int, *, m: int = 2, seed: int = 0) -> Topology:
     """Barabási–Albert: each new node has m links, to old ones that have many already."""
     if not 1 <= m < n:
         raise ConfigurationError(f"{n} nodes can't have {m} links each to older ones", advice="use 1 ≤ m < n")
+    _check_edges(n * m)
     return _drawn(f"scale-free:{n},m={m}", seed, lambda nx, draws: nx.barabasi_albert_graph(n, m, seed=draws))
 
 
 def small_world(n: int, *, k: int = 4, p: float = 0.1, seed: int = 0) -> Topology:
     """Watts–Strogatz: a ring with links to the k nearest, each of which leads elsewhere with probability p."""
-    if not 2 <= k < n or not 0 <= p <= 1:
+    if not 2 <= k < n or k % 2 or not 0 <= p <= 1:
         raise ConfigurationError(
-            f"there is no small world with n={n}, k={k}, p={p:g}", advice="use 2 ≤ k < n, 0 ≤ p ≤ 1"
+            f"there is no small world with n={n}, k={k}, p={p:g}", advice="use an even k, 2 ≤ k < n, and 0 ≤ p ≤ 1"
         )
+    _check_edges(n * k / 2)
     return _drawn(
-        f"small-world:{n},k={k},p={p:g}", seed, lambda nx, draws: nx.watts_strogatz_graph(n, k, p, seed=draws)
+        f"small-world:{n},k={k},p={p!r}", seed, lambda nx, draws: nx.watts_strogatz_graph(n, k, p, seed=draws)
     )
 
 
 def geometric(n: int, *, radius: float, seed: int = 0) -> Topology:
     """Nodes anywhere in a square of side 1; those that are no further apart than the radius have a link."""
     _at_least(1, n)
+    _check_edges(n * (n - 1) / 2)  # So many distances are looked at.
     if not 0 <= radius <= 2:
         raise ConfigurationError(f"{radius:g} isn't a radius", advice="use 0 to 1.5: the square's side is 1")
     draws = Stream(seed, "topology", "positions")
     places = [(draws.random(), draws.random()) for _ in range(n)]
-    name = f"geometric:{n},radius={radius:g}"
+    name = f"geometric:{n},radius={radius!r}"
     # Not networkx's own, which compares distances in another way where scipy is installed.
     edges = [
         (a, b)
@@ -149,7 +161,7 @@ def connected(topology: Topology, *, seed: int = 0) -> Topology:
         rows[a].append(b)
         rows[b].append(a)
         joined = joined + group
-    return _changed(topology, rows, topology.weights, f"{topology.name},connected")
+    return _changed(topology, rows, topology.weights, _named(topology, "connected"))
 
 
 def shuffled(topology: Topology, *, seed: int = 0) -> Topology:
@@ -164,7 +176,7 @@ def shuffled(topology: Topology, *, seed: int = 0) -> Topology:
     if positions is not None:
         places = sorted(zip(numbers, positions, strict=True))
         positions = tuple(place for _, place in places)
-    return Topology(rows, weights=weights, positions=positions, name=f"{topology.name},shuffled")
+    return Topology(rows, weights=weights, positions=positions, name=_named(topology, "shuffled"))
 
 
 def weighted(topology: Topology, least: int, most: int, *, distinct: bool = False, seed: int = 0) -> Topology:
@@ -180,8 +192,13 @@ def weighted(topology: Topology, least: int, most: int, *, distinct: bool = Fals
     else:
         drawn = [draws.randint(least, most) for _ in edges]
     weights = dict(zip(edges, drawn, strict=True))
-    name = f"{topology.name},weights={least}-{most}" + (",distinct" if distinct else "")
+    name = _named(topology, f"weights={least}-{most}" + (",distinct" if distinct else ""))
     return _changed(topology, topology.neighbours, weights, name)
+
+
+def _named(topology: Topology, change: str) -> str:
+    """Return the name of a topology that was changed; one without a name has none then either."""
+    return topology.name and f"{topology.name},{change}"
 
 
 def _changed(topology: Topology, rows: Sequence[Sequence[int]], weights: dict[Edge, int], name: str) -> Topology:
@@ -203,6 +220,14 @@ def _sorted(a: int, b: int) -> Edge:
 def _at_least(least: int, number: object, of: str = "nodes") -> None:
     if type(number) is not int or number < least:
         raise ConfigurationError(f"{shown(number)} {of} are too few", advice=f"it takes at least {least}")
+    if number > NODES_MAX:
+        raise ConfigurationError(f"{number:,} {of} are too many", advice=f"use at most {NODES_MAX:,}")
+
+
+def _check_edges(number: float) -> None:
+    """Refuse what would fill the memory, before it does."""
+    if number > EDGES_MAX:
+        raise ConfigurationError(f"about {number:,.0f} edges are too many", advice=f"use at most {EDGES_MAX:,}")
 
 
 # -- Where they stand in a picture; y points down
@@ -226,10 +251,10 @@ def _layers(n: int, arity: int) -> Positions:
 
 
 def _projected(dimension: int) -> Positions:
-    """Every dimension moves a node in a direction of its own."""
+    """Every dimension moves a node in a direction of its own, and a little further: no two sums of steps are equal."""
+    turns = [math.pi * digit / max(1, dimension) for digit in range(dimension)]
     steps = [
-        (math.cos(math.pi * digit / max(1, dimension)), math.sin(math.pi * digit / max(1, dimension)))
-        for digit in range(dimension)
+        ((1 + 0.13 * digit) * math.cos(turn), (1 + 0.13 * digit) * math.sin(turn)) for digit, turn in enumerate(turns)
     ]
     places: Positions = []
     for a in range(2**dimension):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import json
 
 from worldline.lock.witness import Witness
-from worldline.nodes.host import name_of
+from worldline.nodes.ends import name_of
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.trace import Record
 

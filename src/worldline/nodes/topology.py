@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from worldline.model.errors import ConfigurationError, shown
 
 Edge = tuple[int, int]
 NODES_MAX = 10_000_000
+EDGES_MAX = 50_000_000
 
 
 class Topology:
@@ -111,10 +113,12 @@ class Topology:
 
     def _check(self) -> None:
         _check_number_of_nodes(self.num_nodes)
-        rows = [frozenset(row) for row in self.neighbours]
         for node, row in enumerate(self.neighbours):
             for neighbour in row:
                 _ends((node, neighbour), self.num_nodes)
+        rows = [frozenset(row) for row in self.neighbours]
+        for node, row in enumerate(self.neighbours):
+            for neighbour in row:
                 if node not in rows[neighbour]:
                     raise ConfigurationError(
                         f"{node} has a link to {neighbour}, which has none to {node}", advice="links go both ways"
@@ -138,13 +142,23 @@ class Topology:
 
 def of_adjacency(adjacency: Mapping[int, Iterable[int]] | Sequence[Sequence[int]], *, name: str = "") -> Topology:
     """Make a topology from the neighbours of each node, whose order is that of the local links."""
+    rows: Any = adjacency
     if isinstance(adjacency, Mapping):
-        if sorted(adjacency) != list(range(len(adjacency))):
+        if any(node not in adjacency for node in range(len(adjacency))):
             raise ConfigurationError(
                 "the adjacency list doesn't name the nodes 0 to n - 1", advice="number them from 0, without gaps"
             )
-        return Topology([list(adjacency[node]) for node in range(len(adjacency))], name=name)
-    return Topology(adjacency, name=name)
+        rows = [adjacency[node] for node in range(len(adjacency))]
+    if isinstance(rows, str | bytes) or not all(_is_row(row) for row in rows):
+        raise ConfigurationError(
+            f"{shown(adjacency)} isn't an adjacency list",
+            advice="write for each node its neighbours: [[1, 2], [0], [0]]",
+        )
+    return Topology([list(row) for row in rows], name=name)
+
+
+def _is_row(row: object) -> bool:
+    return isinstance(row, Iterable) and not isinstance(row, str | bytes | Mapping)
 
 
 def of_graph(graph: Any, *, weight: str = "weight", name: str = "") -> Topology:
@@ -158,9 +172,24 @@ def of_graph(graph: Any, *, weight: str = "weight", name: str = "") -> Topology:
     weights = {
         (numbers[a], numbers[b]): _whole(facts[weight]) for a, b, facts in graph.edges(data=True) if weight in facts
     }
-    places = [facts.get("pos") for _, facts in graph.nodes(data=True)]
-    positions = None if None in places or not places else [(float(x), float(y)) for x, y in places]
-    return Topology.of_edges(len(numbers), edges, weights=weights, positions=positions, name=name or graph.name or "")
+    places = [_place(facts.get("pos")) for _, facts in graph.nodes(data=True)]
+    positions = [place for place in places if place is not None]
+    return Topology.of_edges(
+        len(numbers),
+        edges,
+        weights=weights,
+        positions=positions if len(positions) == len(places) else None,
+        name=name or graph.name or "",
+    )
+
+
+def _place(given: Any) -> tuple[float, float] | None:
+    """Return where a node stands, if that is what was given: two finite numbers, in whatever holds them."""
+    try:
+        x, y = (float(number) for number in given)
+    except (TypeError, ValueError):
+        return None
+    return (x, y) if math.isfinite(x) and math.isfinite(y) else None
 
 
 def _whole(weight: Any) -> Any:

@@ -61,6 +61,27 @@ def line_of(record: Record, *, times: bool = False) -> str:
 def plain(message: Any) -> Any:
     """Return a message as plain values that any tool can read; as text, if it can't be had otherwise."""
     try:
-        return to_builtins(message, str_keys=True)
+        return to_builtins(message, str_keys=True, order="deterministic")
     except (TypeError, ValueError, RecursionError):
         return str(message)
+
+
+def said(message: Any) -> str:
+    """Return a message as text, the same under every hash seed: what is in a set is sorted."""
+    has_own = type(message).__str__ is not object.__str__  # type: ignore[comparison-overlap]
+    return str(message) if has_own else _text(message)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, set | frozenset):
+        return f"{{{', '.join(sorted(map(_text, value)))}}}" if value else "set()"
+    if type(value) is tuple:
+        return f"({', '.join(map(_text, value))}{',' if len(value) == 1 else ''})"
+    if type(value) is list:
+        return f"[{', '.join(map(_text, value))}]"
+    if type(value) is dict:
+        return f"{{{', '.join(f'{_text(key)}: {_text(part)}' for key, part in value.items())}}}"
+    if isinstance(value, Struct) and type(value).__repr__ is Struct.__repr__:
+        parts = ", ".join(f"{name}={_text(getattr(value, name))}" for name in value.__struct_fields__)
+        return f"{type(value).__name__}({parts})"
+    return repr(value)

@@ -13,7 +13,7 @@ from worldline.model.links import link as as_link
 from worldline.model.reading import as_time
 from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.faults import Fault, draw_faults
+from worldline.nodes.faults import Fault, draw_faults, time_of
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
 from worldline.nodes.script import Script
@@ -61,7 +61,9 @@ class Trial(Struct, frozen=True, kw_only=True):
         graph = self.graph()
         drawn = draw_faults(self.kinds, graph, self.end() or _FAULTS_WITHIN, self.seed)
         rest = {kind: number for kind, number in self.kinds.items() if kind == "loss"}
-        return structs.replace(self, topology=graph, faults=tuple(sorted((*self.faults, *drawn))), kinds=rest)
+        return structs.replace(
+            self, topology=graph, faults=tuple(sorted((*self.faults, *drawn), key=time_of)), kinds=rest
+        )
 
     def scheduler(self, *, trace: bool | Callable[[Record], None] = False) -> Scheduler:
         """Return the run, about to begin."""

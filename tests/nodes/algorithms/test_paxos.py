@@ -11,7 +11,7 @@ from tests.nodes.trying import tried
 from worldline.model.links import link
 from worldline.model.time import SECOND
 from worldline.nodes import Node, Property, Scheduler, Violation
-from worldline.nodes.algorithms.paxos import ALGORITHM, NO_BALLOT, Accepted, Ballot, Paxos
+from worldline.nodes.algorithms.paxos import ALGORITHM, NO_BALLOT, Accepted, Ballot, Paxos, Vote
 from worldline.nodes.faults import as_fault, parse_kinds
 from worldline.nodes.trial import Trial
 
@@ -20,11 +20,12 @@ SAFE = structs.replace(ALGORITHM, properties=(AGREEMENT, CHOSEN_ONCE, LEARNED_IS
 CLAIMED = parse_kinds(ALGORITHM.faults)
 
 
-def violated(node: type[Node], only: Property, seed: int, kinds: str = "") -> str:
-    """Run a node that is wrong, watched by one property, and return why that doesn't hold; a right one is right."""
-    tried(ALGORITHM, seed, kinds=parse_kinds(kinds))
+def violated(node: type[Node], only: Property, seed: int, kinds: str = "", latency: str | None = None) -> str:
+    """Run a node that is wrong, watched by one property, and return why that doesn't hold; for a right one it does."""
+    right = structs.replace(ALGORITHM, properties=(only,))
+    tried(right, seed, kinds=parse_kinds(kinds), latency=latency)
     with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), seed, kinds=parse_kinds(kinds))
+        tried(structs.replace(right, node=node), seed, kinds=parse_kinds(kinds), latency=latency)
     return str(caught.value)
 
 
@@ -178,6 +179,11 @@ class BreaksPromises(Paxos):
         self._tell_all(Accepted(ballot, value))
 
 
+class CountsOldPromises(Paxos):
+    def _note_promise(self, ballot: Ballot, accepted: Vote | None, link: int) -> None:
+        super()._note_promise(self.ballot, accepted, link)
+
+
 class LearnsFromOne(Paxos):
     def _note_accepted(self, ballot: Ballot, value: str, link: int) -> None:
         self._learn(value)
@@ -215,6 +221,11 @@ class TriesOnce(Paxos):
 )
 def test_broken_rules_show(node: type[Node], only: Property, seed: int, kinds: str) -> None:
     violated(node, only, seed, kinds)
+
+
+def test_promises_for_an_old_ballot_are_no_promises_for_a_new_one() -> None:
+    """It takes messages that are under way for longer than a proposer waits."""
+    violated(CountsOldPromises, CHOSEN_ONCE, 56, latency="uniform(1ms, 3s)")
 
 
 def test_reasons_say_who_and_what() -> None:

@@ -17,9 +17,9 @@ been voted for by a node that has all the committed entries, whose log wasn't be
 
 Term, vote and log are stable; the rest is lost in a crash and told by the next leader. Messages may get lost, overtake
 each other and come twice. Nothing happens without a majority that reaches each other, and the timeouts should be much
-longer than messages take, otherwise leaders don't last. A heartbeat takes a message and an answer per follower. Nodes
-are known by the links that lead to them; only the candidate a node has voted for must be known beyond a crash, so
-candidates give their ids.
+longer than messages take, otherwise leaders don't last; what they have done stays all the same. A heartbeat takes a
+message and an answer per follower. Everybody must be a neighbour of everybody. Nodes are known by the links that lead
+to them; only the candidate a node has voted for must be known beyond a crash, so candidates give their ids.
 
 What clients would ask for, leaders invent: a command with every heartbeat, until the log has `commands` entries. Then
 it is done, but for one entry that each new leader needs to commit those of its predecessors.
@@ -34,7 +34,7 @@ from msgspec import Struct
 from worldline.model.reading import as_time
 from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.events import Event, NeighbourAdded, Protocol, Recover, Start, Timer
+from worldline.nodes.events import Event, NeighbourAdded, NeighbourRemoved, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end, eventually
 from worldline.nodes.scheduler import Scheduler
@@ -130,6 +130,8 @@ class Raft(Node):
             case NeighbourAdded(link):
                 self.next_index[link] = len(self.entries)
                 self.match_index[link] = 0
+            case NeighbourRemoved(link):  # Its node may come back over another link, and must not count twice.
+                self.match_index.pop(link, None)
 
     def _receive(self, message: AppendEntries | Appended | RequestVote | Vote, link: int) -> None:
         if message.term > self.current_term:
@@ -221,8 +223,10 @@ class Raft(Node):
         """Learn what a follower has; answers come late and in any order, so what is known is never taken back."""
         known = self.match_index[link]
         if not answer.success:
-            self.next_index[link] = max(known, min(self.next_index[link] - 1, answer.index)) + 1
-            self.send(self._entries_from(self.next_index[link]), link)
+            start = max(known, answer.index) + 1
+            if start < self.next_index[link]:
+                self.next_index[link] = start
+                self.send(self._entries_from(start), link)
         elif answer.index > known:
             self.match_index[link] = answer.index
             self.next_index[link] = answer.index + 1

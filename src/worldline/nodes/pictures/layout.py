@@ -20,9 +20,11 @@ from worldline.model.randomness import Stream
 from worldline.nodes.pictures.plane import Point, at_origin
 from worldline.nodes.topology import Topology
 
-_ALL_PAIRS_UP_TO = 300
-_PIVOTS = 40
-_COOLING = 0.62  # How much less pairs are moved from round to round.
+_ALL_PAIRS_UP_TO = 500
+_PIVOTS_LEAST, _PIVOTS_MOST = 40, 100
+_PIVOT_PULLS = 80_000  # Between least and most, as many pivots as make so many pulls.
+_SLOWLY_UP_TO = 120
+_COOLING_SLOWLY, _COOLING_FAST = 0.75, 0.5  # How much less pairs are moved from round to round.
 _FINEST = 0.02  # When neighbours are moved by less than this share of what is missing, it is enough.
 _ROUNDS_APART = 40
 _GAP = 1.2  # Between components, where 1 is the length of an edge.
@@ -66,11 +68,12 @@ def connected_places(rows: Sequence[Sequence[int]]) -> list[Point]:
     draws.shuffle(pulls)
     xs = [draws.random() for _ in rows]
     ys = [draws.random() for _ in rows]
+    cooling = _COOLING_SLOWLY if len(rows) <= _SLOWLY_UP_TO else _COOLING_FAST
     strength = 1.0 / min(min(_positive(pull)) for pull in pulls)
     while strength > _FINEST:
         _pull_together(xs, ys, pulls, strength)
         pulls.reverse()
-        strength *= _COOLING
+        strength *= cooling
     return list(zip(xs, ys, strict=True))
 
 
@@ -123,7 +126,8 @@ def _pivots(rows: Sequence[Sequence[int]]) -> tuple[list[int], list[list[int]], 
     pivots, distances = [0], [hops(rows, 0)]
     nearest = [0] * len(rows)
     least = list(distances[0])
-    while len(pivots) < _PIVOTS:
+    wanted = max(_PIVOTS_LEAST, min(_PIVOTS_MOST, _PIVOT_PULLS // len(rows)))
+    while len(pivots) < wanted:
         farthest = max(range(len(rows)), key=lambda node: (least[node], -node))
         pivots.append(farthest)
         distances.append(hops(rows, farthest))

@@ -21,7 +21,6 @@ from worldline.nodes.pictures.svg import (
     arrow_head,
     document,
     element,
-    escaped,
     fitted,
     hover,
     number,
@@ -154,7 +153,7 @@ class _Plot:
         used = {(min(a, b), max(a, b)) for a, b in self.steps.items()}
         light = [edge for edge in self.edges if edge not in used]
         # So many lines that they would be a dark mass are thin and let through what is under them.
-        crowd = len(self.edges) / max(1, self.topology.num_nodes)
+        crowd = len(self.edges) / self.topology.num_nodes * (4 if self.topology.num_nodes > _IDS_UP_TO else 1)
         looks: dict[str, Value] = {
             "fill": "none",
             "stroke": FAINT if self.routes is not None else "#8795a3",
@@ -348,6 +347,6 @@ def _too_large(topology: Topology, title: str) -> str:
     shown = fitted(title or topology.name, 440, 15)
     content = [
         text_at(20, 26, shown, size=15, font_weight=600),
-        *(text_at(20, 56 + 18 * place, escaped(line), size=12) for place, line in enumerate(lines)),
+        *(text_at(20, 56 + 18 * place, line, size=12) for place, line in enumerate(lines)),
     ]
     return document(480, 100, content, kind="topology", title=title or topology.name or "Topology")

@@ -1,0 +1,97 @@
+"""The algorithms that come with the laboratory: each can be found, described, set, sent, and stands what it claims."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from msgspec import structs
+
+from tests.nodes.trying import tried
+from worldline.model.errors import ConfigurationError
+from worldline.model.reading import as_time
+from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms import NAMES, find
+from worldline.nodes.faults import KINDS, parse_kinds
+from worldline.nodes.node import Node
+from worldline.nodes.reading import parse
+from worldline.nodes.trial import Trial
+
+SEEDS = range(1_000, 1_005)  # Others than those that the algorithms' own tests try.
+SLOW = ("gossip",)  # Two hundred rounds take their time.
+
+
+def seeds_for(algorithm: Algorithm) -> range:
+    return SEEDS[:1] if algorithm.name in SLOW else SEEDS
+
+
+@pytest.fixture(params=NAMES)
+def algorithm(request: pytest.FixtureRequest) -> Algorithm:
+    return find(request.param)
+
+
+def test_it_describes_itself(algorithm: Algorithm) -> None:
+    assert algorithm.name in NAMES
+    assert 20 < len(algorithm.summary) <= 110
+    assert algorithm.summary[0].isupper()
+    assert algorithm.summary.endswith(".")
+    assert algorithm.node.__doc__ != Node.__doc__  # What it says isn't merely inherited.
+    assert algorithm.properties
+    texts = [each.text for each in algorithm.properties]
+    assert len(set(texts)) == len(texts)  # Shrinking tells them apart by their texts.
+
+
+def test_its_defaults_can_be_read(algorithm: Algorithm) -> None:
+    assert parse(algorithm.topology).num_nodes > 1
+    assert algorithm.until is None or as_time(algorithm.until) > 0
+    assert set(parse_kinds(algorithm.faults)) <= set(KINDS)
+    assert Trial(algorithm=algorithm).link().fifo == algorithm.fifo
+
+
+def test_its_parameters_can_be_set_by_texts(algorithm: Algorithm) -> None:
+    defaults = algorithm.parameters()
+    texts = {name: str(value) for name, value in defaults.items()}
+    assert algorithm.parsed(texts) == defaults
+    assert [type(value) for value in algorithm.parsed(texts).values()] == [type(value) for value in defaults.values()]
+    node = algorithm.node(3, 0, 2, lambda _message, _link: None, **defaults)
+    assert isinstance(node, Node)
+
+
+def test_it_can_be_sent_to_other_processes(algorithm: Algorithm) -> None:
+    assert pickle.loads(pickle.dumps(algorithm)) == algorithm
+
+
+def test_it_does_what_it_should(algorithm: Algorithm) -> None:
+    for seed in seeds_for(algorithm):
+        tried(algorithm, seed)
+
+
+def test_it_stands_the_faults_that_it_claims(algorithm: Algorithm) -> None:
+    kinds = parse_kinds(algorithm.faults)
+    for seed in seeds_for(algorithm) if kinds else ():
+        tried(algorithm, seed, kinds=kinds)
+
+
+@pytest.mark.parametrize(("name", "topology"), [("bellman-ford", "ring:6"), ("lamport-mutex", "clique:4")])
+def test_processes_find_the_same(name: str, topology: str) -> None:
+    """Checks look at all nodes at once, so they are left out."""
+    trial = Trial(algorithm=structs.replace(find(name), properties=()), topology=topology, latency="uniform(50ms, 1s)")
+    inline, processes = (trial.scheduler().run(executor=executor) for executor in ("inline", "processes(2)"))
+    assert inline.digest == processes.digest
+    assert inline.events == processes.events > 20
+
+
+def test_names_are_sorted_out(algorithm: Algorithm) -> None:
+    assert find(algorithm.name) is algorithm
+    with pytest.raises(ConfigurationError, match=f"did you mean {algorithm.name}?"):
+        find(f"{algorithm.name}s")
+
+
+@pytest.mark.parametrize("name", ["", "quantum", "__init__", "raft.ALGORITHM", "../raft", "bellman_ford", "list"])
+def test_what_there_is_not_is_refused(name: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"there is no algorithm '{name}' \\("):
+        find(name)
+
+
+def test_every_name_is_there_once() -> None:
+    assert len(set(NAMES)) == len(NAMES)
