@@ -1,9 +1,9 @@
 """How fast the laboratory of distributed algorithms is, beside the bare kernel and SimPy, and how many seeds it tries.
 
-Id propagation: Bellman–Ford in its asynchronous form on a random graph of average degree 4. Messages delivered per second
-of processor time, each contestant in a fresh process on the same core. The bare kernel does the same work in handlers of
-its entities; SimPy has a process with a `Store` for each node. All know the same number of distances in the end. How many
-messages that takes depends on the latencies that were drawn, so rates are compared and not times.
+Id propagation: Bellman–Ford in its asynchronous form on a random graph of average degree 4. Messages delivered per
+second of processor time, each contestant in a fresh process on the same core. The bare kernel does the same work in
+handlers of its entities; SimPy has a process with a `Store` for each node. All know the same number of distances in the
+end. How many messages that takes depends on the latencies that were drawn, so rates are compared and not times.
 
 Seeds: a Raft cluster of 20 nodes, three simulated seconds, with all of its properties, by the wall clock.
 """

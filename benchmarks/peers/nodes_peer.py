@@ -38,7 +38,7 @@ def nodes(size: int, degree: int, sources: int) -> Facts:
         run.start(node)
     seconds = apart.timed(run.run)
     result = run.result()
-    known = sum(distance is not None for node in run.nodes for distance in node.distances)
+    known = sum(len(node.distances) for node in run.nodes)
     return {
         "deliveries": result.events,
         "rate": result.events / seconds,
@@ -58,9 +58,8 @@ def bare(size: int, degree: int, sources: int) -> Facts:
         def __init__(self, node: int) -> None:
             self.neighbours = [f"{neighbour:05}" for neighbour in topology.neighbours[node]]
             self.links = {name: link for link, name in enumerate(self.neighbours)}
-            self.distances: list[int | None] = [None] * size
-            self.routes: list[int | None] = [None] * size
-            self.distances[node] = 0
+            self.distances = {node: 0}
+            self.routes: dict[int, int] = {}
 
         def on_begin(self, _: None) -> None:
             bits = self.random.getrandbits
@@ -71,7 +70,7 @@ def bare(size: int, degree: int, sources: int) -> Facts:
             goal, distance = message
             link = self.links[self.sender]
             distance += 1
-            known = self.distances[goal]
+            known = self.distances.get(goal)
             if known is None or distance < known:
                 self.distances[goal] = distance
                 self.routes[goal] = link
@@ -89,7 +88,7 @@ def bare(size: int, degree: int, sources: int) -> Facts:
         simulation.send(f"{node:05}", "begin")
     seconds = apart.timed(simulation.run)
     events = simulation.result().events
-    known = sum(distance is not None for place in places for distance in place.distances)
+    known = sum(len(place.distances) for place in places)
     return {"deliveries": events, "rate": events / seconds, "known": known, "memory": apart.resident_max()}
 
 

@@ -204,7 +204,7 @@ def bellman_ford(size: int, degree: int, sources: int) -> Facts:
     environment = simpy.Environment()
     uniform, timeout = random.Random(SEED).random, environment.timeout
     stores = [simpy.Store(environment) for _ in range(size)]
-    distances: list[list[int | None]] = [[None] * size for _ in range(size)]
+    distances: list[dict[int, int]] = [{node: 0} for node in range(size)]
     delivered = 0
 
     def send(message: tuple[int, int], to: int, link: int) -> None:
@@ -213,8 +213,8 @@ def bellman_ford(size: int, degree: int, sources: int) -> Facts:
 
     def node(me: int) -> Ticks:
         nonlocal delivered
-        known, routes = distances[me], [None] * size
-        known[me] = 0
+        known: dict[int, int] = distances[me]
+        routes: dict[int, int] = {}
         get = stores[me].get
         # Where each link leads, and what number it has there.
         ways = [(to, topology.neighbours[to].index(me)) for to in topology.neighbours[me]]
@@ -225,7 +225,7 @@ def bellman_ford(size: int, degree: int, sources: int) -> Facts:
             goal, distance, link = yield get()
             delivered += 1
             distance += 1
-            best = known[goal]
+            best = known.get(goal)
             if best is None or distance < best:
                 known[goal] = distance
                 routes[goal] = link
@@ -236,7 +236,7 @@ def bellman_ford(size: int, degree: int, sources: int) -> Facts:
     for each in range(size):
         environment.process(node(each))
     seconds = apart.timed(environment.run)
-    found = sum(distance is not None for row in distances for distance in row)
+    found = sum(map(len, distances))
     return {"deliveries": delivered, "rate": delivered / seconds, "known": found, "memory": apart.resident_max()}
 
 

@@ -28,16 +28,18 @@ class BellmanFordIds(Node):
 
     def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
         super().__init__(num_nodes, id, num_neighbors, send)
-        # Two lists and no pairs: large networks are what this is measured on.
-        self.distances: list[int | None] = [None] * num_nodes
-        self.routes: list[int | None] = [None] * num_nodes
-        self.distances[id] = 0
+        # Only what is known, and no pairs: large networks are what this is measured on.
+        self.distances = {id: 0}
+        self.links_to: dict[int, int] = {}
         self._weights: dict[int, int] = {}  # Of all links.
 
     @property
     def routing(self) -> list[Route]:
         """The same as a routing table."""
-        return list(zip(self.distances, self.routes, strict=True))
+        return [(self.distances.get(goal), self.links_to.get(goal)) for goal in range(self.num_nodes)]
+
+    def route(self, root: int) -> tuple[int | None, int | None]:
+        return self.links_to.get(root), self.distances.get(root)
 
     def execute(self, event: Event) -> None:
         # The first branch is where all the time goes: hence no match, no log and no broadcast.
@@ -47,10 +49,10 @@ class BellmanFordIds(Node):
             goal, distance = event.message
             link = event.link
             distance += self._weights[link]
-            known = self.distances[goal]
+            known = self.distances.get(goal)
             if known is None or distance < known:
                 self.distances[goal] = distance
-                self.routes[goal] = link
+                self.links_to[goal] = link
                 message = (goal, distance)
                 send = self.send
                 for each in self._weights:
