@@ -88,12 +88,13 @@ class Scheduler:
             script=script,
             watch=self if self._is_watched else None,
         )
-        self._hosts = [Host(setting, each, self._ends(each, over, others)) for each in range(topology.num_nodes)]
-        for host in self._hosts:
+        self._hosts = {each: Host(setting, each, self._ends(each, over, others)) for each in range(num_nodes)}
+        for host in self._hosts.values():
             self._simulation.add(name_of(host.id, topology.num_nodes), host)
-        self._faults: list[Fault] = []
-        for each in sorted((as_fault(given) for given in faults), key=time_of):
-            self.inflict(each)
+        self._faults = sorted((as_fault(given) for given in faults), key=time_of)
+        check_faults(self._faults, topology)
+        for each in self._faults:
+            self._send_out(each)
 
     @classmethod
     def over(cls, topology: Any, node: Callable[..., Executes], *, seed: int = 0, **options: Any) -> Scheduler:
@@ -120,12 +121,12 @@ class Scheduler:
     @property
     def nodes(self) -> list[Any]:
         """The nodes, by their ids."""
-        return [host.create_node() for host in self._hosts]
+        return [host.create_node() for host in self._hosts.values()]
 
     def node(self, id: int) -> Any:  # noqa: A002
         """One node, by its id."""
-        self._check_node(id)
-        return self._hosts[id].create_node()
+        host = self._host(id)
+        return host.create_node() if host.node is None else host.node
 
     @property
     def num_nodes(self) -> int:
@@ -137,13 +138,12 @@ class Scheduler:
 
     def is_up(self, node: int) -> bool:
         """Whether a node hasn't crashed, or has recovered."""
-        self._check_node(node)
-        return self._hosts[node].is_up
+        return self._host(node).is_up
 
     @property
     def up(self) -> list[Any]:
         """The nodes that are up."""
-        return [host.create_node() for host in self._hosts if host.is_up]
+        return [host.create_node() for host in self._hosts.values() if host.is_up]
 
     @property
     def digest(self) -> bytes:
@@ -171,8 +171,7 @@ class Scheduler:
 
     def start(self, node: int, at: TimeLike | None = None) -> None:
         """Let the algorithm begin at one node, now or later."""
-        self._check_node(node)
-        self._simulation.send(name_of(node, self.num_nodes), "begin", at=at)
+        self._simulation.send(name_of(self._host(node).id, self.num_nodes), "begin", at=at)
 
     def crash(self, node: int, at: TimeLike | None = None) -> None:
         """Let a node be dead until it recovers: it loses all but what is `stable`, and whatever is sent to it."""
@@ -210,9 +209,12 @@ class Scheduler:
         """Let a fault happen at its time; it may be a text such as ``"2s crash 1"``."""
         given = as_fault(fault)
         check_faults((*self._faults, given), self.topology)
-        for node, payload in self._told(given):
-            self._simulation.send(name_of(node, self.num_nodes), given.verb, payload, at=given.at)
+        self._send_out(given)
         self._faults.append(given)
+
+    def _send_out(self, fault: Fault) -> None:
+        for node, payload in self._told(fault):
+            self._simulation.send(name_of(node, self.num_nodes), fault.verb, payload, at=fault.at)
 
     def _told(self, fault: Fault) -> Iterable[tuple[int, Any]]:
         """Return whom a fault concerns, and what their hosts are told."""
@@ -223,9 +225,11 @@ class Scheduler:
             return ((node, fault.nodes or None) for node in range(self.num_nodes))
         return ((node, None) for node in fault.nodes)
 
-    def _check_node(self, node: object) -> None:
-        if type(node) is not int or not 0 <= node < self.num_nodes:
+    def _host(self, node: object) -> Host:
+        host = self._hosts.get(node) if type(node) is int else None
+        if host is None:
             raise UsageError(f"there is no node {shown(node)}", advice=f"the nodes are 0 to {self.num_nodes - 1}")
+        return host
 
     def _time(self, at: TimeLike | None) -> int:
         return self.now if at is None else as_time(at)
@@ -259,7 +263,7 @@ class Scheduler:
                 raise UsageError(
                     "traces and properties need the inline executor", advice="leave them out, or run it inline"
                 )
-            for host in self._hosts:
+            for host in self._hosts.values():
                 host.forget_node()
             self._simulation.run(until, executor=chosen, events_max=events_max)
         self._judge()
