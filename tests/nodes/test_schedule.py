@@ -53,7 +53,7 @@ MESSAGES = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 50)).f
 PARAMETERS = st.fixed_dictionaries(
     {},
     optional={
-        "count": st.integers(-(2**63), 2**63 - 1),
+        "count": st.integers(-(2**100), 2**100),
         "share": st.floats(allow_nan=False, allow_infinity=False),
         "name": st.text(st.characters(exclude_categories=["Cs"]), max_size=8),
         "is_loud": st.booleans(),
@@ -353,7 +353,7 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path: Path) ->
 
 
 @pytest.mark.xfail(strict=True, reason="msgspec's own errors come through")
-@pytest.mark.parametrize("value", [2**70, "\ud800", object(), {1j}])
+@pytest.mark.parametrize("value", ["\ud800", object(), {1j}])
 def test_parameters_that_cannot_be_written_are_refused_and_leave_nothing(
     value: Any, mine: Path, tmp_path: Path
 ) -> None:
