@@ -20,7 +20,7 @@ from typer.main import get_command
 
 from worldline.cli import app, main
 from worldline.nodes.algorithms import NAMES, find
-from worldline.nodes.search import Report
+from worldline.nodes.searching import Report
 from worldline.nodes.trace import Record
 from worldline.recording import Condition, Recording
 
@@ -126,7 +126,6 @@ def test_the_list_names_all_of_them(worldline: Command) -> None:
         assert f"{name} {find(name).topology} {find(name).summary.split()[0]}" in words
 
 
-@pytest.mark.xfail(strict=True, reason="where nobody looks at a terminal, 160 columns are too few")
 def test_the_list_has_a_line_for_each(worldline: Command) -> None:
     _, out, _ = worldline("list")
     assert len(out.splitlines()) == len(NAMES) + 1
@@ -356,7 +355,6 @@ def test_what_is_printed_repeats_the_failure(worldline: Command, hasty: str, opt
         pytest.param(["--fifo", "--loss", "0.12345678901"], id="exact loss"),
     ],
 )
-@pytest.mark.xfail(strict=True, reason="the command that is printed says it otherwise")
 def test_what_is_printed_repeats_the_run_exactly(worldline: Command, options: list[str], tmp_path: Path) -> None:
     lossy = HASTY.replace("node.heard == sorted(node.heard)", "len(node.heard) in (0, node.count)")
     (tmp_path / "lossy.py").write_text(lossy.replace("always", "at_end"))
@@ -373,7 +371,6 @@ def json_of(worldline: Command, *options: str) -> list[Any]:
     return [json.loads(line) for line in worldline(*options, "--json")[1].splitlines()]
 
 
-@pytest.mark.xfail(strict=True, reason="--events-max isn't part of the command that is printed")
 def test_what_has_no_end_is_repeated_without_end(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "endless.py").write_text(ENDLESS)
     code, out, _ = worldline("--file", "endless.py", "--events-max", "50", "--seeds", "3", "--workers", "1")
@@ -387,7 +384,6 @@ def test_no_shrink_leaves_it_as_it_is(worldline: Command, hasty: str) -> None:
     assert "shrunk" not in out
 
 
-@pytest.mark.xfail(strict=True, reason="with --no-shrink nothing is saved, and nobody says so")
 def test_what_fails_is_saved_even_if_it_is_not_shrunk(worldline: Command, hasty: str) -> None:
     worldline("--file", hasty, "--seeds", "40", "--workers", "1", "--no-shrink", "--save", "it.json")
     assert worldline("--schedule", "it.json", "-q")[0] == 1
@@ -585,7 +581,6 @@ def test_what_never_ends_is_ended(worldline: Command, tmp_path: Path) -> None:
     assert worldline("--file", "endless.py", "-q", "--until", "100ms")[0] == 0
 
 
-@pytest.mark.xfail(strict=True, reason="the advice is for programs: a command has --events-max and --until")
 def test_the_advice_is_for_the_command(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "endless.py").write_text(ENDLESS)
     _, _, err = worldline("--file", "endless.py", "-q", "--events-max", "100")
@@ -664,7 +659,6 @@ def test_ctrl_c_ends_a_run(process: Callable[..., subprocess.Popen[str]], tmp_pa
     assert Recording(tmp_path / "run.mcap").verify().condition is Condition.BROKEN_OFF
 
 
-@pytest.mark.xfail(strict=True, reason="a worker that is interrupted takes the next block, and is waited for")
 def test_ctrl_c_ends_a_search(process: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
     started = process("--file", "slow.py", "--seeds", "20", "--workers", "2")
@@ -678,7 +672,6 @@ def test_ctrl_c_ends_a_search(process: Callable[..., subprocess.Popen[str]], tmp
     assert gone(started.pid)
 
 
-@pytest.mark.xfail(strict=True, reason="the workers aren't told, and they are waited for")
 def test_an_interruption_of_the_command_alone_ends_a_search(
     process: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:

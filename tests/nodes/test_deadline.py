@@ -55,7 +55,6 @@ def test_the_handler_of_others_is_put_back() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
-@pytest.mark.xfail(strict=True, reason="it rings once: code that catches every Exception goes on for ever")
 def test_code_that_catches_everything_is_stopped_too() -> None:
     def stubborn() -> int:
         caught = 0
@@ -98,7 +97,6 @@ def test_where_the_system_has_no_timers_there_is_none(monkeypatch: pytest.Monkey
         assert spin(0.01)
 
 
-@pytest.mark.xfail(strict=True, reason="an inner deadline takes the outer one's timer away")
 def test_one_within_another_leaves_the_outer_one_alone() -> None:
     def work() -> bool:
         with deadline(10):
@@ -109,7 +107,6 @@ def test_one_within_another_leaves_the_outer_one_alone() -> None:
         work()
 
 
-@pytest.mark.xfail(strict=True, reason="the timer of others, such as a test's time limit, is switched off")
 def test_the_timer_of_others_goes_on() -> None:
     rung: list[int] = []
     handler = signal.signal(signal.SIGALRM, lambda number, _: rung.append(number))

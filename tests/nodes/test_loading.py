@@ -114,7 +114,6 @@ def test_what_is_not_utf_8_is_refused(tmp_path: Path) -> None:
         load_file(file)
 
 
-@pytest.mark.xfail(strict=True, reason="SystemExit isn't an Exception: the command ends, and half a module stays")
 def test_a_file_that_ends_the_program_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path, f"{NODE}\nimport sys\nsys.exit('bye')\n")
     with pytest.raises(ModelError, match="can't be loaded, in line 11: SystemExit: bye"):
@@ -143,14 +142,12 @@ def test_it_may_be_called_anything(tmp_path: Path, name: str) -> None:
     assert pickle.loads(pickle.dumps(found)).node is found.node
 
 
-@pytest.mark.xfail(strict=True, reason="the file's folder isn't where it may import from")
 def test_it_may_import_what_lies_beside_it(tmp_path: Path) -> None:
     write(tmp_path / "sub", "TEXT = 'from beside'\n", "beside.py")
     file = write(tmp_path / "sub", f"import beside\n{NODE}\nMine.__doc__ = beside.TEXT\n")
     assert load_file(file).summary == "from beside"
 
 
-@pytest.mark.xfail(strict=True, reason="the file's folder isn't where it may import from")
 def test_a_class_that_lies_beside_it_can_be_its_node(tmp_path: Path) -> None:
     write(tmp_path, NODE, "beside_too.py")
     found = load_file(write(tmp_path, f"from beside_too import Mine\n{ALGORITHM}"))

@@ -109,7 +109,6 @@ def test_every_field_comes_back(options: dict[str, Any], mine: Path, tmp_path_fa
     assert path.read_bytes() == text
 
 
-@pytest.mark.xfail(strict=True, reason="how many events there may be isn't saved")
 def test_the_number_of_events_comes_back(tmp_path: Path) -> None:
     trial = Trial(algorithm=find("bellman-ford"), events_max=5)
     save(trial, tmp_path / "it.json")
@@ -173,7 +172,6 @@ def test_a_file_is_text_that_people_can_read_and_change(tmp_path: Path) -> None:
     } | ({"format": FORMAT} if "format" in json.loads(text) else {})
 
 
-@pytest.mark.xfail(strict=True, reason="defaults are left out, so the file doesn't say which format it has")
 def test_a_file_says_which_format_it_has(tmp_path: Path) -> None:
     """The day there is a format 2, a file without a number would be taken for it."""
     save(Trial(algorithm=find("bellman-ford")), tmp_path / "it.json")
@@ -209,7 +207,6 @@ def test_an_algorithm_seen_from_here_is_found(tmp_path: Path, monkeypatch: pytes
     assert load(Path("out/it.json"))[1] == own
 
 
-@pytest.mark.xfail(strict=True, reason="the name is as seen from where it was saved, and nobody says where that was")
 def test_an_algorithm_elsewhere_is_found_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "own_elsewhere.py").write_text(MINE)

@@ -178,7 +178,6 @@ def test_what_happens_to_the_network_is_recorded(tmp_path: Path) -> None:
     assert (3 * 10**9, "", "Repair") in found
 
 
-@pytest.mark.xfail(strict=True, reason="what is still under way at the end counts as arrived")
 def test_what_is_still_under_way_at_the_end_has_not_arrived(tmp_path: Path) -> None:
     run = started(link="uniform(1ns, 1s)", seed=1)
     recording = recorded(run, tmp_path / "run.mcap", end=5 * 10**8)

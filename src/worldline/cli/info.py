@@ -17,6 +17,7 @@ from rich.table import Table
 
 from worldline.kernel.build import build
 from worldline.model import format_time
+from worldline.model.time import FOREVER
 from worldline.recording import Condition, Recording, float_fingerprint
 
 _COLUMNS_MIN = 120  # Where nobody looks at a terminal, lines needn't be short.
@@ -108,12 +109,20 @@ def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:
         return
     for name in sorted({*header.roster, *outcome.participants}):
         part = outcome.participants.get(name)
-        shown = name if name in header.roster else f"{name} (guest)"
+        shown = (name or "(outside)") if name in header.roster else f"{name} (guest)"
         if part is None:
             yield (shown, "never", "", "")
         else:
-            until = "still there" if part.left is None else format_time(part.left)
+            until = (
+                "still there" if part.left is None else "the end" if part.left == FOREVER else format_time(part.left)
+            )
             yield (shown, format_time(part.started), until, part.digest or "")
+
+
+def _until(left: int | None) -> str:
+    if left is None:
+        return "still there"
+    return "the end" if left == FOREVER else format_time(left)
 
 
 def _topics(recording: Recording) -> Iterable[tuple[str, ...]]:

@@ -151,6 +151,12 @@ class Simulation:
             return self._result
         return combined([self._begun().part()], None)
 
+    @property
+    def culprit(self) -> Entity | None:
+        """Who was acting when the simulation was broken off."""
+        failed: Entity | None = None if self._worker is None else self._worker.engine.failed
+        return failed
+
     def histories(self) -> list[tuple[str, int, bytes]]:
         """Return for everybody its name, when it ended, and the hash of its history: what the digest is made of."""
         return self._begun().part().chains

@@ -1,5 +1,6 @@
 """Nodes: a laboratory for distributed algorithms."""
 
+from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.events import (
     Event,
     LinkDown,
@@ -17,10 +18,14 @@ from worldline.nodes.node import Node
 from worldline.nodes.properties import Property, Violation, always, at_end, eventually
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import Scheduler
+from worldline.nodes.searching import search
+from worldline.nodes.shrinking import shrink
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import Record
+from worldline.nodes.trial import Trial
 
 __all__ = [
+    "Algorithm",
     "Event",
     "Fault",
     "LinkDown",
@@ -37,6 +42,7 @@ __all__ = [
     "Start",
     "Timer",
     "Topology",
+    "Trial",
     "Violation",
     "always",
     "as_topology",
@@ -44,4 +50,6 @@ __all__ = [
     "draw_faults",
     "eventually",
     "fault",
+    "search",
+    "shrink",
 ]

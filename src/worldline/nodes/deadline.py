@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -11,23 +12,36 @@ from types import FrameType
 from worldline.model.errors import Stuck
 
 
+class Expired(BaseException):
+    """Time is up. Not an `Exception`: code that goes on whatever happens would go on."""
+
+    def stuck(self) -> Stuck:
+        """Return the error that says so."""
+        return Stuck(
+            str(self),
+            advice="is there a loop without an end in a node? If it needs longer, allow it: --patience, or patience_s",
+        )
+
+
 @contextmanager
 def deadline(seconds: float | None) -> Iterator[None]:
-    """Raise `Stuck` in what runs here if it takes longer; only in a main thread, where the system allows it."""
+    """End what runs here with `Stuck` if it takes longer; only in a main thread, where the system allows it."""
     if seconds is None or threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         yield
         return
 
     def ring(_number: int, _frame: FrameType | None) -> None:
-        raise Stuck(
-            f"it has taken more than {seconds:g} seconds of real time",
-            advice="is there a loop without an end in a node? If it needs longer, allow it more",
-        )
+        raise Expired(f"it has taken more than {seconds:g} seconds of real time")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    began = time.monotonic()
+    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
+    except Expired as expired:
+        raise expired.stuck() from None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if left:  # Somebody else's alarm is still to ring: when it would have, or at once.
+            signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - began), 1e-6), interval)

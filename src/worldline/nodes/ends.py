@@ -11,13 +11,11 @@ from worldline.kernel.parcel import size_of
 from worldline.model.latency import Latency, Uniform
 from worldline.model.links import Link
 from worldline.model.path import Path
-from worldline.nodes.script import Script
+from worldline.nodes.script import LINK_DOWN, PARTITIONED, Script
 
 TOPIC = "message"
 """Of all messages of nodes, in the kernel."""
 
-LINK_DOWN = "the link is down"
-PARTITIONED = "sent into a partition"
 LOST = "lost"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -24,23 +25,22 @@ def load_file(path: Path) -> Algorithm:
         if not isinstance(given, Algorithm):
             raise ConfigurationError(f"{path}: its ALGORITHM isn't an Algorithm")
         return given
-    kinds = [
-        thing
-        for thing in vars(module).values()
-        if isinstance(thing, type) and issubclass(thing, Node) and thing.__module__ == module.__name__
+    defined = [thing for thing in vars(module).values() if isinstance(thing, type) and issubclass(thing, Node)]
+    kinds = [kind for kind in defined if kind.__module__ == module.__name__] or [
+        kind for kind in defined if not kind.__module__.startswith("worldline.")
     ]
     if len(kinds) != 1:
         found = f"defines {len(kinds)} classes of nodes" if kinds else "defines no class of nodes"
         raise ConfigurationError(
             f"{path} {found}",
-            advice="derive one class from Node, or say ALGORITHM = Algorithm(name=..., node=..., ...)",
+            advice="derive one class from Node, or say ALGORITHM = worldline.nodes.Algorithm(name=..., node=..., ...)",
         )
     return Algorithm(name=path.stem, node=kinds[0], topology="clique:3")
 
 
 def _module(path: Path) -> ModuleType:
     """Load a file once. It gets the same name in every process, so that what it defines can be sent between them."""
-    name = _PREFIX + path.stem
+    name = _PREFIX + re.sub(r"\W", "_", path.stem)
     loaded = sys.modules.get(name)
     if loaded is not None and loaded.__file__ == str(path.resolve()):
         return loaded
@@ -51,9 +51,12 @@ def _module(path: Path) -> ModuleType:
         raise ConfigurationError(f"{path} isn't a Python file", advice="its name ends in .py")
     module = module_from_spec(spec)
     sys.modules[name] = module
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:  # As for a script: it may import what lies beside it.
+        sys.path.insert(0, folder)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # It is the user's code, and can raise anything.
+    except (Exception, SystemExit) as error:  # It is the user's code, and can raise anything.
         del sys.modules[name]
         lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path.resolve())]
         line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None

@@ -63,7 +63,7 @@ class Node:
 
     def execute(self, event: Event) -> None:
         """Act on an event. It takes no time; what is sent arrives later."""
-        raise NotImplementedError(f"{type(self).__name__} has no execute(event)")
+        raise NotImplementedError
 
     def broadcast(self, message: Any, *, but: int | None = None) -> None:
         """Send a message to every neighbour, except over one link if one is named."""

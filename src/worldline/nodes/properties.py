@@ -114,10 +114,18 @@ def _demand(each: Property, check: Check, run: Scheduler, node: int | None) -> N
 def _complaint(each: Property, check: Check, run: Scheduler) -> str | None:
     """Return None if the check holds, otherwise why not, or an empty text if it doesn't say."""
     try:
-        return None if check(run) else ""
+        holds: object = check(run)
     except AssertionError as failed:
         return str(failed).partition("\n")[0]
     except WorldlineError:
         raise
     except Exception as error:
-        raise ModelError(f"the check of {each.text!r} raised {described(error)}", at=run.now) from error
+        raise _broken(each, f"raised {described(error)}", run) from error
+    if holds is None:
+        raise _broken(each, "returned nothing: it has to say whether it holds", run)
+    return None if holds else ""
+
+
+def _broken(each: Property, problem: str, run: Scheduler) -> ModelError:
+    participant = None if run.last is None else f"node {run.last}"
+    return ModelError(f"the check of {each.text!r} {problem}", participant=participant, at=run.now)

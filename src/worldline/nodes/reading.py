@@ -39,13 +39,15 @@ _SUFFIXES = (".graphml", ".edges", ".edgelist", ".txt")
 
 
 def as_topology(given: Any, *, seed: int = 0) -> Topology:
-    """Take a topology, its text, a file's path, an adjacency list or a networkx graph."""
+    """Take a topology, its text or that of its edges, a file's path, an adjacency list or a networkx graph."""
     if isinstance(given, Topology):
         return given
     if isinstance(given, Path):
         return read_file(given)
     if isinstance(given, str):
-        return read_file(Path(given)) if given.endswith(_SUFFIXES) else parse(given, seed=seed)
+        if given.endswith(_SUFFIXES):
+            return read_file(Path(given))
+        return parse_edges(given) if given[:1].isdecimal() else parse(given, seed=seed)
     if hasattr(given, "is_directed"):
         return of_graph(given)
     if isinstance(given, Mapping | Sequence):

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import os
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec import Struct, json
 
-from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.reading import as_time
+from worldline.model.errors import ConfigurationError, UsageError
+from worldline.model.reading import as_latency, as_time
 from worldline.model.time import format_time
 from worldline.nodes.algorithms import find
-from worldline.nodes.faults import as_fault
+from worldline.nodes.faults import as_fault, check_faults
 from worldline.nodes.loading import load_file
+from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trial import Trial
@@ -21,7 +24,7 @@ from worldline.nodes.trial import Trial
 FORMAT = 1
 
 
-class Delivery(Struct, frozen=True, kw_only=True):
+class Delivery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message that isn't under way for the usual time; it takes several if it is duplicated, none if it is lost."""
 
     sender: int
@@ -30,10 +33,10 @@ class Delivery(Struct, frozen=True, kw_only=True):
     takes: tuple[str, ...]
 
 
-class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """All that a run depends on. `neighbours` are in the order of local links; weights are (a, b, weight)."""
 
-    format: int = FORMAT
+    format: int
     algorithm: str = ""
     file: str = ""
     seed: int = 0
@@ -44,6 +47,7 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True):
     fifo: bool = False
     loss: float = 0.0
     until: str = ""
+    events_max: int = EVENTS_MAX
     usual: str = ""
     messages: tuple[Delivery, ...] = ()
     faults: tuple[str, ...] = ()
@@ -54,16 +58,18 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
     graph, end = trial.graph(), trial.end()
     exceptions = {} if trial.script is None else trial.script.exceptions
     schedule = Schedule(
+        format=FORMAT,
         algorithm="" if file is not None else trial.algorithm.name,
-        file="" if file is None else str(file),
+        file="" if file is None else os.path.relpath(file, path.parent),  # They are moved together.
         seed=trial.seed,
-        parameters=trial.parameters,
+        parameters={name: _finite(value) for name, value in trial.parameters.items()},
         neighbours=graph.neighbours,
         weights=tuple((a, b, weight) for (a, b), weight in sorted(graph.weights.items()) if weight != 1),
         latency=trial.latency or "",
         fifo=trial.fifo,
         loss=trial.kinds.get("loss", 0.0),
         until="" if end is None else format_time(end),
+        events_max=trial.events_max,
         usual="" if trial.script is None else format_time(trial.script.usual[0]),
         messages=tuple(
             Delivery(sender=sender, receiver=receiver, number=number + 1, takes=tuple(map(format_time, delays)))
@@ -71,7 +77,10 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
         ),
         faults=tuple(map(str, trial.pinned().faults)),
     )
-    text = json.format(json.encode(schedule, order="deterministic"), indent=1)
+    try:
+        text = json.format(json.encode(schedule, order="deterministic"), indent=1)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{trial.algorithm.name} has parameters that can't be written down: {error}") from error
     try:
         path.write_bytes(text + b"\n")
     except OSError as error:
@@ -88,33 +97,57 @@ def load(path: Path) -> tuple[Trial, Path | None]:
         raise ConfigurationError(f"{path} isn't a schedule: {error}") from error
     if schedule.format != FORMAT:
         raise ConfigurationError(f"{path} has the format {schedule.format}", advice=f"this version reads {FORMAT}")
-    file = None
-    if schedule.file:
-        # Beside the schedule, or where it says, seen from here: files are moved together.
-        file = next((each for each in (path.parent / schedule.file, Path(schedule.file)) if each.is_file()), None)
-        if file is None:
-            raise ConfigurationError(f"{path} is for {shown(schedule.file)}, and there is no such file")
+    file = path.parent / schedule.file if schedule.file else None
+    try:
+        trial = _trial(schedule, file)
+        check_faults(trial.faults, trial.graph())
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error.problem}", advice=error.advice) from error
+    return trial, file
+
+
+def _trial(schedule: Schedule, file: Path | None) -> Trial:
     algorithm = find(schedule.algorithm) if file is None else load_file(file)
-    weights = {(a, b): weight for a, b, weight in schedule.weights}
     script = None
     if schedule.usual:
-        script = Script(
-            as_time(schedule.usual),
-            {
-                (each.sender, each.receiver, each.number - 1): tuple(as_time(delay) for delay in each.takes)
-                for each in schedule.messages
-            },
-        )
-    trial = Trial(
+        deliveries = {
+            (each.sender, each.receiver, each.number - 1): tuple(as_latency(delay) for delay in each.takes)
+            for each in schedule.messages
+        }
+        script = Script(as_latency(schedule.usual), deliveries)
+    topology = Topology(schedule.neighbours, weights={(a, b): weight for a, b, weight in schedule.weights})
+    for each in schedule.messages:
+        _check(each, topology.num_nodes)
+    texts = {name: value for name, value in schedule.parameters.items() if isinstance(value, str)}
+    return Trial(
         algorithm=algorithm,
-        topology=Topology(schedule.neighbours, weights=weights),
+        topology=topology,
         seed=schedule.seed,
-        parameters=schedule.parameters,
+        parameters={**schedule.parameters, **algorithm.parsed(texts)},
         faults=tuple(as_fault(text) for text in schedule.faults),
         latency=schedule.latency or None,
         fifo=schedule.fifo,
         kinds={"loss": schedule.loss} if schedule.loss else {},
         until=as_time(schedule.until) if schedule.until else None,
+        events_max=schedule.events_max,
         script=script,
     )
-    return trial, file
+
+
+def _check(delivery: Delivery, num_nodes: int) -> None:
+    """Refuse what names a message that nobody can send."""
+    for node in (delivery.sender, delivery.receiver):
+        if not 0 <= node < num_nodes:
+            raise ConfigurationError(
+                f"a message goes from {delivery.sender} to {delivery.receiver}, and there is no {node}"
+            )
+    if delivery.sender == delivery.receiver or delivery.number < 1:
+        raise ConfigurationError(
+            f"there is no message {delivery.number} from {delivery.sender} to {delivery.receiver}",
+            advice="they are counted from 1, and go to another node",
+        )
+
+
+def _finite(value: Any) -> Any:
+    """Return a number that JSON doesn't have as a text, which is read like those of the command line."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

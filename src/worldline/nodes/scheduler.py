@@ -14,6 +14,7 @@ from worldline.model.links import Link, Network, check_link
 from worldline.model.links import link as as_link
 from worldline.model.reading import as_time
 from worldline.model.time import SECOND, TimeLike, format_time
+from worldline.nodes.deadline import Expired
 from worldline.nodes.ends import End, name_of
 from worldline.nodes.faults import Fault, as_fault, check_faults, time_of
 from worldline.nodes.host import Host, Setting
@@ -270,10 +271,17 @@ class Scheduler:
         return self._simulation.result()
 
     def _run_inline(self, until: TimeLike | None, events_max: int) -> None:
-        if self._simulation.advance(until, events_max) == events_max and self._simulation.advance(until, 1):
+        try:
+            is_over = self._simulation.advance(until, events_max) < events_max or not self._simulation.advance(until, 1)
+        except Expired as expired:
+            culprit = self._simulation.culprit
+            stuck = expired.stuck()
+            raise stuck if culprit is None else stuck.concerning(f"node {int(culprit.name)}", self.now) from None
+        if not is_over:
             raise Stuck(
                 f"it hasn't ended after {events_max:,} events, and it is {format_time(self.now)}",
-                advice="does the algorithm end at all? If it takes longer: run(events_max=...), or run(until=...)",
+                advice="does the algorithm end at all? If it takes longer, say --events-max or --until, in Python"
+                " run(events_max=...) or run(until=...)",
             )
 
     def _judge(self) -> None:

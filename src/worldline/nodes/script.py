@@ -10,6 +10,11 @@ from collections.abc import Iterable, Mapping
 
 from worldline.nodes.trace import Record
 
+LINK_DOWN = "the link is down"
+PARTITIONED = "sent into a partition"
+SWALLOWED = (LINK_DOWN, PARTITIONED)
+"""Why a message isn't sent at all."""
+
 Message = tuple[int, int, int]
 """Sender, receiver, and which of the sender's messages to this receiver it is, from 0."""
 
@@ -29,7 +34,7 @@ class Script:
 
 
 def script_of(records: Iterable[Record], usual: int) -> Script:
-    """Write down the deliveries of a run that was traced."""
+    """Write down the deliveries of a run that was traced; what a fault has swallowed is left to that fault."""
     exceptions: dict[Message, Delays] = {}
     numbers: dict[tuple[int, int], int] = {}
     for record in records:
@@ -38,5 +43,6 @@ def script_of(records: Iterable[Record], usual: int) -> Script:
             assert record.peer is not None
             way = (record.node, record.peer)
             number = numbers[way] = numbers.get(way, -1) + 1
-            exceptions[*way, number] = tuple(arrival - record.at for arrival in record.arrivals)
+            if record.reason not in SWALLOWED:
+                exceptions[*way, number] = tuple(arrival - record.at for arrival in record.arrivals)
     return Script(usual, exceptions)

@@ -17,34 +17,34 @@ Positions = list[tuple[float, float]]
 
 def clique(n: int) -> Topology:
     """Everybody has a link to everybody."""
-    _at_least(1, n)
+    _at_least(1, n, "nodes in a clique")
     _check_edges(n * (n - 1) / 2)
     return Topology([[b for b in range(n) if b != a] for a in range(n)], positions=_circle(n), name=f"clique:{n}")
 
 
 def ring(n: int) -> Topology:
     """Each has a link to the one before it, local link 0, and to the one after it, local link 1."""
-    _at_least(3, n)
+    _at_least(3, n, "nodes in a ring")
     return Topology([[(a - 1) % n, (a + 1) % n] for a in range(n)], positions=_circle(n), name=f"ring:{n}")
 
 
 def line(n: int) -> Topology:
     """A ring that is open between the last and the first."""
-    _at_least(1, n)
+    _at_least(1, n, "nodes in a line")
     positions = [(float(a), 0.0) for a in range(n)]
     return Topology.of_edges(n, [(a, a + 1) for a in range(n - 1)], positions=positions, name=f"line:{n}")
 
 
 def star(n: int) -> Topology:
     """Node 0 in the middle has a link to each of the others."""
-    _at_least(1, n)
+    _at_least(1, n, "nodes in a star")
     positions = [(0.0, 0.0), *_circle(n - 1)]
     return Topology.of_edges(n, [(0, a) for a in range(1, n)], positions=positions, name=f"star:{n}")
 
 
 def tree(n: int, arity: int = 2) -> Topology:
     """A complete tree with root 0; every node has up to `arity` children."""
-    _at_least(1, n)
+    _at_least(1, n, "nodes in a tree")
     _at_least(1, arity, "children")
     edges = [((a - 1) // arity, a) for a in range(1, n)]
     return Topology.of_edges(n, edges, positions=_layers(n, arity), name=f"tree:{n},arity={arity}")

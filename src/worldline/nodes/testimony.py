@@ -12,6 +12,8 @@ from worldline.nodes.trace import Record
 LOG, META = "worldline/log", "worldline/meta"
 """The topics of what isn't a message: lines that nodes have written, and what the simulator did to them."""
 
+UNDER_WAY = "still under way at the end"
+
 _encode = json.Encoder(order="deterministic").encode
 
 
@@ -55,7 +57,8 @@ def _tell_message(
     witness.published(sender, sequence, record.what, record.at, _encode(record.data), expiry)
     for copy, arrival in enumerate(record.arrivals):
         reasons = dropped.get((record.node, record.peer, record.at, arrival))
-        witness.arrives(sender, sequence, receiver, arrival, copy, reasons.pop(0) if reasons else None)
+        reason = reasons.pop(0) if reasons else UNDER_WAY if arrival > run.now else None
+        witness.arrives(sender, sequence, receiver, arrival, copy, reason)
     if not record.arrivals:
         witness.arrives(sender, sequence, receiver, record.at + 1, 0, record.reason)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
-from worldline.model.errors import LossError, UsageError
+from worldline.model.errors import LossError, Stuck, UsageError
 from worldline.nodes.deadline import deadline
 from worldline.nodes.loading import load_file
 from worldline.nodes.trial import Outcome, Trial
@@ -52,22 +52,22 @@ def search(
     seeds: Sequence[int],
     *,
     workers: int = 1,
-    files: Sequence[Path] = (),
+    file: Path | None = None,
     patience_s: float | None = PATIENCE_S,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
-    """Try seeds in their order, until one fails; `files` are those that the algorithm was loaded from.
+    """Try seeds in their order, until one fails; `file` is where the algorithm was loaded from, if it was.
 
     A seed that takes more than `patience_s` seconds of real time counts as a failure: it will hardly end at all.
     """
     if workers < 1:
         raise UsageError(f"{workers} workers can't do anything", advice="use at least 1")
     size = max(1, min(_BLOCK_MAX, len(seeds) // (workers * _BLOCKS_PER_WORKER)))
-    blocks = [list(seeds[start : start + size]) for start in range(0, len(seeds), size)]
+    blocks = (seeds[start : start + size] for start in range(0, len(seeds), size))
     tried = events = 0
     hashed = blake2b(digest_size=16)
     failure: Outcome | None = None
-    results = _here(trial, blocks, patience_s) if workers == 1 else _apart(trial, blocks, workers, files, patience_s)
+    results = _here(trial, blocks, patience_s) if workers == 1 else _apart(trial, blocks, workers, file, patience_s)
     for block in results:
         tried += block.seeds
         events += block.events
@@ -83,8 +83,7 @@ def search(
 def _try_block(trial: Trial, seeds: Sequence[int], patience_s: float | None) -> _Block:
     block = _Block(0, 0, b"", None)
     for seed in seeds:
-        with deadline(patience_s):
-            outcome = structs.replace(trial, seed=seed).run()
+        outcome = _tried(structs.replace(trial, seed=seed), patience_s)
         block.seeds += 1
         block.events += outcome.events
         block.digests += bytes.fromhex(outcome.digest)
@@ -94,7 +93,15 @@ def _try_block(trial: Trial, seeds: Sequence[int], patience_s: float | None) -> 
     return block
 
 
-def _here(trial: Trial, blocks: Sequence[Sequence[int]], patience_s: float | None) -> Iterator[_Block]:
+def _tried(trial: Trial, patience_s: float | None) -> Outcome:
+    try:
+        with deadline(patience_s):
+            return trial.run()
+    except Stuck as stuck:  # It took too long already to set it up.
+        return Outcome(seed=trial.seed, failure=stuck, now=0, events=0, digest="")
+
+
+def _here(trial: Trial, blocks: Iterator[Sequence[int]], patience_s: float | None) -> Iterator[_Block]:
     for block in blocks:
         yield _try_block(trial, block, patience_s)
 
@@ -104,12 +111,13 @@ def _here(trial: Trial, blocks: Sequence[Sequence[int]], patience_s: float | Non
 _given: tuple[Trial, float | None]
 
 
-def _begin(files: Sequence[Path], packed: bytes, patience_s: float | None) -> None:
-    """Make a worker ready: it loads the algorithm itself, and is given the rest."""
+def _begin(file: Path | None, packed: bytes, patience_s: float | None) -> None:
+    """Make a worker ready: it loads the algorithm itself if it is a file's, and is given the rest."""
     global _given
-    for file in files:
-        load_file(file)
-    _given = pickle.loads(packed), patience_s
+    facts = pickle.loads(packed)
+    if file is not None:
+        facts["algorithm"] = load_file(file)
+    _given = Trial(**facts), patience_s
 
 
 def _try_there(seeds: Sequence[int]) -> _Block:
@@ -119,13 +127,14 @@ def _try_there(seeds: Sequence[int]) -> _Block:
 
 def _apart(
     trial: Trial,
-    blocks: Sequence[Sequence[int]],
+    blocks: Iterator[Sequence[int]],
     workers: int,
-    files: Sequence[Path],
+    file: Path | None,
     patience_s: float | None,
 ) -> Iterator[_Block]:
+    fields = [name for name in trial.__struct_fields__ if file is None or name != "algorithm"]
     try:
-        packed = pickle.dumps(trial)
+        packed = pickle.dumps({name: getattr(trial, name) for name in fields})
     except Exception as error:  # Whatever the algorithm's own objects raise.
         raise UsageError(
             f"the algorithm can't be sent to other processes: {error}", advice="put it into a file of its own"
@@ -133,17 +142,21 @@ def _apart(
     context = multiprocessing.get_context(
         "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else None
     )
-    pool = ProcessPoolExecutor(workers, context, _begin, (tuple(files), packed, patience_s))
+    pool = ProcessPoolExecutor(workers, context, _begin, (file, packed, patience_s))
     waiting: deque[Future[_Block]] = deque()
-    rest = iter(blocks)
+    is_over = False
     try:
-        for block in rest:
+        for block in blocks:
             waiting.append(pool.submit(_try_there, block))
             if len(waiting) >= workers * _AHEAD:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+        is_over = True
     except BrokenProcessPool as error:
         raise LossError("a process that tried seeds has died", advice="was it killed, or out of memory?") from error
     finally:
+        if not is_over:  # Nobody waits for seeds that don't matter any more. Pools can do that from Python 3.14 on.
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
         pool.shutdown(cancel_futures=True)

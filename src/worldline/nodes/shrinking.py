@@ -8,13 +8,14 @@ far as the failure stays: a fault doesn't happen, a message takes the usual time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
 from typing import TypeVar
 
 from msgspec import Struct, structs
 
 from worldline.model.errors import ModelError, UsageError, WorldlineError
 from worldline.model.time import format_time
-from worldline.nodes.faults import Fault
+from worldline.nodes.faults import Fault, time_of
 from worldline.nodes.properties import Violation
 from worldline.nodes.reading import smaller
 from worldline.nodes.script import Delays, Message, Script, script_of
@@ -25,6 +26,9 @@ _SEEDS_TRIED = 100  # For each simpler form of the trial.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
 _LONGER = 100
 RUNS_MAX = 5_000
+
+Spell = tuple[Fault, ...]
+_ENDS = {"crash": "recover", "down": "up", "partition": "repair"}
 
 T = TypeVar("T")
 
@@ -57,7 +61,8 @@ class Shrunk(Struct, frozen=True, kw_only=True):
         if exceptions or self.trial.faults:
             usual += ", but"
         parameters = "".join(f", {name} = {value}" for name, value in self.trial.parameters.items())
-        lines = [f"{graph.num_nodes} nodes{f' ({graph.name})' if graph.name else ''}{parameters}; {usual}"]
+        size = f"{graph.num_nodes} node{'' if graph.num_nodes == 1 else 's'}"
+        lines = [f"{size}{f' ({graph.name})' if graph.name else ''}{parameters}; {usual}"]
         for (sender, receiver, number), delays in sorted(exceptions.items()):
             takes = " and ".join(map(format_time, delays))
             fate = f"takes {takes}" if delays else "gets lost"
@@ -123,8 +128,10 @@ class _Runs:
 
 
 def _sign(failure: WorldlineError) -> str:
-    """Return what two failures of the same kind have in common."""
-    return str(failure.facts["property"]) if isinstance(failure, Violation) else type(failure).__name__
+    """Return what two failures of the same kind have in common: the property, or the kind of error."""
+    if isinstance(failure, Violation):
+        return str(failure.facts["property"])
+    return f"{type(failure).__name__} {type(failure.__cause__).__name__}"
 
 
 def _history(trial: Trial) -> list[Record]:
@@ -183,19 +190,35 @@ def _written_down(trial: Trial) -> Trial:
 
 
 def _taken_out(trial: Trial, sign: str, runs: _Runs) -> Trial:
-    def with_faults(faults: Sequence[Fault]) -> Trial:
-        return structs.replace(trial, faults=tuple(faults))
+    def with_faults(spells: Sequence[Spell]) -> Trial:
+        return structs.replace(trial, faults=tuple(sorted(chain.from_iterable(spells), key=time_of)))
 
     def with_messages(kept: Sequence[tuple[Message, Delays]]) -> Trial:
         assert trial.script is not None
         return structs.replace(trial, script=Script(trial.script.usual[0], dict(kept)))
 
     for _ in range(2):  # Without some of the messages, faults may turn out to be needless too.
-        trial = with_faults(_least(trial.faults, lambda kept: runs.fails(with_faults(kept), sign)))
+        trial = with_faults(_least(_spells(trial.faults), lambda kept: runs.fails(with_faults(kept), sign)))
         assert trial.script is not None
         messages = list(trial.script.exceptions.items())
         trial = with_messages(_least(messages, lambda kept: runs.fails(with_messages(kept), sign)))
     return _rounded(trial, sign, runs)
+
+
+def _spells(faults: Sequence[Fault]) -> list[Spell]:
+    """Pair what goes wrong with what ends it: an algorithm may stand a crash, and not one for ever."""
+    spells: list[Spell] = []
+    open_ones: dict[tuple[str, tuple[int, ...]], int] = {}
+    for fault in faults:
+        begun = open_ones.pop((fault.verb, fault.nodes), None)
+        if begun is not None:
+            spells[begun] = (*spells[begun], fault)
+            continue
+        end = _ENDS.get(fault.verb)
+        if end is not None:
+            open_ones[end, () if end == "repair" else fault.nodes] = len(spells)
+        spells.append((fault,))
+    return spells
 
 
 def _least(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:

@@ -18,14 +18,14 @@ from msgspec import structs
 
 from worldline.model.errors import ConfigurationError, LossError, Stuck, UsageError
 from worldline.nodes import Node, at_end
-from worldline.nodes import search as searching
+from worldline.nodes import searching
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import find
 from worldline.nodes.events import Event, Start
 from worldline.nodes.loading import load_file
 from worldline.nodes.node import Send
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.search import Report, search
+from worldline.nodes.searching import Report, search
 from worldline.nodes.trial import Trial
 
 # What a seed does is told by parameters, as lists of seeds, so that one file is enough for all.
@@ -104,6 +104,8 @@ class Raises(Node):
 
 class Luck:
     """Takes the place of the pool: every block gets done at a time of its own choice, by the process of the tests."""
+
+    _processes = None
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -238,7 +240,7 @@ def test_real_processes_report_the_same(moody: tuple[Algorithm, list[Path]], nob
     trial = Trial(algorithm=algorithm, parameters={"bad": "141 142 155 190"})
     done: dict[int, list[int]] = {1: [], 2: [], 3: []}
     reports = {
-        workers: facts(search(trial, range(100, 200), workers=workers, files=files, progress=done[workers].append))
+        workers: facts(search(trial, range(100, 200), workers=workers, file=file, progress=done[workers].append))
         for workers in (1, 2, 3)
     }
     assert reports[1] == reports[2] == reports[3]
@@ -259,7 +261,7 @@ def test_progress_counts_up_to_the_end() -> None:
 def test_a_slow_block_before_a_failure_is_waited_for(moody: tuple[Algorithm, list[Path]], nobody_left: None) -> None:
     algorithm, files = moody
     trial = Trial(algorithm=algorithm, parameters={"loops": "0", "bad": "17"})
-    report = search(trial, range(32), workers=2, files=files, patience_s=0.3)
+    report = search(trial, range(32), workers=2, file=file, patience_s=0.3)
     assert report.failure is not None
     assert report.failure.seed == 0
     assert isinstance(report.failure.failure, Stuck)
@@ -294,7 +296,6 @@ def test_a_loop_without_an_end_is_a_failure_that_names_the_node(monkeypatch: pyt
     assert str(report.failure.failure).startswith("node 1 at 0s: it has taken more than 0.05 seconds of real time")
 
 
-@pytest.mark.xfail(strict=True, reason="a deadline that passes while a run is set up is raised, not reported")
 def test_patience_also_ends_with_the_preparations() -> None:
     trial = Trial(algorithm=find("flooding"), topology="clique:150")
     report = search(trial, range(2), patience_s=0.01)
@@ -352,7 +353,7 @@ def test_what_cannot_be_run_is_refused_and_is_no_failure_of_a_seed(
 def test_a_file_may_have_checks_without_a_name(tmp_path: Path, nobody_left: None) -> None:
     (tmp_path / "nameless.py").write_text(SOURCE.replace("(good,)", "(at_end('late')(lambda run: run.seed < 3),)"))
     algorithm = load_file(tmp_path / "nameless.py")
-    report = search(Trial(algorithm=algorithm), range(5), workers=2, files=[tmp_path / "nameless.py"])
+    report = search(Trial(algorithm=algorithm), range(5), workers=2, file=tmp_path / "nameless.py")
     assert report.failure is not None
     assert report.failure.seed == 3
 
@@ -363,17 +364,14 @@ def test_a_process_that_dies_is_a_loss_and_takes_the_others_with_it(
     algorithm, files = moody
     trial = Trial(algorithm=algorithm, parameters={"kills": "5"})
     with pytest.raises(LossError, match="a process that tried seeds has died"):
-        search(trial, range(40), workers=2, files=files)
+        search(trial, range(40), workers=2, file=file)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the workers are waited for, which are busy with seeds that don't matter any more"
-)
 def test_a_failure_is_told_at_once(moody: tuple[Algorithm, list[Path]], nobody_left: None) -> None:
     algorithm, files = moody
     trial = Trial(algorithm=algorithm, parameters={"bad": "0", "sleeps": "1 2"})
     begin = time.monotonic()
-    report = search(trial, range(16), workers=2, files=files)
+    report = search(trial, range(16), workers=2, file=file)
     assert report.failure is not None
     assert time.monotonic() - begin < 3.9
 
@@ -385,10 +383,9 @@ def test_an_interruption_leaves_nobody_behind(moody: tuple[Algorithm, list[Path]
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        search(Trial(algorithm=algorithm), range(400), workers=2, files=files, progress=interrupt)
+        search(Trial(algorithm=algorithm), range(400), workers=2, file=file, progress=interrupt)
 
 
-@pytest.mark.xfail(strict=True, reason="all blocks are made before the first is tried")
 def test_it_takes_no_memory_for_seeds_that_are_not_tried() -> None:
     seeds = Countless()
     search(listed(2), seeds)

@@ -1,0 +1,151 @@
+"""Runs one trial of a distributed algorithm, and shows it: as a trace, recorded, in pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import json
+from rich.console import Console
+
+from worldline.model import Network, Plan, UsageError, WorldlineError, format_time
+from worldline.nodes.deadline import deadline
+from worldline.nodes.node import Node
+from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
+from worldline.nodes.schedule import save
+from worldline.nodes.scheduler import Scheduler
+from worldline.nodes.testimony import testify
+from worldline.nodes.trace import Record, line_of
+from worldline.nodes.trial import Trial
+from worldline.recording import Recorder
+
+NO_PROPERTIES = "no properties: only errors would have been noticed"
+
+
+class Outputs(NamedTuple):
+    """Where a run is written to, besides the terminal. Routes are drawn to `root`."""
+
+    record: Path | None
+    diagram: Path | None
+    topology_plot: Path | None
+    root: int
+    save: Path | None
+
+    @property
+    def shows_one_run(self) -> bool:
+        return any((self.record, self.diagram, self.topology_plot))
+
+    def check(self) -> None:
+        """Refuse what can't be written before anything has happened."""
+        for path in (self.record, self.diagram, self.topology_plot, self.save):
+            if path is not None and (path.is_dir() or not path.parent.is_dir()):
+                problem = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+                raise UsageError(f"{path} can't be written: {problem}")
+
+
+class Voice:
+    """Tells a run as it happens."""
+
+    def __init__(self, console: Console, *, times: bool, as_json: bool, quiet: bool) -> None:
+        self._console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if as_json else console
+        self._times = times
+        self._as_json = as_json
+        self._is_told = not quiet
+        self._is_text = not quiet and not as_json
+
+    def sink(self, kept: list[Record] | None) -> bool | Callable[[Record], None]:
+        """Return what takes the records: tells them as they come, and keeps them if they are needed."""
+        if not self._is_told:
+            return False if kept is None else kept.append
+
+        def take(record: Record) -> None:
+            if kept is not None:
+                kept.append(record)
+            print(json.encode(record).decode() if self._as_json else line_of(record, times=self._times))
+
+        return take
+
+    def begin(self, run: Scheduler) -> None:
+        if self._is_text:
+            self._console.print(run.topology.text())
+
+    def end(self, trial: Trial, run: Scheduler, failure: WorldlineError | None) -> None:
+        if self._is_text:
+            self._console.print("---")
+        if failure is not None:
+            raise failure
+        for each in trial.algorithm.properties:
+            self._console.print(f"holds {each}")
+        if not trial.algorithm.properties:
+            self._console.print(NO_PROPERTIES)
+        self._console.print(f"{format_time(run.now)} simulated, {run.result()}")
+
+
+def run_one(trial: Trial, source: Path | None, voice: Voice, outputs: Outputs, patience_s: float) -> None:
+    """Run a trial; `source` is the file that its algorithm was loaded from."""
+    if not 0 <= outputs.root < trial.graph().num_nodes:
+        raise UsageError(f"no route leads to {outputs.root}: there is no such node")
+    kept: list[Record] | None = [] if outputs.record or outputs.diagram else None
+    run = trial.scheduler(trace=voice.sink(kept))
+    if kept is not None:
+        run.records = kept
+    recorder = _recorder(outputs.record, trial, run)
+    failure: WorldlineError | None = None
+    voice.begin(run)
+    try:
+        with deadline(patience_s):
+            run.run(trial.end(), events_max=trial.events_max)
+    except WorldlineError as error:
+        failure = error
+    except BaseException:
+        if recorder is not None:
+            recorder.abandon("interrupted", at=run.now)
+        raise
+    if recorder is not None:
+        _record(run, recorder, failure)
+    _draw(trial, run, outputs)
+    if outputs.save is not None:
+        save(trial, outputs.save, file=source)
+    voice.end(trial, run, failure)
+
+
+def _recorder(path: Path | None, trial: Trial, run: Scheduler) -> Recorder | None:
+    """Open the recording before the run: one that is there already is refused before anything has happened."""
+    if path is None:
+        return None
+    names = tuple(name for name, _, _ in run.histories())
+    plan = Plan(roster=names, network=Network(default=trial.link()), seed=trial.seed, end=trial.end())
+    return Recorder(path, plan, federation=trial.algorithm.name, encoding="json")
+
+
+def _record(run: Scheduler, recorder: Recorder, failure: WorldlineError | None) -> None:
+    testify(run, recorder)
+    if failure is None:
+        recorder.close()
+    else:
+        recorder.abandon(str(failure), participant=failure.participant, at=failure.at)
+
+
+def _draw(trial: Trial, run: Scheduler, outputs: Outputs) -> None:
+    title = f"{trial.algorithm.name}, {run.topology.name or f'{run.num_nodes} nodes'}, seed {trial.seed}"
+    if outputs.diagram is not None:
+        _write(outputs.diagram, diagram_svg(run.records, run.num_nodes, title=title, until=run.now))
+    if outputs.topology_plot is not None:
+        routes = _routes(run, outputs.root)
+        _write(outputs.topology_plot, topology_svg(run.topology, routes=routes, title=title))
+
+
+def _routes(run: Scheduler, root: int) -> Routes | None:
+    """Return each node's way to one of them, if the algorithm finds ways."""
+    ways = {node.id: node.route(root) for node in run.nodes if isinstance(node, Node)}
+    links = {node: link for node, (link, _) in ways.items() if link is not None and node != root}
+    distances = {node: distance for node, (_, distance) in ways.items() if distance is not None}
+    return Routes(root, links, distances) if links else None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise UsageError(f"{path} can't be written: {error.strerror or error}") from error
