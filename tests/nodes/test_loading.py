@@ -23,10 +23,6 @@ class Mine(Node):
     def execute(self, event):
         self.log("mine")
 """
-MY_DOT_OWN = pytest.param(
-    "my.own.py",
-    marks=pytest.mark.xfail(strict=True, reason="a dot in a module's name makes it part of a package"),
-)
 ALGORITHM = """
 from worldline.nodes.algorithm import Algorithm
 ALGORITHM = Algorithm(name="mine", node=Mine, topology="ring:4")
@@ -131,7 +127,7 @@ def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
         load_file(write(tmp_path, NODE, "mine.txt"))
 
 
-@pytest.mark.parametrize("name", ["random.py", "json.py", "my-own.py", MY_DOT_OWN, "worldline.py", "2nd try.py"])
+@pytest.mark.parametrize("name", ["random.py", "json.py", "my-own.py", "my.own.py", "worldline.py", "2nd try.py"])
 def test_it_may_be_called_anything(tmp_path: Path, name: str) -> None:
     before = dict(sys.modules)
     found = load_file(write(tmp_path, NODE, name))

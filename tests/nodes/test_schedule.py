@@ -115,13 +115,7 @@ def test_the_number_of_events_comes_back(tmp_path: Path) -> None:
     assert load(tmp_path / "it.json")[0].events_max == 5
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(value, marks=pytest.mark.xfail(strict=True, reason="JSON has no such numbers: it becomes null"))
-        for value in (float("inf"), float("-inf"))
-    ],
-)
+@pytest.mark.parametrize("number", [float("inf"), float("-inf")])
 def test_numbers_without_an_end_come_back(number: float, mine: Path, tmp_path: Path) -> None:
     save(Trial(algorithm=load_file(mine), parameters={"share": number}), tmp_path / "it.json", file=mine)
     assert load(tmp_path / "it.json")[0].parameters == {"share": number}
@@ -204,7 +198,9 @@ def test_an_algorithm_seen_from_here_is_found(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     own = Path("own_here.py")
     save(Trial(algorithm=load_file(own)), Path("out/it.json"), file=own)
-    assert load(Path("out/it.json"))[1] == own
+    found = load(Path("out/it.json"))[1]
+    assert found is not None
+    assert found.samefile(own)
 
 
 def test_an_algorithm_elsewhere_is_found_from_everywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +215,7 @@ def test_an_algorithm_elsewhere_is_found_from_everywhere(tmp_path: Path, monkeyp
 
 def test_an_algorithm_that_is_gone_is_named(mine: Path, tmp_path: Path) -> None:
     save(Trial(algorithm=load_file(mine)), tmp_path / "it.json", file=tmp_path / "gone.py")
-    with pytest.raises(ConfigurationError, match=r"it\.json is for '.*gone\.py', and there is no such file"):
+    with pytest.raises(ConfigurationError, match=r"it\.json: there is no file .*gone\.py"):
         load(tmp_path / "it.json")
 
 
@@ -294,45 +290,42 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         assert str(caught.value).startswith(f"{path} can't be read: ")
 
 
-NO_PATH = pytest.mark.xfail(strict=True, reason="it is refused without the path of the file")
 TOO_LATE = pytest.mark.xfail(strict=True, reason="nobody looks at it, or only when it runs")
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        pytest.param({"algorithm": "bellmann-ford"}, "did you mean bellman-ford?", marks=NO_PATH),
-        pytest.param({"algorithm": ""}, "there is no algorithm", marks=NO_PATH),
-        pytest.param({"neighbours": []}, "number of nodes", marks=NO_PATH),
-        pytest.param({"neighbours": [[1, 2], [0], [0], [7]]}, "7", marks=NO_PATH),
-        pytest.param({"neighbours": [[1], [0, 2], [0, 1]]}, "links go both ways", marks=NO_PATH),
-        pytest.param({"weights": [[0, 9, 1]]}, "no such edge", marks=NO_PATH),
-        pytest.param({"weights": [[0, 1, -1]]}, "isn't a weight", marks=NO_PATH),
-        pytest.param({"usual": "soon"}, "soon", marks=NO_PATH),
-        pytest.param({"until": "soon"}, "soon", marks=NO_PATH),
-        pytest.param({"faults": ["1s explode 1"]}, "isn't a fault", marks=NO_PATH),
-        pytest.param({"faults": ["1s crash 3"]}, "there is no node 3", marks=TOO_LATE),
-        pytest.param({"faults": ["1s down 0 9"]}, "there is no node 9", marks=TOO_LATE),
+        pytest.param({"algorithm": "bellmann-ford"}, "did you mean bellman-ford?"),
+        pytest.param({"algorithm": ""}, "there is no algorithm"),
+        pytest.param({"neighbours": []}, "number of nodes"),
+        pytest.param({"neighbours": [[1, 2], [0], [0], [7]]}, "7"),
+        pytest.param({"neighbours": [[1], [0, 2], [0, 1]]}, "links go both ways"),
+        pytest.param({"weights": [[0, 9, 1]]}, "no such edge"),
+        pytest.param({"weights": [[0, 1, -1]]}, "isn't a weight"),
+        pytest.param({"usual": "soon"}, "soon"),
+        pytest.param({"until": "soon"}, "soon"),
+        pytest.param({"faults": ["1s explode 1"]}, "isn't a fault"),
+        pytest.param({"faults": ["1s crash 3"]}, "there is no node 3"),
+        pytest.param({"faults": ["1s down 0 9"]}, "there is no node 9"),
         pytest.param({"latency": "soon"}, "isn't a latency", marks=TOO_LATE),
         pytest.param({"loss": 1.5}, "isn't a probability", marks=TOO_LATE),
         pytest.param({"seed": 2**70}, "64 bits", marks=TOO_LATE),
         pytest.param({"parameters": {"speed": 3}}, "has no parameter 'speed'", marks=TOO_LATE),
-        pytest.param({"usual": "0s"}, "latency", marks=TOO_LATE),
+        pytest.param({"usual": "0s"}, "latency"),
         pytest.param({"usual": ""}, "usual", marks=TOO_LATE),
         *(
-            pytest.param(
-                {"messages": [{"sender": 0, "receiver": 1, "number": 1, "takes": ["1s"], **wrong}]}, word, marks=mark
-            )
-            for wrong, word, mark in (
-                ({"takes": ["soon"]}, "soon", NO_PATH),
-                ({"takes": ["0s"]}, "latency", TOO_LATE),
-                ({"sender": 3}, "3", TOO_LATE),
-                ({"receiver": -1}, "-1", TOO_LATE),
-                ({"receiver": 0}, "0", TOO_LATE),
-                ({"number": 0}, "0", TOO_LATE),
+            ({"messages": [{**GOOD["messages"][0], **wrong}]}, word)
+            for wrong, word in (
+                ({"takes": ["soon"]}, "soon"),
+                ({"takes": ["0s"]}, "latency"),
+                ({"sender": 3}, "there is no 3"),
+                ({"receiver": -1}, "there is no -1"),
+                ({"receiver": 0}, "there is no message 1 from 0 to 0"),
+                ({"number": 0}, "there is no message 0 from 0 to 1"),
             )
         ),
-        pytest.param({"mesages": []}, "mesages", marks=TOO_LATE),
+        pytest.param({"mesages": []}, "mesages"),
     ],
 )
 def test_what_cannot_be_run_is_refused_with_the_path(change: dict[str, Any], words: str, tmp_path: Path) -> None:
@@ -349,14 +342,13 @@ def test_what_cannot_be_written_is_refused_and_leaves_nothing(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.xfail(strict=True, reason="msgspec's own errors come through")
 @pytest.mark.parametrize("value", ["\ud800", object(), {1j}])
 def test_parameters_that_cannot_be_written_are_refused_and_leave_nothing(
     value: Any, mine: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "it.json"
     path.write_text("as it was")
-    with pytest.raises(UsageError, match="name"):
+    with pytest.raises(UsageError, match="parameters that can't be written down"):
         save(Trial(algorithm=load_file(mine), parameters={"name": value}), path, file=mine)
     assert path.read_text() == "as it was"
 

@@ -52,7 +52,7 @@ def good(run):
     if mood == "kills":
         os.kill(os.getpid(), signal.SIGKILL)
     if mood == "sleeps":
-        time.sleep(4)
+        time.sleep(100)
     if mood == "raises":
         raise ZeroDivisionError("by nought")
     while mood == "loops":
@@ -138,10 +138,10 @@ class Luck:
 
 
 @pytest.fixture
-def moody(tmp_path: Path) -> tuple[Algorithm, list[Path]]:
+def moody(tmp_path: Path) -> tuple[Algorithm, Path]:
     file = tmp_path / "moody.py"
     file.write_text(SOURCE)
-    return load_file(file), [file]
+    return load_file(file), file
 
 
 def listed(*bad: int) -> Trial:
@@ -173,7 +173,7 @@ def _parent(process: Path) -> int | None:
 @pytest.fixture
 def nobody_left() -> Iterator[None]:
     yield
-    end = time.monotonic() + 5
+    end = time.monotonic() + 20
     while processes_trying() and time.monotonic() < end:
         time.sleep(0.01)
     assert processes_trying() == []
@@ -235,8 +235,8 @@ def test_the_events_and_the_digest_are_those_of_all_that_were_tried() -> None:
     assert report.digest != search(trial, range(3)).digest
 
 
-def test_real_processes_report_the_same(moody: tuple[Algorithm, list[Path]], nobody_left: None) -> None:
-    algorithm, files = moody
+def test_real_processes_report_the_same(moody: tuple[Algorithm, Path], nobody_left: None) -> None:
+    algorithm, file = moody
     trial = Trial(algorithm=algorithm, parameters={"bad": "141 142 155 190"})
     done: dict[int, list[int]] = {1: [], 2: [], 3: []}
     reports = {
@@ -258,8 +258,8 @@ def test_progress_counts_up_to_the_end() -> None:
     assert done[-1] == 100
 
 
-def test_a_slow_block_before_a_failure_is_waited_for(moody: tuple[Algorithm, list[Path]], nobody_left: None) -> None:
-    algorithm, files = moody
+def test_a_slow_block_before_a_failure_is_waited_for(moody: tuple[Algorithm, Path], nobody_left: None) -> None:
+    algorithm, file = moody
     trial = Trial(algorithm=algorithm, parameters={"loops": "0", "bad": "17"})
     report = search(trial, range(32), workers=2, file=file, patience_s=0.3)
     assert report.failure is not None
@@ -279,7 +279,7 @@ def test_what_a_node_raises_is_a_failure_of_its_seed() -> None:
     assert text.endswith(f" of {__file__}")
 
 
-def test_what_a_check_raises_is_a_failure_of_its_seed(moody: tuple[Algorithm, list[Path]]) -> None:
+def test_what_a_check_raises_is_a_failure_of_its_seed(moody: tuple[Algorithm, Path]) -> None:
     report = search(Trial(algorithm=moody[0], parameters={"raises": "1"}), range(3))
     assert report.failure is not None
     assert report.failure.seed == 1
@@ -349,7 +349,6 @@ def test_what_cannot_be_run_is_refused_and_is_no_failure_of_a_seed(
         search(structs.replace(listed(), latency="soon"), range(9), workers=workers)
 
 
-@pytest.mark.xfail(strict=True, reason="the algorithm is pickled though each worker loads its file")
 def test_a_file_may_have_checks_without_a_name(tmp_path: Path, nobody_left: None) -> None:
     (tmp_path / "nameless.py").write_text(SOURCE.replace("(good,)", "(at_end('late')(lambda run: run.seed < 3),)"))
     algorithm = load_file(tmp_path / "nameless.py")
@@ -359,25 +358,25 @@ def test_a_file_may_have_checks_without_a_name(tmp_path: Path, nobody_left: None
 
 
 def test_a_process_that_dies_is_a_loss_and_takes_the_others_with_it(
-    moody: tuple[Algorithm, list[Path]], nobody_left: None
+    moody: tuple[Algorithm, Path], nobody_left: None
 ) -> None:
-    algorithm, files = moody
+    algorithm, file = moody
     trial = Trial(algorithm=algorithm, parameters={"kills": "5"})
     with pytest.raises(LossError, match="a process that tried seeds has died"):
         search(trial, range(40), workers=2, file=file)
 
 
-def test_a_failure_is_told_at_once(moody: tuple[Algorithm, list[Path]], nobody_left: None) -> None:
-    algorithm, files = moody
+def test_a_failure_is_told_at_once(moody: tuple[Algorithm, Path], nobody_left: None) -> None:
+    algorithm, file = moody
     trial = Trial(algorithm=algorithm, parameters={"bad": "0", "sleeps": "1 2"})
     begin = time.monotonic()
     report = search(trial, range(16), workers=2, file=file)
     assert report.failure is not None
-    assert time.monotonic() - begin < 3.9
+    assert time.monotonic() - begin < 60
 
 
-def test_an_interruption_leaves_nobody_behind(moody: tuple[Algorithm, list[Path]], nobody_left: None) -> None:
-    algorithm, files = moody
+def test_an_interruption_leaves_nobody_behind(moody: tuple[Algorithm, Path], nobody_left: None) -> None:
+    algorithm, file = moody
 
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
