@@ -5,7 +5,7 @@ SHELL := bash
 PY := .venv/bin/python
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
-HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py)
+HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _python.pxd)
 CODE := $(wildcard src tests benchmarks examples)
 
 help:  ## list the targets

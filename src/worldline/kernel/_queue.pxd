@@ -3,6 +3,13 @@
 cimport cython
 
 
+# What an event is: a message without a payload, or with one; or something of an entity's own, a process or a timer.
+cdef enum:
+    BARE
+    LADEN
+    OWN
+
+
 cdef struct Node:
     long long time
     Py_ssize_t slot
@@ -31,7 +38,6 @@ cdef class Queue:
     cdef bint _hole
     cdef list _cells
     cdef readonly list table
-    cdef readonly list entries
     cdef long long time
     cdef Record event
     cdef object cell

@@ -35,7 +35,8 @@ else:
         build = "compiled"
     except ImportError as reason:
         from worldline.kernel.draws import Draws
-        from worldline.kernel.engine import Core, Engine, Handlers, Process, Timer, advance, handlers_of
+        from worldline.kernel.engine import Core, Engine, Handlers, Process, Timer, handlers_of
+        from worldline.kernel.plain import advance
 
         build = f"plain Python ({reason})"
 

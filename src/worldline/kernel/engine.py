@@ -4,9 +4,10 @@
 Theory of operation
 -------------------
 This is ordinary Python, and in Cython's pure-Python mode also C: what is marked `cython.` turns into C types when the
-module is compiled and means nothing when it isn't. The two builds share every line but those under
-`if cython.compiled`. It is one module, with loops and branches written out, because calls are what its time goes into:
-those between compiled modules, and in the uncompiled build all of them.
+module is compiled and means nothing when it isn't. The two builds share every line but those that ask for
+`cython.compiled`, the queue and the loop; uncompiled these are `buckets.py` and `plain.py`. It is one module, with
+loops and branches written out, because calls are what its time goes into: those between compiled modules, and in the
+uncompiled build all of them.
 
 The order of events is the one order of arrivals: (arrival, sent, sender's rank, sender's order). Ranks are places in
 the roster sorted by name, doubled. A sender that was created during the run has the odd rank between its neighbours by
@@ -29,7 +30,6 @@ E4. Whoever is named by a waiting event keeps its number in the table: who has a
     `pins` counts an event.
 """
 
-from heapq import heappop, heappush
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any
 
@@ -39,7 +39,6 @@ except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
 from worldline.kernel.parcel import Parcel, fingerprint, seal
-from worldline.kernel.queue import BARE, LADEN, OWN
 from worldline.kernel.waiting import Inbox, Interrupt, Message, Receive, Signal, Wait, refuse
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.message import check_name
@@ -49,16 +48,20 @@ from worldline.model.time import TIME_MAX, format_time
 if cython.compiled:
     from cython.cimports.cpython.list import PyList_GET_ITEM
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
-    from cython.cimports.worldline.kernel._queue import Queue
+    from cython.cimports.cpython.object import PyObject
+    from cython.cimports.cpython.ref import Py_DECREF
+    from cython.cimports.worldline.kernel._python import PYGEN_RETURN, PyIter_Send
+    from cython.cimports.worldline.kernel._queue import BARE, LADEN, OWN, Queue
 
     from worldline.kernel._draws import Draws
 else:
+    from worldline.kernel.buckets import Queue
     from worldline.kernel.draws import Draws
-    from worldline.kernel.queue import Queue
 
 # Chains have 60 bits, so that none of the numbers that go into one is changed by Python's own hash of an int.
 _CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
 _SMALL = cython.declare(cython.longlong, 2**59)
+_SMALLEST = cython.declare(cython.longlong, -(2**59))
 
 # The constants of xxHash, which CPython's hash of a tuple is made of.
 _P1 = cython.declare(cython.ulonglong, 11400714785074694791)
@@ -74,10 +77,6 @@ _ALIVE = cython.declare(cython.int, 1)
 _ENDED = cython.declare(cython.int, 2)
 _ABSENT = cython.declare(cython.int, 3)  # Named by a sender, but not here (yet).
 _REMOTE = cython.declare(cython.int, 4)
-
-_BARE = cython.declare(cython.int, BARE)
-_LADEN = cython.declare(cython.int, LADEN)
-_OWN = cython.declare(cython.int, OWN)
 
 # Messages that only the engine sends: their topics are these objects.
 _STARTS = cython.declare(object, object())
@@ -172,7 +171,8 @@ class Engine:
         actor = cython.declare(object, visibility="readonly")
         failed = cython.declare(object, visibility="readonly")  # Who was acting when something went wrong.
     _entry: tuple  # The event at hand, uncompiled; compiled, the queue has it.
-    _cancelled: cython.Py_ssize_t
+    _cancelled: cython.Py_ssize_t  # How many events in the queue are dead, about.
+    _patience: cython.Py_ssize_t  # How many may be, until it is time to do something about it.
     _leaving: list
     _free_numbers: list
     # The topic that was sent last, its number, and its part in chains: mostly the next one is the same.
@@ -195,6 +195,7 @@ class Engine:
         self.actor = self.failed = self._entry = self._topic = self._text = None
         self._number_of_topic = -1
         self._cancelled = self._chain_of_topic = 0
+        self._patience = _CANCELLED_MAX
         self._leaving = []
         self._free_numbers = []
         self._topics = []
@@ -204,7 +205,7 @@ class Engine:
     @property
     def sender(self) -> Any:
         """Who sent the event that is being handled."""
-        return self.queue.table[self.queue.event.sender] if cython.compiled else self._entry[6]
+        return self.queue.table[self.queue.event.sender] if cython.compiled else self._entry[5]
 
     @property
     def sent(self) -> int:
@@ -214,7 +215,7 @@ class Engine:
     @property
     def order(self) -> int:
         """The order of the event that is being handled, or was last."""
-        return self.queue.event.order if cython.compiled else self._entry[4]
+        return self.queue.event.order if cython.compiled else self._entry[3]
 
     def enter(
         self, entity: Any, name: Text, rank: int, place: int, key: int, handlers: Handlers, *, since: int
@@ -223,11 +224,7 @@ class Engine:
         core: Core = entity
         if core._wl_state != _NEW:
             raise UsageError(f"{core._wl_name} is part of a simulation already, and can't be {name} too")
-        core._wl_engine = self
-        core._wl_name = name
-        core._wl_rank = rank
-        core._wl_place = place
-        core._wl_key = key
+        self._introduce(core, name, rank, place, key)
         core._wl_handlers = handlers
         core._wl_state = _ALIVE
         if cython.compiled:
@@ -240,14 +237,21 @@ class Engine:
     def stand_in(self, name: Text, rank: int, place: int, key: int, *, remote: bool) -> Any:
         """Return what stands for an entity that isn't here: it is at another worker, or perhaps nowhere."""
         core: Core = Core()
-        core._wl_engine = self
-        core._wl_name = name
-        core._wl_rank = rank
-        core._wl_place = place
-        core._wl_key = key
+        self._introduce(core, name, rank, place, key)
         core._wl_state = _REMOTE if remote else _ABSENT
         core._wl_number = -1
         return core
+
+    @cython.cfunc
+    def _introduce(self, entity: object, name: object, rank: int, place: int, key: object) -> cython.int:
+        core: Core = entity
+        core._wl_engine = self
+        core._wl_name = name
+        # Uncompiled, what names decide is part of the rank: a pair that is made once is one thing less for each event.
+        core._wl_rank = rank if cython.compiled else (rank, name if rank & 1 else "")
+        core._wl_place = place
+        core._wl_key = key
+        return 0
 
     def accept(self, time: int, sent: int, sender: Any, order: int, target: Any, topic: Text, payload: Any) -> None:
         """Take in a message from another worker, or from outside."""
@@ -291,12 +295,11 @@ class Engine:
                 source._wl_number,
                 goal._wl_number,
                 self._number_of_topic,
-                _BARE if payload is None else _LADEN,
+                BARE if payload is None else LADEN,
                 payload,
             )
         else:
-            tie = sender._wl_name if sender._wl_rank & 1 else ""
-            heappush(self.queue.entries, (time, sent, sender._wl_rank, tie, order, topic, sender, target, payload))
+            self.queue.push((time, sent, sender._wl_rank, order, topic, sender, target, payload))
         return 0
 
     @cython.cfunc
@@ -318,12 +321,17 @@ class Engine:
 
     @cython.cfunc
     def _purge(self) -> cython.int:
-        """Take the dead events out of the queue: otherwise timers that are always cancelled would pile up."""
-        self._cancelled = 0
-        for number in self.queue.purge(_is_dead):
-            core: Core = self.queue.table[number]
-            if core._wl_rank & 1:
-                self._unpin(number)
+        """Take the dead events out of the queue, if they are most of it: timers that are cancelled would pile up.
+
+        Otherwise it looks again when twice as many are dead, since to count what is in the queue may take a while.
+        """
+        if 2 * self._cancelled > len(self.queue):
+            self._cancelled = 0
+            for number in self.queue.purge(_is_dead):
+                core: Core = self.queue.table[number]
+                if core._wl_rank & 1:
+                    self._unpin(number)
+        self._patience = max(_CANCELLED_MAX, 2 * self._cancelled)
         return 0
 
     # -- The table of those whom events name; uncompiled, events hold them themselves.
@@ -359,9 +367,8 @@ class Engine:
     @cython.cfunc
     def _let_go(self) -> cython.int:
         """Forget those who have ended during the last event."""
-        if cython.compiled:
-            for entity in self._leaving:
-                self._leave_table(entity)
+        for entity in self._leaving:
+            self._leave_table(entity)
         self._leaving = []
         return 0
 
@@ -498,7 +505,7 @@ class Core:
         target: Core = cython.cast(Core, found) if cython.compiled else found
         latency: cython.longlong = 1
         if delay is not None:
-            if not cython.compiled and type(delay) is int and -_LAST <= delay <= _LAST:
+            if not cython.compiled and type(delay) is int and 0 <= delay <= _LAST:
                 latency = delay  # Without a call, which costs more.
             else:
                 latency = _nanoseconds(delay)
@@ -508,63 +515,53 @@ class Core:
         if topic is not engine._topic:
             engine._learn(topic)
         text = engine._text
-        content: cython.ulonglong = engine._chain_of_topic
+        content: cython.ulonglong = target._wl_key ^ engine._chain_of_topic
         if payload is not None:
             word: cython.longlong = _LAST
-            if type(payload) is int and _is_word(payload):
+            if type(payload) is int and (not cython.compiled or _is_word(payload)):
                 word = payload
-            if -_SMALL <= word < _SMALL:
+            if _SMALLEST <= word < _SMALL:
                 content ^= (word * _P2 + 1) & _CHAIN
             elif type(payload) is tuple and _is_of_small(payload):
                 content ^= hash(payload) & _CHAIN
             else:
                 print_of_payload, payload = _seal(payload)
                 content ^= print_of_payload
+        now: cython.longlong = engine.now
         arrival: cython.longlong
         arrival_of_copy: cython.longlong = 0
         if delay is not None:
             if latency < engine.least or latency > _LAST or not engine.least:
                 _check_delay(self, target, latency)
-            arrival = engine.now + latency
+            arrival = now + latency
         elif target._wl_place == self._wl_place:
-            arrival = engine.now + 1  # They stand at the same place: the smallest step.
+            arrival = now + 1  # They stand at the same place: the smallest step.
         elif engine.latency:
-            arrival = engine.now + engine.latency
+            arrival = now + engine.latency
         else:
             arrivals = _carry(self, target, text, payload)
+            if not arrivals:  # It is lost.
+                self._wl_order += 2
+                return
             arrival = arrivals[0]
             if len(arrivals) > 1:
                 arrival_of_copy = arrivals[1]
         if arrival > _LAST or arrival_of_copy > _LAST:
             _refuse_arrival(target)
-        self._wl_order += 2
-        order: cython.longlong = self._wl_order
-        if arrival < 0:
-            return  # It is lost.
+        order: cython.longlong = self._wl_order + 2
+        self._wl_order = order
         while True:
             if cython.compiled:
-                self._wl_chain = _linked(self._wl_chain, arrival, order, target._wl_key ^ content)
+                self._wl_chain = _linked(self._wl_chain, arrival, order, content)
             else:
-                self._wl_chain = hash((self._wl_chain, arrival, order, target._wl_key ^ content)) & _CHAIN
+                self._wl_chain = hash((self._wl_chain, arrival, order, content)) & _CHAIN
             if target._wl_state == _REMOTE:
-                letter = (arrival, engine.now, self._wl_name, order, target._wl_name, target._wl_place, text, payload)
+                letter = (arrival, now, self._wl_name, order, target._wl_name, target._wl_place, text, payload)
                 engine.outbox.append(letter)
             elif cython.compiled:
-                engine._push(arrival, engine.now, order, self, target, text, payload)
+                engine._push(arrival, now, order, self, target, text, payload)
             else:
-                rank = self._wl_rank
-                entry = (
-                    arrival,
-                    engine.now,
-                    rank,
-                    self._wl_name if rank & 1 else "",
-                    order,
-                    text,
-                    self,
-                    target,
-                    payload,
-                )
-                heappush(engine.queue.entries, entry)
+                engine.queue.push((arrival, now, self._wl_rank, order, text, self, target, payload))
             if not arrival_of_copy:
                 break
             arrival = arrival_of_copy
@@ -597,31 +594,20 @@ class Core:
     def _wl_after(self, delay: cython.longlong, event: object) -> cython.longlong:
         """Let a process wake or a timer ring, and return the event's order."""
         engine: Engine = self._wl_engine
+        now: cython.longlong = engine.now
         if delay <= 0:
             self._wl_check_burst(delay)
-        elif delay > _LAST - engine.now:
+        elif delay > _LAST - now:
             raise ModelError(f"an event would happen after the last time, {format_time(TIME_MAX)}")
-        self._wl_order += 2
+        order: cython.longlong = self._wl_order + 2
+        self._wl_order = order
         self._wl_ahead += 1
         if cython.compiled:
             self._wl_pins += self._wl_rank & 1
-            engine.queue.push(
-                engine.now + delay,
-                engine.now,
-                self._wl_rank,
-                self._wl_order,
-                self._wl_key,
-                self._wl_number,
-                -1,
-                -1,
-                _OWN,
-                event,
-            )
+            engine.queue.push(now + delay, now, self._wl_rank, order, self._wl_key, self._wl_number, -1, -1, OWN, event)
         else:
-            tie = self._wl_name if self._wl_rank & 1 else ""
-            entry = (engine.now + delay, engine.now, self._wl_rank, tie, self._wl_order, event, self, None, None)
-            heappush(engine.queue.entries, entry)
-        return self._wl_order
+            engine.queue.push((now + delay, now, self._wl_rank, order, event, self, None, None))
+        return order
 
     @cython.cfunc
     def _wl_check_burst(self, delay: cython.longlong) -> cython.int:
@@ -685,7 +671,8 @@ class Core:
             self._wl_inbox = None
             engine.roster.ended(self)
             engine._cancelled += self._wl_ahead
-            engine._leaving.append(self)
+            if cython.compiled:
+                engine._leaving.append(self)
 
     def _wl_note(self, value: Any) -> None:
         """Make a value that the entity gives to the world outside part of its history."""
@@ -795,12 +782,12 @@ def _refuse_arrival(receiver: Any) -> None:
 
 @cython.cfunc
 def _carry(sender: Core, receiver: Core, topic: object, payload: object) -> tuple:
-    """Let the network decide when a message arrives, and its copy; a negative arrival means that it is lost."""
+    """Let the network decide when a message arrives, and its copy: neither, if it is lost."""
     engine: Engine = sender._wl_engine
     arrivals, lost = engine.roster.carry(sender, receiver, topic, payload)
     if lost is not None:
         engine.count_dropped(receiver._wl_name, topic, lost)
-        return (-1,)
+        return ()
     return arrivals
 
 
@@ -937,26 +924,41 @@ def _resume(process: Process, value: object, interrupt: object) -> cython.int:
     """Run a process until it waits again."""
     generator = process._generator
     owner: Core = process._owner
+    if cython.compiled:
+        given: cython.pointer(PyObject) = cython.NULL
     while True:
         try:
             if interrupt is not None:
                 yielded = generator.throw(interrupt)
                 interrupt = None
-            elif value is None:
-                yielded = next(generator)
+            elif cython.compiled:
+                if PyIter_Send(generator, value, cython.address(given)) == PYGEN_RETURN:
+                    return _finish(process, _owned(given))
+                yielded = _owned(given)
             else:
                 yielded = generator.send(value)
         except StopIteration as stop:
             return _finish(process, stop.value)
         if owner._wl_state != _ALIVE:
             return _close(process)
-        if type(yielded) is int and _is_word(yielded):
+        if type(yielded) is int and ((not cython.compiled and 0 < yielded <= _LAST) or _is_word(yielded)):
             process._ticket = owner._wl_after(yielded, process)
             return 0
         value = _wait(process, yielded)
         if value is _PENDING:
             return 0
         owner._wl_check_burst(0)
+
+
+if cython.compiled:
+
+    @cython.cfunc
+    @cython.inline
+    def _owned(given: cython.pointer(PyObject)) -> object:
+        """Take over a reference that C code has given away."""
+        taken = cython.cast(object, given)
+        Py_DECREF(taken)
+        return taken
 
 
 @cython.cfunc
@@ -1091,95 +1093,92 @@ def _is_dead(event: Any, order: int) -> bool:
     return is_dead
 
 
-def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int:
-    """Handle the events before `end`, at most `limit` of them, and return how many it were."""
-    handled: cython.longlong = 0
-    time: cython.longlong
-    order: cython.longlong
-    sender_key: cython.ulonglong = 0
-    target: Core = None
-    process: Process
-    timer: Timer
-    handlers: Handlers
-    rank: cython.int = 0
-    goal: cython.int = -1
-    is_live: cython.bint
-    queue: Queue = engine.queue
+def _check_idle(engine: Engine) -> None:
     if engine.actor is not None:
         raise UsageError("the simulation is running already", advice="don't run it from inside a handler")
-    what = None
-    try:
-        while handled < limit:
-            if cython.compiled:
-                if not queue.pop(end):
-                    break
+
+
+def _fail(engine: Engine, error: BaseException, target: Any, what: Any) -> None:
+    """End the run because of what was raised while an event was handled."""
+    engine.failed = target
+    if not isinstance(error, Exception):
+        raise error
+    cause = error.__cause__ if isinstance(error, WorldlineError) else error
+    raise engine.roster.blame(error, target, what) from cause
+
+
+if cython.compiled:  # Uncompiled, `plain.py` has a loop of its own.
+
+    def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int:
+        """Handle the events before `end`, at most `limit` of them, and return how many it were."""
+        handled: cython.longlong = 0
+        time: cython.longlong
+        order: cython.longlong
+        sender_key: cython.ulonglong
+        target: Core = None
+        process: Process
+        timer: Timer
+        handlers: Handlers
+        rank: cython.int
+        goal: cython.int
+        is_live: cython.bint
+        queue: Queue = engine.queue
+        _check_idle(engine)
+        what = None
+        try:
+            while handled < limit and queue.pop(end):
                 time = queue.time
                 order = queue.event.order
                 rank = queue.event.rank
-                what = queue.cell
                 goal = queue.event.target
-                if goal >= 0:
-                    sender_key = queue.event.sender_key
-                    target = cython.cast(Core, PyList_GET_ITEM(queue.table, goal))
-                    payload = what if queue.event.kind == _LADEN else None
-                    what = cython.cast(tuple, PyList_GET_ITEM(engine._topics, queue.event.topic))[0]
-            else:
-                entries = queue.entries
-                if not entries or entries[0][0] >= end:
-                    break
-                engine._entry = entry = heappop(entries)
-                time, _, _, _, order, what, sender, target, payload = entry
-                sender_key = sender._wl_key
-            if type(what) is Process:
-                process = what
-                target = process._owner
-                target._wl_ahead -= 1
-                if process._ticket == order and target._wl_state == _ALIVE:
-                    handled += 1
-                    engine.now = time
-                    engine.actor = target
-                    if cython.compiled:
-                        target._wl_chain = _linked(target._wl_chain, time, order, 0)
-                    else:
-                        target._wl_chain = hash((target._wl_chain, time, order, 0)) & _CHAIN
-                    _wake(process)
-            else:
-                if type(what) is Timer:
-                    timer = what
-                    target = timer._owner
+                what = queue.cell
+                if type(what) is Process and goal < 0:
+                    process = what
+                    target = process._owner
                     target._wl_ahead -= 1
-                    what = timer.topic
-                    payload = timer.payload
-                    sender_key = target._wl_key
-                    is_live = timer.is_live and target._wl_state == _ALIVE
-                    timer.is_live = False
-                elif target._wl_state == _ALIVE:
-                    is_live = True
+                    if process._ticket == order and target._wl_state == _ALIVE:
+                        handled += 1
+                        engine.now = time
+                        engine.actor = target
+                        target._wl_chain = _linked(target._wl_chain, time, order, 0)
+                        _wake(process)
                 else:
-                    engine.now = time
-                    target = engine.roster.arrived(target, engine.sender, what, time)
-                    is_live = target is not None
-                if is_live:
-                    handled += 1
-                    engine.now = time
-                    engine.actor = target
-                    if cython.compiled:
+                    if goal < 0:
+                        timer = what
+                        target = timer._owner
+                        target._wl_ahead -= 1
+                        what = timer.topic
+                        payload = timer.payload
+                        sender_key = target._wl_key
+                        is_live = timer.is_live and target._wl_state == _ALIVE
+                        timer.is_live = False
+                    else:
+                        target = cython.cast(Core, PyList_GET_ITEM(queue.table, goal))
+                        payload = what if queue.event.kind == LADEN else None
+                        what = cython.cast(tuple, PyList_GET_ITEM(engine._topics, queue.event.topic))[0]
+                        sender_key = queue.event.sender_key
+                        is_live = True
+                        if target._wl_state != _ALIVE:
+                            engine.now = time
+                            target = engine.roster.arrived(target, engine.sender, what, time)
+                            is_live = target is not None
+                    if is_live:
+                        handled += 1
+                        engine.now = time
+                        engine.actor = target
                         target._wl_chain = _linked(target._wl_chain, time, order, sender_key)
-                    else:
-                        target._wl_chain = hash((target._wl_chain, time, order, sender_key)) & _CHAIN
-                    if type(payload) is _Parcel:
-                        payload = payload.open()
-                    handlers = target._wl_handlers
-                    if what is not handlers.topic:
-                        handlers.find(what)
-                    if handlers.function is None:
-                        _deliver(engine, target, what, payload)
-                    else:
-                        function = handlers.function
-                        result = function(target) if what is _STARTS else function(target, payload)
-                        if result is not None:
-                            _adopt(target, result, what is _STARTS)
-            if cython.compiled:
+                        if type(payload) is _Parcel:
+                            payload = payload.open()
+                        handlers = target._wl_handlers
+                        if what is not handlers.topic:
+                            handlers.find(what)
+                        if handlers.function is None:
+                            _deliver(engine, target, what, payload)
+                        else:
+                            function = handlers.function
+                            result = function(target) if what is _STARTS else function(target, payload)
+                            if result is not None:
+                                _adopt(target, result, what is _STARTS)
                 queue.settle()
                 if rank & 1:
                     engine._unpin(queue.event.sender)
@@ -1187,19 +1186,14 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     target = cython.cast(Core, PyList_GET_ITEM(queue.table, goal))
                     if target._wl_rank & 1:
                         engine._unpin(goal)
-            if engine._leaving:
-                engine._let_go()
-            if engine._cancelled > _CANCELLED_MAX and 2 * engine._cancelled > len(queue):
-                engine._purge()
-    except BaseException as error:
-        engine.failed = target
-        if not isinstance(error, Exception):
-            raise
-        cause = error.__cause__ if isinstance(error, WorldlineError) else error
-        raise engine.roster.blame(error, target, what) from cause
-    finally:
-        engine.events += handled
-        engine.actor = None
-        if cython.compiled:
+                if engine._leaving:
+                    engine._let_go()
+                if engine._cancelled > engine._patience:
+                    engine._purge()
+        except BaseException as error:
+            _fail(engine, error, target, what)
+        finally:
+            engine.events += handled
+            engine.actor = None
             queue.settle()
-    return handled
+        return handled

@@ -1,38 +1,26 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False
-"""The queue: events in the order of their keys.
+"""The queue of the compiled engine: events in the order of their keys. The other one's is in `buckets.py`.
 
-A key is (time, sent, sender's rank, sender's name if the rank is odd, order). Compiled, the queue is a heap of C
-structs with four children each: a node is just a time and the number of a slot, so that four of them fill one line of
-the processor's cache. The rest of an event is kept by slot, in numbers as far as possible; the object that it carries,
-if any, is in a list, where the garbage collector can see it. Uncompiled, the queue is the list `entries` of tuples, a
-heap of `heapq`'s, which the engine pushes to and pops from itself: one call more per event costs a tenth of the speed.
+A key is (time, sent, sender's rank, sender's name if the rank is odd, order). The queue is a heap of C structs with
+four children each: a node is just a time and the number of a slot, so that four of them fill one line of the
+processor's cache. The rest of an event is kept by slot, in numbers as far as possible; the object that it carries, if
+any, is in a list, where the garbage collector can see it.
 
 While an event is handled, its place at the top is a hole. The first event that is pushed fills it, which saves half of
 the work in the usual case that one event causes one other.
 """
 
-from heapq import heapify
 from typing import Any
 
-try:
-    import cython
-except ImportError:
-    from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
+import cython
+from cython.cimports.cpython.list import PyList_GET_ITEM, PyList_SET_ITEM
+from cython.cimports.cpython.ref import Py_DECREF, Py_INCREF
+from cython.cimports.libc.stdint import uintptr_t
+from cython.cimports.libc.stdlib import free, malloc, realloc
+from cython.cimports.libc.string import memcpy
 
 from worldline.model.time import FOREVER
 
-if cython.compiled:
-    from cython.cimports.cpython.list import PyList_GET_ITEM, PyList_SET_ITEM
-    from cython.cimports.cpython.ref import Py_DECREF, Py_INCREF
-    from cython.cimports.libc.stdint import uintptr_t
-    from cython.cimports.libc.stdlib import free, malloc, realloc
-    from cython.cimports.libc.string import memcpy
-
-# What an event is: a message without a payload, or with one; or something of an entity's own, a process or a timer.
-BARE, LADEN, OWN = 0, 1, 2
-
-_LADEN = cython.declare(cython.int, LADEN)
-_OWN = cython.declare(cython.int, OWN)
 _LINE = cython.declare(cython.Py_ssize_t, 64)  # Bytes in a line of the cache.
 
 
@@ -42,210 +30,198 @@ class Queue:
 
     def __init__(self) -> None:
         self.table: list[Any] = []
-        self.entries: list[tuple[Any, ...]] = []
-        if cython.compiled:
-            self._cells = []
+        self._cells = []
 
     def __dealloc__(self) -> None:
-        if cython.compiled:
-            free(self._block)
-            free(self._records)
-            free(self._free)
+        free(self._block)
+        free(self._records)
+        free(self._free)
 
     def __len__(self) -> int:
-        return self._size if cython.compiled else len(self.entries)
+        return self._size
 
     def next_time(self) -> int:
         """Return when the next event is due; FOREVER if there is none."""
-        if cython.compiled:
-            return self._heap[0].time if self._size else FOREVER
-        return self.entries[0][0] if self.entries else FOREVER
+        return self._heap[0].time if self._size else FOREVER
 
     def purge(self, is_dead: Any) -> list[int]:
         """Take out the events of entities' own that are dead, and return the numbers of their owners."""
         owners: list[int] = []
         dead: list[Any] = []  # Let go at the end, because that may run code of the model's.
-        if cython.compiled:
-            total: cython.Py_ssize_t = self._size
-            self._size = 0
-            place: cython.Py_ssize_t
-            for place in range(total):  # Those that stay move to places that have been looked at.
-                node: Node = self._heap[place]
-                record: cython.pointer(Record) = cython.address(self._records[node.slot])
-                if record.kind == _OWN and is_dead(self._cells[node.slot], record.order):
-                    owners.append(record.sender)
-                    dead.append(self._cells[node.slot])
-                    self._cells[node.slot] = None
-                    self._free[self._free_count] = node.slot
-                    self._free_count += 1
-                else:
-                    self._size += 1
-                    self._sift_up(node)
-        else:
-            dead = self.entries
-            self.entries = [entry for entry in dead if not is_dead(entry[5], entry[4])]
-            heapify(self.entries)
-        del dead
-        return owners
-
-    if cython.compiled:  # Only compiled code calls what follows.
-
-        def push(self, time, sent, rank, order, sender_key, sender, target, topic, kind, cell):
-            if self._free_count == 0:
-                self._grow()
-            self._free_count -= 1
-            node: Node
-            node.time = time
-            node.slot = self._free[self._free_count]
+        total: cython.Py_ssize_t = self._size
+        self._size = 0
+        place: cython.Py_ssize_t
+        for place in range(total):  # Those that stay move to places that have been looked at.
+            node: Node = self._heap[place]
             record: cython.pointer(Record) = cython.address(self._records[node.slot])
-            record.sent = sent
-            record.order = order
-            record.sender_key = sender_key
-            record.rank = rank
-            record.kind = kind
-            record.sender = sender
-            record.target = target
-            record.topic = topic
-            if kind >= _LADEN:
-                Py_INCREF(cell)
-                PyList_SET_ITEM(self._cells, node.slot, cell)
-                Py_DECREF(None)  # What an empty cell holds.
-            if self._hole:
-                self._hole = False
-                self._sift_down(node)
+            if record.kind == OWN and is_dead(self._cells[node.slot], record.order):
+                owners.append(record.sender)
+                dead.append(self._cells[node.slot])
+                self._cells[node.slot] = None
+                self._free[self._free_count] = node.slot
+                self._free_count += 1
             else:
                 self._size += 1
                 self._sift_up(node)
-            return 0
+        del dead
+        return owners
 
-        def pop(self, end):
-            """Make the next event before `end` the one at hand: `time`, `event` and `cell`. Its place is a hole now."""
-            if self._size == 0 or self._heap[0].time >= end:
-                return False
-            last = self.cell  # Let go at the end, because that may run code of the model's.
-            slot: cython.Py_ssize_t = self._heap[0].slot
-            self.time = self._heap[0].time
-            self.event = self._records[slot]
-            self._hole = True
-            if self.event.kind >= _LADEN:
-                self.cell = cython.cast(object, PyList_GET_ITEM(self._cells, slot))
-                Py_INCREF(None)
-                PyList_SET_ITEM(self._cells, slot, None)
-                Py_DECREF(self.cell)
-            else:
-                self.cell = None
+    def push(self, time, sent, rank, order, sender_key, sender, target, topic, kind, cell):
+        if self._free_count == 0:
+            self._grow()
+        self._free_count -= 1
+        node: Node
+        node.time = time
+        node.slot = self._free[self._free_count]
+        record: cython.pointer(Record) = cython.address(self._records[node.slot])
+        record.sent = sent
+        record.order = order
+        record.sender_key = sender_key
+        record.rank = rank
+        record.kind = kind
+        record.sender = sender
+        record.target = target
+        record.topic = topic
+        if kind >= LADEN:
+            Py_INCREF(cell)
+            PyList_SET_ITEM(self._cells, node.slot, cell)
+            Py_DECREF(None)  # What an empty cell holds.
+        if self._hole:
+            self._hole = False
+            self._sift_down(node)
+        else:
+            self._size += 1
+            self._sift_up(node)
+        return 0
+
+    def pop(self, end):
+        """Make the next event before `end` the one at hand: `time`, `event` and `cell`. Its place is a hole now."""
+        if self._size == 0 or self._heap[0].time >= end:
+            return False
+        last = self.cell  # Let go at the end, because that may run code of the model's.
+        slot: cython.Py_ssize_t = self._heap[0].slot
+        self.time = self._heap[0].time
+        self.event = self._records[slot]
+        self._hole = True
+        if self.event.kind >= LADEN:
+            self.cell = cython.cast(object, PyList_GET_ITEM(self._cells, slot))
+            Py_INCREF(None)
+            PyList_SET_ITEM(self._cells, slot, None)
+            Py_DECREF(self.cell)
+        else:
+            self.cell = None
+        self._free[self._free_count] = slot
+        self._free_count += 1
+        del last
+        return True
+
+    def settle(self):
+        """Close the hole, if nothing has filled it."""
+        if self._hole:
+            self._hole = False
+            self._size -= 1
+            if self._size:
+                self._sift_down(self._heap[self._size])
+
+    def _grow(self):
+        """Make room for twice as many events. Every slot has its place in all arrays, so they grow together."""
+        slots: cython.Py_ssize_t = 2 * self._slots if self._slots else 64
+        # Children of a node begin at places 1, 5, 9 and so on: these are the ones that must begin a line.
+        block: cython.p_void = malloc((slots + 3) * cython.sizeof(Node) + _LINE)
+        if block == cython.NULL:
+            raise MemoryError
+        aligned: uintptr_t = (cython.cast(uintptr_t, block) + 63) // 64 * 64
+        heap: cython.pointer(Node) = cython.cast(cython.pointer(Node), aligned) + 3
+        if self._size:
+            memcpy(heap, self._heap, self._size * cython.sizeof(Node))
+        free(self._block)
+        self._block = block
+        self._heap = heap
+        records: cython.pointer(Record) = cython.cast(
+            cython.pointer(Record), realloc(self._records, slots * cython.sizeof(Record))
+        )
+        if records == cython.NULL:
+            raise MemoryError
+        self._records = records
+        freed: cython.pointer(cython.Py_ssize_t) = cython.cast(
+            cython.pointer(cython.Py_ssize_t), realloc(self._free, slots * cython.sizeof(cython.Py_ssize_t))
+        )
+        if freed == cython.NULL:
+            raise MemoryError
+        self._free = freed
+        self._cells.extend([None] * (slots - self._slots))
+        slot: cython.Py_ssize_t
+        for slot in range(slots - 1, self._slots - 1, -1):
             self._free[self._free_count] = slot
             self._free_count += 1
-            del last
-            return True
+        self._slots = slots
+        return 0
 
-        def settle(self):
-            """Close the hole, if nothing has filled it."""
-            if self._hole:
-                self._hole = False
-                self._size -= 1
-                if self._size:
-                    self._sift_down(self._heap[self._size])
+    def _precedes(self, a, b):
+        return a.time < b.time or (a.time == b.time and self._precedes_in_tie(a.slot, b.slot))
 
-        def _grow(self):
-            """Make room for twice as many events. Every slot has its place in all arrays, so they grow together."""
-            slots: cython.Py_ssize_t = 2 * self._slots if self._slots else 64
-            # Children of a node begin at places 1, 5, 9 and so on: these are the ones that must begin a line.
-            block: cython.p_void = malloc((slots + 3) * cython.sizeof(Node) + _LINE)
-            if block == cython.NULL:
-                raise MemoryError
-            aligned: uintptr_t = (cython.cast(uintptr_t, block) + 63) // 64 * 64
-            heap: cython.pointer(Node) = cython.cast(cython.pointer(Node), aligned) + 3
-            if self._size:
-                memcpy(heap, self._heap, self._size * cython.sizeof(Node))
-            free(self._block)
-            self._block = block
-            self._heap = heap
-            records: cython.pointer(Record) = cython.cast(
-                cython.pointer(Record), realloc(self._records, slots * cython.sizeof(Record))
-            )
-            if records == cython.NULL:
-                raise MemoryError
-            self._records = records
-            freed: cython.pointer(cython.Py_ssize_t) = cython.cast(
-                cython.pointer(cython.Py_ssize_t), realloc(self._free, slots * cython.sizeof(cython.Py_ssize_t))
-            )
-            if freed == cython.NULL:
-                raise MemoryError
-            self._free = freed
-            self._cells.extend([None] * (slots - self._slots))
-            slot: cython.Py_ssize_t
-            for slot in range(slots - 1, self._slots - 1, -1):
-                self._free[self._free_count] = slot
-                self._free_count += 1
-            self._slots = slots
-            return 0
+    def _precedes_in_tie(self, first, second):
+        a: cython.pointer(Record) = cython.address(self._records[first])
+        b: cython.pointer(Record) = cython.address(self._records[second])
+        if a.sent != b.sent:
+            return a.sent < b.sent
+        if a.rank != b.rank:
+            return a.rank < b.rank
+        if a.rank & 1 and a.sender != b.sender:  # A sender at another worker may have several numbers here.
+            name, other = self.table[a.sender].name, self.table[b.sender].name
+            if name != other:
+                return name < other
+        return a.order < b.order
 
-        def _precedes(self, a, b):
-            return a.time < b.time or (a.time == b.time and self._precedes_in_tie(a.slot, b.slot))
+    def _sift_up(self, node):
+        """Put a node into the heap, whose last place is free."""
+        place: cython.Py_ssize_t = self._size - 1
+        while place > 0:
+            parent: cython.Py_ssize_t = (place - 1) >> 2
+            if not self._precedes(cython.address(node), cython.address(self._heap[parent])):
+                break
+            self._heap[place] = self._heap[parent]
+            place = parent
+        self._heap[place] = node
 
-        def _precedes_in_tie(self, first, second):
-            a: cython.pointer(Record) = cython.address(self._records[first])
-            b: cython.pointer(Record) = cython.address(self._records[second])
-            if a.sent != b.sent:
-                return a.sent < b.sent
-            if a.rank != b.rank:
-                return a.rank < b.rank
-            if a.rank & 1 and a.sender != b.sender:  # A sender at another worker may have several numbers here.
-                name, other = self.table[a.sender].name, self.table[b.sender].name
-                if name != other:
-                    return name < other
-            return a.order < b.order
+    def _sift_down(self, node):
+        """Put a node into the heap, whose first place is free."""
+        place: cython.Py_ssize_t = 0
+        while True:
+            child: cython.Py_ssize_t = 4 * place + 1
+            if child >= self._size:
+                break
+            child = self._least_child(child)
+            if not self._precedes(cython.address(self._heap[child]), cython.address(node)):
+                break
+            self._heap[place] = self._heap[child]
+            place = child
+        self._heap[place] = node
 
-        def _sift_up(self, node):
-            """Put a node into the heap, whose last place is free."""
-            place: cython.Py_ssize_t = self._size - 1
-            while place > 0:
-                parent: cython.Py_ssize_t = (place - 1) >> 2
-                if not self._precedes(cython.address(node), cython.address(self._heap[parent])):
-                    break
-                self._heap[place] = self._heap[parent]
-                place = parent
-            self._heap[place] = node
+    def _least_child(self, child):
+        """Return the place of the least of up to four siblings, of which the first is given.
 
-        def _sift_down(self, node):
-            """Put a node into the heap, whose first place is free."""
-            place: cython.Py_ssize_t = 0
-            while True:
-                child: cython.Py_ssize_t = 4 * place + 1
-                if child >= self._size:
-                    break
-                child = self._least_child(child)
-                if not self._precedes(cython.address(self._heap[child]), cython.address(node)):
-                    break
-                self._heap[place] = self._heap[child]
-                place = child
-            self._heap[place] = node
-
-        def _least_child(self, child):
-            """Return the place of the least of up to four siblings, of which the first is given.
-
-            Four are compared by their times alone, without branches that a processor can't foresee; only if there is a
-            tie for the least do the rest of the keys matter.
-            """
-            least: cython.Py_ssize_t = child
-            last: cython.Py_ssize_t = child + 4
-            heap: cython.pointer(Node) = self._heap
-            if last <= self._size:
-                a: cython.longlong = heap[child].time
-                b: cython.longlong = heap[child + 1].time
-                c: cython.longlong = heap[child + 2].time
-                d: cython.longlong = heap[child + 3].time
-                first: cython.longlong = b if b < a else a
-                second: cython.longlong = d if d < c else c
-                time: cython.longlong = second if second < first else first
-                if (a == time) + (b == time) + (c == time) + (d == time) == 1:
-                    return child + (b == time) + 2 * (c == time) + 3 * (d == time)
-            else:
-                last = self._size
+        Four are compared by their times alone, without branches that a processor can't foresee; only if there is a
+        tie for the least do the rest of the keys matter.
+        """
+        least: cython.Py_ssize_t = child
+        last: cython.Py_ssize_t = child + 4
+        heap: cython.pointer(Node) = self._heap
+        if last <= self._size:
+            a: cython.longlong = heap[child].time
+            b: cython.longlong = heap[child + 1].time
+            c: cython.longlong = heap[child + 2].time
+            d: cython.longlong = heap[child + 3].time
+            first: cython.longlong = b if b < a else a
+            second: cython.longlong = d if d < c else c
+            time: cython.longlong = second if second < first else first
+            if (a == time) + (b == time) + (c == time) + (d == time) == 1:
+                return child + (b == time) + 2 * (c == time) + 3 * (d == time)
+        else:
+            last = self._size
+        child += 1
+        while child < last:
+            if self._precedes(cython.address(heap[child]), cython.address(heap[least])):
+                least = child
             child += 1
-            while child < last:
-                if self._precedes(cython.address(heap[child]), cython.address(heap[least])):
-                    least = child
-                child += 1
-            return least
+        return least

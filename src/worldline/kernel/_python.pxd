@@ -1,0 +1,12 @@
+# What Python's C interface has and Cython's declarations of it don't.
+
+from cpython.object cimport PyObject
+
+
+cdef extern from "Python.h":
+    ctypedef enum PySendResult:
+        PYGEN_RETURN
+        PYGEN_ERROR
+        PYGEN_NEXT
+
+    PySendResult PyIter_Send(object iterator, object value, PyObject** result) except PYGEN_ERROR

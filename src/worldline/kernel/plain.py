@@ -1,0 +1,78 @@
+"""The loop of the uncompiled engine: what `advance` of the compiled one does, written for plain Python.
+
+In plain Python the time goes into calls and attributes, so the queue hands out whole events; in C they are looked up by
+numbers. So the loop is the one part of the engine that each build has for itself. Whoever changes one changes both: the
+conformance suite compares them.
+"""
+
+from __future__ import annotations
+
+from worldline.kernel.engine import (
+    _ALIVE,
+    _CHAIN,
+    _STARTS,
+    Engine,
+    Process,
+    _adopt,
+    _check_idle,
+    _deliver,
+    _fail,
+    _wake,
+)
+from worldline.kernel.parcel import Parcel
+
+
+def advance(engine: Engine, end: int, limit: int) -> int:
+    """Handle the events before `end`, at most `limit` of them (one at least), and return how many it were."""
+    _check_idle(engine)
+    handled = 0
+    target = what = None
+    try:
+        for entry in engine.queue.until(end):
+            time, _, _, order, what, sender, target, payload = engine._entry = entry
+            if target is None and type(what) is Process:
+                target = sender
+                target._wl_ahead -= 1
+                if what._ticket != order or target._wl_state != _ALIVE:
+                    continue
+                handled += 1
+                engine.now = time
+                engine.actor = target
+                target._wl_chain = hash((target._wl_chain, time, order, 0)) & _CHAIN
+                _wake(what)
+            else:
+                if target is None:
+                    timer, target = what, sender
+                    target._wl_ahead -= 1
+                    what, payload = timer.topic, timer.payload
+                    is_live, timer.is_live = timer.is_live, False
+                    if not is_live or target._wl_state != _ALIVE:
+                        continue
+                elif target._wl_state != _ALIVE:
+                    engine.now = time
+                    target = engine.roster.arrived(target, sender, what, time)
+                    if target is None:
+                        continue
+                handled += 1
+                engine.now = time
+                engine.actor = target
+                target._wl_chain = hash((target._wl_chain, time, order, sender._wl_key)) & _CHAIN
+                if type(payload) is Parcel:
+                    payload = payload.open()
+                function = target._wl_handlers.by_topic.get(what)
+                if function is None:
+                    _deliver(engine, target, what, payload)
+                else:
+                    result = function(target) if what is _STARTS else function(target, payload)
+                    if result is not None:
+                        _adopt(target, result, what is _STARTS)
+            if engine._cancelled > engine._patience:
+                engine._purge()
+            if handled == limit:
+                break
+    except BaseException as error:
+        _fail(engine, error, target, what)
+    finally:
+        engine.events += handled
+        engine.actor = None
+    return handled
