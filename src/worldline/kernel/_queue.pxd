@@ -60,6 +60,6 @@ cdef class Queue:
     cdef int _grow(self) except -1
     cdef bint _precedes(self, Node* a, Node* b) noexcept
     cdef bint _precedes_in_tie(self, Py_ssize_t first, Py_ssize_t second) noexcept
-    cdef Py_ssize_t _least_child(self, Py_ssize_t child) noexcept
+    cdef Py_ssize_t _least_of(self, Py_ssize_t child, Py_ssize_t end) noexcept
     cdef void _sift_up(self, Node node) noexcept
     cdef void _sift_down(self, Node node) noexcept

@@ -924,21 +924,18 @@ def _resume(process: Process, value: object, interrupt: object) -> cython.int:
     """Run a process until it waits again."""
     generator = process._generator
     owner: Core = process._owner
-    if cython.compiled:
-        given: cython.pointer(PyObject) = cython.NULL
     while True:
-        try:
-            if interrupt is not None:
-                yielded = generator.throw(interrupt)
-                interrupt = None
-            elif cython.compiled:
-                if PyIter_Send(generator, value, cython.address(given)) == PYGEN_RETURN:
-                    return _finish(process, _owned(given))
-                yielded = _owned(given)
-            else:
-                yielded = generator.send(value)
-        except StopIteration as stop:
-            return _finish(process, stop.value)
+        if cython.compiled and interrupt is None:  # A shorter way, on which the end isn't an exception.
+            given: cython.pointer(PyObject) = cython.NULL
+            if PyIter_Send(generator, value, cython.address(given)) == PYGEN_RETURN:
+                return _finish(process, _owned(given))
+            yielded = _owned(given)
+        else:
+            try:
+                yielded = generator.send(value) if interrupt is None else generator.throw(interrupt)
+            except StopIteration as stop:
+                return _finish(process, stop.value)
+            interrupt = None
         if owner._wl_state != _ALIVE:
             return _close(process)
         if type(yielded) is int and ((not cython.compiled and 0 < yielded <= _LAST) or _is_word(yielded)):

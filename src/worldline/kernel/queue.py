@@ -185,43 +185,44 @@ class Queue:
         self._heap[place] = node
 
     def _sift_down(self, node):
-        """Put a node into the heap, whose first place is free."""
-        place: cython.Py_ssize_t = 0
-        while True:
-            child: cython.Py_ssize_t = 4 * place + 1
-            if child >= self._size:
-                break
-            child = self._least_child(child)
-            if not self._precedes(cython.address(self._heap[child]), cython.address(node)):
-                break
-            self._heap[place] = self._heap[child]
-            place = child
-        self._heap[place] = node
+        """Put a node into the heap, whose first place is free.
 
-    def _least_child(self, child):
-        """Return the place of the least of up to four siblings, of which the first is given.
-
-        Four are compared by their times alone, without branches that a processor can't foresee; only if there is a
-        tie for the least do the rest of the keys matter.
+        Of four siblings the least is found by their times alone, in two rounds, and without branches, since a processor
+        couldn't foresee where they go. Only if times are equal do the rest of the keys matter.
         """
-        least: cython.Py_ssize_t = child
-        last: cython.Py_ssize_t = child + 4
         heap: cython.pointer(Node) = self._heap
-        if last <= self._size:
-            a: cython.longlong = heap[child].time
-            b: cython.longlong = heap[child + 1].time
-            c: cython.longlong = heap[child + 2].time
-            d: cython.longlong = heap[child + 3].time
-            first: cython.longlong = b if b < a else a
-            second: cython.longlong = d if d < c else c
-            time: cython.longlong = second if second < first else first
-            if (a == time) + (b == time) + (c == time) + (d == time) == 1:
-                return child + (b == time) + 2 * (c == time) + 3 * (d == time)
-        else:
-            last = self._size
+        last: cython.Py_ssize_t = self._size - 4  # The last place whose three siblings to the right are all there.
+        place: cython.Py_ssize_t = 0
+        child: cython.Py_ssize_t = 1
+        while child < self._size:
+            if child <= last:
+                a: cython.longlong = heap[child].time
+                b: cython.longlong = heap[child + 1].time
+                c: cython.longlong = heap[child + 2].time
+                d: cython.longlong = heap[child + 3].time
+                first: cython.longlong = b if b < a else a
+                second: cython.longlong = d if d < c else c
+                if (a == b) | (c == d) | (first == second):
+                    child = self._least_of(child, child + 4)
+                else:
+                    left: cython.Py_ssize_t = b < a
+                    right: cython.Py_ssize_t = 2 + (d < c)
+                    child += left ^ ((left ^ right) & -cython.cast(cython.Py_ssize_t, second < first))
+            else:
+                child = self._least_of(child, self._size)
+            if not self._precedes(cython.address(heap[child]), cython.address(node)):
+                break
+            heap[place] = heap[child]
+            place = child
+            child = 4 * place + 1
+        heap[place] = node
+
+    def _least_of(self, child, end):
+        """Return the place of the least of some siblings."""
+        least: cython.Py_ssize_t = child
         child += 1
-        while child < last:
-            if self._precedes(cython.address(heap[child]), cython.address(heap[least])):
+        while child < end:
+            if self._precedes(cython.address(self._heap[child]), cython.address(self._heap[least])):
                 least = child
             child += 1
         return least
