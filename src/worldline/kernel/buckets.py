@@ -67,13 +67,17 @@ class Queue:
     def until(self, end: int) -> Iterator[Entry]:
         """Take out the events before `end`, one by one; what is pushed meanwhile has its place among them."""
         present, late = self._present, self._late
+        pop = present.pop
         while present or late or self._reach(end):
             if late and not (present and present[-1] < late[0]):
                 if late[0][0] >= end:
                     return
                 yield self._pop_late()
+            elif not late and present[0][0] < end:  # Then all of the bucket is: the usual case.
+                while present and not late:
+                    yield pop()
             elif present[-1][0] < end:
-                yield present.pop()
+                yield pop()
             else:
                 return
 

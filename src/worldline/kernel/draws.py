@@ -97,8 +97,11 @@ class Draws:
     def _below(self, n: cython.ulonglong) -> cython.ulonglong:
         """Draw as `random.Random` does: as many bits as n has, again until they are below n."""
         shift: cython.int = 63
-        while n >> (64 - shift):
-            shift -= 1
+        if cython.compiled:
+            while n >> (64 - shift):
+                shift -= 1
+        else:
+            shift = 64 - n.bit_length()
         drawn: cython.ulonglong = self._bits() >> shift
         while drawn >= n:
             drawn = self._bits() >> shift
