@@ -97,9 +97,7 @@ def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     """Run `worldline nodes` in an empty folder and return its exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("worldline.cli.app", BUILT)
-    monkeypatch.setattr(
-        sys, "path", [*sys.path]
-    )  # What lies beside a file of one test is none of the others' business.
+    monkeypatch.setattr(sys, "path", [*sys.path])  # A file's folder is added to it.
 
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.argv", ["worldline", "nodes", *arguments])

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from worldline.model.errors import ConfigurationError, LossError, Stuck, UsageError
-from worldline.nodes import Node, at_end
-from worldline.nodes import searching
+from worldline.nodes import Node, at_end, searching
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import find
 from worldline.nodes.events import Event, Start

@@ -138,6 +138,8 @@ class Simulation:
         Time is then that of the last event; `until` only if there were fewer events.
         """
         end = FOREVER if until is None else as_time(until, "the end")
+        if events_max < 1:
+            raise UsageError(f"{events_max} events can't be handled", advice="use at least 1")
         worker = self._begun()
         _check_not_past(end, worker)
         handled = worker.advance(end, events_max)
