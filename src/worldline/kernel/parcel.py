@@ -3,7 +3,7 @@
 A receiver must never see what its sender does to an object after sending it: inline it would, in a worker it
 wouldn't. So whatever can change is copied when it is sent, by pickling, which also shows that it can go to another
 process; plain values travel as they are. The fingerprint goes into the sender's chain. It is a function of the value
-alone, whatever hash seed, identity or process.
+alone, whatever hash seed, identity or process; a Struct, dataclass or named tuple is told from another by its name.
 """
 
 from __future__ import annotations
@@ -87,16 +87,17 @@ def _ordered(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, Enum):
         return value if -(2**63) <= value < 2**64 else hex(value)
     if isinstance(value, list | tuple):
-        return [_ordered(part) for part in value]
+        name = [type(value).__qualname__] if hasattr(value, "_fields") else []
+        return name + [_ordered(part) for part in value]
     if isinstance(value, dict):
         pairs = [[_encode(_ordered(key)), _ordered(part)] for key, part in value.items()]
         return sorted(pairs, key=lambda pair: pair[0])
     if isinstance(value, set | frozenset):
         return sorted(_encode(_ordered(part)) for part in value)
     if isinstance(value, Struct):
-        return [_ordered(part) for part in structs.astuple(value)]
+        return [type(value).__qualname__, *(_ordered(part) for part in structs.astuple(value))]
     if is_dataclass(value) and not isinstance(value, type):
-        return [_ordered(getattr(value, field.name)) for field in fields(value)]
+        return [type(value).__qualname__, *(_ordered(getattr(value, field.name)) for field in fields(value))]
     return value
 
 
@@ -134,16 +135,23 @@ def _taker(kind: type) -> Callable[[Any], Any]:
         pickle.dumps(kind)
     except Exception:  # A class of classes may have code of its own.
         return _as_changing
-    if issubclass(kind, Struct) and kind.__struct_config__.frozen:
-        return structs.astuple
+    name = kind.__qualname__
+    if issubclass(kind, Struct) and kind.__struct_config__.frozen and kind.__dictoffset__ == 0:
+        return lambda value: (name, *structs.astuple(value))
     if issubclass(kind, tuple) and hasattr(kind, "_fields") and kind.__dictoffset__ == 0:
-        return tuple
+        return lambda value: (name, *value)
     if issubclass(kind, Enum):
         return lambda member: _constant_form(member.value)
-    if is_dataclass(kind) and kind.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+    if all(_is_frozen_dataclass(each) for each in kind.__mro__[:-1]):
         names = [field.name for field in fields(kind)]
-        return lambda value: [getattr(value, name) for name in names]
+        return lambda value: [name, *(getattr(value, each) for each in names)]
     return _as_changing
+
+
+def _is_frozen_dataclass(kind: type) -> bool:
+    """Whether a class says so itself: one that is only derived from such a class lets its attributes be changed."""
+    parameters = vars(kind).get("__dataclass_params__")
+    return parameters is not None and bool(parameters.frozen)
 
 
 def _as_changing(_: Any) -> Any:
