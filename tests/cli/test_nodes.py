@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -124,10 +125,11 @@ def test_the_list_names_all_of_them(worldline: Command) -> None:
     assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == ["algorithm", *NAMES]
     words = " ".join(out.split())
     for name in NAMES:
-        assert f"{name} {find(name).topology} {find(name).summary.split()[0]}" in words
+        found = find(name)
+        row = (name, found.topology, found.faults, found.summary.split()[0])
+        assert " ".join(filter(None, row)) in words
 
 
-@pytest.mark.xfail(strict=True, reason="where nobody looks at a terminal, 160 columns are too few")
 def test_the_list_has_a_line_for_each(worldline: Command) -> None:
     _, out, _ = worldline("list")
     assert len(out.splitlines()) == len(NAMES) + 1
@@ -263,13 +265,11 @@ def test_a_run_that_fails_is_recorded_as_broken_off(worldline: Command, hasty: s
     assert "numbers come in order: that doesn't hold" in str(verdict)
 
 
-@pytest.mark.xfail(strict=True, reason="nothing is final when a run fails, so nothing is written")
 def test_the_recording_of_a_run_that_fails_holds_what_happened(worldline: Command, hasty: str) -> None:
     worldline("--file", hasty, "-q", "--set", "count=30", "--record", "run.mcap")
     assert Recording("run.mcap").counts()["int"].published == 30
 
 
-@pytest.mark.xfail(strict=True, reason="where it was broken off is said twice")
 def test_where_a_run_was_broken_off_is_said_once(worldline: Command, hasty: str) -> None:
     worldline("--file", hasty, "-q", "--set", "count=30", "--record", "run.mcap")
     assert str(Recording("run.mcap").verify()).count("node 1 at ") == 1
@@ -396,7 +396,7 @@ def workers_asked_for(worldline: Command, monkeypatch: pytest.MonkeyPatch, *opti
 
     def search(*_: Any, workers: int, **__: Any) -> Report:
         asked.append(workers)
-        return Report(tried=3, events=0, failure=None, digest="")
+        return Report(tried=3, events=0, faults=0, failure=None, digest="")
 
     monkeypatch.setattr(importlib.import_module("worldline.cli.nodes_search"), "search", search)
     assert worldline("bellman-ford", "--seeds", "3", *options)[0] == 0
@@ -461,8 +461,8 @@ def refused(worldline: Command, *arguments: str) -> str:
         (["bellman-ford", "--seed", "x"], "--seed"),
         (["bellman-ford", "--seed", str(2**70)], "64 bits"),
         (["bellman-ford", "--events-max", "0"], "--events-max"),
-        (["bellman-ford", "--patience", "0"], "--patience"),
-        (["bellman-ford", "--patience", "nan"], "--patience"),
+        (["bellman-ford", "--seconds-max", "0"], "--seconds-max"),
+        (["bellman-ford", "--seconds-max", "nan"], "--seconds-max"),
         (["bellman-ford", "--routes-to", "3"], "no route leads to 3: there is no such node"),
         (["bellman-ford", "--routes-to", "-1"], "no route leads to -1: there is no such node"),
         (["bellman-ford", "--set", "speed=3"], "bellman-ford has no parameter 'speed' (parameters: it has none)"),
@@ -522,8 +522,8 @@ IGNORED = pytest.mark.xfail(strict=True, reason="it is ignored without a word")
             ["bellman-ford", "--seeds", "3", "--workers", "1", "--save", "no/x.json"],
             "no/x.json can't be",
         ),
-        pytest.param(["bellman-ford", "--topology", ""], "isn't a topology", marks=IGNORED),
-        pytest.param(["bellman-ford", "--edges", ""], "there are no edges", marks=IGNORED),
+        pytest.param(["bellman-ford", "--topology", ""], "isn't a topology"),
+        pytest.param(["bellman-ford", "--edges", ""], "there are no edges"),
     ],
 )
 def test_mistakes_that_should_be_refused(worldline: Command, arguments: list[str], words: str) -> None:
@@ -532,9 +532,8 @@ def test_mistakes_that_should_be_refused(worldline: Command, arguments: list[str
     assert words in refused(worldline, *arguments)
 
 
-@pytest.mark.xfail(strict=True, reason="OverflowError")
 def test_endless_patience_is_possible_or_refused(worldline: Command) -> None:
-    code, _, err = worldline("bellman-ford", "-q", "--patience", "inf")
+    code, _, err = worldline("bellman-ford", "-q", "--seconds-max", "inf")
     assert code in (0, 2)
     assert "Traceback" not in err
 
@@ -546,7 +545,6 @@ def test_a_parameter_without_a_kind_is_possible_or_refused(worldline: Command, t
     assert "Traceback" not in err
 
 
-@pytest.mark.xfail(strict=True, reason="workers look for Python's own modules in the file's folder first")
 def test_workers_stand_files_that_are_called_as_python_s_own(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "queue.py").write_text(HASTY)
     code, _, err = worldline("--file", "queue.py", "--fifo", "--seeds", "4", "--workers", "2")
@@ -581,7 +579,7 @@ def test_what_never_ends_is_ended(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "endless.py").write_text(ENDLESS)
     code, _, err = worldline("--file", "endless.py", "-q", "--events-max", "100")
     assert code == 4
-    assert err.startswith("worldline: it hasn't ended after 100 events, and it is ")
+    assert re.match(r"worldline: at \S+: it hasn't ended after 100 events", err)
     assert worldline("--file", "endless.py", "-q", "--until", "100ms")[0] == 0
 
 
@@ -594,7 +592,7 @@ def test_the_advice_is_for_the_command(worldline: Command, tmp_path: Path) -> No
 def test_a_loop_without_an_end_is_ended(worldline: Command, tmp_path: Path) -> None:
     loop = RAISES.replace("return 1 / number", "\n                while True: pass")
     (tmp_path / "loops.py").write_text(loop)
-    code, _, err = worldline("--file", "loops.py", "-q", "--latency", "5ms", "--patience", "0.05")
+    code, _, err = worldline("--file", "loops.py", "-q", "--latency", "5ms", "--seconds-max", "0.05")
     assert code == 4
     assert err.startswith("worldline: node 1 at 5ms: it has taken more than 0.05 seconds of real time")
 
@@ -670,7 +668,7 @@ def test_ctrl_c_ends_a_search(process: Callable[..., subprocess.Popen[str]], tmp
     for _ in range(2):  # Both of them are at it.
         assert started.stdout.readline() == "busy\n"
     os.killpg(started.pid, signal.SIGINT)
-    _, err = started.communicate(timeout=5)
+    _, err = started.communicate(timeout=30)
     assert started.returncode == 130
     assert "Traceback" not in err
     assert gone(started.pid)
@@ -684,7 +682,7 @@ def test_an_interruption_of_the_command_alone_ends_a_search(
     assert started.stdout is not None
     assert started.stdout.readline() == "busy\n"
     started.send_signal(signal.SIGINT)
-    assert started.wait(timeout=3) == 130
+    assert started.wait(timeout=30) == 130
     assert gone(started.pid)
 
 

@@ -814,7 +814,7 @@ def test_what_is_no_class_is_refused(node: Any) -> None:
 
 
 def test_a_node_that_never_ends_is_stopped() -> None:
-    with pytest.raises(Stuck, match=r"hasn't ended after 1,000 events.*events_max=.*until="):
+    with pytest.raises(Stuck, match=r"hasn't ended after 1,000 events .*events_max"):
         pair(Ticker).run(events_max=1000)
 
 
@@ -823,7 +823,7 @@ def test_a_node_that_goes_on_without_time() -> None:
         def execute(self, event: Event) -> None:
             self.set_timer(0)
 
-    with pytest.raises(Stuck, match="after 5,000 events, and it is 0s"):
+    with pytest.raises(Stuck, match="at 0s: it hasn't ended after 5,000 events"):
         pair(Spin).run(events_max=5000)
 
 

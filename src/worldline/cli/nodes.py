@@ -16,16 +16,17 @@ from worldline.model import UsageError
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
+from worldline.nodes.deadline import PATIENCE_S
 from worldline.nodes.faults import as_fault, parse_kinds, time_of
 from worldline.nodes.loading import load_file
-from worldline.nodes.reading import FORMS
+from worldline.nodes.reading import FORMS, parse_edges
 from worldline.nodes.schedule import load
 from worldline.nodes.scheduler import EVENTS_MAX
-from worldline.nodes.searching import PATIENCE_S
 from worldline.nodes.trial import Trial
 
 LIST = "list"
-_COLUMNS_MIN = 160  # Where nobody looks at a terminal, lines needn't be short.
+CLAIMED = "claimed"
+_COLUMNS_MIN = 240  # Where nobody looks at a terminal, lines needn't be short.
 
 
 def nodes(
@@ -51,19 +52,28 @@ def nodes(
     latency: Annotated[
         str | None, typer.Option(metavar="LATENCY", help='How long messages take: 5ms, "uniform(1ms, 9ms)", ...')
     ] = None,
-    fifo: Annotated[bool, typer.Option("--fifo", help="Messages on a link don't overtake each other.")] = False,
+    fifo: Annotated[
+        bool | None, typer.Option("--fifo/--no-fifo", help="Whether messages on a link keep their order.")
+    ] = None,
     loss: Annotated[float, typer.Option(min=0.0, max=1.0, help="Which share of the messages gets lost.")] = 0.0,
     fault: Annotated[
         list[str] | None, typer.Option(metavar="FAULT", help='What goes wrong, and when: "2s crash 1", "3s recover 1".')
     ] = None,
     faults: Annotated[
-        str | None, typer.Option(metavar="KINDS", help="Faults that the seed draws: crash=2,partition,link,loss=0.1.")
+        str | None,
+        typer.Option(
+            metavar="KINDS",
+            help="Faults that the seed draws: crash=2,partition,link,loss=0.1,duplication=0.1; "
+            "or `claimed`: those that it stands.",
+        ),
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="TIME", help="When the run ends, if not by itself.")] = None,
     events_max: Annotated[
         int, typer.Option(min=1, help="After so many events it is taken to have no end.")
     ] = EVENTS_MAX,
-    patience: Annotated[float, typer.Option(min=0.001, help="Seconds of real time that a run may take.")] = PATIENCE_S,
+    seconds_max: Annotated[
+        float, typer.Option(min=0.001, help="After so many seconds of real time a run is taken to have no end.")
+    ] = PATIENCE_S,
     schedule: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Run a schedule that --save has written.")
     ] = None,
@@ -101,10 +111,10 @@ def nodes(
             raise UsageError("--edges and --topology both say what the network is", advice="use one of them")
         trial = Trial(
             algorithm=chosen,
-            topology=topology if edges is None else edges,
+            topology=topology if edges is None else parse_edges(edges).name,
             seed=seed,
             parameters=chosen.parsed(_pairs(parameters or [])),
-            kinds={**parse_kinds(faults or ""), **({"loss": loss} if loss else {})},
+            kinds={**parse_kinds(_faults(chosen, faults)), **({"loss": loss} if loss else {})},
             faults=tuple(sorted((as_fault(text) for text in fault or ()), key=time_of)),
             latency=latency,
             fifo=fifo,
@@ -114,16 +124,26 @@ def nodes(
     outputs = Outputs(record, diagram, topology_plot, root, save_to)
     outputs.check()
     if seeds is None:
-        run_one(trial, source, Voice(console, times=times, as_json=as_json, quiet=quiet), outputs, patience)
+        run_one(trial, source, Voice(console, times=times, as_json=as_json, quiet=quiet), outputs, seconds_max)
         return
     if outputs.shows_one_run:
         raise UsageError("--record, --diagram and --topology-plot show one run", advice="use them with --seed")
     shown = "" if no_shrink else "times" if times else "plain"
-    run_many(trial, source, console, seeds, workers, patience, save_to, shrunk=shown)
+    run_many(trial, source, console, seeds, workers, seconds_max, save_to, shrunk=shown)
 
 
 # What goes with a schedule: how it is shown, not what happens.
-_BESIDE_A_SCHEDULE = ("schedule", "patience", "record", "diagram", "topology_plot", "root", "times", "as_json", "quiet")
+_BESIDE_A_SCHEDULE = (
+    "schedule",
+    "seconds_max",
+    "record",
+    "diagram",
+    "topology_plot",
+    "root",
+    "times",
+    "as_json",
+    "quiet",
+)
 
 
 def _check_alone(context: typer.Context) -> None:
@@ -147,6 +167,14 @@ def _algorithm(name: str | None, file: Path | None) -> Algorithm:
     return find(name)
 
 
+def _faults(algorithm: Algorithm, text: str | None) -> str:
+    if text != CLAIMED:
+        return text or ""
+    if not algorithm.faults:
+        raise UsageError(f"{algorithm.name} doesn't claim to stand any faults", advice="say which: --faults crash,loss")
+    return algorithm.faults
+
+
 def _pairs(texts: list[str]) -> dict[str, str]:
     pairs: dict[str, str] = {}
     for text in texts:
@@ -159,11 +187,11 @@ def _pairs(texts: list[str]) -> dict[str, str]:
 
 def _list(console: Console) -> None:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("algorithm", "topology", "what it does"):
+    for title in ("algorithm", "topology", "stands", "what it does"):
         table.add_column(title, overflow="fold")
     for name in NAMES:
         found = find(name)
-        table.add_row(name, found.topology, found.summary)
+        table.add_row(name, found.topology, found.faults, found.summary)
     if not console.is_terminal:
-        console.width = max(console.width, _COLUMNS_MIN)
-    console.print(table)
+        console.width = _COLUMNS_MIN
+    console.print(table, soft_wrap=False)

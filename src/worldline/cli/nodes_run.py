@@ -124,7 +124,8 @@ def _record(run: Scheduler, recorder: Recorder, failure: WorldlineError | None) 
     if failure is None:
         recorder.close()
     else:
-        recorder.abandon(str(failure), participant=failure.participant, at=failure.at)
+        recorder.advance(run.now + 2)  # What was sent at last counts as one step under way; all of that is final.
+        recorder.abandon(failure.problem, participant=failure.participant, at=failure.at)
 
 
 def _draw(trial: Trial, run: Scheduler, outputs: Outputs) -> None:

@@ -56,7 +56,7 @@ def run_many(
     failure = report.failure.failure
     if shrunk and not isinstance(failure, Stuck):  # What has no end has no short form either.
         with _bar("runs", RUNS_MAX) as progress:
-            short = shrink(failed, progress=progress)
+            short = shrink(failed, patience_s=patience_s, progress=progress)
         _show_shrunk(console, short, times=shrunk == "times")
         failed = short.trial
     if save_to is not None:
@@ -73,6 +73,8 @@ def _processors() -> int:
 
 def _report(console: Console, trial: Trial, report: Report) -> None:
     tried = f"{report.tried:,} seed{'' if report.tried == 1 else 's'}, {report.events:,} events"
+    if trial.kinds or trial.faults:
+        tried += f", {report.faults:,} faults"
     if report.failure is not None:
         console.print(f"{tried}: seed {report.failure.seed} fails")
         console.print(f"  {report.failure.failure}", style="red")
@@ -103,7 +105,7 @@ def command_of(trial: Trial, source: Path | None) -> str:
         words += ["--edges" if text[:1].isdecimal() else "--topology", text]
     words += [word for name, value in trial.parameters.items() for word in ("--set", f"{name}={value}")]
     words += ["--latency", trial.latency] if trial.latency else []
-    words += ["--fifo"] if trial.fifo else []
+    words += [] if trial.fifo is None else ["--fifo"] if trial.fifo else ["--no-fifo"]
     words += [word for fault in trial.faults for word in ("--fault", str(fault))]
     words += ["--faults", ",".join(f"{kind}={number!r}" for kind, number in trial.kinds.items())] if trial.kinds else []
     words += ["--until", format_time(trial.until)] if trial.until is not None else []

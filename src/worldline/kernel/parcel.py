@@ -142,7 +142,7 @@ def _taker(kind: type) -> Callable[[Any], Any]:
         return lambda value: (name, *value)
     if issubclass(kind, Enum):
         return lambda member: _constant_form(member.value)
-    if all(_is_frozen_dataclass(each) for each in kind.__mro__[:-1]):
+    if is_dataclass(kind) and all(_is_frozen_dataclass(each) for each in kind.__mro__[:-1]):
         names = [field.name for field in fields(kind)]
         return lambda value: [name, *(getattr(value, each) for each in names)]
     return _as_changing

@@ -131,9 +131,9 @@ class _Staff:
                     raise self._end_of_run() from None
                 if kind == "reached":
                     self._reached[number] = told
-                    events = sum(events for _, events in self._reached)
-                    progress.check(events)
-                    progress.look(min(now for now, _ in self._reached), events)
+                    now, events = min(now for now, _ in self._reached), sum(events for _, events in self._reached)
+                    progress.check(events, now)
+                    progress.look(now, events)
                 elif kind == "lost":
                     other, at = told
                     self._reached[other] = (max(at, self._reached[other][0]), self._reached[other][1])

@@ -42,10 +42,14 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def check(self, events: int) -> None:
-        """Refuse to go on after too many events. Only for whoever watches others: they may be a little further."""
+    def check(self, events: int, now: int) -> None:
+        """Refuse to go on after too many events."""
         if self._events_max is not None and events > self._events_max:
-            raise Stuck(f"it hasn't ended after {self._events_max:,} events", advice="does it end at all?")
+            raise Stuck(
+                f"it hasn't ended after {self._events_max:,} events",
+                at=now,
+                advice="does it end at all? If it takes longer, say events_max, or --events-max",
+            )
 
     def look(self, now: int, events: int) -> None:
         """Say how far it is; adapts how many events pass until the next look."""

@@ -115,12 +115,12 @@ class Simulation:
 
         The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation
         can be run further; the others run it once. A progress bar shows if it takes long, on a terminal. `events_max`
-        ends a run on processes that takes more events: it will hardly end by itself. (Inline, `advance` does that.)
+        ends a run that takes more events: it will hardly end by itself. (Under MPI there is no such limit.)
         """
         end = FOREVER if until is None else as_time(until, "the end")
         chosen = as_executor(executor)
         if isinstance(chosen, Inline):
-            return self._run_inline(end, progress)
+            return self._run_inline(end, progress, events_max)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
         model = self.model()
@@ -183,13 +183,17 @@ class Simulation:
         topology = Topology(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
 
-    def _run_inline(self, end: int, progress: bool | None) -> Result:
+    def _run_inline(self, end: int, progress: bool | None, events_max: int | None) -> Result:
         worker = self._begun()
         _check_not_past(end, worker)
-        bar = Progress(end, progress)
+        bar = Progress(end, progress, events_max)
+        left = FOREVER if events_max is None else events_max + 1
         with bar:
-            while worker.advance(end, bar.events_until_look):
+            while left and (handled := worker.advance(end, min(bar.events_until_look, left))):
+                left -= handled
                 bar.look(worker.engine.now, worker.engine.events)
+        if not left:
+            bar.check(FOREVER, worker.engine.now)
         if end != FOREVER:
             worker.engine.now = end
         return combined([worker.part()], None)

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError, shown
+from worldline.nodes.faults import parse_kinds
 from worldline.nodes.node import Node
 from worldline.nodes.properties import Property
 
@@ -16,8 +17,8 @@ from worldline.nodes.properties import Property
 class Algorithm(Struct, frozen=True, kw_only=True):
     """A distributed algorithm, ready to be tried.
 
-    `until` ends a run that wouldn't end by itself. `link` is what the algorithm needs its links to be, as the text of
-    a latency, and `fifo` whether messages must not overtake each other. `faults` are those that it claims to stand.
+    `until` ends a run that wouldn't end by itself. `latency` is what the algorithm needs messages to take, and `fifo`
+    whether they must not overtake each other. `faults` are those that it claims to stand.
     """
 
     name: str
@@ -28,6 +29,9 @@ class Algorithm(Struct, frozen=True, kw_only=True):
     latency: str = "uniform(1ns, 1s)"
     fifo: bool = False
     faults: str = ""
+
+    def __post_init__(self) -> None:
+        parse_kinds(self.faults)
 
     @property
     def summary(self) -> str:

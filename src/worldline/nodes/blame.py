@@ -10,7 +10,7 @@ from worldline.model.errors import ModelError, WorldlineError, shown
 from worldline.nodes.events import Event, Protocol
 
 
-def blamed(error: Exception, kind: type, node: int, now: int, event: Event | None) -> WorldlineError:
+def blamed(error: BaseException, kind: type, node: int, now: int, event: Event | None) -> WorldlineError:
     """Return the error that ends the run; `kind` is the node's class, and no event means that it was being created."""
     participant = f"node {node}"
     if isinstance(error, WorldlineError) and (event is None or type(error) is not ModelError):
@@ -26,7 +26,7 @@ def blamed(error: Exception, kind: type, node: int, now: int, event: Event | Non
     return ModelError(problem, participant=participant, at=now, advice=advice)
 
 
-def _where(error: Exception, kind: type) -> str:
+def _where(error: BaseException, kind: type) -> str:
     """Return the innermost line of the file that the class stands in, or where it was if that isn't on the way."""
     frames = extract_tb(error.__traceback__)
     files = [getattr(sys.modules.get(each.__module__), "__file__", None) for each in getattr(kind, "__mro__", ())]

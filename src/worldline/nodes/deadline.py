@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -11,6 +12,9 @@ from types import FrameType
 
 from worldline.model.errors import Stuck
 
+PATIENCE_S = 60.0
+"""How long a run may take where nobody says anything else."""
+
 
 class Expired(BaseException):
     """Time is up. Not an `Exception`: code that goes on whatever happens would go on."""
@@ -19,14 +23,15 @@ class Expired(BaseException):
         """Return the error that says so."""
         return Stuck(
             str(self),
-            advice="is there a loop without an end in a node? If it needs longer, allow it: --patience, or patience_s",
+            advice="is there an endless loop in a node? If it needs longer, say --seconds-max, or patience_s",
         )
 
 
 @contextmanager
 def deadline(seconds: float | None) -> Iterator[None]:
     """End what runs here with `Stuck` if it takes longer; only in a main thread, where the system allows it."""
-    if seconds is None or threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
+    is_possible = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    if seconds is None or seconds == math.inf or not is_possible:
         yield
         return
 

@@ -83,14 +83,17 @@ class End:
             return (), PARTITIONED
         if script is not None:
             delays = script.delays((self.node, self.neighbour, self.number))
-            if self.fifo and delays:
-                self.last = max(self.last, now + delays[0])
-                delays = (self.last - now, *delays[1:])
+            if self.fifo:
+                delays = tuple(self._in_order(now, delay) for delay in delays)
             return delays, "" if delays else LOST
         if self.path is None:
             return (self.delay(),), ""
         arrivals, lost = self.path.carry(now, self.number, size_of(message) if self.path.queues else 0)
         return (() if lost else tuple(arrival - now for arrival in arrivals)), lost or ""
+
+    def _in_order(self, now: int, delay: int) -> int:
+        self.last = max(self.last, now + delay)
+        return self.last - now
 
     def go_down(self, now: int) -> None:
         self.is_up = False

@@ -91,13 +91,31 @@ def _check_link(each: Fault, links: dict[tuple[int, int], bool]) -> None:
         links[a, b] = False
 
 
+def is_over(faults: Iterable[Fault]) -> bool:
+    """Whether all is well again in the end: everybody up, every link, and no partition left."""
+    amiss: dict[tuple[str, tuple[int, ...]], bool] = {}
+    for each in sorted(faults, key=time_of):
+        nodes = () if each.verb in ("partition", "repair") else tuple(sorted(each.nodes))
+        if each.verb in _ENDED_BY:
+            amiss[_ENDED_BY[each.verb], nodes] = True
+        else:
+            amiss[each.verb, nodes] = False
+    return not any(amiss.values())
+
+
+_ENDED_BY = {"crash": "recover", "down": "up", "partition": "repair"}
+
+
 # -- Drawn from a seed
 
-KINDS = ("crash", "partition", "link", "loss")
-"""What can be asked for; loss isn't a fault at a time but a property of all links."""
+KINDS = ("crash", "partition", "link", "loss", "duplication")
+"""What can be asked for; loss and duplication aren't faults at a time but properties of all links."""
+
+SHARES = ("loss", "duplication")
 
 _DEFAULT_COUNTS = {"crash": 2, "partition": 1, "link": 2}
 _COUNT_MAX = 10_000
+_SHORTEST = 0.01  # The shortest outage, as a share of the time there is.
 _CALM_FROM = 0.7  # By then all is well again, so that what has to come in the end can come.
 
 
@@ -110,11 +128,12 @@ def parse_kinds(text: str) -> dict[str, float]:
             number = float(value) if equals else _DEFAULT_COUNTS.get(kind, 0.1)
         except ValueError:
             number = -1.0
-        is_share = kind == "loss"
+        is_share = kind in SHARES
         is_possible = 0 <= number <= (1 if is_share else _COUNT_MAX)  # Nothing is compared with NaN.
         if kind not in KINDS or not is_possible or not (is_share or number == int(number)):
             raise ConfigurationError(
-                f"{shown(word)} can't be drawn", advice='write "crash=2,partition=1,link=2,loss=0.1", or some of these'
+                f"{shown(word)} can't be drawn",
+                advice='write "crash=2,partition=1,link=2,loss=0.1,duplication=0.1", or some of these',
             )
         kinds[kind] = number
     return kinds
@@ -142,7 +161,11 @@ def draw_faults(kinds: Mapping[str, float], topology: Topology, until: int, seed
 
 
 def _span(begins: Verb, ends: Verb, nodes: tuple[int, ...], calm: int, draws: Stream) -> list[Fault]:
-    """Draw when something goes wrong and when it is well again, to the millisecond where there is room for that."""
-    unit = 10**6 if calm > 10**9 else 1
-    start, end = sorted((draws.randrange(calm // unit) * unit, draws.randrange(calm // unit) * unit))
-    return [Fault(start, begins, nodes), Fault(max(end, start + unit), ends, () if ends == "repair" else nodes)]
+    """Draw when something goes wrong, and for how long: as often for hundredths as for tenths of the time there is.
+
+    Bugs hide in outages of every length: some take one that covers an election, some one that is over in no time.
+    """
+    unit = 10**6 if calm > 10**9 else 1  # Whole milliseconds where there is room for that.
+    length = max(1, int(calm // unit * _SHORTEST ** draws.random()))
+    start = draws.randrange(max(1, calm // unit - length))
+    return [Fault(start * unit, begins, nodes), Fault((start + length) * unit, ends, () if ends == "repair" else nodes)]

@@ -63,6 +63,7 @@ class Setting(NamedTuple):
     make: Callable[..., Executes]
     parameters: Mapping[str, Any]
     over: Link  # What links are that nobody has said anything else about.
+    others: Mapping[tuple[int, int], Link]  # Those of single edges.
     keeps: bool  # What is under way on a link that goes down, until it is up again.
     script: Script | None
     watch: Watch | None
@@ -127,7 +128,7 @@ class Host(Entity):
         try:
             node = setting.make(setting.num_nodes, self.id, self._numbered, self.transmit, **setting.parameters)
             _check_executes(node)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             kind = setting.make if isinstance(setting.make, type) else object
             raise blamed(error, kind, self.id, self.now, None) from error
         if isinstance(node, Node):
@@ -150,7 +151,7 @@ class Host(Entity):
         node = self.create_node()
         try:
             self._execute(event)  # type: ignore[misc]
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise blamed(error, type(node), self.id, self.now, event) from error
 
     # -- What the node does
@@ -233,7 +234,7 @@ class Host(Entity):
             event = Protocol(message, end.link)
             try:
                 self._execute(event)  # type: ignore[misc]
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise blamed(error, type(self.node), self.id, self.now, event) from error
         else:
             self._receive(end, message, self.sent_at)
@@ -286,6 +287,8 @@ class Host(Entity):
         watch = self._setting.watch
         if watch is not None and watch.traces:
             watch.record(Record(at=self.now, kind="received", node=self.id, text="Crash", what="Crash"))
+        if watch is not None:
+            watch.executed(self.id)
 
     def on_recover(self, _: None) -> None:
         """Make the node anew. It thinks that all of its links are up, so it is told of those that aren't."""
@@ -340,7 +343,8 @@ class Host(Entity):
         neighbour, weight = added
         setting = self._setting
         key = (setting.num_nodes, setting.seed)
-        end = End(key, self.id, neighbour, self._numbered, setting.over, weight)
+        over = setting.others.get((min(self.id, neighbour), max(self.id, neighbour)), setting.over)
+        end = End(key, self.id, neighbour, self._numbered, over, weight)
         end.opened = self.now
         end.is_cut = any(self._is_cut(end, group) for group in self._groups)
         earlier = self._by_name.get(end.name)

@@ -29,6 +29,7 @@ def load_file(path: Path) -> Algorithm:
     kinds = [kind for kind in defined if kind.__module__ == module.__name__] or [
         kind for kind in defined if not kind.__module__.startswith("worldline.")
     ]
+    kinds = [kind for kind in kinds if not any(kind in other.__mro__[1:] for other in kinds)]
     if len(kinds) != 1:
         found = f"defines {len(kinds)} classes of nodes" if kinds else "defines no class of nodes"
         raise ConfigurationError(
@@ -53,7 +54,7 @@ def _module(path: Path) -> ModuleType:
     sys.modules[name] = module
     folder = str(path.resolve().parent)
     if folder not in sys.path:  # As for a script: it may import what lies beside it.
-        sys.path.insert(0, folder)
+        sys.path.append(folder)  # At the end: workers get this path too, and its queue.py isn't the one they need.
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # It is the user's code, and can raise anything.

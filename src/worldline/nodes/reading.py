@@ -115,7 +115,7 @@ def parse_edges(text: str, num_nodes: int | None = None) -> Topology:
     if not edges and num_nodes is None:
         raise ConfigurationError("there are no edges", advice="write 0-1,0-2,1-2")
     largest = max((max(edge[:2]) for edge in edges), default=0)
-    return Topology.of_edges(largest + 1 if num_nodes is None else num_nodes, edges)
+    return Topology.of_edges(largest + 1 if num_nodes is None else num_nodes, edges, name=text)
 
 
 def read_file(path: Path) -> Topology:

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct, json
 
-from worldline.model.errors import ConfigurationError, UsageError
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.reading import as_latency, as_time
 from worldline.model.time import format_time
 from worldline.nodes.algorithms import find
-from worldline.nodes.faults import as_fault, check_faults
+from worldline.nodes.faults import SHARES, as_fault
 from worldline.nodes.loading import load_file
 from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.script import Script
@@ -44,8 +44,9 @@ class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unk
     neighbours: tuple[tuple[int, ...], ...] = ()
     weights: tuple[tuple[int, int, int], ...] = ()
     latency: str = ""
-    fifo: bool = False
+    fifo: bool | None = None
     loss: float = 0.0
+    duplication: float = 0.0
     until: str = ""
     events_max: int = EVENTS_MAX
     usual: str = ""
@@ -68,6 +69,7 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
         latency=trial.latency or "",
         fifo=trial.fifo,
         loss=trial.kinds.get("loss", 0.0),
+        duplication=trial.kinds.get("duplication", 0.0),
         until="" if end is None else format_time(end),
         events_max=trial.events_max,
         usual="" if trial.script is None else format_time(trial.script.usual[0]),
@@ -100,9 +102,10 @@ def load(path: Path) -> tuple[Trial, Path | None]:
     file = path.parent / schedule.file if schedule.file else None
     try:
         trial = _trial(schedule, file)
-        check_faults(trial.faults, trial.graph())
-    except ConfigurationError as error:
-        raise ConfigurationError(f"{path}: {error.problem}", advice=error.advice) from error
+        trial.scheduler()  # Whatever can't be run is refused there.
+    except (ConfigurationError, OverflowError) as error:
+        problem, advice = (error.problem, error.advice) if isinstance(error, ConfigurationError) else (str(error), None)
+        raise ConfigurationError(f"{path}: {problem}", advice=advice) from error
     return trial, file
 
 
@@ -118,6 +121,11 @@ def _trial(schedule: Schedule, file: Path | None) -> Trial:
     topology = Topology(schedule.neighbours, weights={(a, b): weight for a, b, weight in schedule.weights})
     for each in schedule.messages:
         _check(each, topology.num_nodes)
+    if schedule.messages and not schedule.usual:
+        raise ConfigurationError("it says how long single messages take, and not what is usual", advice='add "usual"')
+    unknown = [name for name in schedule.parameters if name not in algorithm.parameters()]
+    if unknown:
+        raise ConfigurationError(f"{algorithm.name} has no parameter {shown(unknown[0])}")
     texts = {name: value for name, value in schedule.parameters.items() if isinstance(value, str)}
     return Trial(
         algorithm=algorithm,
@@ -127,7 +135,7 @@ def _trial(schedule: Schedule, file: Path | None) -> Trial:
         faults=tuple(as_fault(text) for text in schedule.faults),
         latency=schedule.latency or None,
         fifo=schedule.fifo,
-        kinds={"loss": schedule.loss} if schedule.loss else {},
+        kinds={kind: share for kind in SHARES if (share := getattr(schedule, kind))},
         until=as_time(schedule.until) if schedule.until else None,
         events_max=schedule.events_max,
         script=script,

@@ -8,12 +8,12 @@ from typing import Any, Literal
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.result import Result
 from worldline.kernel.simulation import Simulation
-from worldline.model.errors import ConfigurationError, Stuck, UsageError, shown
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.latency import Fixed, Latency, Uniform
 from worldline.model.links import Link, Network, check_link
 from worldline.model.links import link as as_link
 from worldline.model.reading import as_time
-from worldline.model.time import SECOND, TimeLike, format_time
+from worldline.model.time import SECOND, TimeLike
 from worldline.nodes.deadline import Expired
 from worldline.nodes.ends import End, name_of
 from worldline.nodes.faults import Fault, as_fault, check_faults, time_of
@@ -72,7 +72,7 @@ class Scheduler:
         self.record: Callable[[Record], None] = trace if callable(trace) else self.records.append
         self._verdicts = Verdicts(properties)
         self._is_watched = self.traces or self._verdicts.watches
-        over = link if isinstance(link, Link) else as_link(link)
+        self.link = over = link if isinstance(link, Link) else as_link(link)
         check_link(over, "the link")
         others = _links_of_edges(links or {}, topology)
         least = min((over.latency.minimum, *(each.latency.minimum for each in others.values())))
@@ -85,6 +85,7 @@ class Scheduler:
             make=node,
             parameters=dict(parameters or {}),
             over=over,
+            others=others,
             keeps=on_link_down == "keep",
             script=script,
             watch=self if self._is_watched else None,
@@ -121,8 +122,13 @@ class Scheduler:
 
     @property
     def nodes(self) -> list[Any]:
-        """The nodes, by their ids."""
+        """The nodes, by their ids. One that is down is as it was when it crashed; see `up`."""
         return [host.create_node() for host in self._hosts.values()]
+
+    @property
+    def acted(self) -> list[Any]:
+        """Who has just acted, for checks: one node, or at the end all of them."""
+        return self.nodes if self.last is None else [self.node(self.last)]
 
     def node(self, id: int) -> Any:  # noqa: A002
         """One node, by its id."""
@@ -145,6 +151,11 @@ class Scheduler:
     def up(self) -> list[Any]:
         """The nodes that are up."""
         return [host.create_node() for host in self._hosts.values() if host.is_up]
+
+    @property
+    def faults_so_far(self) -> int:
+        """How many faults have come to pass."""
+        return sum(fault.at <= self.now for fault in self._faults)
 
     @property
     def digest(self) -> bytes:
@@ -221,7 +232,8 @@ class Scheduler:
         """Return whom a fault concerns, and what their hosts are told."""
         if fault.verb in _LINKS_OF:
             a, b = fault.nodes
-            return ((a, (b, 1)), (b, (a, 1))) if fault.verb == "add" else ((a, b), (b, a))
+            weight = self.topology.weights.get((min(a, b), max(a, b)), 1)
+            return ((a, (b, weight)), (b, (a, weight))) if fault.verb == "add" else ((a, b), (b, a))
         if fault.verb in ("partition", "repair"):
             return ((node, fault.nodes or None) for node in range(self.num_nodes))
         return ((node, None) for node in fault.nodes)
@@ -254,35 +266,24 @@ class Scheduler:
         """Let everything happen before `until`, or all there is; raise a `Violation` if a property doesn't hold.
 
         An algorithm that goes on for more than `events_max` events without an end is taken to have none. A run can be
-        continued; properties for the end are judged at the end of every piece.
+        continued; what must hold eventually, or at the end, is judged at the end of every piece.
         """
         chosen = as_executor(executor)
-        if isinstance(chosen, Inline):
-            self._run_inline(until, events_max)
-        else:
+        if not isinstance(chosen, Inline):
             if self._is_watched:
                 raise UsageError(
                     "traces and properties need the inline executor", advice="leave them out, or run it inline"
                 )
             for host in self._hosts.values():
                 host.forget_node()
-            self._simulation.run(until, executor=chosen, events_max=events_max)
-        self._judge()
-        return self._simulation.result()
-
-    def _run_inline(self, until: TimeLike | None, events_max: int) -> None:
         try:
-            is_over = self._simulation.advance(until, events_max) < events_max or not self._simulation.advance(until, 1)
+            self._simulation.run(until, executor=chosen, progress=False, events_max=events_max)
         except Expired as expired:
             culprit = self._simulation.culprit
             stuck = expired.stuck()
             raise stuck if culprit is None else stuck.concerning(f"node {int(culprit.name)}", self.now) from None
-        if not is_over:
-            raise Stuck(
-                f"it hasn't ended after {events_max:,} events, and it is {format_time(self.now)}",
-                advice="does the algorithm end at all? If it takes longer, say --events-max or --until, in Python"
-                " run(events_max=...) or run(until=...)",
-            )
+        self._judge()
+        return self._simulation.result()
 
     def _judge(self) -> None:
         self.last = None  # From now on it is about everybody.

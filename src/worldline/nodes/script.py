@@ -15,7 +15,7 @@ PARTITIONED = "sent into a partition"
 SWALLOWED = (LINK_DOWN, PARTITIONED)
 """Why a message isn't sent at all."""
 
-Message = tuple[int, int, int]
+MessageId = tuple[int, int, int]
 """Sender, receiver, and which of the sender's messages to this receiver it is, from 0."""
 
 Delays = tuple[int, ...]
@@ -25,17 +25,17 @@ Delays = tuple[int, ...]
 class Script:
     """How long messages are under way: the usual time, but for those that are named."""
 
-    def __init__(self, usual: int, exceptions: Mapping[Message, Delays]) -> None:
+    def __init__(self, usual: int, exceptions: Mapping[MessageId, Delays]) -> None:
         self.usual = (usual,)
         self.exceptions = dict(exceptions)
 
-    def delays(self, message: Message) -> Delays:
+    def delays(self, message: MessageId) -> Delays:
         return self.exceptions.get(message, self.usual)
 
 
 def script_of(records: Iterable[Record], usual: int) -> Script:
     """Write down the deliveries of a run that was traced; what a fault has swallowed is left to that fault."""
-    exceptions: dict[Message, Delays] = {}
+    exceptions: dict[MessageId, Delays] = {}
     numbers: dict[tuple[int, int], int] = {}
     for record in records:
         if record.kind == "sent":

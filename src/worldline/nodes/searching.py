@@ -18,7 +18,7 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from worldline.model.errors import LossError, Stuck, UsageError
-from worldline.nodes.deadline import deadline
+from worldline.nodes.deadline import PATIENCE_S, deadline
 from worldline.nodes.loading import load_file
 from worldline.nodes.trial import Outcome, Trial
 
@@ -26,14 +26,13 @@ _BLOCK_MAX = 32
 _BLOCKS_PER_WORKER = 8  # So many at least, lest one worker has nothing left to do for long.
 _AHEAD = 3  # Blocks handed out per worker before the first has come back.
 
-PATIENCE_S = 60.0
-
 
 class Report(Struct, frozen=True, kw_only=True):
     """What a search has found. `digest` is over the histories of all seeds that were tried."""
 
     tried: int
     events: int
+    faults: int
     failure: Outcome | None
     digest: str
 
@@ -43,6 +42,7 @@ class _Block(Struct):
 
     seeds: int
     events: int
+    faults: int
     digests: bytes
     failure: Outcome | None
 
@@ -64,28 +64,30 @@ def search(
         raise UsageError(f"{workers} workers can't do anything", advice="use at least 1")
     size = max(1, min(_BLOCK_MAX, len(seeds) // (workers * _BLOCKS_PER_WORKER)))
     blocks = (seeds[start : start + size] for start in range(0, len(seeds), size))
-    tried = events = 0
+    tried = events = faults = 0
     hashed = blake2b(digest_size=16)
     failure: Outcome | None = None
     results = _here(trial, blocks, patience_s) if workers == 1 else _apart(trial, blocks, workers, file, patience_s)
     for block in results:
         tried += block.seeds
         events += block.events
+        faults += block.faults
         hashed.update(block.digests)
         if progress is not None:
             progress(tried)
         if block.failure is not None:
             failure = block.failure
             break
-    return Report(tried=tried, events=events, failure=failure, digest=hashed.hexdigest())
+    return Report(tried=tried, events=events, faults=faults, failure=failure, digest=hashed.hexdigest())
 
 
 def _try_block(trial: Trial, seeds: Sequence[int], patience_s: float | None) -> _Block:
-    block = _Block(0, 0, b"", None)
+    block = _Block(0, 0, 0, b"", None)
     for seed in seeds:
         outcome = _tried(structs.replace(trial, seed=seed), patience_s)
         block.seeds += 1
         block.events += outcome.events
+        block.faults += outcome.faults
         block.digests += bytes.fromhex(outcome.digest)
         if outcome.failure is not None:
             block.failure = outcome
@@ -98,7 +100,7 @@ def _tried(trial: Trial, patience_s: float | None) -> Outcome:
         with deadline(patience_s):
             return trial.run()
     except Stuck as stuck:  # It took too long already to set it up.
-        return Outcome(seed=trial.seed, failure=stuck, now=0, events=0, digest="")
+        return Outcome(seed=trial.seed, failure=stuck, now=0, events=0, faults=0, digest="")
 
 
 def _here(trial: Trial, blocks: Iterator[Sequence[int]], patience_s: float | None) -> Iterator[_Block]:
@@ -142,6 +144,8 @@ def _apart(
     context = multiprocessing.get_context(
         "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else None
     )
+    if context.get_start_method() == "forkserver":
+        context.set_forkserver_preload([__name__])  # So that the imports are paid for once.
     pool = ProcessPoolExecutor(workers, context, _begin, (file, packed, patience_s))
     waiting: deque[Future[_Block]] = deque()
     is_over = False

@@ -8,17 +8,17 @@ far as the failure stays: a fault doesn't happen, a message takes the usual time
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 from typing import TypeVar
 
 from msgspec import Struct, structs
 
-from worldline.model.errors import ModelError, UsageError, WorldlineError
+from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.time import format_time
-from worldline.nodes.faults import Fault, time_of
+from worldline.nodes.deadline import PATIENCE_S, deadline
+from worldline.nodes.faults import Fault, is_over
 from worldline.nodes.properties import Violation
 from worldline.nodes.reading import smaller
-from worldline.nodes.script import Delays, Message, Script, script_of
+from worldline.nodes.script import Delays, MessageId, Script, script_of
 from worldline.nodes.trace import Record
 from worldline.nodes.trial import Trial
 
@@ -26,9 +26,6 @@ _SEEDS_TRIED = 100  # For each simpler form of the trial.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
 _LONGER = 100
 RUNS_MAX = 5_000
-
-Spell = tuple[Fault, ...]
-_ENDS = {"crash": "recover", "down": "up", "partition": "repair"}
 
 T = TypeVar("T")
 
@@ -71,9 +68,15 @@ class Shrunk(Struct, frozen=True, kw_only=True):
         return "\n".join(lines)
 
 
-def shrink(trial: Trial, *, runs_max: int = RUNS_MAX, progress: Callable[[int], None] | None = None) -> Shrunk:
-    """Return the shortest schedule that is found for the failure of a trial."""
-    runs = _Runs(runs_max, progress)
+def shrink(
+    trial: Trial,
+    *,
+    runs_max: int = RUNS_MAX,
+    patience_s: float | None = PATIENCE_S,
+    progress: Callable[[int], None] | None = None,
+) -> Shrunk:
+    """Return the shortest schedule that is found for the failure of a trial; no run of it takes longer than that."""
+    runs = _Runs(runs_max, patience_s, progress)
     outcome = trial.run()
     failure = outcome.failure
     if failure is None:
@@ -108,9 +111,10 @@ def _decisions(trial: Trial) -> int:
 class _Runs:
     """Runs trials, and counts them: at some point it is enough."""
 
-    def __init__(self, runs_max: int, progress: Callable[[int], None] | None) -> None:
+    def __init__(self, runs_max: int, patience_s: float | None, progress: Callable[[int], None] | None) -> None:
         self.done = 0
         self._max = runs_max
+        self._patience_s = patience_s
         self._progress = progress
 
     def fails(self, trial: Trial, sign: str) -> bool:
@@ -121,9 +125,12 @@ class _Runs:
         if self._progress is not None:
             self._progress(self.done)
         try:
-            failure = trial.run().failure
-        except UsageError:  # A parameter doesn't fit, for instance: the node that it names isn't there.
+            with deadline(self._patience_s):
+                failure = trial.run().failure
+        except (UsageError, Stuck):  # A parameter doesn't fit: the node that it names isn't there, or it has no end.
             return False
+        if isinstance(failure, Stuck) and sign != _sign(failure):
+            self.done = self._max  # Nobody wants to wait for more of that.
         return failure is not None and _sign(failure) == sign
 
 
@@ -190,35 +197,25 @@ def _written_down(trial: Trial) -> Trial:
 
 
 def _taken_out(trial: Trial, sign: str, runs: _Runs) -> Trial:
-    def with_faults(spells: Sequence[Spell]) -> Trial:
-        return structs.replace(trial, faults=tuple(sorted(chain.from_iterable(spells), key=time_of)))
+    ends_well = is_over(trial.faults)
 
-    def with_messages(kept: Sequence[tuple[Message, Delays]]) -> Trial:
+    def with_faults(faults: Sequence[Fault]) -> Trial:
+        return structs.replace(trial, faults=tuple(faults))
+
+    def fails_with(faults: Sequence[Fault]) -> bool:
+        # Who stands a crash needn't stand one for ever: what ends it stays, unless nothing did in the first place.
+        return (is_over(faults) or not ends_well) and runs.fails(with_faults(faults), sign)
+
+    def with_messages(kept: Sequence[tuple[MessageId, Delays]]) -> Trial:
         assert trial.script is not None
         return structs.replace(trial, script=Script(trial.script.usual[0], dict(kept)))
 
     for _ in range(2):  # Without some of the messages, faults may turn out to be needless too.
-        trial = with_faults(_least(_spells(trial.faults), lambda kept: runs.fails(with_faults(kept), sign)))
+        trial = with_faults(_least(trial.faults, fails_with))
         assert trial.script is not None
         messages = list(trial.script.exceptions.items())
         trial = with_messages(_least(messages, lambda kept: runs.fails(with_messages(kept), sign)))
     return _rounded(trial, sign, runs)
-
-
-def _spells(faults: Sequence[Fault]) -> list[Spell]:
-    """Pair what goes wrong with what ends it: an algorithm may stand a crash, and not one for ever."""
-    spells: list[Spell] = []
-    open_ones: dict[tuple[str, tuple[int, ...]], int] = {}
-    for fault in faults:
-        begun = open_ones.pop((fault.verb, fault.nodes), None)
-        if begun is not None:
-            spells[begun] = (*spells[begun], fault)
-            continue
-        end = _ENDS.get(fault.verb)
-        if end is not None:
-            open_ones[end, () if end == "repair" else fault.nodes] = len(spells)
-        spells.append((fault,))
-    return spells
 
 
 def _least(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:

@@ -53,12 +53,14 @@ def _tell_message(
 ) -> None:
     assert record.peer is not None
     receiver = name_of(record.peer, run.num_nodes)
-    expiry = max(record.arrivals, default=record.at + 1)
+    expiry = min(max(record.arrivals, default=record.at + 1), run.now + 1)
     witness.published(sender, sequence, record.what, record.at, _encode(record.data), expiry)
     for copy, arrival in enumerate(record.arrivals):
         reasons = dropped.get((record.node, record.peer, record.at, arrival))
-        reason = reasons.pop(0) if reasons else UNDER_WAY if arrival > run.now else None
-        witness.arrives(sender, sequence, receiver, arrival, copy, reason)
+        if arrival > run.now:
+            witness.arrives(sender, sequence, receiver, run.now + 1, copy, UNDER_WAY)
+        else:
+            witness.arrives(sender, sequence, receiver, arrival, copy, reasons.pop(0) if reasons else None)
     if not record.arrivals:
         witness.arrives(sender, sequence, receiver, record.at + 1, 0, record.reason)
 

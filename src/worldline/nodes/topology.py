@@ -96,6 +96,14 @@ class Topology:
             found.append(sorted(group))
         return found
 
+    def component(self, node: int) -> list[int]:
+        """Return who can be reached from a node, itself too, sorted."""
+        return next(group for group in self.components() if node in group)
+
+    def edges_within(self, component: Sequence[int]) -> int:
+        """Count the edges of a component."""
+        return sum(len(self.neighbours[node]) for node in component) // 2
+
     @property
     def is_connected(self) -> bool:
         return len(self.components()) <= 1

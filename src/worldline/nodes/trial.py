@@ -11,16 +11,13 @@ from worldline.model.errors import ModelError, WorldlineError
 from worldline.model.links import Link
 from worldline.model.links import link as as_link
 from worldline.model.reading import as_time
-from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.faults import Fault, draw_faults, time_of
+from worldline.nodes.faults import SHARES, Fault, draw_faults, time_of
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import Record
-
-_FAULTS_WITHIN = 10 * SECOND  # Where nothing says when a run ends.
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -36,13 +33,13 @@ class Trial(Struct, frozen=True, kw_only=True):
     kinds: dict[str, float] = {}
     faults: tuple[Fault, ...] = ()
     latency: str | None = None
-    fifo: bool = False
+    fifo: bool | None = None
     until: int | None = None
     events_max: int = EVENTS_MAX
     script: Script | None = None
 
     def graph(self) -> Topology:
-        return as_topology(self.topology or self.algorithm.topology, seed=self.seed)
+        return as_topology(self.algorithm.topology if self.topology is None else self.topology, seed=self.seed)
 
     def end(self) -> int | None:
         if self.until is not None or self.algorithm.until is None:
@@ -53,17 +50,29 @@ class Trial(Struct, frozen=True, kw_only=True):
         return as_link(
             self.latency or self.algorithm.latency,
             loss=self.kinds.get("loss", 0.0),
-            fifo=self.fifo or self.algorithm.fifo,
+            duplication=self.kinds.get("duplication", 0.0),
+            fifo=self.algorithm.fifo if self.fifo is None else self.fifo,
         )
 
     def pinned(self) -> Trial:
         """Return the same trial with its topology and its faults written down."""
         graph = self.graph()
-        drawn = draw_faults(self.kinds, graph, self.end() or _FAULTS_WITHIN, self.seed)
-        rest = {kind: number for kind, number in self.kinds.items() if kind == "loss"}
+        rest = {kind: number for kind, number in self.kinds.items() if kind in SHARES}
+        drawn: tuple[Fault, ...] = ()
+        if rest != self.kinds:
+            drawn = draw_faults(self.kinds, graph, self.end() or self._length(graph), self.seed)
         return structs.replace(
             self, topology=graph, faults=tuple(sorted((*self.faults, *drawn), key=time_of)), kinds=rest
         )
+
+    def _length(self, graph: Topology) -> int:
+        """Return how long it takes if nothing goes wrong: faults that come after the end strike nobody."""
+        undisturbed = Scheduler.over(
+            graph, self.algorithm.node, seed=self.seed, link=self.link(), parameters=self.parameters, script=self.script
+        )
+        undisturbed.start_all_nodes()
+        undisturbed.run(events_max=self.events_max)
+        return undisturbed.now
 
     def scheduler(self, *, trace: bool | Callable[[Record], None] = False) -> Scheduler:
         """Return the run, about to begin."""
@@ -92,7 +101,12 @@ class Trial(Struct, frozen=True, kw_only=True):
             failure = error
         result = scheduler.result()
         return Outcome(
-            seed=self.seed, failure=failure, now=scheduler.now, events=result.events, digest=result.digest.hex()
+            seed=self.seed,
+            failure=failure,
+            now=scheduler.now,
+            events=result.events,
+            faults=scheduler.faults_so_far,
+            digest=result.digest.hex(),
         )
 
 
@@ -103,4 +117,5 @@ class Outcome(Struct, frozen=True, kw_only=True):
     failure: WorldlineError | None
     now: int
     events: int
+    faults: int  # How many have struck.
     digest: str

@@ -51,7 +51,7 @@ def test_who_is_out_of_reach_has_no_part_in_it() -> None:
 
 
 def test_somebody_has_to_begin() -> None:
-    with pytest.raises(ConfigurationError, match="there is no node 6 that could begin"):
+    with pytest.raises(ConfigurationError, match="there is no node 6 to begin"):
         tried(ALGORITHM, 0, parameters={"initiator": 6})
 
 

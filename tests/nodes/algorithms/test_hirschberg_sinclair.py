@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
-from worldline.nodes.algorithms.chang_roberts import messages
+from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.algorithms.hirschberg_sinclair import ALGORITHM, HirschbergSinclair, messages_most
 from worldline.nodes.properties import Violation
 from worldline.nodes.scheduler import Scheduler
@@ -37,11 +37,11 @@ def test_the_highest_is_elected_and_everybody_knows(topology: str | None) -> Non
     for seed in range(10):
         run = tried(ALGORITHM, seed, topology)
         assert {node.leader for node in run.nodes} == {run.num_nodes - 1}
-        assert messages(run) == messages_expected(run.topology)
+        assert messages_of(run) == messages_expected(run.topology)
 
 
 def test_the_order_in_which_messages_arrive_doesnt_matter() -> None:
-    counts = {messages(tried(ALGORITHM, seed, "ring:12", fifo=fifo)) for seed in range(6) for fifo in (False, True)}
+    counts = {messages_of(tried(ALGORITHM, seed, "ring:12", fifo=fifo)) for seed in range(6) for fifo in (False, True)}
     assert len(counts) == 1
 
 

@@ -145,10 +145,10 @@ class Taciturn(TwoPhaseCommit):
 @pytest.mark.parametrize(
     ("node", "seed", "text", "reason"),
     [
-        (Independent, 2, "nobody has committed while another has aborted", "1 has aborted and 0 has committed"),
+        (Independent, 23, "nobody has committed while another has aborted", "1 has aborted and 0 has committed"),
         (WithoutLog, 12, "nobody has committed while another has aborted", "has committed and 0 has aborted"),
         (WithoutLog, 12, "a decision never changes", "decided True, and now False"),
-        (Decisive, 3, "nobody commits unless all have voted yes", "has voted neither yes nor no"),
+        (Decisive, 253, "nobody commits unless all have voted yes", "has voted neither yes nor no"),
         (Democratic, 0, "nobody commits unless all have voted yes", "has voted no"),
         (Taciturn, 0, "everybody has decided", ". hasn't"),
     ],

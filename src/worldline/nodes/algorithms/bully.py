@@ -33,16 +33,13 @@ from typing import Literal
 
 from msgspec import Struct
 
-from worldline.model.errors import ConfigurationError
-from worldline.model.reading import as_time
-from worldline.model.time import MS, TimeLike, format_time
+from worldline.model.time import TimeLike, format_time
 from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.demands import demand_clique, demand_duration
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
-
-LATENCY_MAX = 10 * MS
 
 # What timers are for: an answer to come, a leader to be told, the next sign of life to give, or to get.
 ANSWER = "answer"
@@ -92,13 +89,9 @@ class Bully(Node):
         heartbeat: TimeLike = "50ms",
     ) -> None:
         super().__init__(num_nodes, id, num_neighbors, send)
-        if num_neighbors != num_nodes - 1:
-            raise ConfigurationError(
-                f"node {id} has {num_neighbors} neighbours, of {num_nodes - 1}",
-                advice="the bully algorithm needs links between all nodes: use clique:5",
-            )
-        self.patience = as_time(patience, "the patience")
-        self.heartbeat = as_time(heartbeat, "the heartbeat")
+        demand_clique(self)
+        self.patience = demand_duration(patience, "a patience")
+        self.heartbeat = demand_duration(heartbeat, "a heartbeat")
         self.leader: int | None = None
         self.election: Literal["none", "asking", "answered"] = "none"
         self.ids: dict[int, int] = {}
@@ -230,7 +223,9 @@ class TwoOnlyForOneLatency(Lives):
             leaders = sorted(node for node in self.leads_since if run.is_up(node))
             for higher in leaders[1:]:
                 since = run.now - self.leads_since[higher]
-                assert since <= LATENCY_MAX, f"{leaders[0]} leads, and {higher} has done it for {format_time(since)}"
+                assert since <= run.link.latency.maximum, (
+                    f"{leaders[0]} leads, and {higher} has done it for {format_time(since)}"
+                )
         return True
 
 

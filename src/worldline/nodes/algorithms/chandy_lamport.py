@@ -22,9 +22,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from worldline.model.errors import ConfigurationError, shown
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.demands import demand_node
 from worldline.nodes.events import Event, Protocol, Start, Timer
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end
@@ -58,13 +58,11 @@ class ChandyLamport(Node):
         pause: str = "500ms",
     ) -> None:
         super().__init__(num_nodes, id, num_neighbors, send)
-        if not 0 <= initiator < num_nodes:
-            raise ConfigurationError(f"there is no node {shown(initiator)} that could begin")
-        self.initiator = initiator
-        self.at = at
+        self.initiator = demand_node(initiator, num_nodes, "begin")
+        self.at = as_time(at)
         self.money = self.balance = money
         self.payments = payments
-        self.pause = pause
+        self.pause = as_time(pause, "a pause")
         # The books: all amounts that went out and came in by each link. Only those who audit the node read them.
         self.paid: list[list[int]] = [[] for _ in range(num_neighbors)]
         self.got: list[list[int]] = [[] for _ in range(num_neighbors)]
@@ -96,7 +94,7 @@ class ChandyLamport(Node):
 
     def _wait(self) -> None:
         if self.payments:
-            self.set_timer(1 + self.random.randrange(1 + as_time(self.pause)), "pay")
+            self.set_timer(1 + self.random.randrange(1 + self.pause), "pay")
 
     def _pay(self) -> None:
         self.payments -= 1

@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end
@@ -106,7 +107,7 @@ class NeverTwoLeaders:
 
     def __call__(self, run: Scheduler) -> bool:
         self.rings = self.rings or highest_of_ring(run)
-        for node in run.nodes if run.last is None else (run.node(run.last),):
+        for node in run.acted:
             if node.leader == node.id:
                 first = self.leaders.setdefault(self.rings[node.id], node.id)
                 assert first == node.id, f"{first} and {node.id} are leaders"
@@ -121,7 +122,7 @@ class OnlyTheHighest:
 
     def __call__(self, run: Scheduler) -> bool:
         self.highest = self.highest or highest_of_ring(run)
-        for node in run.nodes if run.last is None else (run.node(run.last),):
+        for node in run.acted:
             highest = self.highest[node.id]
             assert node.leader in (None, highest), f"{node.id} takes {node.leader} for the leader, not {highest}"
         return True
@@ -138,17 +139,12 @@ def all_know(run: Scheduler) -> bool:
     return True
 
 
-def messages(run: Scheduler) -> int:
-    """Count what has arrived: all events but the starts, where there are neither timers nor faults."""
-    return run.result().events - run.num_nodes
-
-
 @at_end("there are 3n - 1 to n(n + 3)/2 messages")
 def within_bounds(run: Scheduler) -> bool:
     sizes = [len(ring) for ring in run.topology.components()]
     least = sum(3 * n - 1 for n in sizes)
     most = sum(n * (n + 3) // 2 for n in sizes)
-    sent = messages(run)
+    sent = messages_of(run)
     assert least <= sent <= most, f"it took {sent} messages, and should take {least} to {most}"
     return True
 

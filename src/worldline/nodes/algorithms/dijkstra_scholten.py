@@ -21,9 +21,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from worldline.model.errors import ConfigurationError
 from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.demands import demand_node
 from worldline.nodes.events import Event, Protocol, Start, Timer
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end
@@ -66,9 +66,7 @@ class DijkstraScholten(Node):
         pieces_max: int = 3,
     ) -> None:
         super().__init__(num_nodes, id, num_neighbors, send)
-        if not 0 <= root < num_nodes:
-            raise ConfigurationError(f"there is no node {root} to be the root", advice=f"use 0 to {num_nodes - 1}")
-        self.is_root = id == root
+        self.is_root = id == demand_node(root, num_nodes, "be the root")
         self.spreads = spreads
         self.pieces_max = pieces_max
         # The computation: what is to be done, and the names of all that was ever sent, received and acknowledged.
@@ -160,7 +158,7 @@ class NotTooEarly:
         self.declared = False
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in run.nodes if run.last is None else (run.node(run.last),):
+        for node in run.acted:
             self._look(node)
         if self.declared:
             assert not self.at_work, f"{next(iter(self.at_work))} has work"
@@ -184,7 +182,7 @@ class NotTooEarly:
 @always("the engaged nodes are a tree below the root")
 def is_tree(run: Scheduler) -> bool:
     """Look at the node that has acted: if it is engaged, at the way to the root; if not, whether it has children."""
-    for node in run.nodes if run.last is None else (run.node(run.last),):
+    for node in run.acted:
         if node.is_engaged:
             _check_way_to_root(run, node)
         else:

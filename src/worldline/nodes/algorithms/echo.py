@@ -20,7 +20,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.algorithms.flooding import check_initiator, component_of, links_within
+from worldline.nodes.algorithms.demands import demand_node, messages_of
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end
@@ -56,13 +56,11 @@ class EchoNode(Node):
         initiator: int = 0,
     ) -> None:
         super().__init__(num_nodes, id, num_neighbors, send)
-        check_initiator(initiator, num_nodes)
-        self.initiator = initiator
+        self.initiator = demand_node(initiator, num_nodes, "begin")
         self.parent: int | None = None  # A local link.
         self.size = 1  # Of the tree below, as far as is known, itself included.
         self.answers_missing = num_neighbors
         self.decisions: list[int] = []
-        self.sent = 0
 
     def execute(self, event: Event) -> None:
         match event:
@@ -78,9 +76,7 @@ class EchoNode(Node):
                 self._finish_if_all_have_answered()
 
     def _send_wave(self) -> None:
-        for link in self.links:
-            if link != self.parent:
-                self._transmit(Wave(), link)
+        self.broadcast(Wave(), but=self.parent)
 
     def _count_answer(self, message: Wave | Echo) -> None:
         self.answers_missing -= 1  # The parent's wave counts too: it owes no other answer.
@@ -91,14 +87,13 @@ class EchoNode(Node):
         if self.answers_missing:
             return
         if self.parent is not None:
-            self._transmit(Echo(self.size), self.parent)
+            self.send(Echo(self.size), self.parent)
         else:
             self.decisions.append(self.size)
             self.log(f"decides: there are {self.size} nodes")
 
-    def _transmit(self, message: Wave | Echo, link: int) -> None:
-        self.sent += 1
-        self.send(message, link)
+    def route(self, root: int) -> tuple[int | None, int | None]:
+        return self.parent, None
 
 
 class DecidesLast:
@@ -109,11 +104,11 @@ class DecidesLast:
 
     def __call__(self, run: Scheduler) -> bool:
         initiator = run.node(0).initiator
-        for node in run.nodes if run.last is None else (run.node(run.last),):
+        for node in run.acted:
             assert node.id == initiator or not node.decisions, f"{node.id} has decided"
             assert self.settled.get(node.id, _doings(node)) == _doings(node), f"{node.id} goes on after the decision"
         if run.node(initiator).decisions and not self.settled:
-            for member in component_of(run, initiator):
+            for member in run.topology.component(initiator):
                 node = run.node(member)
                 assert member == initiator or node.parent is not None, f"{member} wasn't reached before the decision"
                 self.settled[member] = _doings(node)
@@ -121,13 +116,13 @@ class DecidesLast:
 
 
 def _doings(node: EchoNode) -> tuple[object, ...]:
-    return node.parent, node.sent, node.answers_missing, tuple(node.decisions)
+    return node.parent, node.size, node.answers_missing, tuple(node.decisions)
 
 
 @at_end("the initiator decides once, for the number of nodes that it can reach")
 def right_count(run: Scheduler) -> bool:
     initiator = run.node(run.node(0).initiator)
-    size = len(component_of(run, initiator.id))
+    size = len(run.topology.component(initiator.id))
     assert initiator.decisions == [size], f"there are {size}, and it decides {initiator.decisions}"
     return True
 
@@ -136,7 +131,7 @@ def right_count(run: Scheduler) -> bool:
 def spanning_tree(run: Scheduler) -> bool:
     root = run.node(0).initiator
     parents = {node.id: run.topology.neighbours[node.id][node.parent] for node in run.nodes if node.parent is not None}
-    assert sorted((root, *parents)) == component_of(run, root), f"these have parents: {sorted(parents)}"
+    assert sorted((root, *parents)) == run.topology.component(root), f"these have parents: {sorted(parents)}"
     for node in parents:
         ancestor = node
         for _ in parents:
@@ -147,8 +142,8 @@ def spanning_tree(run: Scheduler) -> bool:
 
 @at_end("there are 2m messages")
 def messages(run: Scheduler) -> bool:
-    expected = 2 * links_within(run, component_of(run, run.node(0).initiator))
-    sent = sum(node.sent for node in run.nodes)
+    expected = 2 * run.topology.edges_within(run.topology.component(run.node(0).initiator))
+    sent = messages_of(run)
     assert sent == expected, f"it took {sent} messages instead of {expected}"
     return True
 

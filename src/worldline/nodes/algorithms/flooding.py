@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from worldline.model.errors import ConfigurationError, shown
 from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.demands import demand_node, messages_of
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end
@@ -44,11 +44,9 @@ class Flooding(Node):
         text: str = "hello",
     ) -> None:
         super().__init__(num_nodes, id, num_neighbors, send)
-        check_initiator(initiator, num_nodes)
-        self.initiator = initiator
+        self.initiator = demand_node(initiator, num_nodes, "begin")
         self.text = text
         self.taken: list[str] = []
-        self.sent = 0
 
     def execute(self, event: Event) -> None:
         match event:
@@ -60,33 +58,12 @@ class Flooding(Node):
     def _take(self, text: str, source: int | None = None) -> None:
         self.taken.append(text)
         self.log(f"takes {text}")
-        for link in self.links:
-            if link != source:
-                self.sent += 1
-                self.send(News(text), link)
-
-
-def check_initiator(initiator: int, num_nodes: int) -> None:
-    """Refuse an initiator that doesn't exist: nothing would happen at all."""
-    if not 0 <= initiator < num_nodes:
-        raise ConfigurationError(
-            f"there is no node {shown(initiator)} to begin", advice=f"the nodes are 0 to {num_nodes - 1}"
-        )
-
-
-def component_of(run: Scheduler, node: int) -> list[int]:
-    """Return who can be reached from a node, itself too."""
-    return next(group for group in run.topology.components() if node in group)
-
-
-def links_within(run: Scheduler, group: list[int]) -> int:
-    """Count the links of a component."""
-    return sum(len(run.topology.neighbours[node]) for node in group) // 2
+        self.broadcast(News(text), but=source)
 
 
 @always("nobody takes news twice, nor other news than the initiator's")
 def at_most_once(run: Scheduler) -> bool:
-    for node in run.nodes if run.last is None else (run.node(run.last),):
+    for node in run.acted:
         told = run.node(node.initiator).text
         assert node.taken in ([], [told]), f"{node.id} has taken {node.taken}"
     return True
@@ -94,7 +71,7 @@ def at_most_once(run: Scheduler) -> bool:
 
 @at_end("whoever can be reached has taken the news, and nobody else")
 def everybody(run: Scheduler) -> bool:
-    reachable = component_of(run, run.node(0).initiator)
+    reachable = run.topology.component(run.node(0).initiator)
     for node in run.nodes:
         assert bool(node.taken) == (node.id in reachable), f"{node.id} has taken {node.taken}"
     return True
@@ -102,9 +79,9 @@ def everybody(run: Scheduler) -> bool:
 
 @at_end("there are 2m - (n - 1) messages")
 def messages(run: Scheduler) -> bool:
-    reachable = component_of(run, run.node(0).initiator)
-    expected = 2 * links_within(run, reachable) - (len(reachable) - 1)
-    sent = sum(node.sent for node in run.nodes)
+    reachable = run.topology.component(run.node(0).initiator)
+    expected = 2 * run.topology.edges_within(reachable) - (len(reachable) - 1)
+    sent = messages_of(run)
     assert sent == expected, f"it took {sent} messages instead of {expected}"
     return True
 

@@ -23,7 +23,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.algorithms.flooding import check_initiator, component_of
+from worldline.nodes.algorithms.demands import demand_duration, demand_node
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end
@@ -72,10 +72,9 @@ class Gossip(Node):
         patience: int = 0,
     ) -> None:
         super().__init__(num_nodes, id, num_neighbors, send)
-        check_initiator(initiator, num_nodes)
-        self.initiator = initiator
+        self.initiator = demand_node(initiator, num_nodes, "begin")
         self.text = text
-        self.period = period
+        self.period = demand_duration(period, "a period")
         self.pull = pull
         self.patience = patience
         self.rumour: str | None = None
@@ -136,7 +135,7 @@ class OnlyHearsay:
         self.knowing: dict[int, None] = {}
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in run.nodes if run.last is None else (run.node(run.last),):
+        for node in run.acted:
             assert node.id not in self.knowing or node.rumour is not None, f"{node.id} has forgotten it"
             if node.rumour is not None and node.id not in self.knowing:
                 self._check_source(run, node)
@@ -151,7 +150,7 @@ class OnlyHearsay:
 
 @always("who has lost interest has a neighbour who knows")
 def in_vain_for_a_reason(run: Scheduler) -> bool:
-    for node in run.nodes if run.last is None else (run.node(run.last),):
+    for node in run.acted:
         if node.has_lost_interest:
             knowing = [neighbour for neighbour in run.topology.neighbours[node.id] if run.node(neighbour).rumour]
             assert knowing, f"{node.id} has lost interest, and none of its neighbours knows"
@@ -163,7 +162,7 @@ def everybody(run: Scheduler) -> bool:
     first = run.node(0)
     if first.patience > 0 and not first.pull:
         return True
-    for node in component_of(run, first.initiator):
+    for node in run.topology.component(first.initiator):
         assert run.node(node).rumour is not None, f"{node} doesn't know"
     return True
 

@@ -25,10 +25,10 @@ from worldline.nodes.algorithms.chang_roberts import (
     Elected,
     all_know,
     check_on_ring,
-    messages,
     never_two_leaders,
     only_the_highest,
 )
+from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import at_end
@@ -123,7 +123,7 @@ def messages_most(n: int) -> int:
 @at_end("there are no more messages than all phases may take together, which is O(n log n)")
 def within_bounds(run: Scheduler) -> bool:
     most = sum(messages_most(len(ring)) for ring in run.topology.components())
-    sent = messages(run)
+    sent = messages_of(run)
     assert sent <= most, f"it took {sent} messages, and should take at most {most}"
     return True
 

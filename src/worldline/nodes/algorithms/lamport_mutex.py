@@ -21,9 +21,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from worldline.model.errors import ConfigurationError
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.demands import demand_clique
 from worldline.nodes.events import Event, Protocol, Start, Timer
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end
@@ -74,8 +74,8 @@ class Contender(Node):
     ) -> None:
         super().__init__(num_nodes, id, num_neighbors, send)
         self.rounds = rounds
-        self.pause = pause
-        self.stay = stay
+        self.pause = as_time(pause, "a pause")
+        self.stay = as_time(stay, "a stay")
         self.clock = 0
         self.request: Stamp | None = None
         self.inside = False
@@ -85,10 +85,7 @@ class Contender(Node):
     def execute(self, event: Event) -> None:
         match event:
             case Start():
-                if self.num_neighbors != self.num_nodes - 1:
-                    raise ConfigurationError(
-                        "everybody needs a link to everybody", advice=f"use clique:{self.num_nodes}"
-                    )
+                demand_clique(self)
                 self._rest()
             case Timer("want"):
                 self.clock += 1
@@ -113,7 +110,7 @@ class Contender(Node):
     def _rest(self) -> None:
         """Want nothing for a while, of random length, so that nodes ask in ever different orders."""
         if self.entries < self.rounds:
-            self.set_timer(1 + self.random.randrange(1 + as_time(self.pause)), "want")
+            self.set_timer(1 + self.random.randrange(1 + self.pause), "want")
 
     def set_up(self) -> None:
         raise NotImplementedError

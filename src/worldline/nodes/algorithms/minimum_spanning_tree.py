@@ -37,7 +37,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.algorithms.chang_roberts import messages
+from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end
@@ -347,7 +347,7 @@ def is_known_at_core(run: Scheduler) -> bool:
 def within_bounds(run: Scheduler) -> bool:
     edges = len(run.topology.edges)
     most = sum(5 * len(part) * log2(len(part)) for part in run.topology.components()) + 2 * edges
-    sent = messages(run) - 2 * edges
+    sent = messages_of(run) - 2 * edges
     assert sent <= most, f"it took {sent} messages, and should take at most {most:.0f}"
     return True
 

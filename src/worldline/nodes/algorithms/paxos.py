@@ -25,8 +25,9 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from worldline.model.reading import as_time
+from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.demands import demand_clique, demand_duration
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end
@@ -108,7 +109,10 @@ class Paxos(Node):
         """The first `proposers` nodes propose. One waits for `patience` at least, and up to three times as long."""
         super().__init__(num_nodes, id, num_neighbors, send)
         self.majority = num_nodes // 2 + 1
-        self.patience = as_time(patience, "a patience")
+        demand_clique(self)
+        self.patience = demand_duration(patience, "a patience")
+        if proposers < 1:
+            raise ConfigurationError(f"{proposers} nodes can't propose", advice="use at least 1 proposer")
         self.proposal = f"value {id}" if id < proposers else None
         # As an acceptor:
         self.promised = NO_BALLOT
@@ -218,11 +222,6 @@ class Paxos(Node):
 # -- What must hold. The checks remember what has been; nothing of it is lost in a crash.
 
 
-def acting(run: Scheduler) -> list[Paxos]:
-    """Return the node that may have changed, or all in the end."""
-    return run.nodes if run.last is None else [run.node(run.last)]
-
-
 class Agreement:
     """Whatever anybody ever learns is the same value."""
 
@@ -230,7 +229,7 @@ class Agreement:
         self.first: tuple[int, str] | None = None
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in acting(run):
+        for node in run.acted:
             if node.learned is not None:
                 if self.first is None:
                     self.first = node.id, node.learned
@@ -248,7 +247,7 @@ class ChosenOnce:
         self.chosen: str | None = None
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in acting(run):
+        for node in run.acted:
             if node.accepted is not None:
                 self._note(node.accepted, node.id, run.num_nodes)
         return True
@@ -269,14 +268,14 @@ class LearnedIsChosen(ChosenOnce):
 
     def __call__(self, run: Scheduler) -> bool:
         super().__call__(run)
-        for node in acting(run):
+        for node in run.acted:
             assert node.learned in (None, self.chosen), f"{node.id} has learned {node.learned}"
         return True
 
 
 @always("every value was proposed")
 def validity(run: Scheduler) -> bool:
-    for node in acting(run):
+    for node in run.acted:
         for value in (node.learned, node.accepted and node.accepted[1]):
             assert value is None or any(value == each.proposal for each in run.nodes), f"{node.id} has got {value}"
     return True

@@ -31,9 +31,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from worldline.model.reading import as_time
 from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms.demands import demand_clique, demand_duration
 from worldline.nodes.events import Event, NeighbourAdded, NeighbourRemoved, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node, Send
 from worldline.nodes.properties import always, at_end, eventually
@@ -101,8 +101,9 @@ class Raft(Node):
         """`timeout` is how long followers wait for a heartbeat at least; it is up to twice that."""
         super().__init__(num_nodes, id, num_neighbors, send)
         self.commands = commands
-        self.heartbeat = as_time(heartbeat, "a heartbeat")
-        self.timeout = as_time(timeout, "a timeout")
+        demand_clique(self)
+        self.heartbeat = demand_duration(heartbeat, "a heartbeat")
+        self.timeout = demand_duration(timeout, "a timeout")
         self.majority = num_nodes // 2 + 1
         self.current_term = 0
         self.voted_for: int | None = None
@@ -288,11 +289,6 @@ class Raft(Node):
 # -- What must hold. The checks remember what has been; nothing of it is lost in a crash.
 
 
-def acting(run: Scheduler) -> list[Raft]:
-    """Return the node that may have changed, or all in the end."""
-    return run.nodes if run.last is None else [run.node(run.last)]
-
-
 class ElectionSafety:
     """At most one node ever leads in a term."""
 
@@ -300,7 +296,7 @@ class ElectionSafety:
         self.leaders: dict[int, int] = {}
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in acting(run):
+        for node in run.acted:
             if node.role == "leader":
                 leader = self.leaders.setdefault(node.current_term, node.id)
                 assert leader == node.id, f"{leader} and {node.id} have led in term {node.current_term}"
@@ -314,7 +310,7 @@ class LeaderAppendOnly:
         self.logs: dict[int, tuple[int, Log]] = {}  # By leader: its term and its log.
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in acting(run):
+        for node in run.acted:
             if node.role == "leader":
                 term, log = self.logs.get(node.id, (0, EMPTY))
                 if node.entries is not log:
@@ -336,7 +332,7 @@ class LogMatching:
         self.logs: dict[int, Log] = {}
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in acting(run):
+        for node in run.acted:
             log, before = node.entries, self.logs.get(node.id, EMPTY)
             if log is not before:
                 start = len(before) if log[: len(before)] == before else 1
@@ -358,7 +354,7 @@ class LeaderCompleteness:
         self.leaders: dict[int, Log] = {}  # By term: the log as it was when the term's leader was elected.
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in acting(run):
+        for node in run.acted:
             if node.role == "leader" and node.current_term not in self.leaders:
                 self.leaders[node.current_term] = node.entries
                 for index in range(1, len(self.committed)):
@@ -386,7 +382,7 @@ class StateMachineSafety:
         self.seen: dict[int, int] = {}  # By node: how many of its commands have been looked at.
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in acting(run):
+        for node in run.acted:
             seen, number = self.seen.get(node.id, 0), len(node.applied)
             if seen != number:
                 for place in range(seen if seen < number else 0, number):
@@ -405,7 +401,7 @@ class StateMachineSafety:
 
 @eventually("there is a leader")
 def somebody_leads(run: Scheduler) -> bool:
-    return any(node.role == "leader" for node in acting(run))
+    return any(node.role == "leader" for node in run.acted)
 
 
 _LONG_RUN = 4 * SECOND

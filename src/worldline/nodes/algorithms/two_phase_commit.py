@@ -214,7 +214,7 @@ class Standing:
         self.decisions: dict[int, bool] = {}
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in run.nodes if run.last is None else (run.node(run.last),):
+        for node in run.acted:
             before = self.decisions.get(node.id)
             assert before is None or node.decision is before, f"{node.id} decided {before}, and now {node.decision}"
             if node.decision is not None:
@@ -229,7 +229,7 @@ class Unanimous:
         self.first: tuple[int, bool] | None = None
 
     def __call__(self, run: Scheduler) -> bool:
-        for node in run.nodes if run.last is None else (run.node(run.last),):
+        for node in run.acted:
             if node.decision is not None:
                 self.first = self.first or (node.id, node.decision)
                 earlier, decision = self.first
@@ -245,7 +245,7 @@ def _done(decision: bool) -> str:
 
 @always("nobody commits unless all have voted yes")
 def willing(run: Scheduler) -> bool:
-    if any(node.decision for node in (run.nodes if run.last is None else (run.node(run.last),))):
+    if any(node.decision for node in run.acted):
         for node in run.nodes:
             assert node.vote, f"{node.id} has voted {'no' if node.vote is False else 'neither yes nor no'}"
     return True

@@ -1,0 +1,37 @@
+"""What several algorithms demand of their topology and their parameters, and count in their runs."""
+
+from __future__ import annotations
+
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.reading import as_time
+from worldline.model.time import TimeLike
+from worldline.nodes.node import Node
+from worldline.nodes.scheduler import Scheduler
+
+
+def demand_clique(node: Node) -> None:
+    """Refuse a topology in which not everybody is a neighbour of everybody."""
+    if node.num_neighbors != node.num_nodes - 1:
+        raise ConfigurationError("everybody needs a link to everybody", advice=f"use clique:{node.num_nodes}")
+
+
+def demand_node(number: int, num_nodes: int, what: str) -> int:
+    """Take the number of a node that is to do something; without it nothing would happen at all."""
+    if type(number) is not int or not 0 <= number < num_nodes:
+        raise ConfigurationError(
+            f"there is no node {shown(number)} to {what}", advice=f"the nodes are 0 to {num_nodes - 1}"
+        )
+    return number
+
+
+def demand_duration(given: TimeLike, what: str) -> int:
+    """Take a time that has to pass."""
+    time = as_time(given, what)
+    if time < 1:
+        raise ConfigurationError(f"{what} of {shown(given)} is none", advice="use at least 1ns")
+    return time
+
+
+def messages_of(run: Scheduler) -> int:
+    """Count what has arrived: all events but the starts, where there are neither timers nor faults."""
+    return run.result().events - run.num_nodes
