@@ -51,7 +51,7 @@ def test_the_readmes_programs_print_what_the_readme_shows(tmp_path: Path) -> Non
     tennis, rumour = python_blocks(ROOT / "README.md")
     (tmp_path / "tennis.py").write_text(tennis)
     (tmp_path / "rumour.py").write_text(rumour)
-    own, cell, _ = dict.fromkeys(re.findall(r"digest ([0-9a-f]{32})", text))
+    own, cell, *_ = dict.fromkeys(re.findall(r"digest ([0-9a-f]{32})", text))
     assert command("rumour.py", cwd=tmp_path).stdout in text
     ran = command("tennis.py", cwd=tmp_path)
     assert ran.stdout.endswith(f"digest {own}\n"), ran.stderr
@@ -60,6 +60,20 @@ def test_the_readmes_programs_print_what_the_readme_shows(tmp_path: Path) -> Non
     assert ran.stdout.endswith(f"digest {cell}\n"), ran.stderr
     checked = command("-m", "worldline", "check", "tennis.py", cwd=tmp_path)
     assert checked.stdout == re.search(r"\$ worldline check tennis.py\n(.*?\n)```", text, re.DOTALL)[1]  # type: ignore[index]
+
+
+def test_the_readme_shows_what_algorithms_do() -> None:
+    text = (ROOT / "README.md").read_text()
+    for arguments in (
+        ("bellman-ford", "--edges", "0-1,0-2,1-2", "--seed", "1"),
+        ("--file", "examples/broken_mutex/broken_mutex.py", "--seeds", "1000"),
+    ):
+        (shown,) = re.findall(
+            rf"\$ worldline nodes {' '.join(arguments)}\n(.*?)(?:^\$ |^```)", text, re.DOTALL | re.MULTILINE
+        )
+        told = command("-m", "worldline", "nodes", *arguments).stdout
+        for part in shown.split("...\n"):
+            assert part in told
 
 
 def test_the_kernels_guide_shows_what_its_first_program_prints(tmp_path: Path) -> None:

@@ -267,5 +267,5 @@ ALGORITHM = Algorithm(
     ),
     until="3s",
     latency="uniform(1ms, 10ms)",
-    faults="crash",
+    faults="crash,duplication",
 )

@@ -177,5 +177,5 @@ ALGORITHM = Algorithm(
         everybody,
     ),
     until="100s",
-    faults="crash,partition,link,loss",
+    faults="crash,partition,link,loss,duplication",
 )

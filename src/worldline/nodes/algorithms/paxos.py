@@ -302,5 +302,5 @@ ALGORITHM = Algorithm(
     ),
     until="60s",
     latency="uniform(1ms, 1s)",
-    faults="crash,partition,loss",
+    faults="crash,partition,link,loss,duplication",
 )

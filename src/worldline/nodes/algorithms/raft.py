@@ -438,5 +438,5 @@ ALGORITHM = Algorithm(
     ),
     until="10s",
     latency="uniform(1ms, 20ms)",
-    faults="crash,partition,loss",
+    faults="crash,partition,link,loss,duplication",
 )

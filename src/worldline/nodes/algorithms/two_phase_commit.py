@@ -268,5 +268,5 @@ ALGORITHM = Algorithm(
         willing,
         decided,
     ),
-    faults="crash,loss",
+    faults="crash,partition,link,loss,duplication",
 )

@@ -177,5 +177,5 @@ ALGORITHM = Algorithm(
     node=VectorClocks,
     topology="random:6,degree=3",
     properties=(exact, grows),
-    faults="crash,partition,link,loss",
+    faults="crash,partition,link,loss,duplication",
 )
