@@ -198,7 +198,7 @@ def bellman_ford(size: int, degree: int, sources: int) -> Facts:
     """Ids go round with their distances, for the benchmark of nodes: a process with a `Store` for each node.
 
     A message that takes its time is a timeout, and who put it there is told by a callback: a process for every message,
-    as SimPy's own example of latencies has it, is a third slower.
+    as SimPy's own example of latencies has it, is a quarter slower.
     """
     topology = random_topology(size, degree=degree, seed=SEED)
     environment = simpy.Environment()
