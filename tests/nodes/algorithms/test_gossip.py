@@ -14,7 +14,7 @@ from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Start, T
 from worldline.nodes.algorithms.gossip import ALGORITHM, Gossip, NoNews
 
 HEARSAY, IN_VAIN, EVERYBODY = ALGORITHM.properties
-ALL_KINDS = {"crash": 3, "partition": 2, "link": 3, "loss": 0.2}
+ALL_KINDS = {"crash": 3, "partition": 2, "link": 3, "loss": 0.2, "duplication": 0.1}
 
 
 def violated(node: type[Node], only: Property, **options: Any) -> str:

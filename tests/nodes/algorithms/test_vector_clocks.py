@@ -22,7 +22,7 @@ from worldline.nodes.algorithms.vector_clocks import (
 )
 
 EXACT, GROWS = ALGORITHM.properties
-ALL_KINDS = {"crash": 3, "partition": 2, "link": 3, "loss": 0.2}
+ALL_KINDS = {"crash": 3, "partition": 2, "link": 3, "loss": 0.2, "duplication": 0.1}
 
 
 def violated(node: type[Node], only: Property, **options: Any) -> str:

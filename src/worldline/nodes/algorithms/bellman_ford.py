@@ -12,11 +12,13 @@ exist but are long. What must not happen is that one gets lost, or that a link v
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -36,10 +38,10 @@ class Table(Struct, frozen=True):
 class BellmanFord(Node):
     """Shortest paths: neighbours tell each other their routing tables until nothing gets better."""
 
-    def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
-        super().__init__(num_nodes, id, num_neighbors, send)
-        self.routing: list[Route] = [(None, None)] * num_nodes
-        self.routing[id] = (0, None)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.routing: list[Route] = [(None, None)] * self.num_nodes
+        self.routing[self.id] = (0, None)
 
     def execute(self, event: Event) -> None:
         match event:

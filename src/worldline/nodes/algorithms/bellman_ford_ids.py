@@ -16,20 +16,22 @@ more for each time that a longer one comes before it.
 
 from __future__ import annotations
 
+from typing import Any
+
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.bellman_ford import NeverTooShort, Route, nearer, shortest
 from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always
 
 
 class BellmanFordIds(Node):
     """Shortest paths: ids go round with their distances; who is nearer than it knew passes it on."""
 
-    def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
-        super().__init__(num_nodes, id, num_neighbors, send)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         # Only what is known, and no pairs: large networks are what this is measured on.
-        self.distances = {id: 0}
+        self.distances = {self.id: 0}
         self.links_to: dict[int, int] = {}
         self._weights: dict[int, int] = {}  # Of all links.
 

@@ -29,7 +29,7 @@ Messages may overtake each other. An election takes O(n²) messages at worst, wh
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -37,7 +37,7 @@ from worldline.model.time import TimeLike, format_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique, demand_duration
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -78,17 +78,8 @@ class Coordinator(Struct, frozen=True):
 class Bully(Node):
     """Leader election in spite of crashes: the highest that is up wins, if latencies are bounded."""
 
-    def __init__(
-        self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
-        patience: TimeLike = "25ms",
-        heartbeat: TimeLike = "50ms",
-    ) -> None:
-        super().__init__(num_nodes, id, num_neighbors, send)
+    def __init__(self, *given: Any, patience: TimeLike = "25ms", heartbeat: TimeLike = "50ms") -> None:
+        super().__init__(*given)
         demand_clique(self)
         self.patience = demand_duration(patience, "a patience")
         self.heartbeat = demand_duration(heartbeat, "a heartbeat")

@@ -20,13 +20,15 @@ may get lost, no node may crash, and everybody must be within reach of who begin
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_node
 from worldline.nodes.events import Event, Protocol, Start, Timer
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -46,29 +48,25 @@ class ChandyLamport(Node):
 
     def __init__(
         self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
+        *given: Any,
         initiator: int = 0,
         at: str = "1s",
         money: int = 100,
         payments: int = 10,
         pause: str = "500ms",
     ) -> None:
-        super().__init__(num_nodes, id, num_neighbors, send)
-        self.initiator = demand_node(initiator, num_nodes, "begin")
+        super().__init__(*given)
+        self.initiator = demand_node(self, initiator, "begin")
         self.at = as_time(at)
         self.money = self.balance = money
         self.payments = payments
         self.pause = as_time(pause, "a pause")
         # The books: all amounts that went out and came in by each link. Only those who audit the node read them.
-        self.paid: list[list[int]] = [[] for _ in range(num_neighbors)]
-        self.got: list[list[int]] = [[] for _ in range(num_neighbors)]
+        self.paid: list[list[int]] = [[] for _ in range(self.num_neighbors)]
+        self.got: list[list[int]] = [[] for _ in range(self.num_neighbors)]
         # The picture
         self.recorded: int | None = None
-        self.on_links: list[list[int]] = [[] for _ in range(num_neighbors)]
+        self.on_links: list[list[int]] = [[] for _ in range(self.num_neighbors)]
         self.open: list[int] = []  # Links whose marker hasn't come.
 
     def execute(self, event: Event) -> None:

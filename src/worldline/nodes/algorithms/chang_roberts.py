@@ -14,13 +14,15 @@ most n(n + 1)/2, and 2n - 1 if everybody's next one is higher, but for the highe
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -48,9 +50,9 @@ class Elected(Struct, frozen=True):
 class ChangRoberts(Node):
     """Leader election on a ring: ids go round, and higher ones stop lower ones."""
 
-    def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
-        super().__init__(num_nodes, id, num_neighbors, send)
-        check_on_ring(id, num_neighbors)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        check_on_ring(self.id, self.num_neighbors)
         self.leader: int | None = None
 
     def execute(self, event: Event) -> None:

@@ -15,11 +15,11 @@ def demand_clique(node: Node) -> None:
         raise ConfigurationError("everybody needs a link to everybody", advice=f"use clique:{node.num_nodes}")
 
 
-def demand_node(number: int, num_nodes: int, what: str) -> int:
+def demand_node(node: Node, number: int, what: str) -> int:
     """Take the number of a node that is to do something; without it nothing would happen at all."""
-    if type(number) is not int or not 0 <= number < num_nodes:
+    if type(number) is not int or not 0 <= number < node.num_nodes:
         raise ConfigurationError(
-            f"there is no node {shown(number)} to {what}", advice=f"the nodes are 0 to {num_nodes - 1}"
+            f"there is no node {shown(number)} to {what}", advice=f"the nodes are 0 to {node.num_nodes - 1}"
         )
     return number
 

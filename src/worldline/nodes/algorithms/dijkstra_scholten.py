@@ -19,13 +19,15 @@ pieces of work, and no algorithm can do with fewer in the worst case.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_node
 from worldline.nodes.events import Event, Protocol, Start, Timer
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -54,19 +56,9 @@ class Ack(Struct, frozen=True):
 class DijkstraScholten(Node):
     """Termination detection: who has engaged others waits for their acknowledgements, up to the root."""
 
-    def __init__(
-        self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
-        root: int = 0,
-        spreads: int = 5,
-        pieces_max: int = 3,
-    ) -> None:
-        super().__init__(num_nodes, id, num_neighbors, send)
-        self.is_root = id == demand_node(root, num_nodes, "be the root")
+    def __init__(self, *given: Any, root: int = 0, spreads: int = 5, pieces_max: int = 3) -> None:
+        super().__init__(*given)
+        self.is_root = self.id == demand_node(self, root, "be the root")
         self.spreads = spreads
         self.pieces_max = pieces_max
         # The computation: what is to be done, and the names of all that was ever sent, received and acknowledged.

@@ -17,12 +17,14 @@ direction, which makes 2m. They may overtake each other; none may get lost, or t
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_node, messages_of
 from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -46,20 +48,12 @@ class Echo(Struct, frozen=True):
 class EchoNode(Node):
     """Counting all nodes: a wave goes out from the initiator and comes back, and then it decides."""
 
-    def __init__(
-        self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
-        initiator: int = 0,
-    ) -> None:
-        super().__init__(num_nodes, id, num_neighbors, send)
-        self.initiator = demand_node(initiator, num_nodes, "begin")
+    def __init__(self, *given: Any, initiator: int = 0) -> None:
+        super().__init__(*given)
+        self.initiator = demand_node(self, initiator, "begin")
         self.parent: int | None = None  # A local link.
         self.size = 1  # Of the tree below, as far as is known, itself included.
-        self.answers_missing = num_neighbors
+        self.answers_missing = self.num_neighbors
         self.decisions: list[int] = []
 
     def execute(self, event: Event) -> None:

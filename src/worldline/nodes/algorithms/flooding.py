@@ -11,12 +11,14 @@ node, nobody would try again.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_node, messages_of
 from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -33,18 +35,9 @@ class News(Struct, frozen=True):
 class Flooding(Node):
     """Broadcast: who hears news for the first time passes it on to everybody else it knows."""
 
-    def __init__(
-        self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
-        initiator: int = 0,
-        text: str = "hello",
-    ) -> None:
-        super().__init__(num_nodes, id, num_neighbors, send)
-        self.initiator = demand_node(initiator, num_nodes, "begin")
+    def __init__(self, *given: Any, initiator: int = 0, text: str = "hello") -> None:
+        super().__init__(*given)
+        self.initiator = demand_node(self, initiator, "begin")
         self.text = text
         self.taken: list[str] = []
 

@@ -20,12 +20,14 @@ there are 200 rounds, 60 of them after all faults. On shapes where some have ver
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_duration, demand_node
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -60,19 +62,15 @@ class Gossip(Node):
 
     def __init__(
         self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
+        *given: Any,
         initiator: int = 0,
         text: str = "hello",
         period: str = "500ms",
         pull: bool = False,
         patience: int = 0,
     ) -> None:
-        super().__init__(num_nodes, id, num_neighbors, send)
-        self.initiator = demand_node(initiator, num_nodes, "begin")
+        super().__init__(*given)
+        self.initiator = demand_node(self, initiator, "begin")
         self.text = text
         self.period = demand_duration(period, "a period")
         self.pull = pull

@@ -17,6 +17,8 @@ makes at most 4 · 2^(k + 1) messages there. Everybody makes up to 4 in phase 0.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from worldline.nodes.algorithm import Algorithm
@@ -30,7 +32,7 @@ from worldline.nodes.algorithms.chang_roberts import (
 )
 from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -59,9 +61,9 @@ class Reply(Struct, frozen=True):
 class HirschbergSinclair(Node):
     """Leader election on a ring: candidates ask twice as far in every phase, to both sides."""
 
-    def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
-        super().__init__(num_nodes, id, num_neighbors, send)
-        check_on_ring(id, num_neighbors)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        check_on_ring(self.id, self.num_neighbors)
         self.leader: int | None = None
         self.phase = 0
         self.replies = 0

@@ -25,7 +25,7 @@ from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique
 from worldline.nodes.events import Event, Protocol, Start, Timer
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -61,18 +61,8 @@ class Contender(Node):
     messages, and `set_up` for what they have to remember; they call `enter` when it may go inside.
     """
 
-    def __init__(
-        self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
-        rounds: int = 3,
-        pause: str = "3s",
-        stay: str = "200ms",
-    ) -> None:
-        super().__init__(num_nodes, id, num_neighbors, send)
+    def __init__(self, *given: Any, rounds: int = 3, pause: str = "3s", stay: str = "200ms") -> None:
+        super().__init__(*given)
         self.rounds = rounds
         self.pause = as_time(pause, "a pause")
         self.stay = as_time(stay, "a stay")

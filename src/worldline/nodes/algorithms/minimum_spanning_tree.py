@@ -39,7 +39,7 @@ from msgspec import Struct
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event, Protocol, Start
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Edge, Topology
@@ -127,10 +127,10 @@ class ChangeRoot(Struct, frozen=True):
 class MinimumSpanningTree(Node):
     """Minimum spanning tree (Gallager, Humblet, Spira): fragments join over their lightest links until there is one."""
 
-    def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
-        super().__init__(num_nodes, id, num_neighbors, send)
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
         self.weights: dict[int, Weight] = {}
-        self.roles: list[Role] = ["basic"] * num_neighbors
+        self.roles: list[Role] = ["basic"] * self.num_neighbors
         self.is_awake = False
         self.is_complete = False
         # The fragment

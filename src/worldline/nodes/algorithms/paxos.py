@@ -23,13 +23,15 @@ crash; if a majority reaches each other for long enough, all who are up learn th
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique, demand_duration
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -96,24 +98,15 @@ class Paxos(Node):
 
     stable = ("promised", "accepted")
 
-    def __init__(
-        self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
-        proposers: int = 3,
-        patience: str = "2s",
-    ) -> None:
+    def __init__(self, *given: Any, proposers: int = 3, patience: str = "2s") -> None:
         """The first `proposers` nodes propose. One waits for `patience` at least, and up to three times as long."""
-        super().__init__(num_nodes, id, num_neighbors, send)
-        self.majority = num_nodes // 2 + 1
+        super().__init__(*given)
+        self.majority = self.num_nodes // 2 + 1
         demand_clique(self)
         self.patience = demand_duration(patience, "a patience")
         if proposers < 1:
             raise ConfigurationError(f"{proposers} nodes can't propose", advice="use at least 1 proposer")
-        self.proposal = f"value {id}" if id < proposers else None
+        self.proposal = f"value {self.id}" if self.id < proposers else None
         # As an acceptor:
         self.promised = NO_BALLOT
         self.accepted: Vote | None = None

@@ -27,7 +27,7 @@ it is done, but for one entry that each new leader needs to commit those of its 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -35,7 +35,7 @@ from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique, demand_duration
 from worldline.nodes.events import Event, NeighbourAdded, NeighbourRemoved, Protocol, Recover, Start, Timer
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end, eventually
 from worldline.nodes.scheduler import Scheduler
 
@@ -87,24 +87,14 @@ class Raft(Node):
 
     stable = ("current_term", "voted_for", "entries")
 
-    def __init__(
-        self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
-        commands: int = 100,
-        heartbeat: str = "75ms",
-        timeout: str = "150ms",
-    ) -> None:
+    def __init__(self, *given: Any, commands: int = 100, heartbeat: str = "75ms", timeout: str = "150ms") -> None:
         """`timeout` is how long followers wait for a heartbeat at least; it is up to twice that."""
-        super().__init__(num_nodes, id, num_neighbors, send)
+        super().__init__(*given)
         self.commands = commands
         demand_clique(self)
         self.heartbeat = demand_duration(heartbeat, "a heartbeat")
         self.timeout = demand_duration(timeout, "a timeout")
-        self.majority = num_nodes // 2 + 1
+        self.majority = self.num_nodes // 2 + 1
         self.current_term = 0
         self.voted_for: int | None = None
         self.entries = EMPTY

@@ -25,14 +25,14 @@ Without faults it takes 4 (n - 1) messages: prepare, vote, decision, acknowledge
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -66,18 +66,8 @@ class TwoPhaseCommit(Node):
 
     stable: ClassVar[tuple[str, ...]] = ("vote", "decision", "to_coordinator")
 
-    def __init__(
-        self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
-        yes: float = 0.9,
-        timeout: str = "3s",
-        patience: int = 3,
-    ) -> None:
-        super().__init__(num_nodes, id, num_neighbors, send)
+    def __init__(self, *given: Any, yes: float = 0.9, timeout: str = "3s", patience: int = 3) -> None:
+        super().__init__(*given)
         self.yes = yes
         self.timeout = timeout
         # The log
@@ -86,7 +76,8 @@ class TwoPhaseCommit(Node):
         self.to_coordinator: int | None = None  # A participant's link.
         # What only the coordinator has, and loses
         self.patience = patience
-        self.silent = list(range(num_neighbors))  # Links by which no vote has come; once it has decided, no receipt.
+        # Links by which no vote has come; once it has decided, no receipt.
+        self.silent = list(range(self.num_neighbors))
 
     def execute(self, event: Event) -> None:
         if self.id == 0:

@@ -20,12 +20,14 @@ for those who want to know what really happened before what.
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import Struct
 
 from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
-from worldline.nodes.node import Node, Send
+from worldline.nodes.node import Node
 from worldline.nodes.properties import at_end
 from worldline.nodes.scheduler import Scheduler
 
@@ -58,17 +60,9 @@ class VectorClocks(Node):
 
     stable = ("clock", "lamport", "history", "rounds_left")
 
-    def __init__(
-        self,
-        num_nodes: int,
-        id: int,  # noqa: A002
-        num_neighbors: int,
-        send: Send,
-        *,
-        rounds: int = 6,
-    ) -> None:
-        super().__init__(num_nodes, id, num_neighbors, send)
-        self.clock = [0] * num_nodes
+    def __init__(self, *given: Any, rounds: int = 6) -> None:
+        super().__init__(*given)
+        self.clock = [0] * self.num_nodes
         self.lamport = 0
         self.history: list[Happening] = []
         self.rounds_left = rounds
