@@ -1,7 +1,8 @@
 """Every example tells the same story each time: under any hash seed, in processes, and under other schedules.
 
-Federations are run by the `worldline` command. Simulations of the kernel are scripts: what they print to the standard
-output is their story, and ends with the digest; what depends on the machine goes to the standard error.
+Federations are run by the `worldline` command, and so are distributed algorithms. Simulations of the kernel are scripts:
+what they print to the standard output is their story, and ends with the digest; what depends on the machine goes to the
+standard error.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ SIMULATIONS: dict[str, tuple[str, ...]] = {
     "million": ("--entities", "2000"),
     "packet_network": ("--until", "100ms"),
     "phold": ("--until", "5s"),
+}
+
+# How distributed algorithms are tried; one of them has a bug, which is the point.
+ALGORITHMS: dict[str, tuple[str, ...]] = {
+    "broken_mutex": ("--seeds", "30"),
+    "channels": ("--seeds", "20", "--topology", "random:8,degree=3", "--faults", "crash,partition,loss"),
 }
 
 pytestmark = pytest.mark.timeout(55)
@@ -72,7 +79,18 @@ def known(name: str, shelf: Path) -> tuple[list[str], dict[str, bytes]]:
 def test_the_examples_are_there() -> None:
     assert {"chat", "control_loop", "ping_pong", "robot_cell"} <= set(SOUND)
     scripts = {path.parent.name for path in EXAMPLES.glob("*/*.py") if path.stem == path.parent.name}
-    assert scripts - set(SOUND) == set(SIMULATIONS)
+    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS}
+
+
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_a_search_finds_the_same_on_any_number_of_workers_and_under_any_hash_seed(name: str, tmp_path: Path) -> None:
+    file = str(EXAMPLES / name / f"{name}.py")
+    searches = [
+        worldline(tmp_path, "nodes", "--file", file, *ALGORITHMS[name], "--workers", workers, seed=seed)
+        for workers, seed in (("1", "1"), ("2", "2"))
+    ]
+    assert searches[0].stdout == searches[1].stdout
+    assert [search.returncode for search in searches] == [name.startswith("broken")] * 2
 
 
 @pytest.mark.parametrize("name", SOUND)
