@@ -1,8 +1,8 @@
 """Every example tells the same story each time: under any hash seed, in processes, and under other schedules.
 
-Federations are run by the `worldline` command, and so are distributed algorithms. Simulations of the kernel are scripts:
-what they print to the standard output is their story, and ends with the digest; what depends on the machine goes to the
-standard error.
+Federations are run by the `worldline` command, and so are distributed algorithms. Simulations of the kernel are
+scripts: what they print to the standard output is their story, and ends with the digest; what depends on the machine
+goes to the standard error.
 """
 
 from __future__ import annotations

@@ -248,13 +248,10 @@ def _rounded(trial: Trial, sign: str, runs: _Runs) -> Trial:
             changed = structs.replace(trial, script=script)
             if runs.fails(changed, sign):
                 trial = changed
-    for place, fault in enumerate(trial.faults):
-        faults = [*trial.faults]
-        faults[place] = structs.replace(fault, at=_nearest(fault.at, unit))
-        changed = structs.replace(trial, faults=tuple(faults))
-        if changed != trial and runs.fails(changed, sign):
-            trial = changed
-    return trial
+    rounded = structs.replace(
+        trial, faults=tuple(structs.replace(fault, at=_nearest(fault.at, unit)) for fault in trial.faults)
+    )  # All at once: one by one, a recovery might come to lie before its crash.
+    return rounded if rounded != trial and runs.fails(rounded, sign) else trial
 
 
 def _nearest(time: int, unit: int) -> int:

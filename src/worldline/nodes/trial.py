@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct, structs
@@ -71,7 +72,8 @@ class Trial(Struct, frozen=True, kw_only=True):
             graph, self.algorithm.node, seed=self.seed, link=self.link(), parameters=self.parameters, script=self.script
         )
         undisturbed.start_all_nodes()
-        undisturbed.run(events_max=self.events_max)
+        with suppress(ModelError):  # It will fail again, and is judged then.
+            undisturbed.run(events_max=self.events_max)
         return undisturbed.now
 
     def scheduler(self, *, trace: bool | Callable[[Record], None] = False) -> Scheduler:
