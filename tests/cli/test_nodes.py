@@ -311,11 +311,12 @@ def test_any_number_of_workers_says_the_same(worldline: Command, hasty: str) -> 
     assert lines[2:4] == ["to repeat it:", f"  worldline nodes --file hasty.py --seed {seed}"]
     assert lines[4].startswith("shrunk in ")
     assert "  message 2 from 0 to 1 takes " in out
-    assert lines[-2:] == ["to repeat it:", "  worldline nodes --schedule it.json"]
-    code, again, err = worldline(*shlex.split(lines[-1])[2:])
+    cut = lines.index("---")
+    assert lines[cut - 2 : cut] == ["to repeat it:", "  worldline nodes --schedule it.json"]
+    code, again, err = worldline(*shlex.split(lines[cut - 1])[2:])
     assert code == 1
-    assert err == f"worldline: {lines[-3]}\n"
-    trace = lines[lines.index("---") + 1 : -3]
+    assert err == f"worldline: {lines[-1]}\n"
+    trace = lines[cut + 1 : -1]
     assert again.splitlines()[-1 - len(trace) : -1] == trace
 
 
@@ -396,7 +397,7 @@ def workers_asked_for(worldline: Command, monkeypatch: pytest.MonkeyPatch, *opti
 
     def search(*_: Any, workers: int, **__: Any) -> Report:
         asked.append(workers)
-        return Report(tried=3, events=0, faults=0, failure=None, digest="")
+        return Report(tried=3, events=0, faults=0, failed=0, failure=None, digest="")
 
     monkeypatch.setattr(importlib.import_module("worldline.cli.nodes_search"), "search", search)
     assert worldline("bellman-ford", "--seeds", "3", *options)[0] == 0
@@ -453,8 +454,8 @@ def refused(worldline: Command, *arguments: str) -> str:
         (["bellman-ford", "--latency", "uniform(2s, 1s)"], "is empty"),
         (["bellman-ford", "--loss", "1.1"], "--loss"),
         (["bellman-ford", "--loss", "-0.1"], "--loss"),
-        (["bellman-ford", "--until", "soon"], "'soon' isn't the end"),
-        (["bellman-ford", "--until", "-1s"], "'-1s' isn't the end"),
+        (["bellman-ford", "--until", "soon"], "'soon' isn't a time"),
+        (["bellman-ford", "--until", "-1s"], "'-1s' isn't a time"),
         (["bellman-ford", "--seeds", "0"], "--seeds"),
         (["bellman-ford", "--seeds", "-3"], "--seeds"),
         (["bellman-ford", "--seeds", "3", "--workers", "0"], "--workers"),
@@ -694,3 +695,69 @@ def test_a_reader_that_has_enough_is_no_mistake(process: Callable[..., subproces
     assert started.stderr is not None
     assert started.stderr.read() == ""
     assert started.wait(timeout=20) != 70
+
+
+def test_names_of_python_s_own_modules_in_the_folder_do_no_harm(tmp_path: Path) -> None:
+    for name in ("random", "queue", "signal"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('not the one that was wanted')")
+    command = Path(sys.executable).with_name("worldline")  # Not `python -m`, which looks into the folder first itself.
+    words = [str(command), "nodes", "flooding", "--seeds", "4", "--workers", "2"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "4 seeds, " in done.stdout
+
+
+def test_an_interrupted_search_says_how_far_it_was(
+    process: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    started = process("--file", "slow.py", "--seeds", "20", "--workers", "2")
+    assert started.stdout is not None
+    assert started.stdout.readline() == "busy\n"
+    started.send_signal(signal.SIGINT)
+    _, err = started.communicate(timeout=60)
+    assert "of 20 seeds 0 were tried" in err
+
+
+def test_all_failures_are_counted_if_that_is_asked_for(worldline: Command, hasty: str) -> None:
+    code, out, _ = worldline("--file", hasty, "--seeds", "20", "--workers", "1", "--keep-going", "--no-shrink")
+    assert code == 1
+    assert re.match(r"20 seeds, \d+ events: \d+ fail, the first is \d+\n", out)
+
+
+def test_nothing_is_judged_without_properties(worldline: Command, hasty: str) -> None:
+    for workers in ("1", "2"):
+        code, out, _ = worldline("--file", hasty, "--seeds", "20", "--workers", workers, "--no-properties")
+        assert code == 0
+        assert out.startswith("no properties: only errors would have been noticed\n")
+
+
+def test_quiet_searches_print_no_trace(worldline: Command, hasty: str) -> None:
+    code, out, _ = worldline("--file", hasty, "--seeds", "40", "--workers", "1", "-q")
+    assert code == 1
+    assert "---" not in out
+    assert "--save FILE.json keeps it" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("flooding", "--seeds", "3", "--json"), "show one run"),
+        (("flooding", "--diagram", "x.png"), "isn't the name of a picture"),
+        (("flooding", "--faults", "claimed"), "doesn't claim to stand any faults"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(worldline: Command, arguments: tuple[str, ...], says: str) -> None:
+    code, _, err = worldline(*arguments)
+    assert (code, says in err) == (2, True)
+
+
+def test_a_recording_is_whole_though_nobody_reads_the_trace(
+    process: Callable[..., subprocess.Popen[str]], tmp_path: Path
+) -> None:
+    started = process("gossip", "--until", "20s", "--record", "run.mcap")
+    assert started.stdout is not None
+    started.stdout.readline()
+    started.stdout.close()
+    assert started.wait(timeout=60) == 0
+    assert Recording(tmp_path / "run.mcap").outcome.status == "complete"  # type: ignore[union-attr]

@@ -463,3 +463,31 @@ def test_large_numbers_have_a_size_too() -> None:
 def test_a_parcel_survives_pickling() -> None:
     _, parcel = seal([1, {"a": Order(1)}])
     assert pickle.loads(pickle.dumps(parcel)).open() == [1, {"a": Order(1)}]
+
+
+@dataclass(frozen=True)
+class Base:
+    value: int
+
+
+class Loose(Base):
+    """Derived from a frozen dataclass, and not one itself: other attributes can be set."""
+
+
+class Accept(Struct, frozen=True):
+    pass
+
+
+class Reject(Struct, frozen=True):
+    pass
+
+
+def test_messages_of_another_kind_have_another_fingerprint() -> None:
+    assert seal(Accept())[0] != seal(Reject())[0]
+    assert len({seal(thing)[0] for thing in (Base(1), Pair(1, 1), [1], (1,), Frozen(1))}) >= 4
+
+
+def test_frozen_is_only_who_says_so_itself() -> None:
+    loose = Loose(1)
+    assert isinstance(seal(loose)[1], Parcel)
+    assert not isinstance(seal(Base(1))[1], Parcel)

@@ -12,7 +12,7 @@ from tests.nodes.chatter import Listener, pair
 from worldline.model.errors import ConfigurationError
 from worldline.model.time import MS, SECOND
 from worldline.nodes import Fault, as_topology, draw_faults, fault
-from worldline.nodes.faults import as_fault, check_faults, parse_kinds
+from worldline.nodes.faults import as_fault, check_faults, is_over, parse_kinds
 
 RING = as_topology("ring:5")
 
@@ -153,3 +153,22 @@ def test_where_there_is_nothing_to_cut_nothing_is_cut() -> None:
 
 def test_the_shortest_run_can_have_faults() -> None:
     draw_faults({"crash": 1}, RING, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "over"),
+    [
+        ([], True),
+        (["1s crash 0"], False),
+        (["1s crash 0", "2s recover 0"], True),
+        (["1s crash 0", "2s recover 1"], False),
+        (["1s crash 0", "2s crash 0", "3s recover 0", "5s recover 0"], True),
+        (["1s recover 0", "2s crash 0"], False),
+        (["1s down 0 1", "2s up 1 0"], True),
+        (["1s partition 0", "2s partition 1", "3s repair"], True),
+        (["1s partition 0", "3s repair", "4s partition 1"], False),
+        (["1s add 0 2", "2s remove 0 1"], True),
+    ],
+)
+def test_whether_all_is_well_in_the_end(texts: list[str], over: bool) -> None:
+    assert is_over(as_fault(text) for text in texts) is over

@@ -749,7 +749,7 @@ def test_a_node_without_execute() -> None:
     class Idle(Node):
         pass
 
-    with pytest.raises(ModelError, match=r"node 0 at 0s: .*Idle has no execute\(event\)"):
+    with pytest.raises(ModelError, match=r"node 0 at 0s: .*Idle has no execute"):
         pair(Idle).run()
 
 
@@ -757,7 +757,7 @@ def test_a_plain_class_without_execute() -> None:
     class Idle:
         def __init__(self, *_: Any) -> None: ...
 
-    with pytest.raises(ModelError, match=r"node 0 at 0s: Idle has no execute\(event\) \(derive it from Node\)"):
+    with pytest.raises(ModelError, match=r"node 0 at 0s: Idle has no execute \(write def execute"):
         pair(Idle).run()
 
 

@@ -82,6 +82,7 @@ def test_eventually_holds_if_it_holds_once() -> None:
 
 def test_eventually_may_hold_at_the_end_only() -> None:
     run = Scheduler(2, [(0, 1)], Listener, properties=[eventually("it is late")(lambda run: run.now == 5 * SECOND)])
+    run.start_all_nodes()
     run.run("5s")
 
 
@@ -220,3 +221,19 @@ def test_a_property_reads_as_a_sentence() -> None:
 def test_looking_at_nodes_of_a_large_run_is_possible_at_any_time() -> None:
     run = started("ring:5", Listener, properties=[always("ids")(lambda r: [n.id for n in r.nodes] == [0, 1, 2, 3, 4])])
     assert run.run().events == 15
+
+
+def test_what_a_check_asks_for_in_a_wrong_way_is_told_with_its_line() -> None:
+    def check(run: Scheduler) -> bool:
+        return bool(run.node(77))
+
+    with pytest.raises(
+        ModelError, match=r"the check of 'x' raised there is no node 77 .*, in line \d+ of .*properties.py"
+    ):
+        judged(always("x")(check))
+
+
+def test_a_crash_is_judged_too() -> None:
+    everybody = always("everybody is up")(lambda run: len(run.up) == run.num_nodes)
+    with pytest.raises(Violation, match="node 1 at 5s: everybody is up"):
+        pair(Listener, properties=[everybody], faults=["5s crash 1", "6s recover 1"]).run()

@@ -306,7 +306,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
         pytest.param({"faults": ["1s crash 3"]}, "there is no node 3"),
         pytest.param({"faults": ["1s down 0 9"]}, "there is no node 9"),
         pytest.param({"latency": "soon"}, "isn't a latency"),
-        pytest.param({"loss": 1.5}, "isn't a probability"),
+        pytest.param({"loss": 1.5}, "'loss=1.5' can't be drawn"),
         pytest.param({"seed": 2**70}, "64 bits"),
         pytest.param({"parameters": {"speed": 3}}, "has no parameter 'speed'"),
         pytest.param({"usual": "0s"}, "latency"),

@@ -111,7 +111,8 @@ def test_nodes_can_be_started_one_by_one_and_later() -> None:
 def test_a_run_that_nobody_has_started_is_empty() -> None:
     run = Scheduler(2, [(0, 1)], Listener)
     assert not run.schedule()
-    assert run.run().events == 0
+    with pytest.raises(UsageError, match="no node was started"):
+        run.run()
 
 
 @pytest.mark.parametrize("node", [-1, 2, True, "0", None, 1.0])

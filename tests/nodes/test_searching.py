@@ -404,3 +404,18 @@ class Countless(Sequence[int]):
             self.asked += len(found)
             return found
         return place
+
+
+def test_what_is_no_trial_is_not_searched() -> None:
+    with pytest.raises(UsageError, match="isn't a trial"):
+        search(find("raft"), range(3))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_all_that_fail_are_counted(workers: int, moody: tuple[Algorithm, Path], nobody_left: None) -> None:
+    algorithm, file = moody
+    trial = Trial(algorithm=algorithm, parameters={"bad": "3 5 17 40"})
+    report = search(trial, range(50), workers=workers, file=file, keeps_going=True)
+    assert (report.tried, report.failed) == (50, 4)
+    assert report.failure is not None
+    assert report.failure.seed == 3

@@ -6,14 +6,18 @@ import pickle
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from tests.nodes.chatter import Chatter, Listener, Ticker
+from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError, ModelError, Stuck
 from worldline.model.time import SECOND
 from worldline.nodes import Fault, Node, Violation, always, at_end
 from worldline.nodes.algorithm import Algorithm
+from worldline.nodes.algorithms import find
 from worldline.nodes.algorithms.bellman_ford import ALGORITHM as BELLMAN_FORD
 from worldline.nodes.events import Event
+from worldline.nodes.faults import as_fault
 from worldline.nodes.script import script_of
 from worldline.nodes.trial import Trial
 
@@ -126,3 +130,45 @@ def test_trials_travel_to_other_processes() -> None:
 
 def test_the_shortest_trial() -> None:
     assert trial(until=1).run().failure is None
+
+
+# -- What can't be one
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"algorithm": "raft"}, "'raft' isn't an algorithm"),
+        ({"kinds": {"crsh": 2}}, "'crsh=2' can't be drawn"),
+        ({"kinds": {"loss": 2}}, "'loss=2' can't be drawn"),
+        ({"kinds": "crash=2"}, "aren't kinds of faults"),
+    ],
+)
+def test_what_is_no_trial_is_refused_at_once(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigurationError, match=says):
+        Trial(**{"algorithm": BELLMAN_FORD, **options})
+
+
+def test_an_algorithm_whose_properties_are_none_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="aren't properties"):
+        structs.replace(BELLMAN_FORD, properties=BELLMAN_FORD.properties[0])
+    with pytest.raises(ConfigurationError, match="can't be drawn"):
+        structs.replace(BELLMAN_FORD, faults="crsh")
+
+
+@pytest.mark.parametrize("fault", ["10ms recover 1", "10ms repair", "5s partition 1", "1s up 0 1"])
+def test_faults_that_do_nothing_are_no_messages(fault: str) -> None:
+    tried(find("flooding"), 0, "line:3", faults=(as_fault(fault),))
+
+
+def test_faults_strike_within_the_run_however_short_it_is() -> None:
+    trial = Trial(algorithm=find("two-phase-commit"), latency="uniform(1ms, 20ms)", kinds={"crash": 2})
+    assert all(structs.replace(trial, seed=seed).run().faults == 2 for seed in range(20))
+
+
+def test_fifo_can_be_taken_away_and_messages_doubled() -> None:
+    needy = find("lamport-mutex")
+    assert Trial(algorithm=needy).link().fifo
+    assert not Trial(algorithm=needy, fifo=False).link().fifo
+    assert any(Trial(algorithm=needy, fifo=False, seed=seed).run().failure for seed in range(30))
+    assert Trial(algorithm=needy, kinds={"duplication": 0.5}).link().duplication == 0.5

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import structs
 from rich.console import Console
 from rich.table import Table
 
 from worldline.cli.nodes_run import Outputs, Voice, run_one
-from worldline.cli.nodes_search import run_many
+from worldline.cli.nodes_search import Search, run_many
 from worldline.model import UsageError
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
@@ -80,6 +81,8 @@ def nodes(
     save_to: Annotated[
         Path | None, typer.Option("--save", metavar="FILE.json", help="Write down the run, or the shrunk one, whole.")
     ] = None,
+    keep_going: Annotated[bool, typer.Option("--keep-going", help="Try all seeds, and count those that fail.")] = False,
+    no_properties: Annotated[bool, typer.Option("--no-properties", help="Judge nothing, which is faster.")] = False,
     no_shrink: Annotated[bool, typer.Option("--no-shrink", help="Leave what fails as it was found.")] = False,
     record: Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Record the run.")] = None,
     diagram: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw its space-time diagram.")] = None,
@@ -107,6 +110,8 @@ def nodes(
     else:
         source = file
         chosen = _algorithm(algorithm, file)
+        if no_properties:
+            chosen = structs.replace(chosen, properties=())
         if edges is not None and topology is not None:
             raise UsageError("--edges and --topology both say what the network is", advice="use one of them")
         trial = Trial(
@@ -118,7 +123,7 @@ def nodes(
             faults=tuple(sorted((as_fault(text) for text in fault or ()), key=time_of)),
             latency=latency,
             fifo=fifo,
-            until=None if until is None else as_time(until, "the end"),
+            until=None if until is None else as_time(until),
             events_max=events_max,
         )
     outputs = Outputs(record, diagram, topology_plot, root, save_to)
@@ -126,10 +131,19 @@ def nodes(
     if seeds is None:
         run_one(trial, source, Voice(console, times=times, as_json=as_json, quiet=quiet), outputs, seconds_max)
         return
-    if outputs.shows_one_run:
-        raise UsageError("--record, --diagram and --topology-plot show one run", advice="use them with --seed")
-    shown = "" if no_shrink else "times" if times else "plain"
-    run_many(trial, source, console, seeds, workers, seconds_max, save_to, shrunk=shown)
+    if outputs.shows_one_run or as_json:
+        raise UsageError("--record, --diagram, --topology-plot and --json show one run", advice="use them with --seed")
+    search = Search(
+        trial=trial,
+        source=source,
+        seeds=seeds,
+        workers=workers,
+        seconds_max=seconds_max,
+        keeps_going=keep_going,
+        shrinks=not no_shrink,
+        save_to=save_to,
+    )
+    run_many(search, console, trace="" if quiet else "times" if times else "plain")
 
 
 # What goes with a schedule: how it is shown, not what happens.

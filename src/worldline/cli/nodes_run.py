@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -9,7 +11,7 @@ from typing import NamedTuple
 from msgspec import json
 from rich.console import Console
 
-from worldline.model import Network, Plan, UsageError, WorldlineError, format_time
+from worldline.model import Interrupted, Network, Plan, UsageError, WorldlineError, format_time
 from worldline.nodes.deadline import deadline
 from worldline.nodes.node import Node
 from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
@@ -42,6 +44,9 @@ class Outputs(NamedTuple):
             if path is not None and (path.is_dir() or not path.parent.is_dir()):
                 problem = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
                 raise UsageError(f"{path} can't be written: {problem}")
+        for path in (self.diagram, self.topology_plot):
+            if path is not None and path.suffix != ".svg":
+                raise UsageError(f"{path} isn't the name of a picture", advice="they are SVG: FILE.svg")
 
 
 class Voice:
@@ -52,6 +57,7 @@ class Voice:
         self._times = times
         self._as_json = as_json
         self._is_told = not quiet
+        self._is_read = True
         self._is_text = not quiet and not as_json
 
     def sink(self, kept: list[Record] | None) -> bool | Callable[[Record], None]:
@@ -62,9 +68,18 @@ class Voice:
         def take(record: Record) -> None:
             if kept is not None:
                 kept.append(record)
-            print(json.encode(record).decode() if self._as_json else line_of(record, times=self._times))
+            self._tell(json.encode(record).decode() if self._as_json else line_of(record, times=self._times))
 
         return take
+
+    def _tell(self, line: str) -> None:
+        """Print a line, as long as somebody reads: what is recorded and drawn doesn't depend on that."""
+        if self._is_read:
+            try:
+                print(line)
+            except BrokenPipeError:
+                self._is_read = False
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Nor does the rest of the output fail.
 
     def begin(self, run: Scheduler) -> None:
         if self._is_text:
@@ -100,7 +115,7 @@ def run_one(trial: Trial, source: Path | None, voice: Voice, outputs: Outputs, p
         failure = error
     except BaseException:
         if recorder is not None:
-            recorder.abandon("interrupted", at=run.now)
+            _record(run, recorder, Interrupted("interrupted", at=run.now))
         raise
     if recorder is not None:
         _record(run, recorder, failure)

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import typer
 from msgspec import structs
@@ -15,7 +16,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from worldline.cli.nodes_run import NO_PROPERTIES
 from worldline.model import format_time
-from worldline.model.errors import Stuck
+from worldline.model.errors import Interrupted, Stuck
+from worldline.nodes.deadline import PATIENCE_S
+from worldline.nodes.faults import SHARES
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.searching import Report, search
@@ -24,46 +27,67 @@ from worldline.nodes.trace import text_of
 from worldline.nodes.trial import Trial
 
 
-def run_many(
-    trial: Trial,
-    source: Path | None,
-    console: Console,
-    seeds: int,
-    workers: int | None,
-    patience_s: float,
-    save_to: Path | None,
-    *,
-    shrunk: str,
-) -> None:
-    """Try seeds, until one fails. `shrunk` says how the shrunk failure is shown: plain, with times, or not at all."""
-    with _bar("seeds", seeds) as progress:
-        report = search(
-            trial,
-            range(trial.seed, trial.seed + seeds),
-            workers=workers or _processors(),
-            file=source,
-            patience_s=patience_s,
-            progress=progress,
-        )
-    _report(console, trial, report)
+class Search(NamedTuple):
+    """What is to be tried, and how. `source` is the file that the algorithm was loaded from."""
+
+    trial: Trial
+    source: Path | None
+    seeds: int
+    workers: int | None
+    seconds_max: float
+    keeps_going: bool
+    shrinks: bool
+    save_to: Path | None
+
+
+def run_many(asked: Search, console: Console, *, trace: str) -> None:
+    """Try seeds. `trace` says how that of the shrunk failure is shown: plain, with times, or not at all."""
+    report = _searched(asked)
+    _report(console, asked, report)
     if report.failure is None or report.failure.failure is None:
-        if save_to is not None:
-            console.print(f"nothing failed, so {save_to} wasn't written")
+        if asked.save_to is not None:
+            console.print(f"nothing failed, so {asked.save_to} wasn't written")
         return
-    failed = structs.replace(trial, seed=report.failure.seed)
+    failed = structs.replace(asked.trial, seed=report.failure.seed)
     console.print("to repeat it:")
-    console.print(f"  {command_of(failed, source)}")
+    console.print(f"  {command_of(failed, asked.source, asked.seconds_max)}")
+    if asked.save_to is not None:  # Before it is shrunk, too: that takes a while, and somebody may have seen enough.
+        save(failed, asked.save_to, file=asked.source)
     failure = report.failure.failure
-    if shrunk and not isinstance(failure, Stuck):  # What has no end has no short form either.
+    if asked.shrinks and not isinstance(failure, Stuck):  # What has no end has no short form either.
         with _bar("runs", RUNS_MAX) as progress:
-            short = shrink(failed, patience_s=patience_s, progress=progress)
-        _show_shrunk(console, short, times=shrunk == "times")
-        failed = short.trial
-    if save_to is not None:
-        save(failed, save_to, file=source)
-        console.print("to repeat it:")
-        console.print(f"  worldline nodes --schedule {shlex.quote(str(save_to))}")
+            short = shrink(failed, patience_s=asked.seconds_max, progress=progress)
+        if asked.save_to is not None:
+            save(short.trial, asked.save_to, file=asked.source)
+        _show_shrunk(console, short, asked.save_to, trace)
+    elif asked.save_to is not None:
+        console.print(f"  worldline nodes --schedule {shlex.quote(str(asked.save_to))}")
     raise typer.Exit(failure.exit_code)
+
+
+def _searched(asked: Search) -> Report:
+    """Search; whoever interrupts it is told how far it was."""
+    done = 0
+    with _bar("seeds", asked.seeds) as show:
+
+        def count(tried: int) -> None:
+            nonlocal done
+            done = tried
+            if show is not None:
+                show(tried)
+
+        try:
+            return search(
+                asked.trial,
+                range(asked.trial.seed, asked.trial.seed + asked.seeds),
+                workers=asked.workers or _processors(),
+                file=asked.source,
+                patience_s=asked.seconds_max,
+                keeps_going=asked.keeps_going,
+                progress=count,
+            )
+        except KeyboardInterrupt:
+            raise Interrupted(f"interrupted: of {asked.seeds:,} seeds {done:,} were tried") from None
 
 
 def _processors() -> int:
@@ -71,12 +95,14 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _report(console: Console, trial: Trial, report: Report) -> None:
-    tried = f"{report.tried:,} seed{'' if report.tried == 1 else 's'}, {report.events:,} events"
-    if trial.kinds or trial.faults:
-        tried += f", {report.faults:,} faults"
+def _report(console: Console, asked: Search, report: Report) -> None:
+    trial = asked.trial
+    tried = f"{_counted(report.tried, 'seed')}, {_counted(report.events, 'event')}"
+    if trial.faults or any(kind not in SHARES for kind in trial.kinds):
+        tried += f", {_counted(report.faults, 'fault')}"
     if report.failure is not None:
-        console.print(f"{tried}: seed {report.failure.seed} fails")
+        fails = f"{report.failed:,} fail, the first is {report.failure.seed}" if asked.keeps_going else ""
+        console.print(f"{tried}: {fails or f'seed {report.failure.seed} fails'}")
         console.print(f"  {report.failure.failure}", style="red")
         return
     for each in trial.algorithm.properties:
@@ -86,18 +112,27 @@ def _report(console: Console, trial: Trial, report: Report) -> None:
     console.print(f"{tried}, digest {report.digest}")
 
 
-def _show_shrunk(console: Console, shrunk: Shrunk, *, times: bool) -> None:
-    console.print(
-        f"shrunk in {shrunk.runs:,} runs, from {shrunk.drawn:,} draws to {shrunk.left}, "
-        f"and from {shrunk.records_before:,} to {len(shrunk.records):,} lines of trace:"
-    )
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: str) -> None:
+    lines = len(shrunk.records)
+    fewer = f", and from {shrunk.records_before:,} to {lines:,} lines of trace" if lines < shrunk.records_before else ""
+    console.print(f"shrunk in {shrunk.runs:,} runs, from {shrunk.drawn:,} draws to {shrunk.left}{fewer}:")
     console.print(shrunk.text())
-    console.print("---")
-    console.print(text_of(shrunk.records, times=times))
+    if saved is None:
+        console.print("(--save FILE.json keeps it, to be run again)")
+    else:
+        console.print("to repeat it:")
+        console.print(f"  worldline nodes --schedule {shlex.quote(str(saved))}")
+    if trace:
+        console.print("---")
+        console.print(text_of(shrunk.records, times=trace == "times"))
     console.print(str(shrunk.failure), style="red")
 
 
-def command_of(trial: Trial, source: Path | None) -> str:
+def command_of(trial: Trial, source: Path | None, seconds_max: float = PATIENCE_S) -> str:
     """Return the command that runs a trial again."""
     words = ["worldline", "nodes", *(["--file", str(source)] if source is not None else [trial.algorithm.name])]
     if trial.topology is not None:
@@ -110,6 +145,8 @@ def command_of(trial: Trial, source: Path | None) -> str:
     words += ["--faults", ",".join(f"{kind}={number!r}" for kind, number in trial.kinds.items())] if trial.kinds else []
     words += ["--until", format_time(trial.until)] if trial.until is not None else []
     words += ["--events-max", str(trial.events_max)] if trial.events_max != EVENTS_MAX else []
+    words += ["--no-properties"] if not trial.algorithm.properties else []
+    words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != PATIENCE_S else []
     return shlex.join([*words, "--seed", str(trial.seed)])
 
 

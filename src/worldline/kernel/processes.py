@@ -19,6 +19,7 @@ from multiprocessing import connection
 from typing import Any
 
 from worldline.kernel.crew import Crew, Failure
+from worldline.kernel.forking import fork_server
 from worldline.kernel.mesh import Mesh, PeerGone
 from worldline.kernel.model import Model
 from worldline.kernel.pacing import Pacing
@@ -37,9 +38,6 @@ _LAST_WORDS_S = 5.0
 _BEREFT = 65  # The exit code of a worker that has ended because another had.
 _UNGUARDED = 64  # The exit code of a worker that was about to run the whole script again.
 _NAMES_SHOWN = 3
-
-_context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["worldline.kernel.processes"])  # Has an effect if no such server runs yet.
 
 
 class Processes:
@@ -84,11 +82,12 @@ class _Staff:
             # All of them first: if there are too few open files for that, nothing has been started yet.
             for here, there in combinations(range(self._count), 2):
                 ends[here][there], ends[there][here] = socket.socketpair()
+            context = fork_server(__name__)
             for number, share in enumerate(self._shares):
-                mine, theirs = _context.Pipe()
+                mine, theirs = context.Pipe()
                 self._pipes.append(mine)
                 arguments = (number, self._lookahead, self._end, theirs, ends[number], share)
-                process = _context.Process(target=_work, args=arguments, name=f"worker {number}", daemon=True)
+                process = context.Process(target=_work, args=arguments, name=f"worker {number}", daemon=True)
                 process.start()
                 self._processes.append(process)
                 theirs.close()

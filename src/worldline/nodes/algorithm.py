@@ -32,6 +32,10 @@ class Algorithm(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         parse_kinds(self.faults)
+        if not isinstance(self.properties, tuple | list) or not all(isinstance(p, Property) for p in self.properties):
+            raise ConfigurationError(
+                f"{self.name}: {shown(self.properties)} aren't properties", advice="write properties=(one, another)"
+            )
 
     @property
     def summary(self) -> str:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from traceback import extract_tb
+from typing import Any
 
 from worldline.kernel.roster import described
 from worldline.model.errors import ModelError, WorldlineError, shown
 from worldline.nodes.events import Event, Protocol
+from worldline.nodes.node import Node
 
 
 def blamed(error: BaseException, kind: type, node: int, now: int, event: Event | None) -> WorldlineError:
@@ -18,7 +21,7 @@ def blamed(error: BaseException, kind: type, node: int, now: int, event: Event |
     doing = "while it was created"
     if event is not None:
         doing = f"on {shown(event.message)}" if isinstance(event, Protocol) else f"on {event}"
-    where, advice = _where(error, kind), None
+    where, advice = line_of(error, getattr(kind, "__mro__", ())[:-1]), None
     if isinstance(error, WorldlineError):
         problem, advice = f"{doing}{where}: {error.problem}", error.advice
     else:
@@ -26,12 +29,9 @@ def blamed(error: BaseException, kind: type, node: int, now: int, event: Event |
     return ModelError(problem, participant=participant, at=now, advice=advice)
 
 
-def _where(error: BaseException, kind: type) -> str:
-    """Return the innermost line of the file that the class stands in, or where it was if that isn't on the way."""
-    frames = extract_tb(error.__traceback__)
-    files = [getattr(sys.modules.get(each.__module__), "__file__", None) for each in getattr(kind, "__mro__", ())]
-    own = [
-        frame for frame in frames if frame.filename in files[:-1] and "worldline/nodes/node.py" not in frame.filename
-    ]
-    place = own[-1] if own else frames[-1] if frames else None
-    return f", in line {place.lineno} of {place.filename}" if place is not None else ""
+def line_of(error: BaseException, defined: Iterable[Any]) -> str:
+    """Return the innermost line in the files in which these things are defined, as an error says it."""
+    modules = [sys.modules.get(each.__module__) for each in defined if each is not Node]
+    files = [getattr(module, "__file__", None) for module in modules]
+    own = [frame for frame in extract_tb(error.__traceback__) if frame.filename in files]
+    return f", in line {own[-1].lineno} of {own[-1].filename}" if own else ""

@@ -104,6 +104,7 @@ def is_over(faults: Iterable[Fault]) -> bool:
 
 
 _ENDED_BY = {"crash": "recover", "down": "up", "partition": "repair"}
+ENDINGS = tuple(_ENDED_BY.values())
 
 
 # -- Drawn from a seed

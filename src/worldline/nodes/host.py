@@ -407,7 +407,7 @@ class Host(Entity):
 def _check_executes(node: object) -> None:
     execute = getattr(node, "execute", None)
     if not callable(execute) or getattr(type(node), "execute", None) is Node.execute:
-        raise ModelError(f"{type(node).__name__} has no execute(event)", advice="derive it from Node")
+        raise ModelError(f"{type(node).__name__} has no execute", advice="write def execute(self, event)")
     if isgeneratorfunction(execute) or iscoroutinefunction(execute):
         raise ModelError("its execute has yield or async in it, and nothing here waits", advice="use set_timer")
 

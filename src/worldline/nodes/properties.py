@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from worldline.kernel.roster import described
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
+from worldline.nodes.blame import line_of
 
 if TYPE_CHECKING:
     from worldline.nodes.scheduler import Scheduler
@@ -117,10 +118,9 @@ def _complaint(each: Property, check: Check, run: Scheduler) -> str | None:
         holds: object = check(run)
     except AssertionError as failed:
         return str(failed).partition("\n")[0]
-    except WorldlineError:
-        raise
     except Exception as error:
-        raise _broken(each, f"raised {described(error)}", run) from error
+        problem = error.text() if isinstance(error, WorldlineError) else described(error)
+        raise _broken(each, f"raised {problem}{line_of(error, (each.check,))}", run) from error
     if holds is None:
         raise _broken(each, "returned nothing: it has to say whether it holds", run)
     return None if holds else ""

@@ -16,7 +16,7 @@ from worldline.model.reading import as_time
 from worldline.model.time import SECOND, TimeLike
 from worldline.nodes.deadline import Expired
 from worldline.nodes.ends import End, name_of
-from worldline.nodes.faults import Fault, as_fault, check_faults, time_of
+from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
 from worldline.nodes.host import Host, Setting
 from worldline.nodes.node import Executes
 from worldline.nodes.properties import Property, Verdicts
@@ -93,6 +93,7 @@ class Scheduler:
         self._hosts = {each: Host(setting, each, self._ends(each, over, others)) for each in range(num_nodes)}
         for host in self._hosts.values():
             self._simulation.add(name_of(host.id, topology.num_nodes), host)
+        self._sent_at: list[int] = []  # When something happens that isn't the nodes' own doing.
         self._faults = sorted((as_fault(given) for given in faults), key=time_of)
         check_faults(self._faults, topology)
         for each in self._faults:
@@ -154,8 +155,13 @@ class Scheduler:
 
     @property
     def faults_so_far(self) -> int:
-        """How many faults have come to pass."""
-        return sum(fault.at <= self.now for fault in self._faults)
+        """How many faults have come to pass; what ends one isn't one."""
+        return sum(fault.at <= self.now and fault.verb not in ENDINGS for fault in self._faults)
+
+    @property
+    def events_of_nodes(self) -> int:
+        """How many messages have arrived and timers have run out: all events but starts and faults."""
+        return self._simulation.result().events - sum(at <= self.now for at in self._sent_at)
 
     @property
     def digest(self) -> bytes:
@@ -183,7 +189,7 @@ class Scheduler:
 
     def start(self, node: int, at: TimeLike | None = None) -> None:
         """Let the algorithm begin at one node, now or later."""
-        self._simulation.send(name_of(self._host(node).id, self.num_nodes), "begin", at=at)
+        self._send(self._host(node).id, "begin", None, self._time(at))
 
     def crash(self, node: int, at: TimeLike | None = None) -> None:
         """Let a node be dead until it recovers: it loses all but what is `stable`, and whatever is sent to it."""
@@ -226,7 +232,11 @@ class Scheduler:
 
     def _send_out(self, fault: Fault) -> None:
         for node, payload in self._told(fault):
-            self._simulation.send(name_of(node, self.num_nodes), fault.verb, payload, at=fault.at)
+            self._send(node, fault.verb, payload, fault.at)
+
+    def _send(self, node: int, topic: str, payload: Any, at: int) -> None:
+        self._simulation.send(name_of(node, self.num_nodes), topic, payload, at=at)
+        self._sent_at.append(at)
 
     def _told(self, fault: Fault) -> Iterable[tuple[int, Any]]:
         """Return whom a fault concerns, and what their hosts are told."""
@@ -268,6 +278,8 @@ class Scheduler:
         An algorithm that goes on for more than `events_max` events without an end is taken to have none. A run can be
         continued; what must hold eventually, or at the end, is judged at the end of every piece.
         """
+        if not self._sent_at:
+            raise UsageError("no node was started, so nothing can happen", advice="call start_all_nodes() first")
         chosen = as_executor(executor)
         if not isinstance(chosen, Inline):
             if self._is_watched:

@@ -6,7 +6,6 @@ counts when all blocks before its own are done. So the report depends on the see
 
 from __future__ import annotations
 
-import multiprocessing
 import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -14,10 +13,12 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from hashlib import blake2b
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from worldline.model.errors import LossError, Stuck, UsageError
+from worldline.kernel.forking import fork_server
+from worldline.model.errors import LossError, Stuck, UsageError, shown
 from worldline.nodes.deadline import PATIENCE_S, deadline
 from worldline.nodes.loading import load_file
 from worldline.nodes.trial import Outcome, Trial
@@ -33,17 +34,25 @@ class Report(Struct, frozen=True, kw_only=True):
     tried: int
     events: int
     faults: int
-    failure: Outcome | None
+    failed: int  # How many seeds; 1 at the most, unless it kept going.
+    failure: Outcome | None  # The first of them.
     digest: str
 
 
+class _How(NamedTuple):
+    patience_s: float | None
+    keeps_going: bool
+    is_judged: bool  # Whether there are properties: a file's own may have been left out.
+
+
 class _Block(Struct):
-    """What came of some seeds: those before the first failure, and it."""
+    """What came of some seeds: of all, or those up to the first that fails."""
 
     seeds: int
     events: int
     faults: int
     digests: bytes
+    failed: int
     failure: Outcome | None
 
 
@@ -54,20 +63,26 @@ def search(
     workers: int = 1,
     file: Path | None = None,
     patience_s: float | None = PATIENCE_S,
+    keeps_going: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
     """Try seeds in their order, until one fails; `file` is where the algorithm was loaded from, if it was.
 
+    With `keeps_going`, the others are tried too, and those that fail are counted.
+
     A seed that takes more than `patience_s` seconds of real time counts as a failure: it will hardly end at all.
     """
+    if not isinstance(trial, Trial):
+        raise UsageError(f"{shown(trial)} isn't a trial", advice="search Trial(algorithm=...)")
     if workers < 1:
         raise UsageError(f"{workers} workers can't do anything", advice="use at least 1")
     size = max(1, min(_BLOCK_MAX, len(seeds) // (workers * _BLOCKS_PER_WORKER)))
     blocks = (seeds[start : start + size] for start in range(0, len(seeds), size))
-    tried = events = faults = 0
+    tried = events = faults = failed = 0
     hashed = blake2b(digest_size=16)
     failure: Outcome | None = None
-    results = _here(trial, blocks, patience_s) if workers == 1 else _apart(trial, blocks, workers, file, patience_s)
+    how = _How(patience_s, keeps_going, bool(trial.algorithm.properties))
+    results = _here(trial, blocks, how) if workers == 1 else _apart(trial, blocks, workers, file, how)
     for block in results:
         tried += block.seeds
         events += block.events
@@ -75,14 +90,16 @@ def search(
         hashed.update(block.digests)
         if progress is not None:
             progress(tried)
-        if block.failure is not None:
-            failure = block.failure
+        failed += block.failed
+        failure = failure or block.failure
+        if failure is not None and not keeps_going:
             break
-    return Report(tried=tried, events=events, faults=faults, failure=failure, digest=hashed.hexdigest())
+    return Report(tried=tried, events=events, faults=faults, failed=failed, failure=failure, digest=hashed.hexdigest())
 
 
-def _try_block(trial: Trial, seeds: Sequence[int], patience_s: float | None) -> _Block:
-    block = _Block(0, 0, 0, b"", None)
+def _try_block(trial: Trial, seeds: Sequence[int], how: _How) -> _Block:
+    patience_s, keeps_going, _ = how
+    block = _Block(0, 0, 0, b"", 0, None)
     for seed in seeds:
         outcome = _tried(structs.replace(trial, seed=seed), patience_s)
         block.seeds += 1
@@ -90,8 +107,10 @@ def _try_block(trial: Trial, seeds: Sequence[int], patience_s: float | None) -> 
         block.faults += outcome.faults
         block.digests += bytes.fromhex(outcome.digest)
         if outcome.failure is not None:
-            block.failure = outcome
-            break
+            block.failed += 1
+            block.failure = block.failure or outcome
+            if not keeps_going:
+                break
     return block
 
 
@@ -103,28 +122,29 @@ def _tried(trial: Trial, patience_s: float | None) -> Outcome:
         return Outcome(seed=trial.seed, failure=stuck, now=0, events=0, faults=0, digest="")
 
 
-def _here(trial: Trial, blocks: Iterator[Sequence[int]], patience_s: float | None) -> Iterator[_Block]:
+def _here(trial: Trial, blocks: Iterator[Sequence[int]], how: _How) -> Iterator[_Block]:
     for block in blocks:
-        yield _try_block(trial, block, patience_s)
+        yield _try_block(trial, block, how)
 
 
 # -- In other processes
 
-_given: tuple[Trial, float | None]
+_given: tuple[Trial, _How]
 
 
-def _begin(file: Path | None, packed: bytes, patience_s: float | None) -> None:
+def _begin(file: Path | None, packed: bytes, how: _How) -> None:
     """Make a worker ready: it loads the algorithm itself if it is a file's, and is given the rest."""
     global _given
     facts = pickle.loads(packed)
     if file is not None:
-        facts["algorithm"] = load_file(file)
-    _given = Trial(**facts), patience_s
+        loaded = load_file(file)
+        facts["algorithm"] = loaded if how.is_judged else structs.replace(loaded, properties=())
+    _given = Trial(**facts), how
 
 
 def _try_there(seeds: Sequence[int]) -> _Block:
-    trial, patience_s = _given
-    return _try_block(trial, seeds, patience_s)
+    trial, how = _given
+    return _try_block(trial, seeds, how)
 
 
 def _apart(
@@ -132,7 +152,7 @@ def _apart(
     blocks: Iterator[Sequence[int]],
     workers: int,
     file: Path | None,
-    patience_s: float | None,
+    how: _How,
 ) -> Iterator[_Block]:
     fields = [name for name in trial.__struct_fields__ if file is None or name != "algorithm"]
     try:
@@ -141,12 +161,8 @@ def _apart(
         raise UsageError(
             f"the algorithm can't be sent to other processes: {error}", advice="put it into a file of its own"
         ) from error
-    context = multiprocessing.get_context(
-        "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else None
-    )
-    if context.get_start_method() == "forkserver":
-        context.set_forkserver_preload([__name__])  # So that the imports are paid for once.
-    pool = ProcessPoolExecutor(workers, context, _begin, (file, packed, patience_s))
+    context = fork_server(__name__)
+    pool = ProcessPoolExecutor(workers, context, _begin, (file, packed, how))
     waiting: deque[Future[_Block]] = deque()
     is_over = False
     try:

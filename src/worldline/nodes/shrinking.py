@@ -22,7 +22,7 @@ from worldline.nodes.script import Delays, MessageId, Script, script_of
 from worldline.nodes.trace import Record
 from worldline.nodes.trial import Trial
 
-_SEEDS_TRIED = 100  # For each simpler form of the trial.
+_SEEDS_MIN, _SEEDS_MAX = 100, 500  # For each simpler form of the trial: more for failures that are rare.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
 _LONGER = 100
 RUNS_MAX = 5_000
@@ -177,7 +177,7 @@ def _simplified(trial: Trial, sign: str, runs: _Runs) -> Iterator[Trial]:
 
 def _first_failing(forms: Sequence[Trial], sign: str, runs: _Runs) -> Trial | None:
     for form in forms:
-        for seed in range(_SEEDS_TRIED):
+        for seed in range(max(_SEEDS_MIN, min(2 * form.seed, _SEEDS_MAX))):
             tried = structs.replace(form, seed=seed)
             if runs.fails(tried, sign):
                 return tried

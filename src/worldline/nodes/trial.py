@@ -8,12 +8,12 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from worldline.model.errors import ModelError, WorldlineError
+from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 from worldline.model.links import Link
 from worldline.model.links import link as as_link
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.faults import SHARES, Fault, draw_faults, time_of
+from worldline.nodes.faults import SHARES, Fault, draw_faults, parse_kinds, time_of
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
 from worldline.nodes.script import Script
@@ -38,6 +38,17 @@ class Trial(Struct, frozen=True, kw_only=True):
     until: int | None = None
     events_max: int = EVENTS_MAX
     script: Script | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.algorithm, Algorithm):
+            raise ConfigurationError(
+                f"{shown(self.algorithm)} isn't an algorithm", advice="use find(name), or Algorithm(...)"
+            )
+        if not isinstance(self.kinds, dict):
+            raise ConfigurationError(
+                f"{shown(self.kinds)} aren't kinds of faults", advice='write {"crash": 2, "loss": 0.1}'
+            )
+        parse_kinds(",".join(f"{kind}={number!r}" for kind, number in self.kinds.items()))
 
     def graph(self) -> Topology:
         return as_topology(self.algorithm.topology if self.topology is None else self.topology, seed=self.seed)

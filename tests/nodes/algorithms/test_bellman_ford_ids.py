@@ -9,11 +9,13 @@ import pytest
 from msgspec import structs
 
 from tests.nodes.trying import tried
-from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Topology, Violation
+from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Topology, Violation, always
 from worldline.nodes.algorithms import bellman_ford
+from worldline.nodes.algorithms.bellman_ford import NeverTooShort
 from worldline.nodes.algorithms.bellman_ford_ids import ALGORITHM, BellmanFordIds
 
-NEVER_TOO_SHORT, SHORTEST, NEARER = ALGORITHM.properties
+SHORTEST, NEARER = ALGORITHM.properties
+NEVER_TOO_SHORT = always("no distance is shorter than the true one")(NeverTooShort)
 
 
 def expected_of(topology: Topology) -> list[list[int | None]]:

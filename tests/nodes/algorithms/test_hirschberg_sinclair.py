@@ -64,7 +64,7 @@ def test_a_candidate_gets_into_the_phase_that_its_surroundings_allow() -> None:
 
 
 def test_what_isnt_a_ring_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="node 0 has 3 neighbours"):
+    with pytest.raises(ConfigurationError, match="node 0 at 0s: it has 3 neighbours"):
         tried(ALGORITHM, 0, "clique:4")
 
 

@@ -12,6 +12,7 @@ exist but are long. What must not happen is that one gets lost, or that a link v
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import Any
 
 from msgspec import Struct
@@ -78,16 +79,16 @@ def text_of(routing: list[Route] | tuple[Route, ...]) -> str:
 
 
 def distances(run: Scheduler, source: int) -> list[int | None]:
-    """Compute all distances from one node, from the topology alone: Dijkstra's algorithm, without a queue."""
+    """Compute all distances from one node, from the topology alone, by Dijkstra's algorithm."""
     found: list[int | None] = [None] * run.num_nodes
-    reached = {source: 0}
+    reached = [(0, source)]
     while reached:
-        node = min(reached, key=lambda each: (reached[each], each))
-        found[node] = reached.pop(node)
-        for neighbour in run.topology.neighbours[node]:
-            if found[neighbour] is None:
-                through = found[node] + run.topology.weight(node, neighbour)  # type: ignore[operator]
-                reached[neighbour] = min(through, reached.get(neighbour, through))
+        distance, node = heappop(reached)
+        if found[node] is None:
+            found[node] = distance
+            for neighbour in run.topology.neighbours[node]:
+                if found[neighbour] is None:
+                    heappush(reached, (distance + run.topology.weight(node, neighbour), neighbour))
     return found
 
 

@@ -52,7 +52,7 @@ class ChangRoberts(Node):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        check_on_ring(self.id, self.num_neighbors)
+        check_on_ring(self.num_neighbors)
         self.leader: int | None = None
 
     def execute(self, event: Event) -> None:
@@ -80,11 +80,11 @@ class ChangRoberts(Node):
             self.send(Elected(leader), onward)
 
 
-def check_on_ring(node: int, num_neighbors: int) -> None:
+def check_on_ring(num_neighbors: int) -> None:
     """Refuse a node that can't be on a ring."""
     if num_neighbors != 2:
         raise ConfigurationError(
-            f"node {node} has {num_neighbors} neighbours", advice="this election is for rings: use ring:8,shuffled"
+            f"it has {num_neighbors} neighbours", advice="this election is for rings: use ring:8,shuffled"
         )
 
 

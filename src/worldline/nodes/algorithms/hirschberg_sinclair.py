@@ -63,7 +63,7 @@ class HirschbergSinclair(Node):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        check_on_ring(self.id, self.num_neighbors)
+        check_on_ring(self.num_neighbors)
         self.leader: int | None = None
         self.phase = 0
         self.replies = 0
