@@ -16,6 +16,9 @@ PATIENCE_S = 60.0
 """How long a run may take where nobody says anything else."""
 
 
+_AGAIN_S = 1.0  # An alarm that rings where Python swallows exceptions, in a destructor, has to ring again.
+
+
 class Expired(BaseException):
     """Time is up. Not an `Exception`: code that goes on whatever happens would go on."""
 
@@ -40,7 +43,7 @@ def deadline(seconds: float | None) -> Iterator[None]:
 
     before = signal.signal(signal.SIGALRM, ring)
     began = time.monotonic()
-    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds)
+    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_S)
     try:
         yield
     except Expired as expired:
