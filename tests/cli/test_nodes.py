@@ -495,9 +495,6 @@ def test_mistakes_are_refused_before_anything_runs(
     assert sorted(path.name for path in Path().iterdir() if path.suffix) == [hasty]
 
 
-IGNORED = pytest.mark.xfail(strict=True, reason="it is ignored without a word")
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
