@@ -31,7 +31,7 @@ def shown(value: object) -> str:
         return f"a number of {value.bit_length()} bits"
     try:
         text = repr(value)
-    except ValueError:  # It holds an int of thousands of digits, which Python refuses to print.
+    except (ValueError, RecursionError):  # It holds an int of thousands of digits, or is nested as deeply.
         return f"such a {type(value).__name__}"
     return shortened(text)
 
