@@ -6,12 +6,13 @@ garbage collector's counters would all be part of the next one.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,15 @@ def measure(
         raise PeerError(f"{' '.join(command)} ended with exit code {done.returncode}:\n{done.stderr.strip()}")
     facts: Facts = json.loads(done.stdout.splitlines()[-1])
     return facts
+
+
+def answer(scenarios: Mapping[str, Callable[..., Facts]], doc: str | None, facts: Facts) -> None:
+    """Be such a script: run the scenario that the command line names, and print what it found besides these facts."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("scenario", choices=scenarios)
+    parser.add_argument("numbers", type=int, nargs="+", help="the scenario's arguments, in their order")
+    given = parser.parse_args()
+    print(json.dumps({**facts, **scenarios[given.scenario](*given.numbers)}))
 
 
 def settled(share_max: float = 0.1, wait_s: float = 20.0) -> float:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import random
 import time
 from collections.abc import Callable, Generator
@@ -255,13 +253,5 @@ SCENARIOS: dict[str, Callable[..., Facts]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scenario", choices=SCENARIOS)
-    parser.add_argument("numbers", type=int, nargs="+", help="the scenario's arguments, in their order")
-    given = parser.parse_args()
-    print(json.dumps({"build": build, **SCENARIOS[given.scenario](*given.numbers)}))
-
-
 if __name__ == "__main__":
-    main()
+    apart.answer(SCENARIOS, __doc__, {"build": build})

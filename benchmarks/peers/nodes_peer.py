@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Callable
 from typing import Any
@@ -107,13 +105,5 @@ def raft(size: int, seeds: int, workers: int) -> Facts:
 SCENARIOS: dict[str, Callable[..., Facts]] = {"nodes": nodes, "bare": bare, "raft": raft}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scenario", choices=SCENARIOS)
-    parser.add_argument("numbers", type=int, nargs="+", help="the scenario's arguments, in their order")
-    given = parser.parse_args()
-    print(json.dumps({"build": build, **SCENARIOS[given.scenario](*given.numbers)}))
-
-
 if __name__ == "__main__":
-    main()
+    apart.answer(SCENARIOS, __doc__, {"build": build})

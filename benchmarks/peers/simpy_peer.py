@@ -15,9 +15,7 @@ What was tried, and what is used (events per second, differences in brackets):
 
 from __future__ import annotations
 
-import argparse
 import gc
-import json
 import random
 from collections.abc import Callable, Generator
 from importlib.metadata import version
@@ -252,13 +250,5 @@ SCENARIOS: dict[str, Callable[..., Facts]] = {
 }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("scenario", choices=SCENARIOS)
-    parser.add_argument("numbers", type=int, nargs="+", help="the scenario's arguments, in their order")
-    given = parser.parse_args()
-    print(json.dumps({"peer": f"SimPy {version('simpy')}", **SCENARIOS[given.scenario](*given.numbers)}))
-
-
 if __name__ == "__main__":
-    main()
+    apart.answer(SCENARIOS, __doc__, {"peer": f"SimPy {version('simpy')}"})

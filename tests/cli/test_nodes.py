@@ -568,7 +568,7 @@ def test_a_node_that_raises_is_named_with_its_place(worldline: Command, tmp_path
 def test_a_file_that_cannot_be_loaded_is_named_with_its_line(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("x = 1\nclass\n")
     code, out, err = worldline("--file", "own.py")
-    assert (code, out) == (1, "")
+    assert (code, out) == (2, "")
     assert err.startswith("worldline: own.py can't be loaded, in line 2: SyntaxError")
     assert len(err.splitlines()) == 1
 
@@ -672,18 +672,6 @@ def test_ctrl_c_ends_a_search(process: Callable[..., subprocess.Popen[str]], tmp
     assert gone(started.pid)
 
 
-def test_an_interruption_of_the_command_alone_ends_a_search(
-    process: Callable[..., subprocess.Popen[str]], tmp_path: Path
-) -> None:
-    (tmp_path / "slow.py").write_text(SLOW)
-    started = process("--file", "slow.py", "--seeds", "20", "--workers", "2")
-    assert started.stdout is not None
-    assert started.stdout.readline() == "busy\n"
-    started.send_signal(signal.SIGINT)
-    assert started.wait(timeout=30) == 130
-    assert gone(started.pid)
-
-
 def test_a_reader_that_has_enough_is_no_mistake(process: Callable[..., subprocess.Popen[str]], hasty: str) -> None:
     started = process("--file", hasty, "--fifo", "--set", "count=9000")
     assert started.stdout is not None
@@ -704,7 +692,7 @@ def test_names_of_python_s_own_modules_in_the_folder_do_no_harm(tmp_path: Path) 
     assert "4 seeds, " in done.stdout
 
 
-def test_an_interrupted_search_says_how_far_it_was(
+def test_a_search_that_is_interrupted_ends_and_says_how_far_it_was(
     process: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
     (tmp_path / "slow.py").write_text(SLOW)
@@ -714,6 +702,8 @@ def test_an_interrupted_search_says_how_far_it_was(
     started.send_signal(signal.SIGINT)
     _, err = started.communicate(timeout=60)
     assert "of 20 seeds 0 were tried" in err
+    assert started.returncode == 130
+    assert gone(started.pid)
 
 
 def test_all_failures_are_counted_if_that_is_asked_for(worldline: Command, hasty: str) -> None:

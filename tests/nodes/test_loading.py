@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from worldline.model.errors import ConfigurationError, ModelError, WorldlineError
+from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.nodes.loading import load_file
 from worldline.nodes.trial import Trial
 
@@ -96,7 +96,7 @@ def test_what_holds_no_algorithm_is_refused(tmp_path: Path, text: str, words: st
 def test_what_cannot_be_loaded_says_where(tmp_path: Path, text: str, words: str) -> None:
     file = write(tmp_path, text)
     for _ in range(2):  # Nothing of it is left that a second attempt would take for the file.
-        with pytest.raises(ModelError) as caught:
+        with pytest.raises(ConfigurationError) as caught:
             load_file(file)
         assert str(caught.value).startswith(f"{file} {words}")
     file.write_text(NODE)
@@ -112,7 +112,7 @@ def test_what_is_not_utf_8_is_refused(tmp_path: Path) -> None:
 
 def test_a_file_that_ends_the_program_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path, f"{NODE}\nimport sys\nsys.exit('bye')\n")
-    with pytest.raises(ModelError, match="can't be loaded, in line 11: SystemExit: bye"):
+    with pytest.raises(ConfigurationError, match="can't be loaded, in line 11: SystemExit: bye"):
         load_file(file)
 
 

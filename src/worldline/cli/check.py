@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import io
 import sys
-import traceback
 from inspect import isfunction
 from pathlib import Path
 from typing import Annotated
@@ -20,6 +18,7 @@ from worldline.federation.program import Federation
 from worldline.launch.launcher import federation_of
 from worldline.launch.setup import read_setup
 from worldline.model import UsageError
+from worldline.nodes.python_file import load_module
 
 
 def check(
@@ -71,19 +70,7 @@ def load(target: str) -> FederationLike:
     path = Path(file)
     if path.suffix == ".toml":
         return federation_of(read_setup(path))
-    if not path.is_file():
-        raise UsageError(f"there is no file {file}")
-    # A name of its own: a file may well be called random.py. Registered, since dataclasses and pickle look it up.
-    spec = importlib.util.spec_from_file_location(f"_worldline_{path.stem}", path)
-    if spec is None or spec.loader is None:
-        raise UsageError(f"{file} isn't a Python file")
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    sys.path.insert(0, str(path.resolve().parent))  # As for a script: it may import what lies beside it.
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        line = traceback.extract_tb(error.__traceback__)[-1].lineno
-        raise UsageError(f"{file} can't be loaded: {type(error).__name__}: {error}", advice=f"line {line}") from error
+    module = load_module(path)
     found = getattr(module, name or "federation", None)
     if isinstance(found, Federation):
         return found

@@ -11,7 +11,7 @@ from msgspec import structs
 from rich.console import Console
 from rich.table import Table
 
-from worldline.cli.nodes_run import Outputs, Voice, run_one
+from worldline.cli.nodes_run import Narrator, Outputs, run_one
 from worldline.cli.nodes_search import Search, run_many
 from worldline.model import UsageError
 from worldline.model.reading import as_time
@@ -129,7 +129,7 @@ def nodes(
     outputs = Outputs(record, diagram, topology_plot, root, save_to)
     outputs.check()
     if seeds is None:
-        run_one(trial, source, Voice(console, times=times, as_json=as_json, quiet=quiet), outputs, seconds_max)
+        run_one(trial, source, Narrator(console, times=times, as_json=as_json, quiet=quiet), outputs, seconds_max)
         return
     if outputs.shows_one_run or as_json:
         raise UsageError("--record, --diagram, --topology-plot and --json show one run", advice="use them with --seed")

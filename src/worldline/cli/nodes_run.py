@@ -49,7 +49,7 @@ class Outputs(NamedTuple):
                 raise UsageError(f"{path} isn't the name of a picture", advice="they are SVG: FILE.svg")
 
 
-class Voice:
+class Narrator:
     """Tells a run as it happens."""
 
     def __init__(self, console: Console, *, times: bool, as_json: bool, quiet: bool) -> None:
@@ -97,17 +97,17 @@ class Voice:
         self._console.print(f"{format_time(run.now)} simulated, {run.result()}")
 
 
-def run_one(trial: Trial, source: Path | None, voice: Voice, outputs: Outputs, patience_s: float) -> None:
+def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outputs, patience_s: float) -> None:
     """Run a trial; `source` is the file that its algorithm was loaded from."""
     if not 0 <= outputs.root < trial.graph().num_nodes:
         raise UsageError(f"no route leads to {outputs.root}: there is no such node")
     kept: list[Record] | None = [] if outputs.record or outputs.diagram else None
-    run = trial.scheduler(trace=voice.sink(kept))
+    run = trial.scheduler(trace=narrator.sink(kept))
     if kept is not None:
         run.records = kept
     recorder = _recorder(outputs.record, trial, run)
     failure: WorldlineError | None = None
-    voice.begin(run)
+    narrator.begin(run)
     try:
         with deadline(patience_s):
             run.run(trial.end(), events_max=trial.events_max)
@@ -122,7 +122,7 @@ def run_one(trial: Trial, source: Path | None, voice: Voice, outputs: Outputs, p
     _draw(trial, run, outputs)
     if outputs.save is not None:
         save(trial, outputs.save, file=source)
-    voice.end(trial, run, failure)
+    narrator.end(trial, run, failure)
 
 
 def _recorder(path: Path | None, trial: Trial, run: Scheduler) -> Recorder | None:

@@ -130,22 +130,7 @@ class Simulation:
 
     def step(self) -> bool:
         """Handle the next event; return whether there was one."""
-        return self.advance(None, 1) == 1
-
-    def advance(self, until: TimeLike | None, events_max: int) -> int:
-        """Handle the next events before `until`, at most so many, and return how many it were.
-
-        Time is then that of the last event; `until` only if there were fewer events.
-        """
-        end = FOREVER if until is None else as_time(until, "the end")
-        if events_max < 1:
-            raise UsageError(f"{events_max} events can't be handled", advice="use at least 1")
-        worker = self._begun()
-        _check_not_past(end, worker)
-        handled = worker.advance(end, events_max)
-        if handled < events_max and until is not None:
-            worker.engine.now = max(worker.engine.now, end)
-        return handled
+        return self._begun().advance(FOREVER, 1) == 1
 
     def result(self) -> Result:
         """Return what came of it so far."""
@@ -185,7 +170,8 @@ class Simulation:
 
     def _run_inline(self, end: int, progress: bool | None, events_max: int | None) -> Result:
         worker = self._begun()
-        _check_not_past(end, worker)
+        if end < worker.engine.now:
+            raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
         bar = Progress(end, progress, events_max)
         left = FOREVER if events_max is None else events_max + 1
         with bar:
@@ -210,11 +196,6 @@ class Simulation:
             raise UsageError(
                 "the simulation is over", advice="make a new one, or run it inline to go on from time to time"
             )
-
-
-def _check_not_past(end: int, worker: Worker) -> None:
-    if end < worker.engine.now:
-        raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
 
 
 def _check_receiver(sending: Sending, entities: Mapping[str, Entity]) -> None:

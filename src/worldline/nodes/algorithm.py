@@ -13,6 +13,9 @@ from worldline.nodes.faults import parse_kinds
 from worldline.nodes.node import Node
 from worldline.nodes.properties import Property
 
+LATENCY = "uniform(1ns, 1s)"
+"""How long messages take where nobody says anything else."""
+
 
 class Algorithm(Struct, frozen=True, kw_only=True):
     """A distributed algorithm, ready to be tried.
@@ -26,7 +29,7 @@ class Algorithm(Struct, frozen=True, kw_only=True):
     topology: str
     properties: tuple[Property, ...] = ()
     until: str | None = None
-    latency: str = "uniform(1ns, 1s)"
+    latency: str = LATENCY
     fifo: bool = False
     faults: str = ""
 

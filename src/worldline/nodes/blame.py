@@ -21,7 +21,7 @@ def blamed(error: BaseException, kind: type, node: int, now: int, event: Event |
     doing = "while it was created"
     if event is not None:
         doing = f"on {shown(event.message)}" if isinstance(event, Protocol) else f"on {event}"
-    where, advice = line_of(error, getattr(kind, "__mro__", ())[:-1]), None
+    where, advice = place_of(error, getattr(kind, "__mro__", ())[:-1]), None
     if isinstance(error, WorldlineError):
         problem, advice = f"{doing}{where}: {error.problem}", error.advice
     else:
@@ -29,7 +29,7 @@ def blamed(error: BaseException, kind: type, node: int, now: int, event: Event |
     return ModelError(problem, participant=participant, at=now, advice=advice)
 
 
-def line_of(error: BaseException, defined: Iterable[Any]) -> str:
+def place_of(error: BaseException, defined: Iterable[Any]) -> str:
     """Return the innermost line in the files in which these things are defined, as an error says it."""
     modules = [sys.modules.get(each.__module__) for each in defined if each is not Node]
     files = [getattr(module, "__file__", None) for module in modules]

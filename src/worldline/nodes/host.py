@@ -68,6 +68,11 @@ class Setting(NamedTuple):
     script: Script | None
     watch: Watch | None
 
+    def end(self, node: int, neighbour: int, link: int, weight: int) -> End:
+        """Make an end of a link, at a node: what goes to its neighbour goes in there."""
+        over = self.others.get((min(node, neighbour), max(node, neighbour)), self.over)
+        return End((self.num_nodes, self.seed), node, neighbour, link, over, weight)
+
 
 class Host(Entity):
     """A node's surroundings."""
@@ -341,10 +346,7 @@ class Host(Entity):
         """Take a new link; one to a neighbour that was removed before gets a new number too."""
         self._disturb()
         neighbour, weight = added
-        setting = self._setting
-        key = (setting.num_nodes, setting.seed)
-        over = setting.others.get((min(self.id, neighbour), max(self.id, neighbour)), setting.over)
-        end = End(key, self.id, neighbour, self._numbered, over, weight)
+        end = self._setting.end(self.id, neighbour, self._numbered, weight)
         end.opened = self.now
         end.is_cut = any(self._is_cut(end, group) for group in self._groups)
         earlier = self._by_name.get(end.name)

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from worldline.kernel.roster import described
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
-from worldline.nodes.blame import line_of
+from worldline.nodes.blame import place_of
 
 if TYPE_CHECKING:
     from worldline.nodes.scheduler import Scheduler
@@ -120,7 +120,7 @@ def _complaint(each: Property, check: Check, run: Scheduler) -> str | None:
         return str(failed).partition("\n")[0]
     except Exception as error:
         problem = error.text() if isinstance(error, WorldlineError) else described(error)
-        raise _broken(each, f"raised {problem}{line_of(error, (each.check,))}", run) from error
+        raise _broken(each, f"raised {problem}{place_of(error, (each.check,))}", run) from error
     if holds is None:
         raise _broken(each, "returned nothing: it has to say whether it holds", run)
     return None if holds else ""

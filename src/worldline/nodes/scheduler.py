@@ -9,11 +9,12 @@ from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.result import Result
 from worldline.kernel.simulation import Simulation
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.model.latency import Fixed, Latency, Uniform
+from worldline.model.latency import Fixed, Latency
 from worldline.model.links import Link, Network, check_link
 from worldline.model.links import link as as_link
 from worldline.model.reading import as_time
-from worldline.model.time import SECOND, TimeLike
+from worldline.model.time import TimeLike
+from worldline.nodes.algorithm import LATENCY
 from worldline.nodes.deadline import Expired
 from worldline.nodes.ends import End, name_of
 from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
@@ -25,7 +26,7 @@ from worldline.nodes.script import Script
 from worldline.nodes.topology import Edge, Topology
 from worldline.nodes.trace import Record, text_of
 
-DEFAULT_LINK = Link(latency=Uniform(1, SECOND))
+DEFAULT_LINK = as_link(LATENCY)
 """Messages arrive at a random time within a second, in any order; none gets lost."""
 
 EVENTS_MAX = 10_000_000
@@ -90,7 +91,7 @@ class Scheduler:
             script=script,
             watch=self if self._is_watched else None,
         )
-        self._hosts = {each: Host(setting, each, self._ends(each, over, others)) for each in range(num_nodes)}
+        self._hosts = {each: Host(setting, each, self._ends(setting, each)) for each in range(num_nodes)}
         for host in self._hosts.values():
             self._simulation.add(name_of(host.id, topology.num_nodes), host)
         self._sent_at: list[int] = []  # When something happens that isn't the nodes' own doing.
@@ -105,17 +106,9 @@ class Scheduler:
         made = as_topology(topology, seed=seed)
         return cls(made.num_nodes, made, node, seed=seed, **options)
 
-    def _ends(self, node: int, over: Link, others: Mapping[Edge, Link]) -> list[End]:
-        key = (self.topology.num_nodes, self.seed)
+    def _ends(self, setting: Setting, node: int) -> list[End]:
         return [
-            End(
-                key,
-                node,
-                neighbour,
-                link,
-                others.get((min(node, neighbour), max(node, neighbour)), over),
-                self.topology.weight(node, neighbour),
-            )
+            setting.end(node, neighbour, link, self.topology.weight(node, neighbour))
             for link, neighbour in enumerate(self.topology.neighbours[node])
         ]
 
