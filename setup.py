@@ -1,4 +1,4 @@
-"""Compiles the kernel's hot modules, if that can be done; everything else is in pyproject.toml.
+"""Compiles the hot modules, if that can be done; everything else is in pyproject.toml.
 
 Without Cython or a C compiler Worldline is installed all the same: the modules are ordinary Python, only slower.
 """
@@ -8,25 +8,24 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-KERNEL = Path("src/worldline/kernel")
-HOT = ("draws", "queue", "engine")
+HOT = ("kernel/draws", "kernel/queue", "kernel/engine", "spacetime/geometry", "spacetime/core")
 
 
 def extensions():
     try:
         from Cython.Build import cythonize
     except ImportError:
-        print("worldline: Cython isn't there, so the kernel will run as plain Python", file=sys.stderr)
+        print("worldline: Cython isn't there, so Worldline will run as plain Python", file=sys.stderr)
         return []
     made = cythonize(
         [
             Extension(
-                f"worldline.kernel._{name}",
-                [str(KERNEL / f"{name}.py")],
+                f"worldline.{room}._{name}",
+                [str(Path("src/worldline") / room / f"{name}.py")],
                 # No fused multiply-add: it would change the last bit of floats, and with it digests.
                 extra_compile_args=["-O3", "-ffp-contract=off"],
             )
-            for name in HOT
+            for room, name in (module.split("/") for module in HOT)
         ],
         build_dir="build/cython",
         quiet=True,

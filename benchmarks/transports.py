@@ -220,13 +220,13 @@ def over_mpi(trips: int) -> Facts | None:
     """Called on both ranks; the first one returns what it found."""
     from mpi4py import MPI
 
-    from worldline.kernel.ranks import _Channel
+    from worldline.kernel.rank_channel import RankChannel
 
     world = MPI.COMM_WORLD
 
     class Rank:
         def __init__(self, other: int) -> None:
-            self._channel = _Channel(MPI, world)
+            self._channel = RankChannel(MPI, world)
             self._other = other
 
         def post(self, frame: bytes) -> None:

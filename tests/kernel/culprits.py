@@ -340,6 +340,19 @@ def _spring() -> None:
     raise ValueError("the trap has sprung")
 
 
+class Homebound:
+    """Can be pickled, and back again where it comes from, but nowhere else."""
+
+    def __reduce__(self) -> Any:
+        return _come_home, (os.getpid(),)
+
+
+def _come_home(pid: int) -> Homebound:
+    if os.getpid() != pid:
+        raise ImportError("this isn't home")
+    return Homebound()
+
+
 class Gatherer(Entity):
     """Gets hold of things in the run that can't leave their process."""
 
@@ -384,7 +397,7 @@ class Witness(Entity):
 
     def start(self) -> None:
         # This worker won't say how far it is: its first word to the parent is its last.
-        import_module("worldline.kernel.processes")._LOOK_EVERY_S = 1e9  # type: ignore[attr-defined]
+        import_module("worldline.kernel.staff")._LOOK_EVERY_S = 1e9  # type: ignore[attr-defined]
         leave_note(self, self.folder)
         self.schedule("act", at=MS if self.role == "busy" else 600 * MS)
         self.schedule("act", at=700 * MS)

@@ -25,6 +25,7 @@ from tests.kernel.culprits import (
     Accident,
     Gatherer,
     Holder,
+    Homebound,
     Peer,
     Trap,
     accident,
@@ -327,6 +328,16 @@ def test_an_attribute_that_cannot_be_sent_is_refused(thing: Callable[[], Any], r
     assert reason in str(error)
     assert "start()" in str(error)
     assert list(tmp_path.iterdir()) == [], "somebody has started already"
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_one_worker_cannot_load_is_said_although_the_others_go_on(count: int) -> None:
+    simulation = players(pairs=2)
+    simulation.add("homebound", Holder(Homebound()))
+    workers = dict.fromkeys(simulation._entities, 0) | {"b1": count - 1, "homebound": count // 2}
+    error = failure_of(simulation, processes(count, placement=workers))
+    assert isinstance(error, ConfigurationError)
+    assert str(error).startswith("a worker can't load the entities: this isn't home")
 
 
 def test_an_open_file_is_refused(tmp_path: Path) -> None:

@@ -192,6 +192,67 @@ def test_ranks_need_not_share_a_hash_seed() -> None:
     assert first == second
 
 
+# -- Work that isn't the kernel's
+
+ODD_JOBS = """
+import json, sys
+from pathlib import Path
+from worldline.kernel import mpi
+from worldline.kernel.failures import Failure, first_error
+from worldline.model import ConfigurationError, ModelError, WorldlineError
+
+def talk(team):
+    team.check_equal("the same")
+    for other in range(team.count):
+        if other != team.rank:
+            team.channel.post(other, b"from %d" % team.rank)
+    heard = []
+    while len(heard) < team.count - 1:
+        heard += team.channel.wait()
+    return [team.agreed(lambda: team.rank), sorted(frame.decode() for _, frame in heard)]
+
+def leave_unread(team):
+    team.channel.post((team.rank + 1) % team.count, b"nobody reads this")
+
+def fail(team):
+    return Failure((9 - team.rank, "a key of its own"), ModelError(f"rank {team.rank} failed")) if team.rank else 0
+
+def refuse(team):
+    def make():
+        if team.rank == 1:
+            raise ConfigurationError("rank 1 can't")
+    team.agreed(make)
+
+def differ(team):
+    team.check_equal(team.rank // 2)
+
+told = []
+for work in (talk, leave_unread, fail, refuse, differ):
+    try:
+        reports = mpi(placement={"a": 1}).gathered(work)
+        error = first_error(reports)
+        told.append(str(error) if error is not None else reports)
+    except WorldlineError as error:
+        told.append(f"refused: {error.problem}")
+told.append(mpi(placement={"a": 1}).placement)
+from mpi4py import MPI
+Path(sys.argv[1], str(MPI.COMM_WORLD.Get_rank())).write_text(json.dumps(told))
+"""
+
+
+def test_another_room_s_work_on_ranks(tmp_path: Path) -> None:
+    ended = mpiexec(3, ODD_JOBS, str(tmp_path))
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
+    for rank in range(3):
+        talked, unread, failed, refused, differing, placement = json.loads(Path(tmp_path, str(rank)).read_text())
+        assert talked == [[me, [f"from {other}" for other in range(3) if other != me]] for me in range(3)]
+        assert unread == [None] * 3
+        assert failed == "rank 2 failed"
+        assert refused == "refused: rank 1 can't"
+        assert differing == "refused: rank 2 has built another simulation than rank 0"
+        assert placement == {"a": 1}
+
+
 # -- Without it
 
 

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from tests.kernel.models import MODELS, Diarist, Observation, difference, observe, riot, states
 from worldline.kernel import Simulation
-from worldline.kernel.crew import Crew, Failure
+from worldline.kernel.crew import Crew
+from worldline.kernel.failures import Failure
 from worldline.kernel.model import Model
 from worldline.kernel.pacing import Pacing, Standing
 from worldline.kernel.result import Result, combined

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 UNCOMPILED = "WORLDLINE_UNCOMPILED"
 
 
-def _check_wanted() -> None:
+def check_wanted() -> None:
     if os.environ.get(UNCOMPILED, "0") not in ("", "0"):
         raise ImportError(f"{UNCOMPILED} is set")
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         def spread(self, least: int, number: int) -> int: ...
 else:
     try:
-        _check_wanted()
+        check_wanted()
         from worldline.kernel._draws import Draws
         from worldline.kernel._engine import Core, Engine, Handlers, Process, Timer, advance, handlers_of
 

@@ -1,39 +1,17 @@
-"""What every worker of a crew does: go as far as it may, tell the others, take in what they say.
-
-A channel carries frames between workers: `post` never waits, `poll` returns what is there, `wait` waits until there is
-something. Frames between two workers keep their order.
-"""
+"""What every worker of a crew does: go as far as it may, tell the others, take in what they say."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
 
+from worldline.kernel.channel import Channel
+from worldline.kernel.failures import Failure
 from worldline.kernel.pacing import Pacing, Standing
+from worldline.kernel.progress import Look
 from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.worker import Letter, Worker
 from worldline.model.errors import WorldlineError
 from worldline.model.time import FOREVER
-
-Key = tuple[int, int, bool, str, int]  # Of an event: (arrival, sent, whether from outside, sender, order).
-
-
-class Channel(Protocol):
-    """The way from one worker to the others."""
-
-    def post(self, other: int, frame: bytes) -> None: ...
-
-    def poll(self) -> list[tuple[int, bytes]]: ...
-
-    def wait(self) -> list[tuple[int, bytes]]: ...
-
-
-class Failure(NamedTuple):
-    """An error that ended a worker's run, and the event that it happened at."""
-
-    key: Key
-    error: WorldlineError
 
 
 class Crew:
@@ -47,12 +25,8 @@ class Crew:
         self._told: Standing | None = None
         self._letters: list[list[Letter]] = [[] for _ in range(count)]
 
-    def run(self, end: int, look: Callable[[int, int], int]) -> Failure | None:
-        """Do all that happens here before `end`; return the failure if the model has one.
-
-        `look` is called with the time and the number of events from time to time, and returns how many events may pass
-        until the next time.
-        """
+    def run(self, end: int, look: Look) -> Failure | None:
+        """Do all that happens here before `end`; return the failure if the model has one."""
         worker, pacing = self._worker, self._pacing
         events = look(0, 0)
         while True:
@@ -84,6 +58,7 @@ class Crew:
         self._tell(self._pacing.farewell(engine.now))
         blamed = error if isinstance(error, WorldlineError) else self._worker.roster.blame(error, engine.failed, None)
         sender = engine.sender.name
+        # The order of events: by arrival, time sent, whether from outside, sender, and the sender's own order.
         return Failure((engine.now, engine.sent, sender == OUTSIDE, sender, engine.order), blamed)
 
     def _collect(self) -> None:

@@ -28,6 +28,7 @@ _PLAIN = _SIMPLE | {int}
 _encode = msgpack.Encoder().encode
 
 _takers: dict[type, Callable[[Any], Any]] = {}  # What takes apart the values of a class.
+_forms: dict[type, Callable[[Any], Any]] = {}  # As plain values; those that `teach` was told.
 _CHANGES: Any = object()
 
 
@@ -51,6 +52,17 @@ def fingerprint(encoded: bytes) -> int:
     if len(encoded) > _SHORT:
         encoded = blake2b(encoded, digest_size=8).digest()
     return int.from_bytes(b"\x01" + encoded, "big") % _PRIME
+
+
+def teach(kind: type, form: Callable[[Any], Any], *, constant: bool) -> None:
+    """Let messages carry values of a class: `form` returns the plain values that stand for one in fingerprints.
+
+    It may raise a `WorldlineError` instead, if there is more to say than that they can't be carried.
+
+    What is constant travels as it is; everything else is pickled.
+    """
+    _forms[kind] = form
+    _takers[kind] = form if constant else _as_changing
 
 
 def seal(payload: Any) -> tuple[int, Any]:
@@ -98,6 +110,9 @@ def _ordered(value: Any) -> Any:
         return [type(value).__qualname__, *(_ordered(part) for part in structs.astuple(value))]
     if is_dataclass(value) and not isinstance(value, type):
         return [type(value).__qualname__, *(_ordered(getattr(value, field.name)) for field in fields(value))]
+    for kind in type(value).__mro__:
+        if kind in _forms:
+            return _ordered(_forms[kind](value))
     return value
 
 

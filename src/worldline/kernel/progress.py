@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -16,6 +17,9 @@ from worldline.model.time import FOREVER, format_time
 _SHOWN_AFTER_S = 1.0
 _LOOK_EVERY_S = 0.05
 _EVENTS_FIRST = 1_000
+
+# Is called with the time and the number of events from time to time; returns how many events may pass until the next.
+Look = Callable[[int, int], int]
 
 
 class Progress:
@@ -51,10 +55,10 @@ class Progress:
                 advice="does it end at all? If it takes longer, say events_max, or --events-max",
             )
 
-    def look(self, now: int, events: int) -> None:
-        """Say how far it is; adapts how many events pass until the next look."""
+    def look(self, now: int, events: int) -> int:
+        """Say how far it is; adapt how many events pass until the next look, and return that."""
         if not self._wanted:
-            return
+            return self.events_until_look
         clock = time.monotonic()
         took = max(clock - self._looked, 1e-6)
         self._looked = clock
@@ -63,6 +67,7 @@ class Progress:
             self.events_until_look = max(1, int(self.events_until_look * scale))
         if clock - self._begun >= _SHOWN_AFTER_S:
             self._show(now, events, clock)
+        return self.events_until_look
 
     def _show(self, now: int, events: int, clock: float) -> None:
         if self._bar is None:

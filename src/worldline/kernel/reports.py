@@ -5,11 +5,9 @@ A report is a worker's `Part` of the run, or its `Failure`.
 
 from __future__ import annotations
 
-import pickle
-import traceback
 from collections.abc import Sequence
 
-from worldline.kernel.crew import Failure
+from worldline.kernel.failures import Failure, first_error
 from worldline.kernel.model import Model, Part, restored, state_of
 from worldline.kernel.result import Result, combined
 from worldline.kernel.share import packed_state, unpacked
@@ -19,9 +17,9 @@ from worldline.model.time import FOREVER
 
 def settled(model: Model, reports: Sequence[Part | Failure], end: int) -> Result:
     """Return what came of a run, and bring the entities' states back; or raise the failure that happened first."""
-    failures = [report for report in reports if isinstance(report, Failure)]
-    if failures:
-        raise min(failures, key=lambda failure: failure.key).error
+    error = first_error(reports)
+    if error is not None:
+        raise error
     parts = [report for report in reports if isinstance(report, Part)]
     for part in parts:
         _bring_back(model, part)
@@ -45,29 +43,3 @@ def part_told(worker: Worker) -> Part:
     packed = ((entity.name, packed_state(entity)) for entity in worker.present())
     part.states = {name: state for name, state in packed if state is not None}
     return part
-
-
-def failure_told(failure: Failure) -> Failure:
-    """Return what a worker tells when the model has failed."""
-    return _sendable(_with_trace(failure))
-
-
-def _with_trace(failure: Failure) -> Failure:
-    """Add the trace of what went wrong in the model, which doesn't survive the way to the parent by itself."""
-    cause = failure.error.__cause__
-    if cause is not None:
-        failure.error.add_note("".join(traceback.format_exception(cause)).rstrip())
-    return failure
-
-
-def _sendable(failure: Failure) -> Failure:
-    """Return a failure as it is, or, if a fact of its error can't leave the process, with one that just says it."""
-    try:
-        pickle.loads(pickle.dumps(failure))
-    except Exception:  # What the model put into its error decides what pickling it raises.
-        said = failure.error
-        error = type(said)(said.problem, participant=said.participant, at=said.at, advice=said.advice)
-        for note in getattr(said, "__notes__", ()):
-            error.add_note(note)
-        return Failure(failure.key, error)
-    return failure

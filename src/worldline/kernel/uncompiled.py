@@ -12,6 +12,8 @@ compiled = False
 int = int  # noqa: A001 - As an attribute of this module.
 longlong = ulonglong = Py_ssize_t = bint = int
 double = float
+p_double = list
+void = None
 
 
 def _unchanged(marked: T) -> T:

@@ -1,0 +1,71 @@
+"""The ranks of MPI in one run, as one of them sees them."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from worldline.kernel.failures import Failure, told
+from worldline.kernel.rank_channel import RankChannel
+from worldline.model.errors import ConfigurationError, WorldlineError
+
+Made = TypeVar("Made")
+Report = TypeVar("Report")
+
+
+class Team:
+    """So many ranks, of which this is one. All of them make the same calls, in the same order."""
+
+    def __init__(self, mpi: Any, world: Any) -> None:
+        self._world = world
+        self.rank: int = world.Get_rank()
+        self.count: int = world.Get_size()
+        self.channel = RankChannel(mpi, world)
+
+    def agreed(self, make: Callable[[], Made]) -> Made:
+        """Make something on every rank; if one of them can't, all say so, and none waits for it."""
+        made: Made | None = None
+        error = None
+        try:
+            made = make()
+        except WorldlineError as reason:
+            error = reason
+        for failed in self._world.allgather(error):
+            if failed is not None:
+                raise failed
+        return cast(Made, made)
+
+    def check_equal(self, outline: object) -> None:
+        """Refuse to run a model that isn't the same on all ranks: then something in the script depends on the rank."""
+        outlines = self._world.allgather(outline)
+        differing = [rank for rank, other in enumerate(outlines) if other != outlines[0]]
+        if differing:
+            raise ConfigurationError(
+                f"rank {differing[0]} has built another simulation than rank 0",
+                advice="every rank runs the same script; it must build the same, whatever its rank",
+            )
+
+    def gather(self, report: Report | Failure) -> list[Report | Failure]:
+        """Wait until all ranks are done; return what each reports, on all of them."""
+        self.channel.finish()
+        return list(self._world.allgather(told(report)))
+
+
+def gathered(mpi: Any, work: Callable[[Team], Report | Failure]) -> list[Report | Failure]:
+    """Do the work of this rank, while all others do theirs; return what each reports, on all of them."""
+    world = mpi.COMM_WORLD.Dup()
+    try:
+        team = Team(mpi, world)
+        reports = team.gather(work(team))
+    except WorldlineError:  # All ranks have agreed on it.
+        world.Free()
+        raise
+    except BaseException:  # Whatever it is, the other ranks wait for this one, and would for ever.
+        traceback.print_exc()
+        sys.stderr.flush()
+        world.Abort(70)
+        raise
+    world.Free()
+    return reports

@@ -1,0 +1,32 @@
+"""Spacetime: agents with trajectories, that send each other functions at the speed of light."""
+
+from worldline.spacetime.agent import Agent, AgentWrapper, current
+from worldline.spacetime.boundary import Boundary, above, below, box
+from worldline.spacetime.build import ClosedError, LambdaField, Trajectory, Vector, build
+from worldline.spacetime.channel import Channel, RemoteReference
+from worldline.spacetime.result import Result
+from worldline.spacetime.simulation import ForwardSimulation, Shuffled
+from worldline.spacetime.space import Minkowski
+from worldline.spacetime.story import Record
+
+__all__ = [
+    "Agent",
+    "AgentWrapper",
+    "Boundary",
+    "Channel",
+    "ClosedError",
+    "ForwardSimulation",
+    "LambdaField",
+    "Minkowski",
+    "Record",
+    "RemoteReference",
+    "Result",
+    "Shuffled",
+    "Trajectory",
+    "Vector",
+    "above",
+    "below",
+    "box",
+    "build",
+    "current",
+]

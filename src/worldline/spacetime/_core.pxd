@@ -1,0 +1,131 @@
+# The C types of `core.py`.
+
+cimport cython
+
+from worldline.spacetime._geometry cimport LambdaField, Trajectory, Vector
+
+
+@cython.final
+cdef class Lambda:
+    cdef readonly Vector at
+    cdef readonly long long order
+    cdef readonly int kind
+    cdef readonly object function
+    cdef readonly object arguments
+    cdef readonly unsigned long long content
+    cdef readonly object ends
+    cdef Lambda next
+
+
+@cython.final
+cdef class Lane:
+    cdef readonly object name
+    cdef readonly unsigned long long key
+    cdef public Body source
+    cdef public Body target
+    cdef public Vector floor
+    cdef Lambda head
+    cdef Lambda tail
+    cdef public long long sent
+    cdef double due
+    cdef bint exact
+    cdef public bint attached
+    cdef public bint open
+    cdef public bint gone
+    cdef public bint is_news
+    cdef public bint told
+    cdef public object timers
+
+
+@cython.final
+cdef class Body:
+    cdef readonly object name
+    cdef public object agent
+    cdef public object receiver
+    cdef public object random
+    cdef public Trajectory trajectory
+    cdef double* here
+    cdef bint known
+    cdef double tau
+    cdef double last
+    cdef double local_start
+    cdef readonly Vector point
+    cdef readonly list lanes
+    cdef readonly list outs
+    cdef list waiters
+    cdef Body waits_for
+    cdef readonly Lane blocked_by
+    cdef public Lane timer
+    cdef double edge
+    cdef int edge_place
+    cdef list passed
+    cdef bint stale
+    cdef bint queued
+    cdef bint moved
+    cdef readonly bint done
+    cdef readonly bint frozen
+    cdef public int home
+    cdef public bint is_here
+    cdef readonly Vector death
+    cdef public dict partners
+    cdef long long born
+    cdef public unsigned long long chain
+    cdef public long long events
+    cdef public dict counts
+
+
+@cython.final
+cdef class Core:
+    cdef readonly object space
+    cdef readonly Py_ssize_t n
+    cdef readonly LambdaField field
+    cdef readonly object seed
+    cdef public list boundaries
+    cdef readonly dict bodies
+    cdef readonly dict lanes
+    cdef readonly dict homes
+    cdef readonly int me
+    cdef list batch
+    cdef Py_ssize_t place
+    cdef list awake
+    cdef public object shuffle
+    cdef readonly Body acting
+    cdef readonly Body beginning
+    cdef public bint setting_up
+    cdef long long stamp
+    cdef public Body carrier
+    cdef public list captured
+    cdef public object trace
+    cdef public object changed
+    cdef readonly list failures
+    cdef public double cap
+    cdef public list outbox
+    cdef public dict moved
+    cdef public long long live
+    cdef public long long events
+    cdef dict prints
+
+    cdef long long _let(self, Body body, long long limit) except -1
+    cdef int _perform(self, Body body, Lane lane, double tau) except -1
+    cdef int _cross(self, Body body) except -1
+    cdef int _act(self, Body body, object function, object arguments) except -1
+    cdef int _push(self, Lane lane, Lambda item) except -1
+    cdef double _safe(self, Body body, double* x) noexcept
+    cpdef object emit(
+        self, Lane lane, int kind, object function, object arguments, unsigned long long content, object ends
+    )
+    cpdef object deliver(self, Lane lane, Lambda item)
+    cdef double _block(self, Body body, Lane lane) noexcept
+    cdef int _settle(self, Body body) except -1
+    cdef int _publish(self, Body body) except -1
+    cdef int _wake(self, Body body) except -1
+
+
+cpdef Lambda new_lambda(
+    Vector at, long long order, int kind, object function, object arguments, unsigned long long content, object ends
+)
+
+
+cdef class Outlet:
+    cdef public Core core
+    cdef public Lane lane

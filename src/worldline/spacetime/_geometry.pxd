@@ -1,0 +1,32 @@
+# The C types of `geometry.py`, for itself and for the compiled core.
+
+cimport cython
+
+
+@cython.final
+cdef class Vector:
+    cdef readonly Py_ssize_t n
+    cdef double* x
+
+
+@cython.final
+cdef class LambdaField:
+    cdef Vector _given
+    cdef readonly double c
+    cdef Vector r
+
+
+@cython.final
+cdef class Trajectory:
+    cdef readonly Vector start
+    cdef readonly Vector velocity
+    cdef double _square_high
+    cdef double _square_low
+
+    cdef Vector point(self, double tau)
+    cdef void put(self, double tau, double* x) noexcept
+    cdef double meeting(self, double* a, LambdaField field) noexcept
+
+
+cdef double* new_doubles(Py_ssize_t n) except? NULL
+cdef Vector blank_vector(Py_ssize_t n)

@@ -1,0 +1,150 @@
+"""Agents: ordinary objects with a trajectory through spacetime."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any, cast
+
+from worldline.model.errors import ModelError, UsageError, shown
+from worldline.model.message import check_name
+from worldline.spacetime.build import Body, Core, Vector, as_vector, current_core
+from worldline.spacetime.space import Minkowski, Point
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from worldline.spacetime.channel import RemoteReference
+
+
+class Agent:
+    """An object that is somewhere, moves, and executes the functions that reach it. Derive your own from it.
+
+    One that is made by another begins where that is; before the run, at the origin, and may jump anywhere. Its
+    attributes are its own: others only send it functions, over channels. What follows is for its own code, in events.
+    """
+
+    _wl_body: Body
+    _wl_core: Core
+
+    def __new__(cls, *_: Any, **__: Any) -> Agent:
+        core = current_core()
+        if core is None:
+            raise UsageError(
+                f"a {cls.__name__} is made outside of a simulation", advice="make it under: with simulation:"
+            )
+        agent = super().__new__(cls)
+        object.__setattr__(agent, "_wl_core", core)
+        object.__setattr__(agent, "_wl_body", core.add(cls.__name__, agent))
+        return agent
+
+    @property
+    def name(self) -> str:
+        """What it is called, in errors, traces and digests; it can be named right after it was made."""
+        return cast(str, self._wl_body.name)
+
+    @name.setter
+    def name(self, name: str) -> None:
+        check_name(name, "an agent")
+        self._wl_acting("be named").rename(self._wl_body, name)
+
+    @property
+    def space(self) -> Minkowski:
+        return cast(Minkowski, self._wl_core.space)
+
+    @property
+    def position(self) -> Vector:
+        """Where the last event was; in an event, that one."""
+        return self._wl_body.point
+
+    @property
+    def velocity(self) -> Vector:
+        """The 4-velocity V: V·V = 1. Set it to move on in another way."""
+        return self._wl_body.trajectory.velocity
+
+    @velocity.setter
+    def velocity(self, velocity: Point) -> None:
+        core = self._wl_acting("turn")
+        core.turn(self._wl_body, self.space.as_velocity(velocity))
+
+    @property
+    def local_time(self) -> float:
+        """How much time has passed for the agent itself."""
+        return self._wl_body.local_time
+
+    @property
+    def random(self) -> Random:
+        """Draws of its own: what others draw, and when, doesn't matter."""
+        return cast("Random", self._wl_core.draws(self._wl_body))
+
+    def jump_to(self, point: Point) -> None:
+        """Be at another point at once, which must be in the future, or where light from here is."""
+        core = self._wl_acting("jump")
+        goal = as_vector(point, self.space.n, "where to jump")
+        if not core.setting_up and not self.space.can_reach(goal, self.position):
+            raise ModelError(
+                f"{goal} isn't in the future of {self.position}, so nobody can jump there",
+                participant=self.name,
+                advice="a jump may not be faster than light",
+            )
+        core.jump(self._wl_body, goal)
+
+    def after(self, local_time: float, function: Any, *arguments: Any) -> None:
+        """Call a function of its own (a method's name, say) after so much of its local time."""
+        core = self._wl_acting("wait")
+        if not isinstance(local_time, int | float) or not isfinite(local_time) or local_time <= 0:
+            raise UsageError(f"{self.name} can't wait for {shown(local_time)}", advice="use a positive number")
+        core.carrier = self._wl_body
+        try:
+            sealed, carried, content, _ = core.seal(function, arguments)
+        finally:
+            core.carrier = None
+        core.set_timer(self._wl_body, float(local_time), sealed, carried, content)
+
+    def reference(self) -> RemoteReference:
+        """Return what can be sent to others, so that they can make a channel to this agent."""
+        from worldline.spacetime.channel import RemoteReference
+
+        self._wl_acting("give references to itself")
+        return RemoteReference(self._wl_core, None, self._wl_body)
+
+    def log(self, text: str) -> None:
+        """Note a text in the trace, with where and when."""
+        self._wl_acting("log").note("log", self._wl_body, "", str(text))
+
+    def die(self) -> None:
+        """End: its channels are closed, and what is under way to it vanishes. Who sends to it is told when it knows."""
+        self._wl_acting("die").end(self._wl_body, False)
+
+    def _wl_acting(self, what: str) -> Core:
+        """Return the core, if this agent's code runs now."""
+        core, body = self._wl_core, self._wl_body
+        if not core.acts(body):
+            if body.done:
+                raise ModelError(f"{self.name} can't {what}: it is dead", participant=self.name)
+            who = "nobody acts now" if core.acting is None else f"{core.acting.name} acts now"
+            raise UsageError(
+                f"{self.name} can't {what}: {who}", advice=f"send it a function that does it, over a channel to {self.name}"
+            )
+        return core
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise ModelError(
+            f"{self.name} is an agent, and can't be copied or sent",
+            advice="send a reference: channel.target(), or self.reference()",
+        )
+
+
+class AgentWrapper(Agent):
+    """Makes an agent of any object: functions that are sent to it are called with the object."""
+
+    def __init__(self, wrapped: Any) -> None:
+        self.object = wrapped
+        self._wl_body.receiver = wrapped
+
+
+def current() -> Agent:
+    """Return the agent whose event this is: for code that isn't its own, such as that of an object that it wraps."""
+    core = current_core()
+    if core is None or core.acting is None:
+        raise UsageError("no agent acts now", advice="this is for functions that are executed on agents")
+    return cast(Agent, core.acting.agent)

@@ -1,0 +1,201 @@
+"""Channels between agents, and the references that introduce agents to each other.
+
+A channel comes into being in three steps. It is *created*, at a point; its target's end is *attached* there, which
+happens at once if both agents are at that point, and otherwise when the end has reached the target, along the channel
+that the reference was taken from; and its source's end is *held* by whoever the reference was sent to. In between, the
+target can't get past what might still be sent from there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from worldline.kernel.parcel import teach
+from worldline.model.errors import ModelError, UsageError, shown
+from worldline.spacetime.agent import Agent
+from worldline.spacetime.build import Body, Core, Lane, Outlet, Vector, current_core
+
+
+class _Moving:
+    """Says that agents are being moved, from or to a core: then their channels go along, which else nobody copies."""
+
+    core: Core | None = None
+
+
+moving = _Moving()
+
+
+class Channel(Outlet):
+    """A way from one agent to another: ``Channel(alice, bob).send(Ping.ping)``.
+
+    What is sent arrives in the order in which it was sent, as fast as light. The source must be the agent that acts, or
+    one that it has just made; so must the target, unless it is a `RemoteReference`. If the target dies, the source is
+    told at the first `send` after light could have told it; for that the source never gets further ahead of the target
+    than light does. A `blind` channel doesn't tell, and lets its source run ahead.
+    """
+
+    core: Core
+    lane: Lane
+
+    def __init__(self, source: Agent, target: Agent | RemoteReference, *, blind: bool = False) -> None:
+        core = current_core()
+        if core is None:
+            raise UsageError("a channel is made outside of a simulation", advice="make it under: with simulation:")
+        if not isinstance(source, Agent):
+            raise UsageError(f"{shown(source)} isn't an agent", advice="the source of a channel is an Agent")
+        body = _present(core, source)
+        self.core = core
+        if isinstance(target, RemoteReference):
+            self.lane = target._lane_for(body)
+            if not blind and self.lane.target is not body:
+                core.watch(self.lane)
+        elif isinstance(target, Agent):
+            there = _present(core, target)
+            self.lane = core.open_lane(body, there, blind or there is body)
+        else:
+            raise UsageError(
+                f"{shown(target)} isn't an agent", advice="the target of a channel is an Agent or a RemoteReference"
+            )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether something can be sent: it hasn't been closed, and the target isn't known to be dead."""
+        return bool(self.lane.open)
+
+    def target(self) -> RemoteReference:
+        """Return a reference to the agent at the other end, to be sent to a third one."""
+        self.core.check_sender(self.lane)
+        return RemoteReference(self.core, self.lane, self.lane.target)
+
+    def close(self) -> None:
+        """Let nothing more be sent. What is under way arrives."""
+        self.core.check_sender(self.lane)
+        self.core.close(self.lane)
+
+    def __del__(self) -> None:
+        lane = getattr(self, "lane", None)
+        if lane is not None and lane.source.is_here:
+            self.core.give_up(lane)
+
+    def __repr__(self) -> str:
+        return f"<channel from {self.lane.source.name} to {self.lane.target.name}>"
+
+    def __copy__(self) -> Any:
+        raise _not_copied()
+
+    def __deepcopy__(self, _: Any) -> Any:
+        raise _not_copied()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if moving.core is None:
+            raise _not_copied()
+        return _moved_channel, (self.lane.name,)
+
+
+def _not_copied() -> ModelError:
+    return ModelError(
+        "a channel is between two agents, and can't be copied or sent", advice="send channel.target(), a reference"
+    )
+
+
+def _present(core: Core, agent: Agent) -> Body:
+    body = agent._wl_body
+    if not core.acts(body):
+        raise UsageError(
+            f"{body.name} isn't here, so no channel can be attached to it",
+            advice="an agent makes channels from itself, to itself or agents that it has just made, or to a reference",
+        )
+    return body
+
+
+class RemoteReference:
+    """Stands for an agent elsewhere. It can be sent on, as often as you like, and a channel can be made from it."""
+
+    __slots__ = ("_body", "_core", "_is_end", "_lane")
+
+    def __init__(self, core: Core, lane: Lane | None, body: Body, *, is_end: bool = False) -> None:
+        self._core = core
+        self._lane = lane  # One that leads there; None if it's who acts.
+        self._body = body
+        self._is_end = is_end  # Whether it is the end of a channel that nobody has made a Channel of yet.
+
+    @property
+    def name(self) -> str:
+        """The name of the agent that it stands for."""
+        return str(self._body.name)
+
+    def _lane_for(self, holder: Body) -> Lane:
+        """Return a lane to the agent for somebody who is here."""
+        core = self._core
+        if self._lane is None:
+            return core.open_lane(holder, self._body, True)
+        if self._is_end and self._lane.source is holder:
+            self._is_end = False
+            return self._lane
+        lane = core.derive(self._lane, holder)
+        holder.outs.append(lane)
+        return lane
+
+    def __repr__(self) -> str:
+        return f"<reference to {self.name}>"
+
+    def __del__(self) -> None:
+        if self._is_end and self._lane is not None and self._lane.source.is_here:
+            self._core.give_up(self._lane)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if moving.core is not None:
+            return _moved_reference, (self._body.name, self._lane and self._lane.name, self._is_end)
+        core = self._core
+        if core.carrier is None:
+            raise ModelError("a reference can't be copied", advice="send it over a channel")
+        if self._lane is None:
+            lane = core.derive_own(self._body, core.carrier)
+        else:
+            lane = core.derive(self._lane, core.carrier)
+        core.captured.append((lane.name, lane.target.name, lane.target.home))
+        return _arrived, (lane.name, lane.target.name, lane.target.home)
+
+
+def _arrived(name: str, target: str, home: int) -> RemoteReference:
+    """Take in a reference with the lambda that it came with."""
+    core = current_core()
+    lane = core.take_end(name, target, home)
+    return RemoteReference(core, lane, lane.target, is_end=True)
+
+
+def _moved_channel(name: str) -> Channel:
+    channel = Channel.__new__(Channel)
+    channel.core, channel.lane = _found(name)
+    return channel
+
+
+def _moved_reference(body: str, name: str | None, is_end: bool) -> RemoteReference:
+    assert moving.core is not None
+    lane = _found(name)[1] if name is not None else None
+    return RemoteReference(moving.core, lane, moving.core.body(body, 0), is_end=is_end)
+
+
+def _found(name: str) -> tuple[Core, Lane]:
+    """Return the lane of an agent that has been moved here; after the run it is closed."""
+    core = moving.core
+    assert core is not None
+    lane = core.lanes.get(name)
+    if lane is None:
+        lane = Lane(name, 0, core.beginning, core.beginning)
+        lane.open = False
+    return core, lane
+
+
+def _refuse_agent(agent: Agent) -> Any:
+    return agent.__reduce_ex__(5)
+
+
+def _refuse_channel(_: Channel) -> Any:
+    raise _not_copied()
+
+
+teach(Vector, tuple, constant=True)
+teach(RemoteReference, lambda reference: reference.name, constant=False)
+teach(Agent, _refuse_agent, constant=False)
+teach(Channel, _refuse_channel, constant=False)

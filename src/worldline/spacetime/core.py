@@ -1,0 +1,1126 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False, cdivision=True
+"""The core: lets every agent run until it would pass the light cone of somebody who may still send to it.
+
+Theory of operation
+-------------------
+There is no queue of all events. An agent is a body on a straight `Trajectory`; time on it is `tau`, the local time
+since the trajectory's start. What comes to it comes over lanes, each a queue of lambdas in the order of emission.
+The body looks at the front of each lane:
+
+- a lambda is due where the trajectory meets its field;
+- an empty lane is a *block* where the trajectory meets the field that its source would emit where it stands now.
+
+If the earliest of these is a lambda, it is executed; if it is a block, the body goes there, says so by publishing its
+position, and frees the processor until the source has published a new position of its own. Dues are kept from
+event to event as long as the trajectory stays: they are measured from its start, which only a change of velocity or a
+jump moves. So they are numbers that depend on what was sent alone, not on how often somebody looked.
+
+A lane's `due` is exact if it belongs to its front lambda, and otherwise a bound that nothing on it can come before. It is
+made better only when it is the least.
+
+Invariants
+----------
+S1. A body executes at tau only if every other lane's due is later, or exact and equal. So all that can happen at tau is
+    known, and who is first of those at the same tau is drawn by a key that only depends on the seed, the lane and the
+    number on it.
+S2. A block is earlier than the due of anything that its source sends from then on, by more than rounding can amount
+    to (`_MARGIN`). A published position only bounds; it never enters a result.
+S3. Whoever blocks, blocks on somebody in its past. So among all that are blocked there is one that isn't, as long as
+    a lambda takes any time. If none is left, floats can't tell the light cones apart, which is an error.
+S4. What is not causal in the simulation is never visible in it: that a lane is given up, that a target is gone. An
+    agent learns of a death by a lambda on a lane of its own (`is_news`), which blocks like others.
+
+In a run of several workers a core has the bodies of one. Others stand in it as bodies that aren't here (`is_here`),
+whose positions come with frames; what is sent to them goes to the `outbox`.
+"""
+
+from heapq import heappop, heappush
+from math import inf
+from struct import pack, unpack
+
+try:
+    import cython
+except ImportError:
+    from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
+
+from worldline.kernel.build import Draws
+from worldline.kernel.parcel import Parcel, fingerprint, seal
+from worldline.model.errors import ModelError, UsageError, shown
+from worldline.model.randomness import key_of
+from worldline.spacetime.functions import Closure, blamed, is_importable, name_of, sealed
+
+if cython.compiled:
+    from cython.cimports.cpython.mem import PyMem_Free
+    from cython.cimports.libc.string import memcpy
+    from cython.cimports.worldline.spacetime._geometry import (
+        LambdaField,
+        Trajectory,
+        Vector,
+        blank_vector,
+        new_doubles,
+    )
+
+    from worldline.spacetime._geometry import as_vector, as_velocity
+else:
+    from worldline.spacetime.geometry import LambdaField, Trajectory, Vector, as_vector, as_velocity, new_doubles
+
+# What a lambda is: a call; the end of a channel that attaches itself; or the news that somebody is dead.
+_CALL = cython.declare(cython.int, 0)
+_ATTACH = cython.declare(cython.int, 1)
+_DEATH = cython.declare(cython.int, 2)
+
+# What else goes into a chain.
+_TIMER = cython.declare(cython.int, 3)
+_EDGE = cython.declare(cython.int, 4)
+_TURN = cython.declare(cython.int, 5)
+_CLOSE = cython.declare(cython.int, 6)
+_SENT = cython.declare(cython.int, 7)  # And its kind.
+
+_NEVER = cython.declare(cython.double, inf)
+
+# How much earlier a block is than it is computed to be (S2). Positions are rounded, by half a unit in the last place
+# of each coordinate; a light cone that an agent nearly keeps up with moves by up to 2γ of that. Three such errors make
+# 6γ · 2**-53 of the coordinates, and the roots are good to some units in the last place.
+_MARGIN = cython.declare(cython.double, 2.0**-48)
+
+# Chains are as the kernel's: the hash of a tuple of small whole numbers, of which 60 bits are kept.
+_CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
+_P1 = cython.declare(cython.ulonglong, 11400714785074694791)
+_P2 = cython.declare(cython.ulonglong, 14029467366897019727)
+_P5 = cython.declare(cython.ulonglong, 2870177450012600261)
+_ONES = cython.declare(cython.ulonglong, 2**64 - 1)
+_LOW = cython.declare(cython.ulonglong, 2**32 - 1)
+
+_Parcel = cython.declare(object, Parcel)
+_Closure = cython.declare(object, Closure)
+_seal = cython.declare(object, seal)
+_fingerprint = cython.declare(object, fingerprint)
+
+class ClosedError(ModelError):
+    """Somebody sends on a channel that is closed, or whose target is known to be dead."""
+
+
+_current = cython.declare(object, None)  # The core whose agents act now, in this process.
+
+
+def current_core() -> object:
+    """Return the core whose agents act now; None if nobody does."""
+    return _current
+
+
+def make_current(core: object) -> object:
+    """Let a core's agents act, until another's do; return which it was before."""
+    global _current
+    before = _current
+    _current = core
+    return before
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _mixed(sum_so_far: cython.ulonglong, number: cython.ulonglong) -> cython.ulonglong:
+    sum_so_far += number * _P2
+    sum_so_far = (sum_so_far << 31) | (sum_so_far >> 33)
+    return sum_so_far * _P1
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _linked(
+    chain: cython.ulonglong,
+    what: cython.ulonglong,
+    when: cython.double,
+    key: cython.ulonglong,
+    order: cython.ulonglong,
+    content: cython.ulonglong,
+) -> cython.ulonglong:
+    """Return the hash of (chain, what, bits of when in two halves, key, order, content)."""
+    bits: cython.ulonglong = 0
+    if cython.compiled:
+        memcpy(cython.address(bits), cython.address(when), 8)
+        mixed: cython.ulonglong = _mixed(_mixed(_mixed(_mixed(_P5, chain), what), bits >> 32), bits & _LOW)
+        mixed = _mixed(_mixed(_mixed(mixed, key), order), content)
+        mixed += 7 ^ (_P5 ^ 3527539)
+        return (mixed if mixed != _ONES else 1546275796) & _CHAIN
+    (bits,) = unpack("<Q", pack("<d", when))
+    return hash((chain, what, bits >> 32, bits & _LOW, key, order, content)) & _CHAIN
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _lot(key: cython.ulonglong, order: cython.ulonglong) -> cython.ulonglong:
+    """Draw who is first of those that arrive at the same point."""
+    return _linked(0, 0, 0.0, key, order, 0)
+
+
+@cython.final
+@cython.cclass
+class Lambda:
+    """A function under way, with what it is called with and where it was emitted."""
+
+    __slots__ = ("arguments", "at", "content", "ends", "function", "kind", "next", "order")
+
+
+@cython.ccall
+def new_lambda(
+    at: Vector,
+    order: cython.longlong,
+    kind: cython.int,
+    function: object,
+    arguments: object,
+    content: cython.ulonglong,
+    ends: object,
+) -> Lambda:
+    made: Lambda = Lambda.__new__(Lambda)
+    made.at = at
+    made.order = order
+    made.kind = kind
+    made.function = function
+    made.arguments = arguments
+    made.content = content
+    made.ends = ends
+    made.next = None
+    return made
+
+
+@cython.final
+@cython.cclass
+class Body:
+    """What an agent is in spacetime: where it is, how it moves, and what is under way to it."""
+
+    __slots__ = (
+        "agent",
+        "blocked_by",
+        "born",
+        "chain",
+        "counts",
+        "death",
+        "done",
+        "edge",
+        "edge_place",
+        "events",
+        "frozen",
+        "here",
+        "home",
+        "is_here",
+        "known",
+        "lanes",
+        "last",
+        "local_start",
+        "moved",
+        "name",
+        "outs",
+        "partners",
+        "passed",
+        "point",
+        "queued",
+        "random",
+        "receiver",
+        "stale",
+        "tau",
+        "timer",
+        "trajectory",
+        "waiters",
+        "waits_for",
+    )
+
+    def __init__(self, name: str, n: int, home: int) -> None:
+        self.name = name
+        self.agent = None
+        self.receiver = None  # What lambdas are called with: the agent, or what it wraps.
+        self.random = None
+        self.trajectory = None
+        self.here = new_doubles(n)
+        self.known = False
+        self.tau = 0.0  # How far it is: nothing earlier will happen to it.
+        self.last = 0.0  # When the last event was.
+        self.local_start = 0.0
+        self.point = None
+        self.lanes = []
+        self.outs = []
+        self.waiters = []
+        self.waits_for = None
+        self.blocked_by = None
+        self.timer = None
+        self.edge = _NEVER
+        self.edge_place = -1
+        self.passed = []
+        self.stale = True
+        self.queued = False
+        self.moved = False
+        self.done = False
+        self.frozen = False  # It has failed.
+        self.home = home
+        self.is_here = True
+        self.death = None
+        self.partners = {}
+        self.born = -1
+        self.chain = 0
+        self.events = 0
+        self.counts = {}
+
+    if cython.compiled:
+
+        def __dealloc__(self) -> None:
+            PyMem_Free(self.here)
+
+    @property
+    def local_time(self) -> float:
+        return self.local_start + self.last
+
+    def count(self, what: str) -> int:
+        """Return how many of those there have been, this one included."""
+        number = self.counts.get(what, 0) + 1
+        self.counts[what] = number
+        return number
+
+    def position(self, n: int) -> object:
+        """Return where it is known to be, as coordinates; None if that isn't known."""
+        i: cython.Py_ssize_t
+        size: cython.Py_ssize_t = n
+        return tuple([self.here[i] for i in range(size)]) if self.known else None
+
+    def state(self) -> tuple[object, ...]:
+        """Return what moves to another worker with it, besides its agent and lanes."""
+        lists = list(self.passed), dict(self.counts)
+        times = self.tau, self.last, self.local_start
+        return self.trajectory.start, self.trajectory.velocity, times, lists, self.random, self.chain, self.events
+
+    def restore(self, state: tuple[object, ...]) -> None:
+        start, velocity, times, lists, self.random, self.chain, self.events = state
+        self.trajectory = Trajectory(start, velocity)
+        self.tau, self.last, self.local_start = times
+        self.point = self.trajectory.at(self.last)
+        self.passed, self.counts = lists
+        self.stale = True
+        self.is_here = True
+
+
+@cython.final
+@cython.cclass
+class Lane:
+    """A channel as the core sees it: who may send on it, to whom, and what is under way.
+
+    `floor` is where the source's end of it was created, as long as it is under way to the source.
+    """
+
+    __slots__ = (
+        "attached",
+        "due",
+        "exact",
+        "floor",
+        "gone",
+        "head",
+        "is_news",
+        "key",
+        "name",
+        "open",
+        "sent",
+        "source",
+        "tail",
+        "target",
+        "timers",
+        "told",
+    )
+
+    def __init__(self, name: str, key: int, source: Body, target: Body) -> None:
+        self.name = name
+        self.key = key
+        self.source = source
+        self.target = target
+        self.floor = None
+        self.head = None
+        self.tail = None
+        self.sent = 0
+        self.due = -_NEVER
+        self.exact = False
+        self.attached = False  # To the target.
+        self.open = True  # As far as the source knows.
+        self.gone = False  # Nobody can send on it any more; what is under way arrives.
+        self.is_news = False
+        self.told = False  # The source knows that the target is dead.
+        self.timers = None
+
+    def under_way(self) -> list[Lambda]:
+        """Return what has been sent and not absorbed."""
+        found = []
+        item: Lambda = self.head
+        while item is not None:
+            found.append(item)
+            item = item.next
+        return found
+
+
+@cython.final
+@cython.cclass
+class Core:
+    """The bodies of one worker, and what is under way to them."""
+
+    __slots__ = (
+        "acting",
+        "awake",
+        "batch",
+        "beginning",
+        "bodies",
+        "boundaries",
+        "cap",
+        "captured",
+        "carrier",
+        "changed",
+        "events",
+        "failures",
+        "field",
+        "homes",
+        "lanes",
+        "live",
+        "me",
+        "moved",
+        "n",
+        "outbox",
+        "place",
+        "prints",
+        "seed",
+        "setting_up",
+        "shuffle",
+        "space",
+        "stamp",
+        "trace",
+    )
+
+    def __init__(self, space: object, field: LambdaField, boundaries: list[object], seed: int, me: int = 0) -> None:
+        self.space = space
+        self.n = space.n
+        self.field = field.of(space.n)
+        self.boundaries = boundaries
+        self.seed = seed
+        self.me = me
+        self.bodies = {}
+        self.lanes = {}
+        self.homes = {}  # Where bodies have moved to, or were placed.
+        self.batch = []
+        self.place = 0
+        self.awake = []
+        self.shuffle = None
+        self.acting = None
+        self.beginning = Body("", self.n, me)
+        self.beginning.point = space.origin
+        self.setting_up = False
+        self.stamp = 0
+        self.carrier = None
+        self.captured = []
+        self.trace = None
+        self.changed = None
+        self.failures = []
+        self.cap = _NEVER  # Nothing happens after this lab time: there was an error.
+        self.outbox = []
+        self.moved = {}  # Bodies whose positions other workers want to know.
+        self.live = 0
+        self.events = 0
+        self.prints = {}
+
+    # -- Bodies
+
+    def add(self, kind: str, agent: object) -> Body:
+        """Let an agent begin where its maker is, with a name of its own."""
+        maker: Body = self.maker()
+        above = f"{maker.name}/" if maker.name else ""
+        body: Body = Body(f"{above}{kind}-{maker.count(kind)}", self.n, self.me)
+        self._check_free(body.name)
+        body.agent = body.receiver = agent
+        body.trajectory = Trajectory(maker.point, self.space.rest)
+        body.point = maker.point
+        body.born = self.stamp
+        self.bodies[body.name] = body
+        self.live += 1
+        self._publish(body)
+        self._wake(body)
+        self.note("born", body, maker.name, self.space.rest)
+        return body
+
+    def maker(self) -> Body:
+        """Return who acts: an agent, or before the run the initialising agent, which everything is in the future of."""
+        return self.beginning if self.acting is None else self.acting
+
+    def rename(self, body: Body, name: str) -> None:
+        """Give a body that has just been made another name."""
+        self._check_free(name)
+        if body.events or body.counts or body.random is not None or body.lanes or body.outs:
+            raise UsageError(f"{body.name} is known already", advice="name an agent right after it was made")
+        del self.bodies[body.name]
+        body.name = name
+        self.bodies[name] = body
+
+    def _check_free(self, name: str) -> None:
+        if name in self.bodies:
+            raise UsageError(f"there is an agent named {shown(name)} already", advice="every name is used once")
+
+    def body(self, name: str, home: int) -> Body:
+        """Return the body of a name; one that stands for it, if it isn't here."""
+        found = self.bodies.get(name)
+        if found is None:
+            found = Body(name, self.n, self.homes.get(name, home))
+            found.is_here = False
+            self.bodies[name] = found
+        return found
+
+    def lane(self, name: str, source: Body, target: Body) -> Lane:
+        """Return the lane of a name, made if it isn't there."""
+        found = self.lanes.get(name)
+        if found is None:
+            found = Lane(name, key_of(self.seed, "channel", name) & _CHAIN, source, target)
+            self.lanes[name] = found
+        return found
+
+    def acts(self, body: Body) -> bool:
+        """Whether the code that runs now is at the body's point: it is the body's own, or has just made it."""
+        return not body.done and (body is self.acting or self.setting_up or body.born == self.stamp)
+
+    def draws(self, body: Body) -> object:
+        if body.random is None:
+            body.random = Draws(self.seed, "agent", body.name)
+        return body.random
+
+    def turn(self, body: Body, velocity: Vector) -> None:
+        """Let a body go on with another velocity."""
+        self._begin_anew(body, body.point, velocity)
+        self.note("turned", body, "", velocity)
+
+    def jump(self, body: Body, point: Vector) -> None:
+        """Let a body go on from another point."""
+        before = body.point
+        self._begin_anew(body, point, body.trajectory.velocity)
+        body.passed = []
+        self.note("jumped", body, "", before)
+
+    def _begin_anew(self, body: Body, point: Vector, velocity: Vector) -> None:
+        i: cython.Py_ssize_t
+        body.local_start += body.last
+        body.tau = body.last = 0.0
+        body.trajectory = Trajectory(point, velocity)
+        body.point = point
+        body.stale = True
+        for i in range(self.n):
+            body.chain = _linked(body.chain, _TURN, point.x[i], i, 0, 0)
+            body.chain = _linked(body.chain, _TURN, velocity.x[i], i, 1, 0)
+        if not (body is self.acting):
+            self._publish(body)  # It isn't running, so nobody else does it.
+
+    def set_timer(self, body: Body, delay: float, function: object, arguments: object, content: int) -> None:
+        """Let a body call a function of its own after so much local time."""
+        lane: Lane = body.timer
+        if lane is None:
+            name = f"{body.name}:timer"
+            lane = body.timer = self.lane(name, body, body)
+            lane.timers = []
+            lane.attached = lane.exact = True
+            lane.due = _NEVER
+            body.lanes.append(lane)
+        number = lane.sent
+        lane.sent += 1
+        heappush(lane.timers, (body.local_start + body.last + delay, number, function, arguments, content))
+        lane.due = max(lane.timers[0][0] - body.local_start, body.last)
+        body.chain = _linked(body.chain, _TIMER, delay, lane.key, number, content)
+
+    def end(self, body: Body, silently: bool) -> None:
+        """Take a body out. At the end of everything that is silent: nobody could hear of it."""
+        lane: Lane
+        body.chain = _linked(body.chain, _DEATH, body.last, 0, body.events, silently)
+        self.note("ended" if silently else "died", body, "", None)
+        if not silently:
+            body.death = body.point
+            for lane in list(body.outs):
+                if lane.is_news:
+                    self.emit(lane, _DEATH, None, (), 0, None)
+        for lane in list(body.outs):
+            if not lane.is_news:
+                self.give_up(lane)
+        body.done = True
+        self.live -= 1
+        for lane in list(body.lanes):
+            self._empty(lane)
+        body.lanes.clear()
+        body.outs.clear()
+        self._publish(body)
+
+    def _empty(self, lane: Lane) -> None:
+        """Let what is under way on a lane vanish, and with it the ends of channels that it carries."""
+        item: Lambda = lane.head
+        lane.head = lane.tail = None
+        while item is not None:
+            self._vanish(item)
+            item = item.next
+
+    def _vanish(self, item: Lambda) -> None:
+        if item.ends is not None:
+            for name, target, home in item.ends:
+                self.lose(name, self.body(target, home))
+
+    # -- Lanes
+
+    def attach(self, lane: Lane) -> None:
+        """Let a lane's target look at it from now on."""
+        lane.attached = True
+        lane.due = lane.target.last
+        lane.exact = False
+        lane.target.lanes.append(lane)
+
+    def open_lane(self, source: Body, target: Body, blind: bool) -> Lane:
+        """Make a lane between two bodies, both of which are at the point of who acts."""
+        lane: Lane = self.lane(self._channel_name(), source, target)
+        source.outs.append(lane)
+        self.attach(lane)
+        self.note("created", source, lane.name, target.name)
+        if not blind:
+            self.watch(lane)
+        return lane
+
+    def derive(self, via: Lane, holder: Body) -> Lane:
+        """Make a lane to the target of another, for whoever holds its end: who acts, or whom that is sent to.
+
+        The other end goes to the target along the old lane. Nothing that is sent on the new one can be there earlier.
+        """
+        if not via.open or not self.acts(via.source):
+            self.check_sender(via)
+        lane: Lane = Lane("", 0, holder, via.target)
+        lane.name = self._channel_name()
+        if via.target.is_here or holder.is_here:
+            lane = self.lane(lane.name, holder, via.target)
+        self.emit(via, _ATTACH, None, (lane.name, holder.name, holder.home), 0, None)
+        self.note("created", via.source, lane.name, via.target.name)
+        return lane
+
+    def derive_own(self, body: Body, holder: Body) -> Lane:
+        """Make a lane to who acts, for somebody whom its end is sent to."""
+        lane: Lane = self.lane(self._channel_name(), holder, body)
+        lane.floor = body.point
+        self.note("created", body, lane.name, body.name)
+        self._attach_end(lane)
+        return lane
+
+    def _channel_name(self) -> str:
+        maker: Body = self.maker()
+        return f"{maker.name}:{maker.count(':')}"
+
+    def _attach_end(self, lane: Lane) -> None:
+        """Attach a lane whose source's end is elsewhere."""
+        self.attach(lane)
+        if not lane.source.is_here:
+            self.outbox.append((lane.source.home, ("watch", lane.source.name, "", lane.target.name, self.me)))
+        self.note("attached", lane.target, lane.name, lane.source.name)
+
+    def take_end(self, name: str, target: str, home: int) -> Lane:
+        """Let who acts hold the end of a lane that has come to it."""
+        body: Body = self.acting
+        lane: Lane = self.lane(name, body, self.body(target, home))
+        body.outs.append(lane)
+        self.note("held", body, name, target)
+        return lane
+
+    def watch(self, lane: Lane) -> None:
+        """Let the source of a lane learn when its target dies."""
+        target: Body = lane.target
+        news: Lane = self.lane(f"{lane.name}!", target, lane.source)
+        news.is_news = True
+        self.attach(news)
+        self._wake(lane.source)
+        if target.is_here:
+            self.tell_death(target, news)
+        else:
+            self.outbox.append((target.home, ("watch", target.name, news.name, lane.source.name, self.me)))
+
+    def tell_death(self, body: Body, news: Lane) -> None:
+        """Let a lane have the news of a body's death, now or later."""
+        if not body.done:
+            body.outs.append(news)
+        elif body.death is not None:
+            self.deliver(news, new_lambda(body.death, 0, _DEATH, None, (), 0, None))
+
+    def close(self, lane: Lane) -> None:
+        """Let nothing more be sent on a lane."""
+        lane.source.chain = _linked(lane.source.chain, _CLOSE, 0.0, lane.key, lane.sent, 0)
+        self.note("closed", lane.source, lane.name, lane.target.name)
+        self.give_up(lane)
+
+    def give_up(self, lane: Lane) -> None:
+        """Say that nobody can send on a lane any more. Its target just no longer waits for it, which nobody sees (S4).
+
+        So it may happen at any moment, such as when the garbage collector finds that nobody has the channel.
+        """
+        if not lane.open:
+            return
+        lane.open = False
+        if lane in lane.source.outs:
+            lane.source.outs.remove(lane)
+        self.unwatch(lane)
+        self.lose(lane.name, lane.target)
+
+    def lose(self, name: str, target: Body) -> None:
+        """Let a lane's target no longer wait for it."""
+        if target.is_here:
+            lane: Lane = self.lane(name, target, target)
+            lane.gone = True
+            self._wake(target)
+        else:
+            self.lanes.pop(name, None)
+            self.outbox.append((target.home, ("gone", name, target.name)))
+
+    def unwatch(self, lane: Lane) -> None:
+        """Let the source of a lane no longer wait for news of its target."""
+        news: Lane = self.lanes.pop(f"{lane.name}!", None)
+        if news is not None:
+            if news in lane.source.lanes:
+                lane.source.lanes.remove(news)
+            if news in news.source.outs:
+                news.source.outs.remove(news)
+            self._wake(lane.source)
+
+    @cython.ccall
+    def emit(
+        self, lane: Lane, kind: cython.int, function: object, arguments: object, content: cython.ulonglong, ends: object
+    ) -> None:
+        """Send something from where the lane's source is."""
+        source: Body = lane.source
+        order: cython.longlong = lane.sent
+        lane.sent += 1
+        source.chain = _linked(source.chain, _SENT + kind, 0.0, lane.key, order, content)
+        if self.trace is not None:
+            self.note("sent", source, lane.name, (order, kind, lane.target.name, function))
+        self.deliver(lane, new_lambda(source.point, order, kind, function, arguments, content, ends))
+
+    @cython.ccall
+    def deliver(self, lane: Lane, item: Lambda) -> None:
+        """Bring a lambda to the lane's target, wherever that is; if it is gone, the lambda vanishes."""
+        target: Body = lane.target
+        if target.done:
+            self._vanish(item)
+        elif target.is_here:
+            self._push(lane, item)
+        else:
+            names = lane.name, lane.source.name, lane.source.home, target.name
+            parts = item.at, item.order, item.kind, item.function, item.arguments, int(item.content), item.ends
+            self.outbox.append((target.home, ("lambda", names, parts)))
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _push(self, lane: Lane, item: Lambda) -> cython.int:
+        if lane.head is None:
+            lane.head = lane.tail = item
+            if lane.due == _NEVER:
+                lane.due = lane.target.tau
+        else:
+            lane.tail.next = item
+            lane.tail = item
+        # Whoever waits, waits for an earlier block than this; but a lane without a source that counts blocks nobody.
+        if lane.source is lane.target or not lane.source.is_here:
+            self._wake(lane.target)
+        return 0
+
+    def check_sender(self, lane: Lane) -> None:
+        """Refuse to send on a lane that is closed, or that isn't the acting agent's."""
+        source: Body = lane.source
+        if lane.told:
+            raise ClosedError(
+                f"{source.name} sends to {lane.target.name}, which is dead",
+                participant=source.name,
+                advice="ask channel.is_open first, or catch the error",
+            )
+        if not lane.open:
+            raise ClosedError(
+                f"{source.name} sends to {lane.target.name} on a channel that is closed", participant=source.name
+            )
+        if not self.acts(source):
+            who = "nobody acts now" if self.acting is None else f"{self.acting.name} acts now"
+            raise UsageError(
+                f"the channel from {source.name} to {lane.target.name} is {source.name}'s, and {who}",
+                advice="an agent sends on channels of its own, in its own events",
+            )
+
+    def seal(self, function: object, arguments: tuple[object, ...]) -> tuple[object, object, int, object]:
+        """Return what a lambda carries, a hash of it, and the ends of channels in it."""
+        content = self.prints.get(function)
+        if content is None:
+            function, content = self._sealed_function(function)
+        carried: object = arguments
+        if arguments:
+            print_of_arguments, carried = _seal(arguments)
+            content = _linked(0, 0, 0.0, content, print_of_arguments, 0)
+        ends = None
+        if self.captured:
+            ends = tuple(self.captured)
+            self.captured = []
+        return function, carried, content, ends
+
+    def _sealed_function(self, function: object) -> tuple[object, int]:
+        content = _fingerprint(name_of(function).encode())
+        if is_importable(function):
+            self.prints[function] = content
+            return function, content
+        carried, captured = sealed(function)
+        return carried, _linked(0, 0, 0.0, content, captured, 0)
+
+    # -- Running
+
+    def run(self, limit: int) -> bool:
+        """Let bodies run, about so many events; return whether any could go on."""
+        body: Body
+        left: cython.longlong = limit
+        while left > 0:
+            if self.place >= len(self.batch):
+                if not self.awake:
+                    self.batch = []
+                    self.place = 0
+                    return False
+                self.batch = self.awake
+                self.awake = []
+                self.place = 0
+                if self.shuffle is not None:
+                    self.shuffle(self.batch)
+            body = self.batch[self.place]
+            self.place += 1
+            body.queued = False
+            left -= 1
+            if body.is_here and not body.done and not body.frozen:
+                left -= self._let(body, _SLICE)
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _let(self, body: Body, limit: cython.longlong) -> cython.longlong:
+        """Let a body run until it blocks, or has had so many events; return how many it had."""
+        lane: Lane
+        best: Lane
+        least: cython.double
+        due: cython.double
+        handled: cython.longlong = 0
+        body.waits_for = None
+        body.blocked_by = None
+        while True:
+            if body.stale:
+                self._settle(body)
+            least = body.edge
+            best = None
+            for each in body.lanes:
+                lane = each
+                due = lane.due
+                if due > least:
+                    continue
+                if due < least:
+                    least = due
+                    best = lane
+                elif best is not None:  # What isn't exact comes first, so that it is made exact; then the lot decides.
+                    if not lane.exact:
+                        best = lane
+                    elif best.exact and _lot(lane.key, _number(lane)) < _lot(best.key, _number(best)):
+                        best = lane
+                elif not lane.exact:  # It could be earlier than the edge.
+                    best = lane
+            if best is not None and not best.exact:
+                if best.head is not None:
+                    due = body.trajectory.meeting(best.head.at.x, self.field)
+                    best.due = due if due > body.last else body.last
+                    best.exact = True
+                    continue
+                due = self._block(body, best)
+                if due > least:
+                    best.due = due
+                    if due == _NEVER and best.source is not body:  # Nobody is left who could send on it.
+                        body.lanes.remove(best)
+                        self.lanes.pop(best.name, None)
+                    continue
+                if least > body.tau:
+                    body.tau = least
+                    self._publish(body)
+                elif body.moved:
+                    self._publish(body)
+                body.blocked_by = best
+                if body.waits_for is not best.source:
+                    body.waits_for = best.source
+                    best.source.waiters.append(body)
+                return handled
+            if least == _NEVER or body.trajectory.start.x[0] + body.trajectory.velocity.x[0] * least > self.cap:
+                # Nothing will ever happen to it; or somebody has failed before, and only what was before counts.
+                if body.moved:
+                    self._publish(body)
+                return handled
+            body.tau = body.last = least
+            body.moved = True
+            self.stamp += 1
+            if best is None:
+                self._cross(body)
+            else:
+                self._perform(body, best, least)
+            handled += 1
+            if body.done:
+                return handled
+            if body.frozen:
+                return handled
+            if handled >= limit:
+                self._publish(body)
+                self._wake(body)
+                return handled
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _block(self, body: Body, lane: Lane) -> cython.double:
+        """Return a local time before which nothing can come on an empty lane."""
+        source: Body = lane.source
+        if lane.gone or source is body or source.done:
+            return _NEVER
+        if not source.known:
+            return -_NEVER
+        due: cython.double = self._safe(body, source.here)
+        if lane.floor is not None:
+            other: cython.double = self._safe(body, lane.floor.x)
+            if other > due:
+                return other
+            lane.floor = None
+        return due
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def _safe(self, body: Body, x: cython.p_double) -> cython.double:
+        """Return when a lambda could come that is emitted at x or later, or a little earlier (S2)."""
+        i: cython.Py_ssize_t
+        size: cython.double = 0.0
+        for i in range(self.n):
+            size += abs(x[i])
+        due: cython.double = body.trajectory.meeting(x, self.field)
+        return due - _MARGIN * (body.trajectory.velocity.x[0] * size + abs(due))
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _settle(self, body: Body) -> cython.int:
+        """Work out anew what is due on a new trajectory."""
+        lane: Lane
+        due: cython.double
+        for each in body.lanes:
+            lane = each
+            if lane.timers is not None:
+                lane.due = max(lane.timers[0][0] - body.local_start, body.last) if lane.timers else _NEVER
+            elif lane.head is not None:
+                due = body.trajectory.meeting(lane.head.at.x, self.field)
+                lane.due = due if due > body.last else body.last
+                lane.exact = True
+            else:
+                due = self._block(body, lane)
+                lane.due = due if due > body.last else body.last
+                lane.exact = False
+        body.edge = _NEVER
+        passed = []
+        place: cython.int
+        for place in range(len(self.boundaries)):
+            boundary = self.boundaries[place]
+            due = body.trajectory.crosses(boundary.normal, boundary.offset)
+            if due == _NEVER:
+                continue
+            if place in body.passed:
+                passed.append(place)
+                continue
+            due = due if due > body.last else body.last
+            if due < body.edge:
+                body.edge = due
+                body.edge_place = place
+        body.passed = passed
+        body.stale = False
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _perform(self, body: Body, lane: Lane, tau: cython.double) -> cython.int:
+        """Let a body absorb what is due on a lane."""
+        item: Lambda
+        arguments: object
+        body.point = body.trajectory.point(tau)
+        if lane.timers is not None:
+            due, number, function, arguments, content = heappop(lane.timers)
+            lane.due = max(lane.timers[0][0] - body.local_start, tau) if lane.timers else _NEVER
+            body.chain = _linked(body.chain, _TIMER, tau, lane.key, number, content)
+            if self.trace is not None:
+                self.note("timer", body, lane.name, (number, function))
+            self.events += 1
+            body.events += 1
+            return self._act(body, function, arguments)
+        item = lane.head
+        lane.head = item.next
+        if lane.head is None:
+            lane.tail = None
+        lane.due = tau
+        lane.exact = False
+        body.chain = _linked(body.chain, _CALL, tau, lane.key, item.order, item.content)
+        if self.trace is not None:
+            self.note(
+                "absorbed", body, lane.name, (item.order, item.kind, lane.source.name, item.at, item.function)
+            )
+        if item.kind == _CALL:
+            self.events += 1
+            body.events += 1
+            return self._act(body, item.function, item.arguments)
+        if item.kind == _ATTACH:
+            self._take_end(body, item)
+        else:
+            self._take_news(body, lane)
+        return 0
+
+    def _take_end(self, body: Body, item: Lambda) -> None:
+        """Attach the end of a channel that has come to its target."""
+        name, source, home = item.arguments
+        lane: Lane = self.lane(name, self.body(source, home), body)
+        lane.floor = item.at
+        self._attach_end(lane)
+
+    def _take_news(self, body: Body, news: Lane) -> None:
+        """Learn of a death: channels that lead there are closed."""
+        lane: Lane
+        for lane in list(body.outs):
+            if not lane.is_news and lane.target is news.source:
+                lane.open = False
+                lane.told = True
+                body.outs.remove(lane)
+        for lane in list(body.lanes):
+            if lane.is_news and lane.source is news.source:
+                body.lanes.remove(lane)
+                self.lanes.pop(lane.name, None)
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _cross(self, body: Body) -> cython.int:
+        """Let a body do what a boundary says that it has reached."""
+        boundary = self.boundaries[body.edge_place]
+        place: cython.int = body.edge_place
+        body.point = body.trajectory.point(body.last)
+        body.chain = _linked(body.chain, _EDGE, body.last, place, 0, 0)
+        self.note("crossed", body, str(boundary), None)
+        body.passed.append(place)
+        body.stale = True
+        if boundary.is_end:
+            self.end(body, True)
+            return 0
+        self.events += 1
+        body.events += 1
+        return self._act(body, boundary.action, (boundary,))
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _act(self, body: Body, function: object, arguments: object) -> cython.int:
+        """Call a function on a body's agent."""
+        global _current
+        self.acting = body
+        _current = self
+        try:
+            if type(arguments) is _Parcel:
+                arguments = arguments.open()
+            if type(function) is _Closure:
+                function = function.open()
+            if type(function) is str:
+                getattr(body.receiver, function)(*arguments)
+            elif arguments:
+                function(body.receiver, *arguments)
+            else:
+                function(body.receiver)
+        except (Exception, SystemExit) as error:
+            self.fail(body, function, error)
+        finally:
+            self.acting = None
+            _current = None
+        return 0
+
+    def fail(self, body: Body, function: object, error: BaseException) -> None:
+        """Note that a model has failed: nothing that is later in the lab is wanted any more."""
+        self.failures.append((body.point[0], body.name, blamed(error, body.name, body.point, function)))
+        self.cap = min(self.cap, body.point[0])
+        body.frozen = True
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _publish(self, body: Body) -> cython.int:
+        """Let everybody know where a body is, and wake those who wait for it."""
+        waiter: Body
+        body.moved = False
+        body.trajectory.put(body.tau, body.here)
+        body.known = True
+        if body.waiters:
+            waiting = body.waiters
+            body.waiters = []
+            for each in waiting:
+                waiter = each
+                waiter.waits_for = None
+                self._wake(waiter)
+        if body.partners:
+            self.moved[body.name] = body
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def _wake(self, body: Body) -> cython.int:
+        if not body.queued and not body.done and body.is_here:
+            body.queued = True
+            self.awake.append(body)
+        return 0
+
+    # -- Other workers
+
+    def hear_position(self, name: str, home: int, position: object) -> None:
+        """Take in where a body of another worker is; None if it is gone."""
+        body: Body = self.body(name, home)
+        i: cython.Py_ssize_t
+        if position is None:
+            body.done = True
+        else:
+            for i in range(self.n):
+                body.here[i] = position[i]
+            body.known = True
+        waiting = body.waiters
+        body.waiters = []
+        for each in waiting:
+            waiter: Body = each
+            waiter.waits_for = None
+            self._wake(waiter)
+
+    def wake(self, body: Body) -> None:
+        self._wake(body)
+
+    def note(self, kind: str, body: Body, name: str, facts: object) -> None:
+        """Keep a record for the trace."""
+        if self.trace is not None:
+            self.trace.append((body, kind, body.point, body.local_time, name, facts))
+
+
+_SLICE = cython.declare(cython.longlong, 256)
+
+
+@cython.cfunc
+@cython.inline
+def _number(lane: Lane) -> cython.ulonglong:
+    """Return the number of what is at the front of a lane."""
+    return lane.timers[0][1] if lane.timers is not None else lane.head.order
+
+
+@cython.cclass
+class Outlet:
+    """The end of a channel that its source holds."""
+
+    __slots__ = ("core", "lane")
+
+    def send(self, function: object, *arguments: object) -> None:
+        """Send a function to the agent at the other end, which is called with that agent and the arguments.
+
+        Name a method of the agent (``Ping.ping`` or ``"ping"``) or give any function, a lambda too. What it carries is
+        copied: numbers, text, tuples, lists, dicts, dataclasses, remote references.
+        """
+        lane: Lane = self.lane
+        core: Core = self.core
+        if not lane.open or lane.source is not core.acting:
+            core.check_sender(lane)
+        content = core.prints.get(function) if not arguments else None
+        if content is not None:
+            core.emit(lane, _CALL, function, (), content, None)
+            return
+        core.carrier = lane.target
+        try:
+            function, carried, content, ends = core.seal(function, arguments)
+        finally:
+            core.carrier = None
+        core.emit(lane, _CALL, function, carried, content, ends)

@@ -1,0 +1,121 @@
+"""Functions on their way to another agent.
+
+A function that can be imported, or the name of a method, travels by reference. Any other, a lambda or one with
+variables of its surroundings, takes copies of what it has captured along, so that nobody sees what its sender does to
+them afterwards; its code is sent as it is, which only workers of the same run can take in.
+"""
+
+from __future__ import annotations
+
+import marshal
+import sys
+from importlib import import_module
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType
+from typing import Any
+
+from worldline.kernel.parcel import Parcel, seal, teach
+from worldline.model.errors import ModelError, UsageError, WorldlineError, shown
+
+_MAIN = "__main__"
+
+
+def name_of(function: Any) -> str:
+    """Return what a function is called; the module isn't part of it, since a script's has another name in workers."""
+    if isinstance(function, str):
+        return function
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def is_importable(function: Any) -> bool:
+    """Whether another process finds the same function by its name."""
+    if isinstance(function, str):
+        return True
+    if not isinstance(function, FunctionType | BuiltinFunctionType | type) and type(function).__name__ not in (
+        "method_descriptor",
+        "wrapper_descriptor",
+        "cython_function_or_method",
+    ):
+        return False
+    found: Any = sys.modules.get(getattr(function, "__module__", None) or "")
+    for part in name_of(function).split("."):
+        found = getattr(found, part, None)
+    return found is function
+
+
+def sealed(function: Any) -> tuple[Closure, int]:
+    """Return a function that can't be imported with what it has captured, and the hash of that."""
+    if isinstance(function, MethodType):
+        raise UsageError(
+            f"{shown(function)} belongs to an agent here, and would act on it",
+            advice=f"send {function.__qualname__}, which is called with the agent at the other end",
+        )
+    if not isinstance(function, FunctionType):
+        raise UsageError(
+            f"{shown(function)} can't be sent", advice="send a method's name, a function, or a lambda, and arguments"
+        )
+    try:
+        captured = tuple(cell.cell_contents for cell in function.__closure__ or ())
+    except ValueError:
+        raise UsageError(f"{name_of(function)} uses a variable that has no value yet") from None
+    values = (captured, function.__defaults__, function.__kwdefaults__)
+    try:
+        content, carried = seal(values)
+    except ModelError as error:
+        raise ModelError(f"{name_of(function)} captures what can't be sent: {error.problem}") from error
+    return Closure(function.__code__, function.__module__ or "builtins", name_of(function), carried), content
+
+
+class Closure:
+    """A function without a place to import it from: its code, the module that it looks names up in, its variables."""
+
+    __slots__ = ("code", "module", "name", "values")
+
+    def __init__(self, code: Any, module: str, name: str, values: Any) -> None:
+        self.code = code
+        self.module = module
+        self.name = name
+        self.values = values
+
+    def open(self) -> FunctionType:
+        """Return the function, with variables of its own."""
+        captured, defaults, keyword_defaults = (
+            self.values.open() if isinstance(self.values, Parcel) else self.values
+        )
+        module = sys.modules.get(self.module) or import_module(self.module)
+        cells = tuple(CellType(each) for each in captured)
+        made = FunctionType(self.code, vars(module), self.code.co_name, defaults, cells)
+        made.__kwdefaults__ = keyword_defaults
+        made.__qualname__ = self.name
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _closure, (marshal.dumps(self.code), self.module, self.name, self.values)
+
+
+def _closure(code: bytes, module: str, name: str, values: Any) -> Closure:
+    return Closure(marshal.loads(code), module, name, values)
+
+
+def blamed(error: BaseException, name: str, point: Any, function: Any) -> WorldlineError:
+    """Return the error that ends a run because an agent raised one."""
+    if isinstance(error, WorldlineError):
+        if error.participant is None:
+            error.participant = name
+            error.args = (error.text(),)
+        return error
+    said = f": {error}" if str(error) else ""
+    made = ModelError(
+        f"{type(error).__name__}{said}, in {name_of(function)} at {point}", participant=name, function=name_of(function)
+    )
+    made.__cause__ = error
+    return made
+
+
+def _function_form(function: Any) -> Any:
+    if not is_importable(function):
+        raise ValueError(f"{name_of(function)} can't be imported; define it at the top level of a module")
+    return name_of(function)
+
+
+for _kind in (FunctionType, BuiltinFunctionType, type):
+    teach(_kind, _function_form, constant=True)

@@ -1,0 +1,51 @@
+"""What comes of a run through spacetime, whatever executed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from worldline.lock.journal import run_digest
+from worldline.spacetime.build import Core
+from worldline.spacetime.story import Record, records_of
+
+
+@dataclass
+class Part:
+    """What one worker has to tell. `chains` are (name, events, chain); `states` those of agents, packed."""
+
+    events: int
+    chains: list[tuple[str, int, bytes]]
+    records: list[Record]
+    states: bytes = b""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The digest of a run, how many events it had, how many agents, and its records if it was traced."""
+
+    digest: bytes
+    events: int
+    agents: int
+    until: float
+    records: list[Record] = field(repr=False)
+    chains: list[tuple[str, int, bytes]] = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.events:,} event{'' if self.events == 1 else 's'}, digest {self.digest.hex()}"
+
+
+def part_of(core: Core) -> Part:
+    chains = [(body.name, body.events, b"%x" % body.chain) for body in core.bodies.values() if body.is_here]
+    return Part(core.events, chains, records_of(core.trace or ()))
+
+
+def combined(parts: Iterable[Part], until: float) -> Result:
+    """Put together what the workers tell."""
+    told = list(parts)
+    chains = sorted(chain for part in told for chain in part.chains)
+    records: list[Any] = sorted(
+        (record for part in told for record in part.records), key=lambda record: (record.at[0], record.agent, record.number)
+    )
+    return Result(run_digest(chains), sum(part.events for part in told), len(chains), until, records, chains)

@@ -1,0 +1,140 @@
+"""The front of spacetime: a simulation is set up, and run on whatever executes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import isfinite
+from typing import Any
+
+from worldline.kernel.executors import Executor, Inline, as_executor
+from worldline.kernel.progress import Progress
+from worldline.model.errors import ConfigurationError, Interrupted, UsageError, shown
+from worldline.model.randomness import Stream
+from worldline.spacetime.agent import Agent
+from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
+from worldline.spacetime.build import Core, LambdaField, make_current
+from worldline.spacetime.result import Result, combined, part_of
+from worldline.spacetime.space import Minkowski
+from worldline.spacetime.waiting import stuck, waits_of
+
+_LOOK_EVERY = 10_000
+
+
+class Shuffled:
+    """Runs a simulation in this process, and draws who runs next: a check that this doesn't matter."""
+
+    is_main = True
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __str__(self) -> str:
+        return f"shuffled({self.seed})"
+
+
+class ForwardSimulation:
+    """Agents in a space, and one history of what they do to each other.
+
+    Set it up under ``with simulation:``, where code is executed by the initialising agent, in whose future everything
+    is; then ``simulation.run(until=100)``, in lab time. `boundary` is one `Boundary`, or several.
+    """
+
+    def __init__(
+        self,
+        space: Minkowski,
+        field: LambdaField | None = None,
+        boundary: Boundary | Iterable[Boundary] = (),
+        executor: Executor | Inline | Shuffled | str = "inline",
+        *,
+        seed: int = 0,
+        trace: bool = False,
+    ) -> None:
+        if not isinstance(space, Minkowski):
+            raise ConfigurationError(f"{shown(space)} isn't a space", advice="use Minkowski(4), for instance")
+        if field is not None and not isinstance(field, LambdaField):
+            raise ConfigurationError(f"{shown(field)} isn't a field", advice="use LambdaField(R=..., c=...)")
+        if type(seed) is not int or not -(2**63) <= seed < 2**63:
+            raise ConfigurationError("the seed isn't a whole number of at most 64 bits")
+        self.space = space
+        self.field = LambdaField() if field is None else field
+        self.seed = seed
+        self._executor = executor if isinstance(executor, Shuffled) else as_executor(executor)
+        self._core = Core(space, self.field, check_boundaries(boundary, space.n), seed)
+        if trace:
+            self._core.trace = []
+        self._outer: Any = None
+        self._result: Result | None = None
+
+    def __enter__(self) -> ForwardSimulation:
+        if self._result is not None:
+            raise UsageError("the simulation is over", advice="make a new one")
+        self._core.setting_up = True
+        self._outer = make_current(self._core)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._core.setting_up = False
+        make_current(self._outer)
+
+    @property
+    def executor(self) -> Any:
+        return self._executor
+
+    @property
+    def is_main(self) -> bool:
+        """Whether this process is the one to print: under MPI, one of them is."""
+        return bool(self._executor.is_main)
+
+    def __getitem__(self, name: str) -> Agent:
+        """Return an agent: to look at, before a run and after."""
+        agent: Agent = self._core.bodies[name].agent
+        return agent
+
+    def run(self, until: float | None = None, *, progress: bool | None = None) -> Result:
+        """Let everything happen that does before `until`, in lab time; return what came of it.
+
+        The result is the same whatever the executor. Without `until`, a boundary must end time for every agent.
+        """
+        if self._result is not None:
+            raise UsageError("the simulation is over", advice="make a new one")
+        end = self._end(until)
+        core = self._core
+        if until is not None:
+            core.boundaries = [*core.boundaries, EndOfTime(self.space.n, end)]
+        bar = Progress(round(end * 1e9), progress)
+        if isinstance(self._executor, Inline | Shuffled):
+            self._result = self._run_inline(end, bar)
+        else:
+            from worldline.spacetime.executing import run_elsewhere
+
+            self._result = run_elsewhere(self._executor, core, end, bar)
+        return self._result
+
+    def _run_inline(self, end: float, bar: Progress) -> Result:
+        core = self._core
+        if isinstance(self._executor, Shuffled):
+            core.shuffle = Stream(self._executor.seed, "shuffled").shuffle
+        with bar:
+            while core.run(_LOOK_EVERY):
+                bar.look(0, core.events)
+        raise_failure(core.failures)
+        if core.live:
+            raise stuck(waits_of(core))
+        return combined([part_of(core)], end)
+
+    def _end(self, until: float | None) -> float:
+        if until is None:
+            ends = [each for each in self._core.boundaries if each.normal[0] < 0 and not any(list(each.normal)[1:])]
+            if not ends:
+                raise UsageError("the run has no end", advice="say until when it runs, in lab time: run(until=100)")
+            return min(each.offset / -each.normal[0] for each in ends)
+        if isinstance(until, bool) or not isinstance(until, int | float) or not isfinite(until):
+            raise UsageError(f"{shown(until)} isn't an end", advice="it's a lab time: run(until=100)")
+        return float(until)
+
+
+def raise_failure(failures: Iterable[tuple[float, str, BaseException]]) -> None:
+    """Raise the failure of a model that was first in the lab, if there is any."""
+    told = sorted(failures, key=lambda failure: failure[:2])
+    if told:
+        raise told[0][2]

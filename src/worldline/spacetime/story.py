@@ -1,0 +1,86 @@
+"""The records of a run that was traced: what happened to whom, where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from msgspec import Struct
+
+from worldline.spacetime.functions import Closure, name_of
+
+Coordinates = tuple[float, ...]
+
+_KINDS = ("call", "attach", "death")
+
+
+class Record(Struct, frozen=True, omit_defaults=True):
+    """Something that happened to an agent, at a point. Its number counts the agent's records.
+
+    ========  ===========================================================
+    kind      what
+    ========  ===========================================================
+    born      it began, with a velocity; `peer` made it
+    sent      it sent `what` to `peer` on a channel, as number `order`
+    absorbed  it absorbed `what` from `peer`, which was emitted at `emitted`
+    timer     it woke itself up, to do `what`
+    turned    it has another velocity
+    jumped    it has come from `emitted`
+    crossed   it reached a boundary, `what`
+    created   a channel to `peer` was created
+    attached  its end of a channel from `peer` was attached
+    held      it has got the end of a channel to `peer`
+    closed    it closed a channel to `peer`
+    died      it ended
+    ended     the run was over
+    log       it noted a text, `what`
+    ========  ===========================================================
+    """
+
+    agent: str
+    number: int
+    kind: str
+    at: Coordinates
+    local_time: float
+    channel: str = ""
+    order: int = -1
+    what: str = ""
+    peer: str = ""
+    emitted: Coordinates | None = None
+    velocity: Coordinates | None = None
+
+
+def records_of(trace: Iterable[tuple[Any, ...]]) -> list[Record]:
+    """Make records of what a core has kept."""
+    numbers: dict[str, int] = {}
+    found = []
+    for body, kind, point, local_time, name, facts in trace:
+        number = numbers.get(body.name, 0)
+        numbers[body.name] = number + 1
+        found.append(Record(body.name, number, kind, tuple(point), local_time, **_facts(kind, name, facts)))
+    return found
+
+
+def _facts(kind: str, name: str, facts: Any) -> dict[str, Any]:
+    if kind in ("sent", "absorbed"):
+        order, item, peer, *emitted, function = facts
+        what = _said(function) if item == 0 else _KINDS[item]
+        at = {"emitted": tuple(emitted[0])} if emitted else {}
+        return {"channel": name, "order": order, "peer": peer, "what": what, **at}
+    if kind == "timer":
+        return {"channel": name, "order": facts[0], "what": _said(facts[1])}
+    if kind == "born":
+        return {"peer": name, "velocity": tuple(facts)}
+    if kind == "turned":
+        return {"velocity": tuple(facts)}
+    if kind == "jumped":
+        return {"emitted": tuple(facts)}
+    if kind in ("crossed", "log"):
+        return {"what": name or facts}
+    if kind in ("created", "attached", "held", "closed"):
+        return {"channel": name, "peer": facts}
+    return {}
+
+
+def _said(function: Any) -> str:
+    return function.name if isinstance(function, Closure) else name_of(function)

@@ -1,0 +1,44 @@
+"""Says who waits for whom when nobody can go on any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from worldline.model.errors import Stuck
+from worldline.spacetime.build import Core
+
+
+class Wait(NamedTuple):
+    """For whom an agent waits, and where it stands."""
+
+    waits_for: str
+    at: tuple[float, ...]
+
+
+def waits_of(core: Core) -> dict[str, Wait]:
+    """Return for whom everybody here waits."""
+    return {
+        body.name: Wait(body.blocked_by.source.name, body.position(core.n))
+        for body in core.bodies.values()
+        if body.is_here and not body.done and body.blocked_by is not None
+    }
+
+
+def stuck(waits: Mapping[str, Wait]) -> Stuck:
+    """Return the error that names those who wait for each other: there is always a circle of them."""
+    seen: list[str] = []
+    name = min(waits)
+    while name in waits and name not in seen:
+        seen.append(name)
+        name = waits[name].waits_for
+    circle = seen[seen.index(name) :] if name in seen else seen
+    first = circle.index(min(circle))
+    circle = circle[first:] + circle[:first]
+    told = ", and ".join(f"{each} waits for {waits[each].waits_for}" for each in circle)
+    where = ", ".join(f"{each:.6g}" for each in waits[circle[0]].at)
+    return Stuck(
+        f"nobody can go on: {told}, at ({where}); there lambdas between them take no time that floats can tell",
+        advice="give the lambda field an R or a c, or keep the agents apart",
+        agents=tuple(circle),
+    )
