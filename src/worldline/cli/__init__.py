@@ -22,6 +22,7 @@ from worldline.cli.init import init
 from worldline.cli.nodes import nodes
 from worldline.cli.run import run
 from worldline.cli.serve import serve
+from worldline.cli.spacetime import spacetime
 from worldline.model import WorldlineError
 
 app = typer.Typer(
@@ -30,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Deterministic distributed simulation.",
 )
-for command in (run, serve, init, check, info, digest, nodes):
+for command in (run, serve, init, check, info, digest, nodes, spacetime):
     app.command()(command)
 
 

@@ -17,8 +17,8 @@ from worldline.federation.checker import check as check_schedules
 from worldline.federation.program import Federation
 from worldline.launch.launcher import federation_of
 from worldline.launch.setup import read_setup
+from worldline.loading.python_file import load_module
 from worldline.model import UsageError
-from worldline.nodes.python_file import load_module
 
 
 def check(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from worldline.kernel.entity import Entity
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.topology import Topology
+
+Made = TypeVar("Made")
 
 
 class Sending(NamedTuple):
@@ -51,11 +53,11 @@ class Part:
     states: dict[str, Any] = field(default_factory=dict)
 
 
-def state_of(entity: Entity) -> dict[str, Any]:
-    """Return an entity's own attributes, those in slots too."""
+def state_of(entity: Any, base: type = Entity) -> dict[str, Any]:
+    """Return an entity's own attributes, those in slots too; what its base class keeps isn't its own."""
     state = dict(vars(entity))
     for kind in type(entity).__mro__:
-        if kind is Entity:
+        if kind is base:
             break
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else slots:
@@ -64,7 +66,7 @@ def state_of(entity: Entity) -> dict[str, Any]:
     return state
 
 
-def restored(entity: Entity, state: dict[str, Any]) -> Entity:
+def restored(entity: Made, state: dict[str, Any]) -> Made:
     """Give an entity the attributes of a state, and no others; return it."""
     for name in list(vars(entity)):
         if name not in state:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from worldline.kernel.topology import Topology
 from worldline.model.errors import ConfigurationError, shown
 
-Placement = str | Mapping[str, int]
+Placement = Any
+"""A name, or a dict of names to workers; other rooms have placements of their own."""
 
 ROUND_ROBIN = "round robin"
 BY_LINKS = "links"
@@ -46,7 +48,11 @@ def _given(placement: Mapping[str, int], names: Sequence[str], count: int) -> li
 
 
 def _by_links(names: Sequence[str], topology: Topology, count: int) -> list[int]:
-    """Keep together what is close: the latencies of the links between workers are what lets them go ahead.
+    return grouped(names, [(topology.least_between(*pair) or 0, *pair) for pair in topology.declared()], count)
+
+
+def grouped(names: Sequence[str], links: Iterable[tuple[float, str, str]], count: int) -> list[int]:
+    """Keep together what is close: the lengths of the links between workers are what lets them go ahead.
 
     The shortest links are joined first (as in Kruskal's algorithm), as long as no group grows beyond a worker's share;
     the groups are then dealt out, the largest first, each to the worker that has least. So the links that are cut tend
@@ -63,7 +69,6 @@ def _by_links(names: Sequence[str], topology: Topology, count: int) -> list[int]
             member = group[member]
         return member
 
-    links = [(topology.least_between(*pair) or 0, *pair) for pair in topology.declared()]
     for _, source, goal in sorted(links):
         first, second = leader(place_of[source]), leader(place_of[goal])
         if first != second and size[first] + size[second] <= share:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from worldline.loading.python_file import load_module
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.node import Node
-from worldline.nodes.python_file import load_module
 
 
 def load_file(path: Path) -> Algorithm:

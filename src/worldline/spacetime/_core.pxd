@@ -64,6 +64,7 @@ cdef class Body:
     cdef bint moved
     cdef readonly bint done
     cdef readonly bint frozen
+    cdef readonly bint parked
     cdef public int home
     cdef public bint is_here
     cdef readonly Vector death
@@ -71,6 +72,7 @@ cdef class Body:
     cdef long long born
     cdef public unsigned long long chain
     cdef public long long events
+    cdef long long notes
     cdef public dict counts
 
 
@@ -92,7 +94,7 @@ cdef class Core:
     cdef readonly Body acting
     cdef readonly Body beginning
     cdef public bint setting_up
-    cdef long long stamp
+    cdef public long long stamp
     cdef public Body carrier
     cdef public list captured
     cdef public object trace
@@ -102,6 +104,7 @@ cdef class Core:
     cdef public list outbox
     cdef public dict moved
     cdef public long long live
+    cdef readonly double lab
     cdef public long long events
     cdef dict prints
 

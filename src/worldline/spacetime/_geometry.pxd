@@ -8,6 +8,8 @@ cdef class Vector:
     cdef readonly Py_ssize_t n
     cdef double* x
 
+    cdef bint coordinates_equal(self, Vector other) noexcept
+
 
 @cython.final
 cdef class LambdaField:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import inf, nextafter
+from collections.abc import Callable, Iterable, Sequence
+from math import inf, isfinite, nextafter
 from typing import Any
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
@@ -27,11 +27,15 @@ class Boundary:
     def __init__(
         self, normal: Point, offset: float, action: Action = "remove", *, name: str = "", period: Point | None = None
     ) -> None:
-        self.normal = normal if isinstance(normal, Vector) else Vector(normal)
+        self.normal = _as_vector(normal, "the normal")
         if not any(self.normal.coordinates()):
             raise ConfigurationError("the normal of a boundary is 0", advice="it says which way is inside")
+        if isinstance(offset, bool) or not isinstance(offset, int | float) or not isfinite(offset):
+            raise ConfigurationError(f"{shown(offset)} isn't the offset of a boundary", advice="use a number")
         self.offset = float(offset)
-        self.period = None if period is None else Vector(period)
+        self.period = None if period is None else _as_vector(period, "the period")
+        if self.period is not None and len(self.period) != len(self.normal):
+            raise ConfigurationError(f"the period {self.period} and the normal {self.normal} are of different spaces")
         self.name = name or f"{self.normal}·X + {self.offset:g} = 0"
         if isinstance(action, str):
             if action not in _ACTIONS:
@@ -78,6 +82,8 @@ def above(n: int, axis: int, limit: float, action: Action = "remove", **options:
 
 def box(low: Sequence[float], high: Sequence[float], action: Action = "reflect") -> list[Boundary]:
     """Return the walls of a box at rest: two corners of it, without lab time."""
+    if not isinstance(low, Sequence) or not isinstance(high, Sequence):
+        raise ConfigurationError(f"{shown(low)} to {shown(high)} isn't a box", advice="give two corners: [0, 0], [1, 1]")
     if len(low) != len(high) or not all(least < most for least, most in zip(low, high, strict=True)):
         raise ConfigurationError(f"{shown(low)} to {shown(high)} isn't a box", advice="give the least and most of each axis")
     n = len(low) + 1
@@ -97,6 +103,15 @@ def _wall(n: int, axis: int, limit: float, side: float, action: Action, **option
     normal[axis] = side if axis else -side  # The product counts space negative.
     name = f"{'t' if axis == 0 else f'x{axis}'} {'<' if side > 0 else '>'} {limit:g}"
     return Boundary(normal, limit * side, action, **{"name": name, **options})
+
+
+def _as_vector(given: Any, what: str) -> Vector:
+    try:
+        return given if isinstance(given, Vector) else Vector(given)
+    except (TypeError, ValueError):
+        raise ConfigurationError(
+            f"{what} of a boundary is {shown(given)}", advice="it's a vector: (-1, 0, 0, 0)"
+        ) from None
 
 
 def remove(_: object, boundary: Boundary) -> None:
@@ -139,6 +154,8 @@ _ACTIONS: dict[str, Callable[[Any, Boundary], None]] = {
 
 def check_boundaries(given: Any, n: int) -> list[Boundary]:
     """Take one boundary, or several; refuse those of another space."""
+    if not isinstance(given, Boundary | Iterable):
+        raise ConfigurationError(f"{shown(given)} isn't a boundary", advice="use Boundary, below, above or box")
     boundaries = [given] if isinstance(given, Boundary) else list(given)
     for each in boundaries:
         if not isinstance(each, Boundary):

@@ -89,7 +89,7 @@ class Channel(Outlet):
     def __reduce_ex__(self, protocol: Any) -> Any:
         if moving.core is None:
             raise _not_copied()
-        return _moved_channel, (self.lane.name,)
+        return _moved_channel, _lane_told(self.lane)
 
 
 def _not_copied() -> ModelError:
@@ -100,6 +100,8 @@ def _not_copied() -> ModelError:
 
 def _present(core: Core, agent: Agent) -> Body:
     body = agent._wl_body
+    if agent._wl_core is not core:
+        raise UsageError(f"{body.name} is in another simulation", advice="channels don't lead from one to the other")
     if not core.acts(body):
         raise UsageError(
             f"{body.name} isn't here, so no channel can be attached to it",
@@ -145,7 +147,8 @@ class RemoteReference:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if moving.core is not None:
-            return _moved_reference, (self._body.name, self._lane and self._lane.name, self._is_end)
+            lane = None if self._lane is None else _lane_told(self._lane)
+            return _moved_reference, (self._body.name, self._body.home, lane, self._is_end)
         core = self._core
         if core.carrier is None:
             raise ModelError("a reference can't be copied", advice="send it over a channel")
@@ -164,27 +167,32 @@ def _arrived(name: str, target: str, home: int) -> RemoteReference:
     return RemoteReference(core, lane, lane.target, is_end=True)
 
 
-def _moved_channel(name: str) -> Channel:
+def _lane_told(lane: Lane) -> tuple[Any, ...]:
+    return lane.name, lane.source.name, lane.target.name, lane.target.home, lane.open, lane.told
+
+
+def _moved_channel(*told: Any) -> Channel:
     channel = Channel.__new__(Channel)
-    channel.core, channel.lane = _found(name)
+    assert moving.core is not None
+    channel.core, channel.lane = moving.core, _lane_found(*told)
     return channel
 
 
-def _moved_reference(body: str, name: str | None, is_end: bool) -> RemoteReference:
+def _moved_reference(body: str, home: int, told: tuple[Any, ...] | None, is_end: bool) -> RemoteReference:
     assert moving.core is not None
-    lane = _found(name)[1] if name is not None else None
-    return RemoteReference(moving.core, lane, moving.core.body(body, 0), is_end=is_end)
+    lane = None if told is None else _lane_found(*told)
+    return RemoteReference(moving.core, lane, moving.core.body(body, home), is_end=is_end)
 
 
-def _found(name: str) -> tuple[Core, Lane]:
-    """Return the lane of an agent that has been moved here; after the run it is closed."""
+def _lane_found(name: str, source: str, target: str, home: int, is_open: bool, told: bool) -> Lane:
+    """Return the lane of a channel that has moved here with its agent; one that is closed is nobody else's."""
     core = moving.core
     assert core is not None
-    lane = core.lanes.get(name)
-    if lane is None:
-        lane = Lane(name, 0, core.beginning, core.beginning)
-        lane.open = False
-    return core, lane
+    if is_open and name in core.lanes:
+        return core.lanes[name]
+    lane = Lane(name, 0, core.body(source, core.me), core.body(target, home))
+    lane.open, lane.told = False, told
+    return lane
 
 
 def _refuse_agent(agent: Agent) -> Any:

@@ -45,7 +45,7 @@ except ImportError:
 
 from worldline.kernel.build import Draws
 from worldline.kernel.parcel import Parcel, fingerprint, seal
-from worldline.model.errors import ModelError, UsageError, shown
+from worldline.model.errors import ModelError, Stuck, UsageError, shown
 from worldline.model.randomness import key_of
 from worldline.spacetime.functions import Closure, blamed, is_importable, name_of, sealed
 
@@ -156,6 +156,14 @@ def _lot(key: cython.ulonglong, order: cython.ulonglong) -> cython.ulonglong:
     return _linked(0, 0, 0.0, key, order, 0)
 
 
+def _no_time(lane: object, point: Vector) -> Stuck:
+    return Stuck(
+        f"what {lane.source.name} sends to {lane.target.name} takes no time, at {point}, so they might never get further",
+        advice="give the lambda field an R or a c, or keep the agents apart",
+        agents=(lane.source.name, lane.target.name),
+    )
+
+
 @cython.final
 @cython.cclass
 class Lambda:
@@ -212,7 +220,9 @@ class Body:
         "local_start",
         "moved",
         "name",
+        "notes",
         "outs",
+        "parked",
         "partners",
         "passed",
         "point",
@@ -253,6 +263,7 @@ class Body:
         self.moved = False
         self.done = False
         self.frozen = False  # It has failed.
+        self.parked = False  # Nothing that counts will happen to it.
         self.home = home
         self.is_here = True
         self.death = None
@@ -260,6 +271,7 @@ class Body:
         self.born = -1
         self.chain = 0
         self.events = 0
+        self.notes = 0
         self.counts = {}
 
     if cython.compiled:
@@ -285,18 +297,20 @@ class Body:
 
     def state(self) -> tuple[object, ...]:
         """Return what moves to another worker with it, besides its agent and lanes."""
-        lists = list(self.passed), dict(self.counts)
-        times = self.tau, self.last, self.local_start
-        return self.trajectory.start, self.trajectory.velocity, times, lists, self.random, self.chain, self.events
+        line = self.trajectory.start, self.trajectory.velocity, self.tau, self.last, self.local_start
+        history = self.random, self.chain, self.events, self.notes, dict(self.counts), list(self.passed)
+        return line, self.done, self.frozen, self.death, history
 
     def restore(self, state: tuple[object, ...]) -> None:
-        start, velocity, times, lists, self.random, self.chain, self.events = state
+        line, self.done, self.frozen, self.death, history = state
+        start, velocity, self.tau, self.last, self.local_start = line
+        self.random, self.chain, self.events, self.notes, self.counts, self.passed = history
         self.trajectory = Trajectory(start, velocity)
-        self.tau, self.last, self.local_start = times
         self.point = self.trajectory.at(self.last)
-        self.passed, self.counts = lists
-        self.stale = True
-        self.is_here = True
+        self.trajectory.put(self.tau, self.here)
+        self.known = self.stale = self.is_here = True
+        self.waits_for = self.blocked_by = None
+        self.partners = {}
 
 
 @cython.final
@@ -374,6 +388,7 @@ class Core:
         "failures",
         "field",
         "homes",
+        "lab",
         "lanes",
         "live",
         "me",
@@ -419,6 +434,7 @@ class Core:
         self.moved = {}  # Bodies whose positions other workers want to know.
         self.live = 0
         self.events = 0
+        self.lab = 0.0  # When the last event was.
         self.prints = {}
 
     # -- Bodies
@@ -510,19 +526,23 @@ class Core:
 
     def set_timer(self, body: Body, delay: float, function: object, arguments: object, content: int) -> None:
         """Let a body call a function of its own after so much local time."""
-        lane: Lane = body.timer
-        if lane is None:
-            name = f"{body.name}:timer"
-            lane = body.timer = self.lane(name, body, body)
-            lane.timers = []
-            lane.attached = lane.exact = True
-            lane.due = _NEVER
-            body.lanes.append(lane)
+        lane: Lane = self.timer_of(body)
         number = lane.sent
         lane.sent += 1
         heappush(lane.timers, (body.local_start + body.last + delay, number, function, arguments, content))
         lane.due = max(lane.timers[0][0] - body.local_start, body.last)
         body.chain = _linked(body.chain, _TIMER, delay, lane.key, number, content)
+
+    def timer_of(self, body: Body) -> Lane:
+        """Return the lane on which a body's own timers come to it."""
+        lane: Lane = body.timer
+        if lane is None:
+            lane = body.timer = self.lane(f"{body.name}:timer", body, body)
+            lane.timers = []
+            lane.attached = lane.exact = True
+            lane.due = _NEVER
+            body.lanes.append(lane)
+        return lane
 
     def end(self, body: Body, silently: bool) -> None:
         """Take a body out. At the end of everything that is silent: nobody could hear of it."""
@@ -531,9 +551,9 @@ class Core:
         self.note("ended" if silently else "died", body, "", None)
         if not silently:
             body.death = body.point
-            for lane in list(body.outs):
-                if lane.is_news:
-                    self.emit(lane, _DEATH, None, (), 0, None)
+            for lane in body.outs:
+                if lane.is_news:  # Who wants the news may be luck; so they are nothing that this agent has sent.
+                    self.deliver(lane, new_lambda(body.death, 0, _DEATH, None, (), 0, None))
         for lane in list(body.outs):
             if not lane.is_news:
                 self.give_up(lane)
@@ -541,6 +561,7 @@ class Core:
         self.live -= 1
         for lane in list(body.lanes):
             self._empty(lane)
+            self.lanes.pop(lane.name, None)
         body.lanes.clear()
         body.outs.clear()
         self._publish(body)
@@ -797,6 +818,7 @@ class Core:
         handled: cython.longlong = 0
         body.waits_for = None
         body.blocked_by = None
+        body.parked = False
         while True:
             if body.stale:
                 self._settle(body)
@@ -826,7 +848,7 @@ class Core:
                 due = self._block(body, best)
                 if due > least:
                     best.due = due
-                    if due == _NEVER and best.source is not body:  # Nobody is left who could send on it.
+                    if due == _NEVER and (best.gone or best.source.done):  # Nobody is left who could send on it.
                         body.lanes.remove(best)
                         self.lanes.pop(best.name, None)
                     continue
@@ -842,11 +864,15 @@ class Core:
                 return handled
             if least == _NEVER or body.trajectory.start.x[0] + body.trajectory.velocity.x[0] * least > self.cap:
                 # Nothing will ever happen to it; or somebody has failed before, and only what was before counts.
-                if body.moved:
-                    self._publish(body)
+                body.parked = True
+                self._publish(body)
                 return handled
-            body.tau = body.last = least
             body.moved = True
+            if best is not None and best.is_news:
+                body.tau = least
+                self._take_news(body, best)
+                continue
+            body.tau = body.last = least
             self.stamp += 1
             if best is None:
                 self._cross(body)
@@ -856,6 +882,8 @@ class Core:
             if body.done:
                 return handled
             if body.frozen:
+                body.parked = True
+                self._publish(body)
                 return handled
             if handled >= limit:
                 self._publish(body)
@@ -867,7 +895,7 @@ class Core:
     def _block(self, body: Body, lane: Lane) -> cython.double:
         """Return a local time before which nothing can come on an empty lane."""
         source: Body = lane.source
-        if lane.gone or source is body or source.done:
+        if lane.gone or source is body or source.done or source.parked:
             return _NEVER
         if not source.known:
             return -_NEVER
@@ -954,14 +982,15 @@ class Core:
             self.note(
                 "absorbed", body, lane.name, (item.order, item.kind, lane.source.name, item.at, item.function)
             )
+        if item.kind == _CALL and item.at.coordinates_equal(body.point):
+            self.fail(body, item.function, _no_time(lane, body.point))
+            return 0
         if item.kind == _CALL:
             self.events += 1
             body.events += 1
+            self.lab = body.point.x[0]
             return self._act(body, item.function, item.arguments)
-        if item.kind == _ATTACH:
-            self._take_end(body, item)
-        else:
-            self._take_news(body, lane)
+        self._take_end(body, item)
         return 0
 
     def _take_end(self, body: Body, item: Lambda) -> None:
@@ -972,13 +1001,17 @@ class Core:
         self._attach_end(lane)
 
     def _take_news(self, body: Body, news: Lane) -> None:
-        """Learn of a death: channels that lead there are closed."""
+        """Learn of a death: channels that lead there are closed.
+
+        Nobody notices but who still has such a channel: the news themselves are no event, and in no history.
+        """
         lane: Lane
         for lane in list(body.outs):
             if not lane.is_news and lane.target is news.source:
                 lane.open = False
                 lane.told = True
                 body.outs.remove(lane)
+                self.lanes.pop(lane.name, None)
         for lane in list(body.lanes):
             if lane.is_news and lane.source is news.source:
                 body.lanes.remove(lane)
@@ -1007,6 +1040,7 @@ class Core:
     def _act(self, body: Body, function: object, arguments: object) -> cython.int:
         """Call a function on a body's agent."""
         global _current
+        before = _current  # An event may run a whole simulation of its own.
         self.acting = body
         _current = self
         try:
@@ -1024,7 +1058,7 @@ class Core:
             self.fail(body, function, error)
         finally:
             self.acting = None
-            _current = None
+            _current = before
         return 0
 
     def fail(self, body: Body, function: object, error: BaseException) -> None:
@@ -1079,13 +1113,52 @@ class Core:
             waiter.waits_for = None
             self._wake(waiter)
 
+    def arrive(self, name: str, state: tuple[object, ...]) -> Body:
+        """Let a body live here from now on."""
+        body: Body = self.body(name, self.me)
+        body.home = self.me
+        body.restore(state)
+        if not body.done:
+            self.live += 1
+        return body
+
+    def depart(self, body: Body, home: int) -> None:
+        """Let a body live elsewhere from now on; it only stands for that one."""
+        if not body.done:
+            self.live -= 1
+        body.is_here = False
+        body.home = home
+        body.agent = body.receiver = body.random = body.timer = None
+        body.lanes.clear()
+        body.outs.clear()
+        body.partners = {}
+
+    def forget_lanes(self) -> None:
+        """Let go of lanes neither end of which is here any more."""
+        lane: Lane
+        for lane in list(self.lanes.values()):
+            if not lane.target.is_here:
+                lane.head = lane.tail = None
+                lane.attached = False
+                if not lane.source.is_here:
+                    del self.lanes[lane.name]
+
     def wake(self, body: Body) -> None:
         self._wake(body)
+
+    def wake_all(self) -> None:
+        body: Body
+        for body in self.bodies.values():
+            body.waiters = []
+            body.waits_for = None
+        for body in self.bodies.values():
+            self._wake(body)
 
     def note(self, kind: str, body: Body, name: str, facts: object) -> None:
         """Keep a record for the trace."""
         if self.trace is not None:
-            self.trace.append((body, kind, body.point, body.local_time, name, facts))
+            self.trace.append((body, body.notes, kind, body.point, body.local_time, name, facts))
+            body.notes += 1
 
 
 _SLICE = cython.declare(cython.longlong, 256)

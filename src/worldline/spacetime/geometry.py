@@ -13,6 +13,7 @@ result, and cancellation beyond 30 digits.
 """
 
 from math import isfinite, sqrt
+from typing import Any
 
 try:
     import cython
@@ -93,22 +94,36 @@ class Vector:
     def __len__(self) -> int:
         return self.n
 
-    def __getitem__(self, place: int) -> float:
-        if not -self.n <= place < self.n:
+    def __getitem__(self, place: object) -> Any:
+        """Return a coordinate; of a slice, such as ``[1:]``, which is space alone, a tuple."""
+        i: cython.Py_ssize_t
+        if isinstance(place, slice):
+            return self.coordinates()[place]
+        i = place
+        if not -self.n <= i < self.n:
             raise IndexError(f"there are {self.n} coordinates")
-        return self.x[place if place >= 0 else place + self.n]
+        return self.x[i if i >= 0 else i + self.n]
 
     def coordinates(self) -> tuple[float, ...]:
         i: cython.Py_ssize_t
         return tuple([self.x[i] for i in range(self.n)])
 
-    def __iter__(self) -> object:
+    def __iter__(self) -> Any:
         return iter(self.coordinates())
 
     @property
     def t(self) -> float:
         """Return the lab time."""
         return self.x[0]
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def coordinates_equal(self, other: Vector) -> cython.bint:
+        i: cython.Py_ssize_t
+        for i in range(self.n):
+            if self.x[i] != other.x[i]:
+                return False
+        return True
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Vector | tuple):
@@ -118,19 +133,19 @@ class Vector:
     def __hash__(self) -> int:
         return hash(self.coordinates())
 
-    def __add__(self, other: object) -> object:
+    def __add__(self, other: object) -> Any:
         return Vector([a + b for a, b in _paired(self, other)])
 
-    def __sub__(self, other: object) -> object:
+    def __sub__(self, other: object) -> Any:
         return Vector([a - b for a, b in _paired(self, other)])
 
-    def __mul__(self, factor: float) -> object:
+    def __mul__(self, factor: float) -> Any:
         return Vector([each * factor for each in self.coordinates()])
 
-    def __rmul__(self, factor: float) -> object:
+    def __rmul__(self, factor: float) -> Any:
         return self * factor
 
-    def __neg__(self) -> object:
+    def __neg__(self) -> Any:
         return Vector([-each for each in self.coordinates()])
 
     def dot(self, other: object) -> float:
@@ -418,8 +433,8 @@ def as_velocity(given: object, n: int, what: str = "a velocity") -> Vector:
     if velocity[0] > GAMMA_MAX:
         raise _too_fast(f"{what}: {velocity}")
     size: cython.double = velocity[0] * velocity[0]
-    if abs(high + low - 1.0) > _UNIT_WITHIN * size:
-        how = "is faster than light" if high + low <= 0.0 else f"isn't of unit length: V·V = {high + low:.9g}"
+    if high + low <= 0.0 or abs(high + low - 1.0) > _UNIT_WITHIN * size:
+        how = "is as fast as light, or faster" if high + low <= 0.0 else f"isn't of unit length: V·V = {high + low:.9g}"
         raise UsageError(f"{what}: {velocity} {how}", advice="Minkowski.velocity() makes one from an ordinary velocity")
     return _from_rest(velocity.coordinates()[1:])
 

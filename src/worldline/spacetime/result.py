@@ -13,12 +13,11 @@ from worldline.spacetime.story import Record, records_of
 
 @dataclass
 class Part:
-    """What one worker has to tell. `chains` are (name, events, chain); `states` those of agents, packed."""
+    """What one worker has to tell. `chains` are (name, lab time of its end in billionths, chain)."""
 
     events: int
     chains: list[tuple[str, int, bytes]]
     records: list[Record]
-    states: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,11 @@ class Result:
 
 
 def part_of(core: Core) -> Part:
-    chains = [(body.name, body.events, b"%x" % body.chain) for body in core.bodies.values() if body.is_here]
+    chains = [
+        (body.name, round(body.point[0] * 1e9), b"%x %x" % (body.chain, body.events))
+        for body in core.bodies.values()
+        if body.is_here
+    ]
     return Part(core.events, chains, records_of(core.trace or ()))
 
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.progress import Progress
-from worldline.model.errors import ConfigurationError, Interrupted, UsageError, shown
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.randomness import Stream
 from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
 from worldline.spacetime.build import Core, LambdaField, make_current
 from worldline.spacetime.result import Result, combined, part_of
 from worldline.spacetime.space import Minkowski
-from worldline.spacetime.waiting import stuck, waits_of
+from worldline.spacetime.waiting import living, stuck, waits_of
 
 _LOOK_EVERY = 10_000
 
@@ -63,10 +63,10 @@ class ForwardSimulation:
         if trace:
             self._core.trace = []
         self._outer: Any = None
-        self._result: Result | None = None
+        self._is_over = False
 
     def __enter__(self) -> ForwardSimulation:
-        if self._result is not None:
+        if self._is_over:
             raise UsageError("the simulation is over", advice="make a new one")
         self._core.setting_up = True
         self._outer = make_current(self._core)
@@ -74,6 +74,7 @@ class ForwardSimulation:
 
     def __exit__(self, *_: object) -> None:
         self._core.setting_up = False
+        self._core.stamp += 1  # From now on nobody has just been made.
         make_current(self._outer)
 
     @property
@@ -85,8 +86,19 @@ class ForwardSimulation:
         """Whether this process is the one to print: under MPI, one of them is."""
         return bool(self._executor.is_main)
 
+    @property
+    def boundaries(self) -> tuple[Boundary, ...]:
+        return tuple(self._core.boundaries)
+
+    @property
+    def agents(self) -> dict[str, Agent]:
+        """All agents by name, those that have ended too: to look at, before a run and after."""
+        return {name: body.agent for name, body in sorted(self._core.bodies.items())}
+
     def __getitem__(self, name: str) -> Agent:
-        """Return an agent: to look at, before a run and after."""
+        """Return an agent."""
+        if name not in self._core.bodies:
+            raise UsageError(f"there is no agent named {shown(name)}")
         agent: Agent = self._core.bodies[name].agent
         return agent
 
@@ -95,20 +107,21 @@ class ForwardSimulation:
 
         The result is the same whatever the executor. Without `until`, a boundary must end time for every agent.
         """
-        if self._result is not None:
+        if self._is_over:
             raise UsageError("the simulation is over", advice="make a new one")
+        if self._core.setting_up:
+            raise UsageError("the simulation is still being set up", advice="run it after the with block")
         end = self._end(until)
+        self._is_over = True
         core = self._core
         if until is not None:
             core.boundaries = [*core.boundaries, EndOfTime(self.space.n, end)]
         bar = Progress(round(end * 1e9), progress)
         if isinstance(self._executor, Inline | Shuffled):
-            self._result = self._run_inline(end, bar)
-        else:
-            from worldline.spacetime.executing import run_elsewhere
+            return self._run_inline(end, bar)
+        from worldline.spacetime.executing import run_elsewhere
 
-            self._result = run_elsewhere(self._executor, core, end, bar)
-        return self._result
+        return run_elsewhere(self._executor, core, end, bar)
 
     def _run_inline(self, end: float, bar: Progress) -> Result:
         core = self._core
@@ -119,7 +132,7 @@ class ForwardSimulation:
                 bar.look(0, core.events)
         raise_failure(core.failures)
         if core.live:
-            raise stuck(waits_of(core))
+            raise stuck(waits_of(core), living(core))
         return combined([part_of(core)], end)
 
     def _end(self, until: float | None) -> float:

@@ -7,11 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.spacetime.build import Vector, as_vector, as_velocity, from_speeds, product
+from worldline.spacetime.build import Vector, as_vector, as_velocity, from_speeds
 
 Point = Vector | Sequence[float]
 
 _DIMENSIONS_MAX = 64
+_SMALLEST = 1e-280  # Squares that are smaller than this may have lost digits.
 
 
 class Minkowski:
@@ -80,9 +81,11 @@ def _is_ahead(later: Point, earlier: Point) -> bool:
 def sign_of_interval(one: Point, other: Point) -> int:
     """Return the sign of (X − Y)·(X − Y), exactly: 1 if they are in time after each other, −1 if apart in space."""
     differences = [x - y for x, y in zip(one, other, strict=True)]
-    high, low = product(Vector(differences), Vector(differences))
-    if abs(high + low) > 1e-12 * sum(each * each for each in differences):
-        return 1 if high > 0 else -1
+    squares = [each * each for each in differences]
+    size = sum(squares)
+    interval = squares[0] - sum(squares[1:])
+    if abs(interval) > 1e-9 * size > _SMALLEST:
+        return 1 if interval > 0 else -1
     exact = [Fraction(x) - Fraction(y) for x, y in zip(one, other, strict=True)]
-    interval = exact[0] ** 2 - sum((each**2 for each in exact[1:]), Fraction(0))
-    return (interval > 0) - (interval < 0)
+    rest = exact[0] ** 2 - sum((each**2 for each in exact[1:]), Fraction(0))
+    return (rest > 0) - (rest < 0)

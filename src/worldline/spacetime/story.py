@@ -52,13 +52,10 @@ class Record(Struct, frozen=True, omit_defaults=True):
 
 def records_of(trace: Iterable[tuple[Any, ...]]) -> list[Record]:
     """Make records of what a core has kept."""
-    numbers: dict[str, int] = {}
-    found = []
-    for body, kind, point, local_time, name, facts in trace:
-        number = numbers.get(body.name, 0)
-        numbers[body.name] = number + 1
-        found.append(Record(body.name, number, kind, tuple(point), local_time, **_facts(kind, name, facts)))
-    return found
+    return [
+        Record(body.name, number, kind, tuple(point), local_time, **_facts(kind, name, facts))
+        for body, number, kind, point, local_time, name, facts in trace
+    ]
 
 
 def _facts(kind: str, name: str, facts: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from worldline.model.errors import Stuck
@@ -25,8 +25,22 @@ def waits_of(core: Core) -> dict[str, Wait]:
     }
 
 
-def stuck(waits: Mapping[str, Wait]) -> Stuck:
-    """Return the error that names those who wait for each other: there is always a circle of them."""
+def living(core: Core) -> list[str]:
+    """Return who hasn't ended."""
+    return [body.name for body in core.bodies.values() if body.is_here and not body.done]
+
+
+def stuck(waits: Mapping[str, Wait], alive: Sequence[str]) -> Stuck:
+    """Return the error that says why some are still alive when nothing can happen any more.
+
+    If they wait, there is a circle of those who wait for each other.
+    """
+    if not waits:
+        return Stuck(
+            f"{min(alive)} never ends: nothing will happen to it, and no boundary takes it out",
+            advice="say until when it runs: run(until=100)",
+            agents=tuple(sorted(alive)),
+        )
     seen: list[str] = []
     name = min(waits)
     while name in waits and name not in seen:

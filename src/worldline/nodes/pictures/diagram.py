@@ -6,13 +6,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from worldline.model.time import format_time
-from worldline.nodes.pictures.axis import decimal, ticks, width_of
-from worldline.nodes.pictures.happenings import Message, Story, told
-from worldline.nodes.pictures.labels import Disc, Room, text_discs
-from worldline.nodes.pictures.legend import Legend, Look, fading, glyph, looks_of
-from worldline.nodes.pictures.plane import Point, between, distance
-from worldline.nodes.pictures.svg import (
+from worldline.drawing.axis import decimal, ticks
+from worldline.drawing.labels import Disc, Room, text_discs
+from worldline.drawing.legend import Legend
+from worldline.drawing.lines import Look, fading, looks_of
+from worldline.drawing.plane import Point, between, distance
+from worldline.drawing.svg import (
     ALARM,
     INK,
     PAPER,
@@ -33,6 +32,10 @@ from worldline.nodes.pictures.svg import (
     text_width,
     way,
 )
+from worldline.model.time import format_time
+from worldline.nodes.pictures.happenings import Message, Story, told
+from worldline.nodes.pictures.signs import entries_of, glyph
+from worldline.nodes.pictures.width import width_of
 from worldline.nodes.trace import Record
 
 RECORDS_MAX = 5_000
@@ -89,7 +92,7 @@ class _Diagram:
         self.usual_way = self._usual_way()
         self.is_wide = self.plot_width >= _NAMES_AGAIN_FROM
         self.width = self.right + _BEYOND + (self.left - 12 if self.is_wide else 14)
-        self.legend = Legend(story, self.looks, self.head, self.width - 40)
+        self.legend = Legend(entries_of(story, self.looks, self.head), self.width - 40)
         self.happened = _happened(story)
         self.lanes = self._lanes()
         # From above: the title, the legend, what happened in the network, the lifelines, and the time axis.

@@ -6,9 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from worldline.nodes.pictures.labels import Disc, Room
+from worldline.drawing.labels import Disc, Room
+from worldline.drawing.plane import Curve, Point, at_origin, between, distance, on_curve
 from worldline.nodes.pictures.layout import apart, arranged
-from worldline.nodes.pictures.plane import Curve, Point, at_origin, between, distance, on_curve
 from worldline.nodes.topology import Edge, Topology
 
 _MARGIN = 30.0

@@ -16,8 +16,8 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from worldline.drawing.plane import Point, at_origin
 from worldline.model.randomness import Stream
-from worldline.nodes.pictures.plane import Point, at_origin
 from worldline.nodes.topology import Topology
 
 _ALL_PAIRS_UP_TO = 500

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from worldline.model.errors import ConfigurationError
-from worldline.nodes.pictures.frame import bends_around, framed
-from worldline.nodes.pictures.labels import Disc, Room, text_discs
-from worldline.nodes.pictures.plane import Curve, Point, between, distance, distance_from_line, on_curve, towards
-from worldline.nodes.pictures.svg import (
+from worldline.drawing.labels import Disc, Room, text_discs
+from worldline.drawing.plane import Curve, Point, between, distance, distance_from_line, on_curve, towards
+from worldline.drawing.svg import (
     FAINT,
     INK,
     PAPER,
@@ -28,6 +26,8 @@ from worldline.nodes.pictures.svg import (
     text_width,
     way,
 )
+from worldline.model.errors import ConfigurationError
+from worldline.nodes.pictures.frame import bends_around, framed
 from worldline.nodes.topology import Edge, Topology
 
 NODES_MAX = 5_000

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from worldline.nodes.pictures.plane import Point, distance
+from worldline.drawing.plane import Point, distance
 
 _CELL = 32.0
 

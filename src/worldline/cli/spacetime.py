@@ -1,0 +1,142 @@
+"""`worldline spacetime`: run agents through spacetime, or look at such a run that was recorded."""
+
+from __future__ import annotations
+
+import sys
+from math import isfinite
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from worldline.cli.spacetime_recording import retell
+from worldline.cli.spacetime_run import read_executor, run_one
+from worldline.cli.spacetime_show import Narrator, Outputs
+from worldline.model import UsageError, WorldlineError
+from worldline.spacetime.examples import NAMES, find
+from worldline.spacetime.loading import Example, load_file
+
+LIST = "list"
+_RECORDING = ".mcap"
+_COLUMNS_MIN = 240  # Where nobody looks at a terminal, lines needn't be short.
+
+
+def spacetime(
+    context: typer.Context,
+    example: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[EXAMPLE|list|RUN.mcap]",
+            help="Its name; `list` shows those that there are. A recording is looked at, and not run.",
+        ),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE.py", help="Your own: a file with a function `build`.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="What every draw follows from.")] = 0,
+    until: Annotated[
+        float | None, typer.Option(metavar="TIME", help="When the run ends, in lab time (else as the example says).")
+    ] = None,
+    executor: Annotated[
+        str,
+        typer.Option(
+            metavar="EXECUTOR",
+            help="inline, processes(2) or mpi; or shuffled(7): inline, in an order that 7 draws. All give the same.",
+        ),
+    ] = "inline",
+    parameters: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter of the example.")
+    ] = None,
+    diagram: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw its Minkowski diagram.")] = None,
+    animation: Annotated[
+        Path | None, typer.Option(metavar="FILE.html", help="Make a page on which agents move.")
+    ] = None,
+    record: Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Record the run.")] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check that nothing was absorbed outside the future of its emission.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all records as JSON, one on each line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the outcome alone.")] = False,
+) -> None:
+    """Run agents that send each other functions at the speed of light, and print what they note.
+
+    A run is fixed by its options and its seed; the executor doesn't change it.
+    """
+    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, file=sys.stdout)
+    if example == LIST and file is None:
+        _list(console)
+        return
+    narrator = Narrator(console, as_json=as_json, quiet=quiet)
+    outputs = Outputs(record, diagram, animation, check)
+    if example is not None and example.endswith(_RECORDING) and file is None:
+        _check_alone(context)
+        outputs.check()
+        retell(Path(example), narrator, outputs)
+        return
+    chosen_executor = read_executor(executor)
+    try:
+        chosen = _example(example, file)
+        end = chosen.until if until is None else until
+        if end is None:
+            raise UsageError(f"{chosen.name} doesn't say when it ends", advice="use --until, or write UNTIL = 100.0")
+        if not isfinite(end):
+            raise UsageError(f"a run can't end at {end}", advice="give a lab time: --until 100")
+        settings = chosen.parsed(_pairs(parameters or []))
+        outputs.check()
+        run_one(chosen, settings, seed, end, chosen_executor, narrator, outputs)
+    except WorldlineError as error:
+        if chosen_executor.is_main:
+            raise
+        raise typer.Exit(error.exit_code) from error  # One rank says it.
+
+
+# What goes with a recording: how it is shown, not what happens.
+_BESIDE_A_RECORDING = ("example", "diagram", "animation", "check", "as_json", "quiet")
+
+
+def _check_alone(context: typer.Context) -> None:
+    """Refuse options that a recording would silently ignore."""
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE" and name not in _BESIDE_A_RECORDING:
+            given = "set" if name == "parameters" else name
+            raise UsageError(f"a recording is of a run that is over, and doesn't go with --{given}")
+
+
+def _example(name: str | None, file: Path | None) -> Example:
+    if file is not None:
+        if name is not None:
+            raise UsageError(f"--file says what runs, and so does {name}", advice="use one of them")
+        return load_file(file)
+    if name is None:
+        raise UsageError(
+            "which example?", advice="name one, see `worldline spacetime list`, or give your own with --file"
+        )
+    if name.endswith(".py"):
+        raise UsageError(f"{name} is a file", advice=f"write --file {name}")
+    return find(name)
+
+
+def _pairs(texts: list[str]) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {text} sets nothing", advice="write --set NAME=VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _list(console: Console) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for title in ("example", "until", "what it is", "parameters"):
+        table.add_column(title, overflow="fold")
+    for name in NAMES:
+        found = find(name)
+        settings = " ".join(f"{key}={value}" for key, value in found.parameters.items())
+        table.add_row(name, f"{found.until:g}", found.about, settings)
+    if not console.is_terminal:
+        console.width = _COLUMNS_MIN
+    console.print(table, soft_wrap=False)

@@ -1,0 +1,51 @@
+"""Recordings of runs through spacetime: written after a run, and looked at again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
+from worldline.model import LossError, ModelError, Plan, UsageError
+from worldline.recording import Condition, Recorder, Recording
+from worldline.spacetime.result import Result
+from worldline.spacetime.testimony import Setting, nanoseconds, recall, testify
+
+
+def write(path: Path, name: str, seed: int, setting: Setting, result: Result) -> None:
+    """Record a run that was traced, whole or not at all."""
+    plan = Plan(roster=tuple(name for name, _, _ in result.chains), seed=seed, end=nanoseconds(setting.until))
+    recorder = Recorder(path, plan, federation=name, encoding="json")
+    try:
+        testify(setting, result, recorder)
+        recorder.close()
+    except BaseException:
+        recorder.abandon("it couldn't be recorded")
+        path.unlink(missing_ok=True)
+        raise
+
+
+def retell(path: Path, narrator: Narrator, outputs: Outputs) -> None:
+    """Show a recorded run as if it had just been run."""
+    recording = Recording(path)
+    verdict = recording.verify()
+    if verdict.condition is Condition.ALTERED:
+        raise ModelError(f"{path} is {verdict}", advice="record the run again")
+    if recording.outcome is None or verdict.condition is not Condition.INTACT:
+        raise LossError(f"{path} is {verdict}", advice="record the run again")
+    try:
+        setting, records = recall(_kept(recording))
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.problem}", advice=error.advice) from error
+    save(drawn(records, setting, f"{recording.header.federation}, seed {recording.header.seed}", outputs))
+    narrator.tell(records)
+    narrator.conclude(
+        checked(records, setting) if outputs.is_checked else "",
+        f"{len(records):,} records, digest {recording.outcome.digest}",
+    )
+
+
+def _kept(recording: Recording) -> Iterator[tuple[str, bytes]]:
+    """Yield topic and payload of all that was recorded."""
+    yield from ((arrival.topic, arrival.payload) for arrival in recording.arrivals())
+    yield from ((message.topic, message.payload) for message in recording.unheard())

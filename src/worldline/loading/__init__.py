@@ -1,0 +1,1 @@
+"""Loading of what users have written."""

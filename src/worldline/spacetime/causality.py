@@ -1,0 +1,199 @@
+"""Checks the records of a run against the laws of spacetime, without knowing how the run was executed.
+
+========  ===========================================================================================
+law       what it says
+========  ===========================================================================================
+story     an agent's records are numbered without a gap
+life      an agent is born first, where its maker is, and nothing happens to it after its end
+order     each record of an agent is in the closed future of the one before
+clock     local time never falls
+sending   what is absorbed was sent, once, from that point, to that agent; news of a death from where it was
+channel   a channel's lambdas are absorbed in the order in which they were sent, none left out
+future    a lambda is absorbed in the closed future of its emission
+field     a lambda is absorbed where its field is, or at the landing point of a jump over that
+========  ===========================================================================================
+
+Signs of intervals are exact. But the points themselves are rounded: a point on a trajectory lacks up to a few units in
+the last place of its coordinates and of those of the trajectory's start. So a law counts as kept if it is kept at a
+lab time that differs by that much (`slack`), and no more.
+
+Before the run the initialising agent acts, in whose future everything is: there agents jump anywhere. News of a death
+can be older than the channel that it comes on; then it is absorbed where the agent has made that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from worldline.spacetime.build import LambdaField
+from worldline.spacetime.space import Minkowski
+from worldline.spacetime.story import Coordinates, Record
+
+_LAST_PLACES = 8 * 2.0**-53
+_EVENTS = ("absorbed", "timer", "crossed")
+_ENDS = ("died", "ended")
+
+
+class Violation(NamedTuple):
+    """A law that a record breaks, and how."""
+
+    law: str
+    record: Record
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.law}: {self.record.agent}, record {self.record.number} at {self.record.at}: {self.problem}"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check has found, and how much it has looked at."""
+
+    absorbed: int
+    channels: int
+    agents: int
+    violations: list[Violation] = field(repr=False)
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.violations
+
+    def __str__(self) -> str:
+        found = "\n".join(map(str, self.violations)) or "no violation"
+        return f"{self.absorbed:,} lambdas on {self.channels:,} channels of {self.agents:,} agents: {found}"
+
+
+def check(records: Iterable[Record], space: Minkowski, field: LambdaField) -> Verdict:
+    """Check all records of a run, in any order."""
+    stories: dict[str, list[Record]] = {}
+    for record in records:
+        stories.setdefault(record.agent, []).append(record)
+    for story in stories.values():
+        story.sort(key=lambda record: record.number)
+    absorbed = [record for story in stories.values() for record in story if record.kind == "absorbed"]
+    found = [violation for story in stories.values() for violation in _check_agent(story, space, field)]
+    found += _check_births(stories)
+    found += _check_sending(stories, absorbed)
+    found += _check_channels(absorbed)
+    return Verdict(len(absorbed), len({record.channel for record in absorbed}), len(stories), found)
+
+
+def slack(*points: Coordinates) -> float:
+    """Return by how much lab time may be wrong because points are rounded."""
+    return _LAST_PLACES * sum(abs(each) for point in points for each in point)
+
+
+# -- One agent
+
+
+def _check_agent(story: list[Record], space: Minkowski, field: LambdaField) -> Iterator[Violation]:
+    first, start, landing, is_over = story[0], story[0].at, None, False
+    is_set_up = first.kind == "born" and not first.peer
+    if first.kind != "born":
+        yield Violation("life", first, f"it begins with {first.kind}")
+    for place, record in enumerate(story):
+        before = story[place - 1] if place else record
+        is_set_up = is_set_up and record.kind not in _EVENTS
+        if record.number != place:
+            yield Violation("story", record, f"its number isn't {place}")
+        if is_over or (place and record.kind == "born"):
+            yield Violation("life", record, f"it has {record.kind} after {before.kind}")
+        if record.local_time < before.local_time:
+            yield Violation("clock", record, f"local time falls from {before.local_time} to {record.local_time}")
+        if not is_set_up and not _is_in_future(record.at, before.at, slack(record.at, before.at, start), space):
+            yield Violation("order", record, f"it isn't in the future of {before.at}")
+        if record.kind == "absorbed":
+            yield from _check_absorption(record, before, start, landing, space, field)
+        if record.kind == "jumped":
+            landing = record.at
+        if record.kind in ("jumped", "turned"):
+            start = record.at
+        is_over = is_over or record.kind in _ENDS
+
+
+def _check_absorption(
+    record: Record,
+    before: Record,
+    start: Coordinates,
+    landing: Coordinates | None,
+    space: Minkowski,
+    field: LambdaField,
+) -> Iterator[Violation]:
+    if record.emitted is None:
+        yield Violation("sending", record, "it doesn't say where it was emitted")
+        return
+    rounding = slack(record.at, start)
+    if not _is_in_future(record.at, record.emitted, rounding, space):
+        yield Violation("future", record, f"it isn't in the future of its emission at {record.emitted}")
+    if not _is_inside(_shifted(record.at, rounding), record.emitted, field):
+        yield Violation("field", record, f"what was emitted at {record.emitted} isn't there yet")
+    is_late = _is_inside(_shifted(record.at, -rounding), record.emitted, field, strictly=True)
+    is_old_news = record.what == "death" and record.at == before.at
+    if is_late and record.at != landing and not is_old_news:
+        yield Violation("field", record, f"what was emitted at {record.emitted} was there before")
+
+
+def _is_in_future(later: Coordinates, earlier: Coordinates, rounding: float, space: Minkowski) -> bool:
+    return space.can_reach(later, earlier) or space.can_reach((later[0] + rounding, *later[1:]), earlier)
+
+
+def _shifted(point: Coordinates, by: float) -> list[Fraction]:
+    return [Fraction(point[0]) + Fraction(by), *map(Fraction, point[1:])]
+
+
+def _is_inside(point: list[Fraction], emitted: Coordinates, field: LambdaField, *, strictly: bool = False) -> bool:
+    """Whether a lambda has been at a point already, or is there: (X − R)·(X − R) ≥ c on the future side, exactly."""
+    reach: Any = (0.0,) * len(emitted) if field.R is None else field.R
+    origin = [Fraction(a) + Fraction(r) for a, r in zip(emitted, reach, strict=True)]
+    time, *across = (x - a for x, a in zip(point, origin, strict=True))
+    depth = time * time - sum((each * each for each in across), Fraction(field.c))
+    return time >= 0 and (depth > 0 or (depth == 0 and not strictly))
+
+
+# -- Between agents
+
+
+def _check_births(stories: dict[str, list[Record]]) -> Iterator[Violation]:
+    made = [story[0] for story in stories.values() if story[0].kind == "born" and story[0].peer]
+    makers = {record.peer for record in made}
+    points = {name: {record.at for record in story} for name, story in stories.items() if name in makers}
+    for record in made:
+        if record.at not in points.get(record.peer, ()):
+            yield Violation("life", record, f"it is born where {record.peer} isn't")
+
+
+def _check_sending(stories: dict[str, list[Record]], absorbed: list[Record]) -> Iterator[Violation]:
+    sent: dict[tuple[str, int], Record] = {}
+    deaths = {record.agent: record.at for story in stories.values() for record in story if record.kind == "died"}
+    for story in stories.values():
+        for record in story:
+            if record.kind == "sent" and sent.setdefault((record.channel, record.order), record) is not record:
+                yield Violation("sending", record, f"number {record.order} on {record.channel} was sent before")
+    for record in absorbed:
+        if record.what == "death":
+            if record.emitted != deaths.get(record.peer):
+                yield Violation("sending", record, f"{record.peer} didn't die at {record.emitted}")
+            continue
+        source = sent.get((record.channel, record.order))
+        if source is None:
+            yield Violation("sending", record, f"nobody sent number {record.order} on {record.channel}")
+        elif (source.agent, source.peer, source.what) != (record.peer, record.agent, record.what):
+            yield Violation(
+                "sending",
+                record,
+                f"{source.agent} sent {source.what} to {source.peer}, not {record.peer} {record.what}",
+            )
+        elif source.at != record.emitted:
+            yield Violation("sending", record, f"it was sent from {source.at}, not {record.emitted}")
+
+
+def _check_channels(absorbed: list[Record]) -> Iterator[Violation]:
+    expected: dict[str, int] = {}
+    for record in absorbed:
+        order = expected.get(record.channel, 0)
+        if record.order != order:
+            yield Violation("channel", record, f"number {record.order} on {record.channel} comes instead of {order}")
+        expected[record.channel] = max(order, record.order) + 1

@@ -1,0 +1,300 @@
+"""What every worker does: let its agents run, tell the others what is for them, take in what they say.
+
+Theory of operation
+-------------------
+Frames between two workers keep their order; that is all that is asked of a channel. A data frame has lambdas for agents
+of the other worker, and then positions of agents that somebody there waits for. So a position never arrives before
+what was sent until then, and bounds what comes later (S2 of `core.py`), whichever way it goes.
+
+Worker 0 leads. It finds out when nothing can happen any more: all are idle, and each has taken in as many data frames as
+each other has sent to it, by the last that they said. Those counts are of one cut through the run that no frame
+crosses, so it stays like that: the run is over, or stuck, or was broken off by an error.
+
+Agents move while the run stands still: everybody says `paused` to everybody, after which nothing is under way; then
+all tell the leader about their residents, the leader says who goes where, and bodies are exchanged. Moves never change
+what happens: a body takes all along that its next event depends on, and what others think of its position is only
+a bound.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from worldline.kernel.channel import Channel
+from worldline.kernel.progress import Look
+from worldline.spacetime.build import Core, new_lambda
+from worldline.spacetime.moving import packed, unpacked
+from worldline.spacetime.placement import Placing, Resident, cut_of, imbalance
+
+_SLICE = 512
+_PATIENCE_S_MAX = 8.0
+_LEADER = 0
+_WORTHWHILE = 1.15  # A move must promise at least so much less work for the busiest, or as much fewer cut channels.
+
+
+class Crew:
+    """One worker among others."""
+
+    def __init__(self, core: Core, channel: Channel, count: int, placing: Placing) -> None:
+        self._core = core
+        self._channel = channel
+        self._count = count
+        self._me = core.me
+        self._others = [other for other in range(count) if other != core.me]
+        self._sent = [0] * count
+        self._received = [0] * count
+        self._told_cap = core.cap
+        self._idle: list[Any] = [None] * count  # What each has said when it was idle last.
+        self._is_over = False
+        self._placing = placing
+        self._round = 0  # How often the run has stood still, for moves.
+        self._round_wanted = 0
+        self._unheard: list[tuple[int, tuple[Any, ...]]] = []
+        self._balanced = time.monotonic()
+        self._patience_s = placing.moves_every_s
+        self._events_before: dict[str, int] = {}
+        self._hearers: dict[str, Callable[..., None]] = {
+            "data": self._hear_data,
+            "idle": self._hear_idle,
+            "over": self._hear_over,
+            "wish": self._hear_wish,
+            "pause": self._hear_pause,
+            "gather": self._hear_gather,
+        }
+
+    def run(self, look: Look) -> None:
+        """Do all that happens here."""
+        core = self._core
+        self._watch_sources()
+        while not self._is_over:
+            is_busy = core.run(_SLICE)
+            look(max(0, round(core.lab * 1e9)), core.events)
+            self._tell()
+            if is_busy:
+                self._idle[self._me] = None
+                self._consider_moves()
+            else:
+                self._say_idle()
+            if self._round_wanted > self._round:
+                self._move()
+            elif not self._is_over:
+                for other, frame in self._channel.poll() if is_busy else self._channel.wait():
+                    self._hear(other, pickle.loads(frame))
+
+    # -- What is said
+
+    def _post(self, other: int, *message: Any) -> None:
+        self._channel.post(other, pickle.dumps(message, protocol=5))
+
+    def _tell(self) -> None:
+        """Send everybody what is for them."""
+        core = self._core
+        letters: list[list[Any]] = [[] for _ in range(self._count)]
+        positions: list[list[Any]] = [[] for _ in range(self._count)]
+        if core.outbox:
+            for other, letter in core.outbox:
+                letters[other].append(letter)
+            core.outbox = []
+        if core.moved:
+            for body in core.moved.values():
+                told = body.name, None if body.done or body.parked else body.position(core.n)
+                for other in body.partners:
+                    positions[other].append(told)
+            core.moved = {}
+        is_news = core.cap < self._told_cap
+        self._told_cap = core.cap
+        for other in self._others:
+            if letters[other] or positions[other] or is_news:
+                self._post(other, "data", letters[other], positions[other], core.cap)
+                self._sent[other] += 1
+
+    def _say_idle(self) -> None:
+        """Tell the leader that nothing can happen here, unless it knows."""
+        said = tuple(self._sent), tuple(self._received)
+        if said != self._idle[self._me]:
+            self._idle[self._me] = said
+            if self._me == _LEADER:
+                self._conclude()
+            else:
+                self._post(_LEADER, "idle", said)
+
+    def _watch_sources(self) -> None:
+        """Ask for the positions of all those elsewhere that agents here wait for."""
+        asked: dict[str, bool] = {}
+        for lane in list(self._core.lanes.values()):
+            source = lane.source
+            if lane.target.is_here and not source.is_here and not lane.gone and source.name not in asked:
+                asked[source.name] = True
+                self._core.outbox.append((source.home, ("watch", source.name, "", lane.target.name, self._me)))
+        self._tell()
+
+    # -- What is heard
+
+    def _hear(self, other: int, message: tuple[Any, ...]) -> None:
+        self._hearers[message[0]](other, *message[1:])
+
+    def _hear_data(self, other: int, letters: list[Any], positions: list[Any], cap: float) -> None:
+        core = self._core
+        self._received[other] += 1
+        for kind, *parts in letters:
+            if kind == "lambda":
+                self._take_lambda(*parts)
+            elif kind == "watch":
+                self._take_watch(*parts)
+            else:
+                name, target = parts
+                core.lose(name, core.body(target, self._me))
+        for name, position in positions:
+            core.hear_position(name, other, position)
+        if cap < core.cap:
+            core.cap = self._told_cap = cap
+
+    def _take_lambda(self, names: tuple[str, str, int, str], parts: tuple[Any, ...]) -> None:
+        core = self._core
+        name, source, home, target = names
+        if name.endswith("!") and name not in core.lanes:
+            return  # News that nobody waits for any more.
+        lane = core.lane(name, core.body(source, home), core.body(target, self._me))
+        core.deliver(lane, new_lambda(*parts))
+
+    def _take_watch(self, name: str, news: str, watcher: str, worker: int) -> None:
+        core = self._core
+        body = core.bodies[name]
+        if news:
+            lane = core.lane(news, body, core.body(watcher, worker))
+            lane.is_news = True
+            core.tell_death(body, lane)
+        body.partners[worker] = True
+        core.moved[name] = body
+
+    def _hear_idle(self, other: int, said: Any) -> None:
+        self._idle[other] = said
+        self._conclude()
+
+    def _conclude(self) -> None:
+        """If nothing can happen any more, anywhere, let the run be over."""
+        said = self._idle
+        if None in said or said[self._me] != (tuple(self._sent), tuple(self._received)):
+            return
+        pairs = ((here, there) for here in range(self._count) for there in range(self._count))
+        if all(said[here][0][there] == said[there][1][here] for here, there in pairs):
+            for other in self._others:
+                self._post(other, "over")
+            self._is_over = True
+
+    def _hear_over(self, _: int) -> None:
+        self._is_over = True
+
+    # -- Moves
+
+    def _consider_moves(self) -> None:
+        """Ask now and then whether agents would be better off elsewhere."""
+        clock = time.monotonic()
+        if not self._others or self._patience_s is None or clock - self._balanced < self._patience_s:
+            return
+        self._balanced = clock
+        if self._me == _LEADER:
+            self._hear_wish(self._me)
+        else:
+            self._post(_LEADER, "wish")
+
+    def _hear_wish(self, _: int) -> None:
+        """Let the run stand still, as the leader, unless that is about to happen."""
+        if self._round_wanted == self._round and not self._is_over:
+            self._round_wanted += 1
+            for other in self._others:
+                self._post(other, "pause", self._round_wanted)
+
+    def _hear_pause(self, _: int, number: int) -> None:
+        self._round_wanted = max(self._round_wanted, number)
+
+    def _hear_gather(self, other: int, number: int, step: str, told: Any) -> None:
+        """Keep what somebody says who is ahead: the leader's wish may have come to it earlier."""
+        self._round_wanted = max(self._round_wanted, number)
+        self._unheard.append((other, (number, step, told)))
+
+    def _move(self) -> None:
+        """Stand still together with all others, and let agents go where they are better off."""
+        self._round += 1
+        self._tell()
+        self._gathered("paused", [None] * self._count)
+        residents = self._residents()
+        told = self._gathered("residents", [residents if other == _LEADER else None for other in range(self._count)])
+        chosen = self._chosen(told) if self._me == _LEADER else None
+        moves = self._gathered("moves", [chosen] * self._count)[_LEADER]
+        if moves:
+            self._exchange(moves)
+        elif self._patience_s is not None:
+            self._patience_s = min(2 * self._patience_s, _PATIENCE_S_MAX)
+        self._balanced = time.monotonic()
+
+    def _gathered(self, step: str, own: Sequence[Any]) -> list[Any]:
+        """Tell each other something; wait until all have told theirs. Whatever else comes in between is taken in."""
+        for other in self._others:
+            self._post(other, "gather", self._round, step, own[other])
+        found = {self._me: own[self._me]}
+        while True:
+            unheard, self._unheard = self._unheard, []
+            for other, said in unheard:
+                if said[:2] == (self._round, step):
+                    found[other] = said[2]
+                else:
+                    self._unheard.append((other, said))
+            if len(found) == self._count:
+                return [found[number] for number in range(self._count)]
+            for other, frame in self._channel.wait():
+                self._hear(other, pickle.loads(frame))
+
+    def _residents(self) -> list[Resident]:
+        core = self._core
+        found = []
+        before, self._events_before = self._events_before, {}
+        for body in core.bodies.values():
+            if body.is_here and not body.done:
+                sources = tuple(dict.fromkeys(lane.source.name for lane in body.lanes if lane.source is not body))
+                load = body.events - before.get(body.name, body.events)
+                self._events_before[body.name] = body.events
+                found.append(Resident(body.name, body.position(core.n), load, sources))
+        return found
+
+    def _chosen(self, told: Sequence[list[Resident]]) -> dict[str, int]:
+        """Return who goes where; nobody, if that isn't worth it."""
+        now = {resident.name: worker for worker, residents in enumerate(told) for resident in residents}
+        everybody = sorted(resident for residents in told for resident in residents)
+        if not everybody:
+            return {}
+        wanted = self._placing.place(everybody, self._count)
+        if isinstance(self._placing.by, str):
+            gain = imbalance(everybody, now, self._count) / imbalance(everybody, wanted, self._count)
+            fewer = (1 + cut_of(everybody, now)) / (1 + cut_of(everybody, wanted))
+            if min(gain, fewer) < 1 / _WORTHWHILE or max(gain, fewer) < _WORTHWHILE:
+                return {}
+        return {name: worker for name, worker in wanted.items() if worker != now[name]}
+
+    def _exchange(self, moves: dict[str, int]) -> None:
+        """Let agents go, and take in those that come."""
+        core = self._core
+        leaving: list[list[Any]] = [[] for _ in range(self._count)]
+        for name, worker in moves.items():
+            body = core.bodies.get(name)
+            if body is not None and body.is_here:
+                leaving[worker].append(body)
+        data = [packed(core, bodies) if bodies else b"" for bodies in leaving]
+        for worker, bodies in enumerate(leaving):
+            for body in bodies:
+                core.depart(body, worker)
+        core.homes.update(moves)
+        for body in core.bodies.values():
+            body.home = core.homes.get(body.name, body.home)
+            body.partners = {}
+        core.forget_lanes()
+        for arrived in self._gathered("bodies", data):
+            if arrived:
+                unpacked(core, arrived)
+        core.moved = {}
+        self._idle = [None] * self._count
+        self._watch_sources()
+        core.wake_all()

@@ -1,0 +1,146 @@
+"""Runs a simulation on several workers: processes of this machine, or ranks of MPI."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from worldline.kernel.channel import Channel
+from worldline.kernel.failures import Failure, first_error
+from worldline.kernel.processes import Processes
+from worldline.kernel.progress import Look, Progress
+from worldline.kernel.ranks import Ranks
+from worldline.kernel.staff import Staff, check_guarded, some_of
+from worldline.kernel.team import Team
+from worldline.model.errors import ConfigurationError, shown
+from worldline.spacetime.build import Core
+from worldline.spacetime.crew import Crew
+from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
+from worldline.spacetime.placement import Placing, Resident, as_placing
+from worldline.spacetime.result import Part, Result, combined, part_of
+from worldline.spacetime.story import records_of
+from worldline.spacetime.waiting import Wait, living, stuck, waits_of
+
+
+class Task(NamedTuple):
+    """What a worker is given: the setting, and its agents, packed."""
+
+    count: int
+    setting: bytes
+    homes: dict[str, int]
+    bodies: bytes
+
+
+class Report(NamedTuple):
+    """What a worker tells at the end. Who still waits does so for ever."""
+
+    part: Part
+    states: list[Any]
+    waits: dict[str, Wait]
+    alive: list[str]
+
+
+def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -> Result:
+    """Run what was set up in a core on other workers, and bring the agents' states back."""
+    if isinstance(executor, Processes):
+        reports = _on_processes(executor, core, progress)
+    elif isinstance(executor, Ranks):
+        reports = _on_ranks(executor, core, progress)
+    else:
+        raise ConfigurationError(f"{shown(executor)} can't run agents", advice='use "inline", "processes(4)" or "mpi"')
+    error = first_error(reports)
+    if error is not None:
+        raise error
+    told = [report for report in reports if isinstance(report, Report)]
+    alive = [name for report in told for name in report.alive]
+    if alive:
+        raise stuck({name: wait for report in told for name, wait in report.waits.items()}, alive)
+    bring_back(core, (state for report in told for state in report.states))
+    before = Part(0, [], records_of(core.trace or ()))
+    return combined([before, *(report.part for report in told)], until)
+
+
+def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequence[Report | Failure]:
+    check_guarded()
+    _check_main(core)
+    placing = as_placing(executor.placement, core.n)
+    homes = _placed(core, placing, executor.count)
+    setting = _setting(core, placing)
+    tasks = [_task(core, setting, homes, number, executor.count) for number in range(executor.count)]
+
+    def describe(number: int) -> str:
+        return some_of([name for name, home in homes.items() if home == number], "no agents")
+
+    with progress, Staff(_work, tasks, describe) as staff:
+        return staff.watch(progress)
+
+
+def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[Report | Failure]:
+    placing = as_placing(executor.placement, core.n)
+
+    def work(team: Team) -> Report | Failure:
+        homes = team.agreed(lambda: _placed(core, placing, team.count))
+        team.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries]))
+        task = team.agreed(lambda: _task(core, _setting(core, placing), homes, team.rank, team.count))
+        with progress:
+            return _work(team.rank, team.channel, task, progress.look)
+
+    return executor.gathered(work)
+
+
+def _work(number: int, channel: Channel, task: Task, look: Look) -> Report | Failure:
+    """Be a worker, for a whole run."""
+    space, field, boundaries, seed, placing, is_traced = pickle.loads(task.setting)
+    core = Core(space, field, boundaries, seed, number)
+    core.homes.update(task.homes)
+    unpacked(core, task.bodies)
+    if is_traced:
+        core.trace = []
+    look(0, 0)
+    Crew(core, channel, task.count, placing).run(look)
+    if core.failures:
+        lab, name, error = min(core.failures, key=lambda failure: failure[:2])
+        return Failure((lab, name), error)
+    return Report(part_of(core), states_of(core), waits_of(core), living(core))
+
+
+def _placed(core: Core, placing: Placing, count: int) -> dict[str, int]:
+    residents = [
+        Resident(
+            body.name,
+            body.position(core.n),
+            1,
+            tuple(dict.fromkeys(lane.source.name for lane in body.lanes if lane.source is not body)),
+        )
+        for _, body in sorted(core.bodies.items())
+    ]
+    return placing.place(residents, count)
+
+
+def _setting(core: Core, placing: Placing) -> bytes:
+    setting = (core.space, core.field, core.boundaries, core.seed, placing, core.trace is not None)
+    try:
+        return pickle.dumps(setting, protocol=5)
+    except Exception as error:  # What a boundary does is the user's own.
+        raise ConfigurationError(
+            f"the boundaries or the placement can't be sent to a worker: {error}",
+            advice="define their functions at the top level of a module",
+        ) from error
+
+
+def _task(core: Core, setting: bytes, homes: dict[str, int], number: int, count: int) -> Task:
+    own: Iterable[Any] = [body for body in core.bodies.values() if homes[body.name] == number]
+    return Task(count, setting, homes, packed(core, own))
+
+
+def _check_main(core: Core) -> None:
+    main = sys.modules.get("__main__")
+    if not Path(getattr(main, "__file__", None) or "").is_file() and any(
+        type(body.agent).__module__ == "__main__" for body in core.bodies.values()
+    ):
+        raise ConfigurationError(
+            "workers can't load what was typed in, or comes from a pipe", advice="put the agents' classes into a file"
+        )

@@ -1,0 +1,191 @@
+"""Takes agents from one core to another, with all that belongs to them: for workers at the start, and when they move.
+
+A lane has two halves. The target's, what is under way on it, goes with the target; the source's, how much has been sent,
+with the source. Where both are in one core it's one object.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from worldline.kernel.model import restored, state_of
+from worldline.kernel.share import LeftBehind
+from worldline.model.errors import ConfigurationError, WorldlineError
+from worldline.spacetime.agent import Agent, AgentWrapper
+from worldline.spacetime.build import Body, Core, Lane, new_lambda
+from worldline.spacetime.channel import moving
+
+_OWN = ("_wl_body", "_wl_core")
+
+
+@contextmanager
+def _moving(core: Core) -> Iterator[None]:
+    """Let channels be copied meanwhile."""
+    before = moving.core
+    moving.core = core
+    try:
+        yield
+    finally:
+        moving.core = before
+
+
+def packed(core: Core, bodies: Iterable[Body]) -> bytes:
+    """Return bodies with their agents and lanes, as bytes."""
+    chosen = {body.name: body for body in bodies}
+    inward: dict[str, list[Any]] = {name: [] for name in chosen}
+    for lane in core.lanes.values():
+        if lane.target.name in inward and lane.target.is_here and lane.timers is None:
+            inward[lane.target.name].append(_inward(lane))
+    with _moving(core):
+        return pickle.dumps([_packed(body, inward[name]) for name, body in chosen.items()], protocol=5)
+
+
+def unpacked(core: Core, data: bytes) -> None:
+    """Let packed bodies live in a core. Its `homes` say where others do, whatever it was when these were packed."""
+    try:
+        told = pickle.loads(data)
+    except (AttributeError, ImportError) as error:
+        raise ConfigurationError(
+            f"a worker can't load the agents: {error}", advice="define their classes at the top level of a module"
+        ) from error
+    arrived = [(core.arrive(name, state), rest) for name, state, *rest in told]
+    for body, (inward, outward, timers, _, _) in arrived:
+        for each in inward:
+            _take_inward(core, body, *each)
+        for each in outward:
+            _take_outward(core, body, *each)
+        if timers is not None:
+            _take_timers(core, body, *timers)
+    with _moving(core):
+        for body, (*_, kind, state) in arrived:
+            _take_agent(core, body, kind, pickle.loads(state))
+            core.wake(body)
+
+
+def _packed(body: Body, inward: list[Any]) -> tuple[Any, ...]:
+    outward = [
+        (lane.name, lane.target.name, lane.target.home, lane.sent, lane.is_news) for lane in body.outs
+    ]
+    timers = None if body.timer is None else (body.timer.sent, body.timer.timers)
+    return body.name, body.state(), inward, outward, timers, type(body.agent), _packed_state(body.agent)
+
+
+def _packed_state(agent: Agent) -> bytes:
+    """Return the attributes of an agent; say which it is that can't go."""
+    state = own_state(agent)
+    try:
+        return pickle.dumps(state, protocol=5)
+    except Exception:  # An attribute's own code may raise anything; which one it was is found now.
+        for attribute, value in state.items():
+            try:
+                pickle.dumps(value, protocol=5)
+            except Exception as error:
+                reason = error.problem if isinstance(error, WorldlineError) else str(error)
+                raise ConfigurationError(
+                    f"its attribute {attribute} can't be sent to a worker: {reason}",
+                    participant=agent.name,
+                    advice="keep what can be pickled, and channels to other agents",
+                ) from error
+        raise
+
+
+def own_state(agent: Agent) -> dict[str, Any]:
+    return {name: value for name, value in state_of(agent, Agent).items() if name not in _OWN}
+
+
+def _inward(lane: Lane) -> tuple[Any, ...]:
+    items = [
+        (item.at, item.order, item.kind, item.function, item.arguments, item.content, item.ends)
+        for item in lane.under_way()
+    ]
+    source = lane.source
+    return lane.name, source.name, source.home, lane.attached, lane.gone, lane.is_news, lane.floor, items
+
+
+def _take_inward(
+    core: Core,
+    body: Body,
+    name: str,
+    source: str,
+    home: int,
+    attached: bool,
+    gone: bool,
+    is_news: bool,
+    floor: Any,
+    items: list[Any],
+) -> None:
+    lane = core.lane(name, core.body(source, home), body)
+    lane.gone, lane.is_news, lane.floor = gone, is_news, floor
+    if attached:
+        core.attach(lane)
+    for item in items:
+        core.deliver(lane, new_lambda(*item))
+
+
+def _take_outward(core: Core, body: Body, name: str, target: str, home: int, sent: int, is_news: bool) -> None:
+    lane = core.lane(name, body, core.body(target, home))
+    lane.sent, lane.is_news = sent, is_news
+    body.outs.append(lane)
+
+
+def _take_timers(core: Core, body: Body, sent: int, timers: list[Any]) -> None:
+    lane = core.timer_of(body)
+    lane.sent, lane.timers = sent, timers
+
+
+def _take_agent(core: Core, body: Body, kind: type[Agent], state: dict[str, Any]) -> None:
+    agent = object.__new__(kind)
+    object.__setattr__(agent, "_wl_core", core)
+    object.__setattr__(agent, "_wl_body", body)
+    restored_agent(agent, state)
+    body.agent = agent
+    body.receiver = agent.object if isinstance(agent, AgentWrapper) else agent
+
+
+def restored_agent(agent: Agent, state: dict[str, Any]) -> None:
+    kept = {name: value for name, value in vars(agent).items() if name in _OWN}
+    restored(agent, {**state, **kept})
+
+
+# -- After a run
+
+
+def states_of(core: Core) -> list[tuple[str, type[Agent], tuple[Any, ...], bytes]]:
+    """Return what has become of the agents here; what can't leave the process is said to be left behind."""
+    with _moving(core):
+        return [
+            (body.name, type(body.agent), body.state(), _final_state(body.agent))
+            for body in core.bodies.values()
+            if body.is_here
+        ]
+
+
+def _final_state(agent: Agent) -> bytes:
+    state = own_state(agent)
+    try:
+        return pickle.dumps(state, protocol=5)
+    except Exception:  # As above.
+        return pickle.dumps({name: _sendable(value) for name, value in state.items()}, protocol=5)
+
+
+def _sendable(value: Any) -> Any:
+    try:
+        pickle.dumps(value, protocol=5)
+    except Exception as error:  # As above.
+        return LeftBehind(str(error))
+    return value
+
+
+def bring_back(core: Core, states: Iterable[tuple[str, type[Agent], tuple[Any, ...], bytes]]) -> None:
+    """Give agents the state that they had at the end, in whichever process they were."""
+    with _moving(core):
+        for name, kind, state, attributes in states:
+            body = core.body(name, core.me)
+            body.restore(state)
+            if body.agent is None:
+                _take_agent(core, body, kind, pickle.loads(attributes))
+            else:
+                restored_agent(body.agent, pickle.loads(attributes))

@@ -1,0 +1,5 @@
+"""x"""
+
+
+def animation_html() -> str:
+    return ""

@@ -1,0 +1,395 @@
+"""Draws a run as a Minkowski diagram: lab time upwards, space to the right, agents and lambdas as lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple, TypeVar
+
+from worldline.drawing.legend import Entry, Legend
+from worldline.drawing.lines import fading
+from worldline.drawing.plane import Point, distance
+from worldline.drawing.scale import ticks_between
+from worldline.drawing.svg import (
+    ALARM,
+    PALETTE,
+    PAPER,
+    SOFT,
+    Value,
+    arrow_end,
+    arrow_head,
+    document,
+    element,
+    escaped,
+    fitted,
+    hover,
+    number,
+    path,
+    shortened,
+    text_at,
+    text_width,
+    way,
+)
+from worldline.spacetime.boundary import Boundary
+from worldline.spacetime.build import LambdaField
+from worldline.spacetime.pictures import light, walls
+from worldline.spacetime.pictures.frame import Frame, Wall
+from worldline.spacetime.pictures.happenings import (
+    Flight,
+    Life,
+    Moment,
+    Story,
+    described,
+    point,
+    thinned,
+    told,
+)
+from worldline.spacetime.pictures.names import Name, Names
+from worldline.spacetime.pictures.projection import Projection, projection_of
+from worldline.spacetime.pictures.signs import EVENT, HEAD, JUMP, dashes_of, entries_of, glyph, sign_of
+from worldline.spacetime.story import Coordinates, Record
+
+AGENTS_MAX = 400
+LAMBDAS_MAX = 3_000
+EVENTS_MAX = 3_000
+
+_NOTES_UP_TO = 24
+_NAME_UP_TO = 26  # Letters.
+_WIDE_TARGETS_UP_TO = 100  # Agents whose worldlines are easy to hit with the mouse.
+_NEAREST = 0.4  # Corners that are closer to each other than that, in pixels, are one.
+_GRID = "#eef1f4"
+_AXIS = "#8a96a3"
+_MARGIN = 20.0
+_NARROWEST = 520.0
+
+# Up to so many agents: how thick their lines are, how large their signs and their names.
+_SIZES = ((12, (2.2, 1.0, 11.5)), (40, (1.6, 0.8, 10.5)), (120, (1.2, 0.62, 9.0)), (10**9, (0.9, 0.5, 8.0)))
+# Up to so many lambdas: how thick they are, how opaque, and how large the arrows' heads.
+_LAMBDAS = (
+    (60, (1.1, 0.8, HEAD)),
+    (300, (0.9, 0.6, 5.0)),
+    (1_000, (0.7, 0.45, 3.6)),
+    (10**9, (0.5, 0.3, 2.8)),
+)
+
+_HALO: dict[str, Value | None] = {
+    "paint_order": "stroke",
+    "stroke": PAPER,
+    "stroke_width": 3,
+    "stroke_linejoin": "round",
+}
+
+_Chosen = TypeVar("_Chosen")
+
+
+def minkowski_svg(
+    records: Sequence[Record],
+    n: int,
+    *,
+    field: LambdaField | None = None,
+    title: str = "",
+    axis: int | None = None,
+    until: float | None = None,
+    cones: bool = True,
+    boundaries: Sequence[Boundary] = (),
+) -> str:
+    """Draw the Minkowski diagram of a run that was traced, in a space of `n` dimensions, as far as `until`.
+
+    To the right is the spatial coordinate `axis`, or the direction in which agents are spread most; in a space of one
+    dimension they stand side by side. Only so much is drawn as anybody can look at, evenly chosen; the picture says so.
+    """
+    whole = told(records, n, until, field)
+    story, cuts = _thinned(whole)
+    projection = projection_of(story, n, axis)
+    diagram = _Diagram(story, projection, field, title, walls.walls_of(boundaries, projection), cones)
+    return diagram.text([_caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
+
+
+def _thinned(story: Story) -> tuple[Story, list[str]]:
+    """Leave out what would only make a picture black, and say so."""
+    lives, flights, cuts = story.lives, story.flights, []
+    if len(lives) > AGENTS_MAX:
+        cuts.append(f"Only {AGENTS_MAX:,} of {len(lives):,} agents are drawn, and lambdas between these.")
+        lives = thinned(lives, AGENTS_MAX)
+    drawn = {life.name for life in lives}
+    flights = [flight for flight in flights if flight.source in drawn and flight.target in drawn]
+    if len(flights) > LAMBDAS_MAX:
+        cuts.append(f"Only {LAMBDAS_MAX:,} of {len(flights):,} lambdas are drawn.")
+        flights = thinned(flights, LAMBDAS_MAX)
+    return Story(story.begin, story.end, lives, flights), cuts
+
+
+def _caption(story: Story) -> str:
+    lives, fates = story.lives, [flight.fate for flight in story.flights]
+    if not lives:
+        return "Nothing happened: there are no records."
+    agents = "1 agent" if len(lives) == 1 else f"{len(lives):,} agents"
+    if not fates:
+        return f"{agents}, no lambdas"
+    parts = [f"{fates.count('absorbed'):,} absorbed"]
+    parts += [
+        f"{fates.count(fate):,} {words}"
+        for fate, words in (("vanished", "vanished"), ("under way", "under way at the end"))
+        if fate in fates
+    ]
+    return f"{agents}, {'1 lambda' if len(fates) == 1 else f'{len(fates):,} lambdas'}: {', '.join(parts)}"
+
+
+def _ways_of_seeing(frame: Frame, projection: Projection, n: int) -> list[str]:
+    """Say how space is drawn, if not as it is."""
+    if not projection.has_space:
+        return []
+    lines = []
+    if not projection.is_exact:
+        lines.append(f"{n - 1} dimensions of space are seen from the side, so lambdas can look slower than light.")
+    if frame.stretch != 1.0:
+        larger = frame.stretch > 1
+        times = number(frame.stretch if larger else 1 / frame.stretch)
+        lines.append(f"Space is drawn {times} times {'larger' if larger else 'smaller'} than time.")
+    return lines
+
+
+class _Sign(NamedTuple):
+    """A moment in an agent's life that is marked."""
+
+    life: Life
+    moment: Moment
+    sign: str
+
+
+class _Diagram:
+    def __init__(
+        self,
+        story: Story,
+        projection: Projection,
+        field: LambdaField | None,
+        title: str,
+        own_walls: list[Wall],
+        cones: bool,
+    ) -> None:
+        self.story = story
+        self.projection = projection
+        self.field = field
+        self.title = title
+        self.walls = own_walls
+        self.frame = frame = Frame(story, projection, own_walls)
+        self.stroke, self.sign_size, self.name_size = _chosen(_SIZES, len(story.lives))
+        self.lambda_stroke, self.lambda_opacity, self.head = _chosen(_LAMBDAS, len(story.flights))
+        self.colours = {life.name: PALETTE[place % len(PALETTE)] for place, life in enumerate(story.lives)}
+        self.signs, self.cuts = _signs(story)
+        self.times = ticks_between(story.begin, story.end, frame.height / 60)
+        before = 46.0 + max(text_width(label, 10.5) for label in self.times.labels)
+        self.width = max(before + frame.width + _MARGIN, _NARROWEST)
+        self.has_cones = cones and projection.has_space and bool(story.flights)
+        self.legend = Legend(self._entries(), self.width - 2 * _MARGIN)
+        self.legend_top = 52.0 if title else 26.0
+        rows = 1 if len(story.lives) <= 8 else 2
+        above = self.legend_top + self.legend.height + 6 + rows * (self.name_size + 3)
+        frame.put(before + (self.width - before - _MARGIN - frame.width) / 2, above)
+        self.floor = frame.bottom + 16
+        self.names = Names(4.0, self.width - 4)
+
+    def at(self, name: str, coordinates: Coordinates) -> Point:
+        return self.frame.x(self.projection.of(name, coordinates)), self.frame.y(coordinates[0])
+
+    # -- The whole
+
+    def text(self, caption: Sequence[str]) -> str:
+        ways = {life.name: self._pieces(life) for life in self.story.lives}
+        names = self._names(ways)
+        lines = [*caption, *self.cuts]
+        top = self.floor + (56 if self.projection.has_space else 30)
+        content = [
+            element("defs", [*self._heads(), *(light.definitions(self.frame) if self.has_cones else ())]),
+            text_at(_MARGIN, 28, fitted(self.title, self.width - 40, 15), size=15, font_weight=600)
+            if self.title
+            else "",
+            *self.legend.drawn(_MARGIN, self.legend_top),
+            *self._axes(),
+            *(self._cones() if self.has_cones else ()),
+            *walls.drawn(self.walls, self.frame, self.names),
+            *self._arrows(),
+            *self._worldlines(ways),
+            *self._events(),
+            *names,
+            *self._notes(),
+            *(
+                text_at(_MARGIN, top + 17 * place, fitted(line, self.width - 40, 11.5), size=11.5, fill=SOFT)
+                for place, line in enumerate(lines)
+            ),
+        ]
+        style = (
+            ".worldline-minkowski .lambda:hover{stroke-opacity:1;stroke-width:2.6}"
+            ".worldline-minkowski .worldline:hover .way{stroke-width:4}"
+        )
+        title = self.title or "Minkowski diagram"
+        return document(self.width, top + 17 * len(lines), content, kind="minkowski", title=title, style=style)
+
+    def _entries(self) -> list[Entry]:
+        if not self.story.lives:
+            return []
+        return entries_of(
+            [sign.sign for sign in self.signs],
+            self.story.flights,
+            jumps=any(life.jumps for life in self.story.lives),
+            cones=self.has_cones,
+            walls=bool(self.walls),
+        )
+
+    def _heads(self) -> list[str]:
+        if not self.story.flights:
+            return []
+        colours = dict.fromkeys((*self.colours.values(), ALARM))
+        samples = dict.fromkeys([(SOFT, HEAD), (ALARM, HEAD), *((colour, self.head) for colour in colours)])
+        return [arrow_head(colour, size) for colour, size in samples]
+
+    # -- Axes
+
+    def _axes(self) -> list[str]:
+        frame, floor = self.frame, self.floor
+        left, right, ceiling = frame.left - 8, frame.right, frame.top
+        heights = [frame.y(time) for time in self.times.values]
+        grid = "".join(way(((left, y), (right, y))) for y in heights)
+        labels = [
+            text_at(left - 6, y + 3.5, label, size=10.5, text_anchor="end")
+            for y, label in zip(heights, self.times.labels, strict=True)
+        ]
+        widest = max(text_width(label, 10.5) for label in self.times.labels)
+        titles = [_upright(left - 16 - widest, (ceiling + frame.bottom) / 2, self.times.titled("lab time"))]
+        if self.projection.has_space:
+            places = ticks_between(frame.place_at(frame.left), frame.place_at(right), frame.width / 70)
+            columns = [frame.x(place) for place in places.values]
+            grid += "".join(way(((x, ceiling), (x, floor))) for x in columns)
+            labels += [
+                text_at(x, floor + 15, label, size=10.5, text_anchor="middle")
+                for x, label in zip(columns, places.labels, strict=True)
+            ]
+            title = places.titled(self.projection.title)
+            middle = (left + right) / 2
+            titles.append(
+                text_at(middle, floor + 32, title, size=10.5, text_anchor="middle", font_style="italic"),
+            )
+        return [
+            element("path", d=grid, stroke=_GRID, stroke_width=1),
+            path(((left, ceiling), (left, floor), (right, floor)), stroke=_AXIS, stroke_width=1, fill="none"),
+            element("g", [*labels, *titles], class_="axis", fill=SOFT),
+        ]
+
+    # -- Light
+
+    def _cones(self) -> list[str]:
+        emitted = dict.fromkeys(self.at(each.source, each.emitted) for each in self.story.flights if not each.is_news)
+        return light.drawn(light.apexes(list(emitted), self.frame), self.frame, self.projection, self.field)
+
+    def _arrows(self) -> list[str]:
+        drawn: dict[str, list[str]] = {}
+        for flight in self.story.flights:
+            colour = ALARM if flight.is_news else self.colours[flight.source]
+            drawn.setdefault(colour, []).append(self._arrow(flight, colour))
+        shades: dict[str, Value | None] = {"stroke_width": self.lambda_stroke, "stroke_opacity": self.lambda_opacity}
+        return [element("g", lines, fill="none", stroke=colour, **shades) for colour, lines in drawn.items()]
+
+    def _arrow(self, flight: Flight, colour: str) -> str:
+        start, end = self.at(flight.source, flight.emitted), self.at(flight.target, flight.end)
+        parts = [hover(str(flight))]
+        if flight.fate == "absorbed":
+            head = arrow_end(colour, self.head) if distance(start, end) > self.head else None
+            parts.append(path((start, end), stroke_dasharray=dashes_of(flight), marker_end=head))
+        else:
+            parts += fading(start, end)
+        return element("g", parts, class_=f"lambda {flight.fate.replace(' ', '-')}")
+
+    # -- Worldlines
+
+    def _pieces(self, life: Life) -> list[list[Point]]:
+        """Return where a worldline runs; between the pieces it jumps."""
+        pieces: list[list[Point]] = [[]]
+        for place, corner in enumerate(life.corners):
+            spot = self.at(life.name, corner)
+            if place in life.jumps:
+                pieces.append([spot])
+            elif not pieces[-1] or place == len(life.corners) - 1 or distance(pieces[-1][-1], spot) >= _NEAREST:
+                pieces[-1].append(spot)
+        return pieces
+
+    def _worldlines(self, ways: dict[str, list[list[Point]]]) -> list[str]:
+        drawn = []
+        is_roomy = len(self.story.lives) <= _WIDE_TARGETS_UP_TO
+        for life in self.story.lives:
+            pieces = ways[life.name]
+            line = "".join(way(piece) for piece in pieces if len(piece) > 1)
+            jumps = "".join(way((before[-1], after[0])) for before, after in pairwise(pieces))
+            parts = [hover(_biography(life))]
+            if is_roomy and line:
+                parts.append(element("path", d=line, stroke=PAPER, stroke_width=self.stroke + 2, stroke_opacity=0.8))
+                parts.append(element("path", d=line, stroke_width=10, stroke_opacity=0))
+            if line:
+                parts.append(element("path", d=line, class_="way"))
+            if jumps:
+                parts.append(
+                    element("path", d=jumps, class_="jump", stroke_width=self.stroke * 0.7, stroke_dasharray=JUMP)
+                )
+            drawn.append(element("g", parts, class_="worldline", stroke=self.colours[life.name]))
+        return [element("g", drawn, fill="none", stroke_width=self.stroke, stroke_linejoin="round")]
+
+    def _names(self, ways: dict[str, list[list[Point]]]) -> list[str]:
+        lines = [[spot for piece in pieces for spot in piece] for pieces in ways.values()]
+        frame = self.frame
+        self.names.avoid(lines, ((frame.left - 8, frame.top), (frame.left - 8, self.floor), (frame.right, self.floor)))
+        wanted = [
+            Name(shortened(name, _NAME_UP_TO), self.colours[name], line) for name, line in zip(ways, lines, strict=True)
+        ]
+        written = self.names.placed(wanted, self.name_size)
+        if len(written) < len(wanted):
+            missing = len(wanted) - len(written)
+            self.cuts.append(f"For want of room, {'a name is' if missing == 1 else f'{missing:,} names are'} left out.")
+        return [element("g", written, class_="names", font_weight=600, **_HALO)] if written else []
+
+    # -- What happened to agents
+
+    def _events(self) -> list[str]:
+        drawn = []
+        for life, moment, sign in self.signs:
+            x, y = self.at(life.name, moment.at)
+            said = hover(f"{life.name} at {point(moment.at)}, local time {moment.local_time:.6g}: {described(moment)}")
+            mark = glyph(sign, x, y, self.colours[life.name], self.sign_size)
+            drawn.append(element("g", (said, mark), class_="event"))
+        return [element("g", drawn, class_="events")] if drawn else []
+
+    def _notes(self) -> list[str]:
+        """Write what was logged, if it isn't much."""
+        noted = [(sign, each.what) for sign in self.signs for each in sign.moment.records if each.kind == "log"]
+        if not noted or len(noted) > _NOTES_UP_TO:
+            return []
+        texts = [
+            self.names.note([self.at(sign.life.name, sign.moment.at)], shortened(text, 32), 9.5) for sign, text in noted
+        ]
+        return [element("g", texts, class_="notes", fill=SOFT, **_HALO)]
+
+
+def _signs(story: Story) -> tuple[list[_Sign], list[str]]:
+    """Return what is marked: all that is rare, and of what is sent and absorbed as much as can be seen."""
+    every = [_Sign(life, moment, sign_of(moment, life.maker)) for life in story.lives for moment in life.moments]
+    marked = [each for each in every if each.sign]
+    if len(marked) <= EVENTS_MAX:
+        return marked, []
+    usual = [each for each in marked if each.sign == EVENT]
+    rare = thinned([each for each in marked if each.sign != EVENT], EVENTS_MAX)
+    kept = [*rare, *thinned(usual, EVENTS_MAX - len(rare))]
+    return kept, [f"Only {EVENTS_MAX:,} of {len(marked):,} events are marked."]
+
+
+def _biography(life: Life) -> str:
+    start, end = life.corners[0], life.corners[-1]
+    made = f", made by {life.maker}" if life.maker else ""
+    ended = ", died" if life.end == "died" else ""
+    return f"{life.name}: from {point(start)} to {point(end)}{made}{ended}"
+
+
+def _upright(x: float, y: float, text: str) -> str:
+    turned = f"matrix(0 -1 1 0 {number(x)} {number(y)})"
+    return element("text", escaped(text), transform=turned, font_size=10.5, text_anchor="middle", font_style="italic")
+
+
+def _chosen(table: Sequence[tuple[int, _Chosen]], count: int) -> _Chosen:
+    return next(chosen for most, chosen in table if count <= most)

@@ -1,0 +1,248 @@
+"""Reads the records of a run for its pictures: where agents went, which lambdas there were, and what else happened."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from worldline.model.errors import UsageError, shown
+from worldline.spacetime.build import LambdaField
+from worldline.spacetime.story import Coordinates, Record
+
+Each = TypeVar("Each")
+Fate = Literal["absorbed", "vanished", "under way"]
+
+_BECAME: dict[Fate, str] = {
+    "absorbed": "absorbed at",
+    "vanished": "vanished before",
+    "under way": "still under way at",
+}
+_EVENTS = ("absorbed", "timer", "crossed")
+_CORNERS = ("born", "turned", "jumped", "died", "ended")
+_NUMBERS = re.compile("([0-9]+)")
+
+
+class Moment(NamedTuple):
+    """What happened to an agent at one point of its way."""
+
+    at: Coordinates
+    local_time: float
+    records: list[Record]
+
+    @property
+    def kinds(self) -> list[str]:
+        return [record.kind for record in self.records]
+
+
+class Life(NamedTuple):
+    """The way of an agent: straight from corner to corner; to those that are in `jumps`, it jumped.
+
+    `end` is the kind of record that it ended with, or nothing if the picture stops before.
+    """
+
+    name: str
+    maker: str
+    corners: list[Coordinates]
+    jumps: frozenset[int]
+    moments: list[Moment]
+    end: str
+
+
+class Flight(NamedTuple):
+    """A lambda on its way, from where it was emitted to where it was absorbed, vanished, or is at the end."""
+
+    source: str
+    target: str
+    what: str
+    emitted: Coordinates
+    end: Coordinates
+    fate: Fate
+    is_news: bool
+
+    def __str__(self) -> str:
+        became = _BECAME[self.fate]
+        way = f"{self.source} → {self.target}"
+        return f"{self.what}, {way}: emitted at {point(self.emitted)}, {became} {point(self.end)}"
+
+
+class Story(NamedTuple):
+    """All that a picture shows."""
+
+    begin: float
+    end: float
+    lives: list[Life]
+    flights: list[Flight]
+
+
+def point(at: Iterable[float]) -> str:
+    """Write a point so that people can read it."""
+    return f"({', '.join(f'{each:.6g}' for each in at)})"
+
+
+def described(moment: Moment) -> str:
+    """Say what happened in a moment."""
+    return "; ".join(_said(record) for record in moment.records)
+
+
+def _said(record: Record) -> str:
+    if record.kind == "sent":
+        return f"sent {record.what} to {record.peer}"
+    if record.kind == "absorbed":
+        return f"absorbed {record.what} from {record.peer}"
+    if record.kind == "born":
+        return f"born of {record.peer}" if record.peer else "born"
+    if record.kind == "log":
+        return f"“{record.what}”"
+    if record.kind in ("created", "held", "closed"):
+        return f"{record.kind} a channel to {record.peer}"
+    if record.kind == "attached":
+        return f"attached a channel from {record.peer}"
+    return f"{record.kind} {record.what}".rstrip()
+
+
+def told(records: Iterable[Record], n: int, until: float | None, field: LambdaField | None) -> Story:
+    """Read records; what is after `until`, in lab time, is left out."""
+    if type(n) is not int or n < 1:
+        raise UsageError(f"a space can't have {shown(n)} dimensions", advice="give simulation.space.n")
+    if isinstance(until, bool) or not isinstance(until, int | float | None) or not math.isfinite(until or 0):
+        raise UsageError(f"{shown(until)} isn't an end", advice="give a lab time, such as result.until")
+    own: dict[str, list[Record]] = {}
+    for record in records:
+        if len(record.at) != n:
+            raise UsageError(
+                f"a record of {record.agent} has {len(record.at)} coordinates, and the space {n} dimensions",
+                advice="give simulation.space.n",
+            )
+        own.setdefault(record.agent, []).append(record)
+    whole = {name: _life(name, sorted(own[name], key=lambda each: each.number)) for name in sorted(own, key=natural)}
+    times = [at[0] for life in whole.values() for at in life.corners]
+    last = max(times, default=0.0 if until is None else until)
+    end = float(last if until is None else until)
+    flights = _flights(own, whole, end, field)
+    lives = [life for each in whole.values() if (life := _cut(each, end)) is not None]
+    begin = min([at[0] for life in lives for at in life.corners] + [each.emitted[0] for each in flights], default=end)
+    return Story(begin, end, lives, flights)
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Return a key that sorts names as people do: a-9 is before a-10."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _NUMBERS.split(name)]
+
+
+def thinned(things: Sequence[Each], most: int) -> list[Each]:
+    """Return so many of some things at most, evenly, with the first and the last."""
+    if len(things) <= most:
+        return list(things)
+    if most < 2:
+        return list(things[:most])
+    return [things[place * (len(things) - 1) // (most - 1)] for place in range(most)]
+
+
+def _life(name: str, records: list[Record]) -> Life:
+    maker = next((record.peer for record in records if record.kind == "born"), "")
+    shown_from = _placed(records) if not maker else 0
+    corners: list[Coordinates] = []
+    jumps: dict[int, None] = {}
+    moments: list[Moment] = []
+    for place, record in enumerate(records[shown_from:]):
+        if record.kind == "jumped" and place and record.emitted is not None:
+            if corners[-1] != record.emitted:
+                corners.append(record.emitted)
+            jumps[len(corners)] = None
+            corners.append(record.at)
+        elif (record.kind in _CORNERS or not corners) and (not corners or corners[-1] != record.at):
+            corners.append(record.at)
+        if moments and moments[-1].at == record.at:
+            moments[-1].records.append(record)
+        else:
+            moments.append(Moment(record.at, record.local_time, [record]))
+    if corners[-1] != moments[-1].at:
+        corners.append(moments[-1].at)
+    end = next((record.kind for record in reversed(records) if record.kind in ("died", "ended")), "")
+    return Life(name, maker, corners, frozenset(jumps), moments, end)
+
+
+def _placed(records: list[Record]) -> int:
+    """Return the place of the last jump of the set-up, which puts an agent where it begins and is no way it takes."""
+    found = 0
+    for place, record in enumerate(records):
+        if record.kind in _EVENTS or record.local_time > 0:
+            break
+        if record.kind == "jumped":
+            found = place
+    return found
+
+
+def _cut(life: Life, end: float) -> Life | None:
+    """Leave out what is after the end of the picture; None if nothing is left."""
+    corners = life.corners
+    if corners[0][0] > end:
+        return None
+    if corners[-1][0] <= end:
+        return life
+    count = next(place for place, at in enumerate(corners) if at[0] > end)
+    kept = corners[:count]
+    if kept[-1][0] < end:
+        kept.append(at_time(kept[-1], corners[count], end))
+    moments = [moment for moment in life.moments if moment.at[0] <= end]
+    return Life(life.name, life.maker, kept, frozenset(j for j in life.jumps if j < len(kept)), moments, "")
+
+
+def at_time(start: Coordinates, end: Coordinates, time: float) -> Coordinates:
+    """Return the point of a straight way at some lab time."""
+    share = (time - start[0]) / (end[0] - start[0])
+    return (time, *(a + (b - a) * share for a, b in zip(start[1:], end[1:], strict=True)))
+
+
+def _flights(
+    own: dict[str, list[Record]], lives: dict[str, Life], end: float, field: LambdaField | None
+) -> list[Flight]:
+    found: list[Flight] = []
+    absorbed: dict[tuple[str, int], None] = {}
+    everything = [record for name in lives for record in own[name]]
+    for record in everything:
+        if record.kind == "absorbed" and record.emitted is not None:
+            absorbed[record.channel, record.order] = None
+            source, target, fate = record.peer, record.agent, "absorbed"
+            found += _flown(source, target, record, record.emitted, record.at, fate, end)
+    for record in everything:
+        if record.kind == "sent" and (record.channel, record.order) not in absorbed:
+            goal = _goal(record.at, lives.get(record.peer), field)
+            if goal is not None:
+                found += _flown(record.agent, record.peer, record, record.at, goal, "vanished", end)
+    return sorted(found, key=lambda flight: (flight.emitted[0], flight.end[0], flight.source, flight.target))
+
+
+def _flown(
+    source: str, target: str, record: Record, emitted: Coordinates, goal: Coordinates, fate: str, end: float
+) -> list[Flight]:
+    if emitted[0] > end:
+        return []
+    is_news = record.what == "death" and record.channel.endswith("!")
+    if goal[0] > end:
+        goal = at_time(emitted, goal, end)
+        return [Flight(source, target, record.what, emitted, goal, "under way", is_news)]
+    kept: Fate = "absorbed" if fate == "absorbed" else "vanished"
+    return [Flight(source, target, record.what, emitted, goal, kept, is_news)]
+
+
+def _goal(emitted: Coordinates, target: Life | None, field: LambdaField | None) -> Coordinates | None:
+    """Return where a lambda that nobody absorbed would have found its target, had it stayed where it was last."""
+    if target is None:
+        return None
+    r = shift_of(field, len(emitted))
+    away = [there - here - shift for there, here, shift in zip(target.corners[-1], emitted, r, strict=True)][1:]
+    longest = max((abs(each) for each in away), default=0.0) or 1.0
+    squares = 0.0
+    for each in away:
+        squares += (each / longest) * (each / longest)
+    c = 0.0 if field is None else field.c / longest / longest
+    return (emitted[0] + r[0] + longest * math.sqrt(squares + c), *target.corners[-1][1:])
+
+
+def shift_of(field: LambdaField | None, n: int) -> Coordinates:
+    """Return a field's R."""
+    given: Any = None if field is None else field.R
+    return (0.0,) * n if given is None else tuple(given.coordinates())

@@ -1,0 +1,112 @@
+"""What stands for what in a Minkowski diagram, and how the legend explains it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from worldline.drawing.legend import Entry
+from worldline.drawing.lines import fading
+from worldline.drawing.svg import ALARM, INK, PAPER, SOFT, arrow_end, cross, element, path, way
+from worldline.spacetime.pictures.happenings import Flight, Moment
+
+LIGHT = "#f0b429"
+WALL = "#8a96a3"
+WALL_DASHES = "7 3 2 3"
+JUMP = "5 4"
+ATTACH = "3 2.5"
+NEWS = "1 2.5"
+HEAD = 6.5
+
+# What an event is drawn as, if several things happened in it: the first of these.
+_SIGNS = (
+    ("died", "death"),
+    ("crossed", "boundary reached"),
+    ("born", "birth"),
+    ("attached", "channel attached"),
+    ("held", "channel attached"),
+    ("log", "logged"),
+    ("timer", "timer"),
+)
+EVENT = "sent or absorbed"
+
+
+def sign_of(moment: Moment, maker: str) -> str:
+    """Return what an event is drawn as; as nothing, if it can be seen anyway."""
+    kinds = moment.kinds
+    for kind, sign in _SIGNS:
+        if kind not in kinds or (kind == "crossed" and "ended" in kinds) or (kind == "born" and not maker):
+            continue
+        return sign
+    return EVENT if "absorbed" in kinds or "sent" in kinds else ""
+
+
+def glyph(sign: str, x: float, y: float, colour: str, size: float) -> str:
+    """Draw what stands for an event; `size` is 1 where there is plenty of room."""
+    if sign == "death":
+        return element("path", d=cross(x, y, 4.2 * size), stroke=colour, stroke_width=2.2 * size, fill="none")
+    if sign == "birth":
+        return element("circle", cx=x, cy=y, r=3.4 * size, fill=PAPER, stroke=colour, stroke_width=1.6 * size)
+    if sign == "boundary reached":
+        half = 3.0 * size
+        return element("rect", x=x - half, y=y - half, width=2 * half, height=2 * half, fill=colour)
+    if sign in ("channel attached", "timer"):
+        arm = (4.2 if sign == "channel attached" else 3.2) * size
+        rhomb = way(((x, y - arm), (x + arm, y), (x, y + arm), (x - arm, y)))
+        fill = PAPER if sign == "timer" else colour
+        return element("path", d=f"{rhomb}z", fill=fill, stroke=colour, stroke_width=1.2 * size)
+    if sign == "logged":
+        ring = element("circle", cx=x, cy=y, r=3.6 * size, fill=PAPER, stroke=colour, stroke_width=1.2 * size)
+        return ring + element("circle", cx=x, cy=y, r=1.4 * size, fill=colour)
+    return element("circle", cx=x, cy=y, r=2.1 * size, fill=colour)
+
+
+def dashes_of(flight: Flight) -> str | None:
+    return NEWS if flight.is_news else ATTACH if flight.what == "attach" else None
+
+
+def entries_of(
+    signs: Iterable[str], flights: Iterable[Flight], *, jumps: bool, cones: bool, walls: bool
+) -> list[Entry]:
+    """Return what the legend explains: only what there is."""
+    there, entries = dict.fromkeys(signs), [Entry("worldline", _line(INK, 2.0, None))]
+    if jumps:
+        entries.append(Entry("jump", _line(INK, 1.4, JUMP)))
+    fates = dict.fromkeys((dashes_of(flight), flight.fate == "absorbed") for flight in flights)
+    names = ((None, "lambda"), (ATTACH, "end of a channel"), (NEWS, "news of a death"))
+    entries += [Entry(name, _arrow(dashes)) for dashes, name in names if (dashes, True) in fates]
+    if any(not absorbed for _, absorbed in fates):
+        entries.append(Entry("never absorbed", _fading))
+    if cones:
+        entries.append(Entry("light cone", _cone))
+    if walls:
+        entries.append(Entry("boundary", _line(WALL, 1.4, WALL_DASHES)))
+    order = (EVENT, "birth", "death", "channel attached", "timer", "logged", "boundary reached")
+    return entries + [Entry(sign, _glyph(sign)) for sign in order if sign in there]
+
+
+def _line(colour: str, width: float, dashes: str | None) -> Callable[[float, float], str]:
+    return lambda x, y: path(((x, y), (x + 24, y)), stroke=colour, stroke_width=width, stroke_dasharray=dashes)
+
+
+def _arrow(dashes: str | None) -> Callable[[float, float], str]:
+    colour = ALARM if dashes == NEWS else SOFT
+    return lambda x, y: path(
+        ((x, y), (x + 24, y)),
+        stroke=colour,
+        stroke_width=1.2,
+        stroke_dasharray=dashes,
+        marker_end=arrow_end(colour, HEAD),
+    )
+
+
+def _glyph(sign: str) -> Callable[[float, float], str]:
+    return lambda x, y: glyph(sign, x + 12, y, INK, 1.0)
+
+
+def _fading(x: float, y: float) -> str:
+    return element("g", fading((x, y), (x + 24, y)), stroke=SOFT, stroke_width=1.2)
+
+
+def _cone(x: float, y: float) -> str:
+    edge = ((x + 3, y - 5), (x + 12, y + 4), (x + 21, y - 5))
+    return path(edge, fill=LIGHT, fill_opacity=0.3, stroke=LIGHT, stroke_width=1)

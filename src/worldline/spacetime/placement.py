@@ -1,0 +1,146 @@
+"""Which worker gets which agent, at the start and later. It changes how fast a run is, never what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from typing import Any, NamedTuple
+
+from worldline.kernel.placement import grouped
+from worldline.model.errors import ConfigurationError, shown
+
+BY_POSITIONS = "positions"
+BY_CHANNELS = "channels"
+
+
+class Resident(NamedTuple):
+    """An agent, where it is, how many events it had lately, and who may send to it."""
+
+    name: str
+    at: tuple[float, ...]
+    load: int
+    sources: tuple[str, ...]
+
+
+Rule = Callable[[Sequence[Resident], int], Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Says how agents are placed on workers, and whether they move later.
+
+    `by` is "positions" (a k-d split: agents that are close in space stay together), "channels" (agents that talk over
+    short distances do), a dict of names to workers, or a function of residents and the number of workers that returns
+    one. `moves_every_s`: how often, in real time, it is looked at whether others would be better; None for never.
+    """
+
+    by: str | Mapping[str, int] | Rule = BY_POSITIONS
+    moves_every_s: float | None = 0.5
+
+    def place(self, residents: Sequence[Resident], count: int) -> dict[str, int]:
+        """Return the worker of everybody."""
+        if isinstance(self.by, str):
+            return _RULES[self.by](residents, count)
+        placed = dict(self.by(residents, count)) if callable(self.by) else dict(self.by)
+        for resident in residents:
+            worker = placed.get(resident.name)
+            if type(worker) is not int or not 0 <= worker < count:
+                raise ConfigurationError(
+                    f"{resident.name} is placed on worker {shown(worker)}",
+                    advice=f"there are {count}, from 0 to {count - 1}",
+                )
+        return {resident.name: placed[resident.name] for resident in residents}
+
+
+def as_placing(given: Any, dimensions: int) -> Placing:
+    """Take a placing, or what it places by. In one dimension there are no positions to go by."""
+    if given is None:
+        return Placing(BY_POSITIONS if dimensions > 1 else BY_CHANNELS)
+    placing = given if isinstance(given, Placing) else Placing(given, None if isinstance(given, Mapping) else 0.5)
+    if isinstance(placing.by, str):
+        if placing.by not in _RULES:
+            raise ConfigurationError(
+                f"{shown(placing.by)} isn't a placement",
+                advice=f"use {', '.join(map(repr, _RULES))}, a dict of names to workers, or a function that returns one",
+            )
+        if placing.by == BY_POSITIONS and dimensions == 1:
+            raise ConfigurationError("in one dimension all agents are at the same place", advice="place by channels")
+    elif not callable(placing.by) and not isinstance(placing.by, Mapping):
+        raise ConfigurationError(f"{shown(placing.by)} isn't a placement", advice="use 'positions' or 'channels'")
+    return placing
+
+
+def _by_positions(residents: Sequence[Resident], count: int) -> dict[str, int]:
+    """Split space by planes, each across the axis along which agents are spread most, so that loads are equal."""
+    placed: dict[str, int] = {}
+
+    def split(group: list[Resident], first: int, number: int) -> None:
+        if number == 1:
+            placed.update((resident.name, first) for resident in group)
+            return
+        axis = max(range(1, len(group[0].at)), key=lambda axis: (_extent(group, axis), -axis)) if group else 0
+        group.sort(key=lambda resident: (resident.at[axis], resident.name))
+        half = number // 2
+        cut = _cut(group, half / number)
+        split(group[:cut], first, half)
+        split(group[cut:], first + half, number - half)
+
+    split(list(residents), 0, count)
+    return placed
+
+
+def _extent(group: Sequence[Resident], axis: int) -> float:
+    places = [resident.at[axis] for resident in group]
+    return max(places) - min(places)
+
+
+def _cut(group: Sequence[Resident], share: float) -> int:
+    """Return how many of a group have this share of its load; everybody counts a little, events or not."""
+    whole = sum(resident.load + 1 for resident in group)
+    so_far = 0
+    for number, resident in enumerate(group):
+        if so_far + (resident.load + 1) / 2 > share * whole:
+            return number
+        so_far += resident.load + 1
+    return len(group)
+
+
+def _by_channels(residents: Sequence[Resident], count: int) -> dict[str, int]:
+    where = {resident.name: resident.at for resident in residents}
+    links = [
+        (_distance(where[source], resident.at), source, resident.name)
+        for resident in residents
+        for source in resident.sources
+        if source in where
+    ]
+    names = sorted(where)
+    return dict(zip(names, grouped(names, links, count), strict=True))
+
+
+def _distance(a: tuple[float, ...], b: tuple[float, ...]) -> float:
+    square = 0.0
+    for x, y in zip(a[1:], b[1:], strict=True):
+        square += (x - y) * (x - y)
+    return sqrt(square)
+
+
+_RULES: dict[str, Rule] = {BY_POSITIONS: _by_positions, BY_CHANNELS: _by_channels}
+
+
+def imbalance(residents: Sequence[Resident], placed: Mapping[str, int], count: int) -> float:
+    """Return how much more the busiest worker has to do than the average one: 1 if all have the same."""
+    loads = [0] * count
+    for resident in residents:
+        loads[placed[resident.name]] += resident.load + 1
+    return max(loads) * count / max(1, sum(loads))
+
+
+def cut_of(residents: Sequence[Resident], placed: Mapping[str, int]) -> int:
+    """Return how many channels lead from one worker to another, weighted by how busy their targets are."""
+    return sum(
+        resident.load + 1
+        for resident in residents
+        for source in resident.sources
+        if placed.get(source, placed[resident.name]) != placed[resident.name]
+    )
