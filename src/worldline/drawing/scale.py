@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+_CLOSE = 1e-9  # Of a step: 1.2 isn't quite 6 × 0.2.
 _DIGITS_MOST = 6  # A label may have so many before ticks are counted from the first one, or in powers of ten.
 
 
@@ -34,7 +35,7 @@ def ticks_between(begin: float, end: float, most: float) -> Ticks:
         return Ticks([begin], [f"{begin:.6g}"], 0, 0.0)
     digit, power = _step(span / max(1.0, most))
     step = float(f"{digit}e{power}")
-    first, last = math.ceil(begin / step), math.floor(end / step)
+    first, last = math.ceil(begin / step - _CLOSE), math.floor(end / step + _CLOSE)
     base = 0
     if max(abs(first), abs(last)) * digit >= 10**_DIGITS_MOST:
         base = first

@@ -35,6 +35,8 @@ cdef class Lane:
     cdef public bint is_news
     cdef public bint told
     cdef public object timers
+    cdef public object handle
+    cdef public bint asked
 
 
 @cython.final

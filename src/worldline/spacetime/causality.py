@@ -7,18 +7,17 @@ story     an agent's records are numbered without a gap
 life      an agent is born first, where its maker is, and nothing happens to it after its end
 order     each record of an agent is in the closed future of the one before
 clock     local time never falls
-sending   what is absorbed was sent, once, from that point, to that agent; news of a death from where it was
+sending   what is absorbed was sent, once, from that point, to that agent
 channel   a channel's lambdas are absorbed in the order in which they were sent, none left out
 future    a lambda is absorbed in the closed future of its emission
-field     a lambda is absorbed where its field is, or at the landing point of a jump over that
+field     a lambda is absorbed where its field is; if that is before its birth or was jumped over, where it has landed
 ========  ===========================================================================================
 
 Signs of intervals are exact. But the points themselves are rounded: a point on a trajectory lacks up to a few units in
 the last place of its coordinates and of those of the trajectory's start. So a law counts as kept if it is kept at a
 lab time that differs by that much (`slack`), and no more.
 
-Before the run the initialising agent acts, in whose future everything is: there agents jump anywhere. News of a death
-can be older than the channel that it comes on; then it is absorbed where the agent has made that.
+Before the run the initialising agent acts, in whose future everything is: there agents jump anywhere.
 """
 
 from __future__ import annotations
@@ -90,7 +89,7 @@ def slack(*points: Coordinates) -> float:
 
 
 def _check_agent(story: list[Record], space: Minkowski, field: LambdaField) -> Iterator[Violation]:
-    first, start, landing, is_over = story[0], story[0].at, None, False
+    first, start, landing, is_over = story[0], story[0].at, story[0].at, False
     is_set_up = first.kind == "born" and not first.peer
     if first.kind != "born":
         yield Violation("life", first, f"it begins with {first.kind}")
@@ -106,7 +105,7 @@ def _check_agent(story: list[Record], space: Minkowski, field: LambdaField) -> I
         if not is_set_up and not _is_in_future(record.at, before.at, slack(record.at, before.at, start), space):
             yield Violation("order", record, f"it isn't in the future of {before.at}")
         if record.kind == "absorbed":
-            yield from _check_absorption(record, before, start, landing, space, field)
+            yield from _check_absorption(record, start, landing, space, field)
         if record.kind == "jumped":
             landing = record.at
         if record.kind in ("jumped", "turned"):
@@ -115,12 +114,7 @@ def _check_agent(story: list[Record], space: Minkowski, field: LambdaField) -> I
 
 
 def _check_absorption(
-    record: Record,
-    before: Record,
-    start: Coordinates,
-    landing: Coordinates | None,
-    space: Minkowski,
-    field: LambdaField,
+    record: Record, start: Coordinates, landing: Coordinates, space: Minkowski, field: LambdaField
 ) -> Iterator[Violation]:
     if record.emitted is None:
         yield Violation("sending", record, "it doesn't say where it was emitted")
@@ -131,8 +125,7 @@ def _check_absorption(
     if not _is_inside(_shifted(record.at, rounding), record.emitted, field):
         yield Violation("field", record, f"what was emitted at {record.emitted} isn't there yet")
     is_late = _is_inside(_shifted(record.at, -rounding), record.emitted, field, strictly=True)
-    is_old_news = record.what == "death" and record.at == before.at
-    if is_late and record.at != landing and not is_old_news:
+    if is_late and record.at != landing:
         yield Violation("field", record, f"what was emitted at {record.emitted} was there before")
 
 
@@ -167,16 +160,11 @@ def _check_births(stories: dict[str, list[Record]]) -> Iterator[Violation]:
 
 def _check_sending(stories: dict[str, list[Record]], absorbed: list[Record]) -> Iterator[Violation]:
     sent: dict[tuple[str, int], Record] = {}
-    deaths = {record.agent: record.at for story in stories.values() for record in story if record.kind == "died"}
     for story in stories.values():
         for record in story:
             if record.kind == "sent" and sent.setdefault((record.channel, record.order), record) is not record:
                 yield Violation("sending", record, f"number {record.order} on {record.channel} was sent before")
     for record in absorbed:
-        if record.what == "death":
-            if record.emitted != deaths.get(record.peer):
-                yield Violation("sending", record, f"{record.peer} didn't die at {record.emitted}")
-            continue
         source = sent.get((record.channel, record.order))
         if source is None:
             yield Violation("sending", record, f"nobody sent number {record.order} on {record.channel}")

@@ -56,6 +56,7 @@ class Channel(Outlet):
             raise UsageError(
                 f"{shown(target)} isn't an agent", advice="the target of a channel is an Agent or a RemoteReference"
             )
+        self.lane.handle = id(self)
 
     @property
     def is_open(self) -> bool:
@@ -74,7 +75,7 @@ class Channel(Outlet):
 
     def __del__(self) -> None:
         lane = getattr(self, "lane", None)
-        if lane is not None and lane.source.is_here:
+        if lane is not None and lane.handle == id(self) and lane.source.is_here:
             self.core.give_up(lane)
 
     def __repr__(self) -> str:
@@ -120,6 +121,8 @@ class RemoteReference:
         self._lane = lane  # One that leads there; None if it's who acts.
         self._body = body
         self._is_end = is_end  # Whether it is the end of a channel that nobody has made a Channel of yet.
+        if is_end and lane is not None:
+            lane.handle = id(self)
 
     @property
     def name(self) -> str:
@@ -142,8 +145,9 @@ class RemoteReference:
         return f"<reference to {self.name}>"
 
     def __del__(self) -> None:
-        if self._is_end and self._lane is not None and self._lane.source.is_here:
-            self._core.give_up(self._lane)
+        lane = self._lane
+        if self._is_end and lane is not None and lane.handle == id(self) and lane.source.is_here:
+            self._core.give_up(lane)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if moving.core is not None:
@@ -175,6 +179,7 @@ def _moved_channel(*told: Any) -> Channel:
     channel = Channel.__new__(Channel)
     assert moving.core is not None
     channel.core, channel.lane = moving.core, _lane_found(*told)
+    channel.lane.handle = id(channel)  # One that stayed behind means nothing any more.
     return channel
 
 

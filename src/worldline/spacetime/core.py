@@ -322,11 +322,13 @@ class Lane:
     """
 
     __slots__ = (
+        "asked",
         "attached",
         "due",
         "exact",
         "floor",
         "gone",
+        "handle",
         "head",
         "is_news",
         "key",
@@ -355,6 +357,8 @@ class Lane:
         self.open = True  # As far as the source knows.
         self.gone = False  # Nobody can send on it any more; what is under way arrives.
         self.is_news = False
+        self.asked = False  # Another worker has been asked for news, and hasn't answered.
+        self.handle = 0  # The identity of the object by which the source holds it.
         self.told = False  # The source knows that the target is dead.
         self.timers = None
 
@@ -629,7 +633,7 @@ class Core:
         """Attach a lane whose source's end is elsewhere."""
         self.attach(lane)
         if not lane.source.is_here:
-            self.outbox.append((lane.source.home, ("watch", lane.source.name, "", lane.target.name, self.me)))
+            self.outbox.append((lane.source, ("watch", lane.source.name, "", lane.target.name, self.me)))
         self.note("attached", lane.target, lane.name, lane.source.name)
 
     def take_end(self, name: str, target: str, home: int) -> Lane:
@@ -650,7 +654,8 @@ class Core:
         if target.is_here:
             self.tell_death(target, news)
         else:
-            self.outbox.append((target.home, ("watch", target.name, news.name, lane.source.name, self.me)))
+            news.asked = True
+            self.outbox.append((target, ("watch", target.name, news.name, lane.source.name, self.me)))
 
     def tell_death(self, body: Body, news: Lane) -> None:
         """Let a lane have the news of a body's death, now or later."""
@@ -686,7 +691,7 @@ class Core:
             self._wake(target)
         else:
             self.lanes.pop(name, None)
-            self.outbox.append((target.home, ("gone", name, target.name)))
+            self.outbox.append((target, ("gone", name, target.name)))
 
     def unwatch(self, lane: Lane) -> None:
         """Let the source of a lane no longer wait for news of its target."""
@@ -722,7 +727,7 @@ class Core:
         else:
             names = lane.name, lane.source.name, lane.source.home, target.name
             parts = item.at, item.order, item.kind, item.function, item.arguments, int(item.content), item.ends
-            self.outbox.append((target.home, ("lambda", names, parts)))
+            self.outbox.append((target, ("lambda", names, parts)))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -895,8 +900,10 @@ class Core:
     def _block(self, body: Body, lane: Lane) -> cython.double:
         """Return a local time before which nothing can come on an empty lane."""
         source: Body = lane.source
-        if lane.gone or source is body or source.done or source.parked:
+        if lane.gone or source is body or source.parked:
             return _NEVER
+        if source.done:
+            return -_NEVER if lane.asked else _NEVER
         if not source.known:
             return -_NEVER
         due: cython.double = self._safe(body, source.here)
@@ -997,25 +1004,24 @@ class Core:
         """Attach the end of a channel that has come to its target."""
         name, source, home = item.arguments
         lane: Lane = self.lane(name, self.body(source, home), body)
+        lane.source = self.body(source, home)  # It may have been given up before it came, when only its target was known.
         lane.floor = item.at
         self._attach_end(lane)
 
     def _take_news(self, body: Body, news: Lane) -> None:
-        """Learn of a death: channels that lead there are closed.
+        """Learn of a death: the channel that leads there is closed.
 
         Nobody notices but who still has such a channel: the news themselves are no event, and in no history.
         """
         lane: Lane
         for lane in list(body.outs):
-            if not lane.is_news and lane.target is news.source:
+            if news.name == f"{lane.name}!":
                 lane.open = False
                 lane.told = True
                 body.outs.remove(lane)
                 self.lanes.pop(lane.name, None)
-        for lane in list(body.lanes):
-            if lane.is_news and lane.source is news.source:
-                body.lanes.remove(lane)
-                self.lanes.pop(lane.name, None)
+        body.lanes.remove(news)
+        self.lanes.pop(news.name, None)
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

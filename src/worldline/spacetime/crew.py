@@ -64,6 +64,12 @@ class Crew:
             "pause": self._hear_pause,
             "gather": self._hear_gather,
         }
+        self._takers: dict[str, Callable[..., None]] = {
+            "lambda": self._take_lambda,
+            "gone": self._take_gone,
+            "watch": self._take_watch,
+            "watched": self._take_watched,
+        }
 
     def run(self, look: Look) -> None:
         """Do all that happens here."""
@@ -94,10 +100,13 @@ class Crew:
         core = self._core
         letters: list[list[Any]] = [[] for _ in range(self._count)]
         positions: list[list[Any]] = [[] for _ in range(self._count)]
-        if core.outbox:
-            for other, letter in core.outbox:
-                letters[other].append(letter)
-            core.outbox = []
+        while core.outbox:
+            outbox, core.outbox = core.outbox, []
+            for body, letter in outbox:
+                if body.home == self._me:  # It has moved here meanwhile.
+                    self._take(letter)
+                else:
+                    letters[body.home].append(letter)
         if core.moved:
             for body in core.moved.values():
                 told = body.name, None if body.done or body.parked else body.position(core.n)
@@ -128,7 +137,7 @@ class Crew:
             source = lane.source
             if lane.target.is_here and not source.is_here and not lane.gone and source.name not in asked:
                 asked[source.name] = True
-                self._core.outbox.append((source.home, ("watch", source.name, "", lane.target.name, self._me)))
+                self._core.outbox.append((source, ("watch", source.name, "", lane.target.name, self._me)))
         self._tell()
 
     # -- What is heard
@@ -139,18 +148,16 @@ class Crew:
     def _hear_data(self, other: int, letters: list[Any], positions: list[Any], cap: float) -> None:
         core = self._core
         self._received[other] += 1
-        for kind, *parts in letters:
-            if kind == "lambda":
-                self._take_lambda(*parts)
-            elif kind == "watch":
-                self._take_watch(*parts)
-            else:
-                name, target = parts
-                core.lose(name, core.body(target, self._me))
+        for letter in letters:
+            self._take(letter)
         for name, position in positions:
             core.hear_position(name, other, position)
         if cap < core.cap:
             core.cap = self._told_cap = cap
+
+    def _take(self, letter: tuple[Any, ...]) -> None:
+        kind, *parts = letter
+        self._takers[kind](*parts)
 
     def _take_lambda(self, names: tuple[str, str, int, str], parts: tuple[Any, ...]) -> None:
         core = self._core
@@ -160,6 +167,15 @@ class Crew:
         lane = core.lane(name, core.body(source, home), core.body(target, self._me))
         core.deliver(lane, new_lambda(*parts))
 
+    def _take_gone(self, name: str, target: str) -> None:
+        self._core.lose(name, self._core.body(target, self._me))
+
+    def _take_watched(self, news: str) -> None:
+        lane = self._core.lanes.get(news)
+        if lane is not None:
+            lane.asked = False
+            self._core.wake(lane.target)
+
     def _take_watch(self, name: str, news: str, watcher: str, worker: int) -> None:
         core = self._core
         body = core.bodies[name]
@@ -167,6 +183,7 @@ class Crew:
             lane = core.lane(news, body, core.body(watcher, worker))
             lane.is_news = True
             core.tell_death(body, lane)
+            core.outbox.append((lane.target, ("watched", news)))
         body.partners[worker] = True
         core.moved[name] = body
 
@@ -294,6 +311,7 @@ class Crew:
         for arrived in self._gathered("bodies", data):
             if arrived:
                 unpacked(core, arrived)
+        self._gathered("settled", [None] * self._count)  # Until then, nobody may send anything to who is on the move.
         core.moved = {}
         self._idle = [None] * self._count
         self._watch_sources()

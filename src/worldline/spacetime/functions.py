@@ -11,13 +11,10 @@ import marshal
 import sys
 from importlib import import_module
 from types import BuiltinFunctionType, CellType, FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
-from worldline.kernel.parcel import Parcel, seal, teach
+from worldline.kernel.parcel import Parcel, seal
 from worldline.model.errors import ModelError, UsageError, WorldlineError, shown
-
-_MAIN = "__main__"
-
 
 def name_of(function: Any) -> str:
     """Return what a function is called; the module isn't part of it, since a script's has another name in workers."""
@@ -54,7 +51,7 @@ def sealed(function: Any) -> tuple[Closure, int]:
             f"{shown(function)} can't be sent", advice="send a method's name, a function, or a lambda, and arguments"
         )
     try:
-        captured = tuple(cell.cell_contents for cell in function.__closure__ or ())
+        captured = tuple(_as_value(cell.cell_contents) for cell in function.__closure__ or ())
     except ValueError:
         raise UsageError(f"{name_of(function)} uses a variable that has no value yet") from None
     values = (captured, function.__defaults__, function.__kwdefaults__)
@@ -63,6 +60,31 @@ def sealed(function: Any) -> tuple[Closure, int]:
     except ModelError as error:
         raise ModelError(f"{name_of(function)} captures what can't be sent: {error.problem}") from error
     return Closure(function.__code__, function.__module__ or "builtins", name_of(function), carried), content
+
+
+class Named(NamedTuple):
+    """A function or class among the variables of another, by its name."""
+
+    module: str
+    name: str
+
+    def found(self) -> Any:
+        found: Any = sys.modules.get(self.module) or import_module(self.module)
+        for part in self.name.split("."):
+            found = getattr(found, part)
+        return found
+
+
+def _as_value(captured: Any) -> Any:
+    """Return what stands for a captured variable: functions and classes can't be sent as they are."""
+    if isinstance(captured, FunctionType | BuiltinFunctionType | type):
+        if not is_importable(captured):
+            raise UsageError(
+                f"{name_of(captured)}, which is used in a function that is sent, can't be imported",
+                advice="define it at the top level of a module",
+            )
+        return Named(captured.__module__, name_of(captured))
+    return captured
 
 
 class Closure:
@@ -82,7 +104,7 @@ class Closure:
             self.values.open() if isinstance(self.values, Parcel) else self.values
         )
         module = sys.modules.get(self.module) or import_module(self.module)
-        cells = tuple(CellType(each) for each in captured)
+        cells = tuple(CellType(each.found() if isinstance(each, Named) else each) for each in captured)
         made = FunctionType(self.code, vars(module), self.code.co_name, defaults, cells)
         made.__kwdefaults__ = keyword_defaults
         made.__qualname__ = self.name
@@ -109,13 +131,3 @@ def blamed(error: BaseException, name: str, point: Any, function: Any) -> Worldl
     )
     made.__cause__ = error
     return made
-
-
-def _function_form(function: Any) -> Any:
-    if not is_importable(function):
-        raise ValueError(f"{name_of(function)} can't be imported; define it at the top level of a module")
-    return name_of(function)
-
-
-for _kind in (FunctionType, BuiltinFunctionType, type):
-    teach(_kind, _function_form, constant=True)

@@ -47,8 +47,8 @@ class Example(Struct, frozen=True, kw_only=True):
         except WorldlineError:
             raise
         except Exception as error:  # It is the user's code, and can raise anything.
-            line = extract_tb(error.__traceback__)[-1].lineno
-            raise ConfigurationError(f"{self.name} can't be set up, in line {line}: {described(error)}") from error
+            where = _line_of(self.builder, error)
+            raise ConfigurationError(f"{self.name} can't be set up{where}: {described(error)}") from error
         if not isinstance(made, ForwardSimulation):
             raise ConfigurationError(
                 f"{self.name}: build returns {shown(made)}", advice="return the ForwardSimulation that it has set up"
@@ -71,12 +71,11 @@ class Example(Struct, frozen=True, kw_only=True):
         try:
             return str(self.outcome(simulation, result))
         except AssertionError as error:
-            said = f": {error}" if str(error) else ""
-            line = extract_tb(error.__traceback__)[-1].lineno
-            raise ModelError(f"{self.name}: what has come of it isn't what should, in line {line}{said}") from error
+            where, said = _line_of(self.outcome, error), f": {error}" if str(error) else ""
+            raise ModelError(f"{self.name}: what has come of it isn't what should{where}{said}") from error
         except Exception as error:  # It is the user's code, and can raise anything.
-            line = extract_tb(error.__traceback__)[-1].lineno
-            raise ModelError(f"{self.name}: its outcome can't be told, in line {line}: {described(error)}") from error
+            where = _line_of(self.outcome, error)
+            raise ModelError(f"{self.name}: its outcome can't be told{where}: {described(error)}") from error
 
     def parsed(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """Read parameters that are given as texts; each is of the kind of its default."""
@@ -94,6 +93,13 @@ class Example(Struct, frozen=True, kw_only=True):
                     f"{self.name}: {name} can't be {shown(text)}", advice=f"it is like {default!r}"
                 ) from None
         return found
+
+
+def _line_of(function: Callable[..., Any], error: BaseException) -> str:
+    """Return which line of a function's file has led to an error."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
+    return f", in line {lines[-1]}" if lines else ""
 
 
 def load_file(path: Path) -> Example:
@@ -122,11 +128,11 @@ def _parameters(builder: Callable[..., Any], name: str) -> dict[str, Any]:
     for each in GIVEN:
         if each not in taken or taken[each].kind is Parameter.POSITIONAL_ONLY:
             raise ConfigurationError(f"{name}: its build doesn't take {each}=", advice=_FORM)
-    own = [each for key, each in taken.items() if key not in GIVEN]
-    for each in own:
-        if each.default is Parameter.empty or each.kind is Parameter.POSITIONAL_ONLY:
-            raise ConfigurationError(f"{name}: the parameter {each.name} of its build has no default", advice=_FORM)
-    return {each.name: each.default for each in own}
+    own = {key: parameter for key, parameter in taken.items() if key not in GIVEN}
+    for key, parameter in own.items():
+        if parameter.default is Parameter.empty or parameter.kind is Parameter.POSITIONAL_ONLY:
+            raise ConfigurationError(f"{name}: the parameter {key} of its build has no default", advice=_FORM)
+    return {key: parameter.default for key, parameter in own.items()}
 
 
 def _until(module: ModuleType, name: str) -> float | None:

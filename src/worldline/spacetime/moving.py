@@ -102,7 +102,8 @@ def _inward(lane: Lane) -> tuple[Any, ...]:
         for item in lane.under_way()
     ]
     source = lane.source
-    return lane.name, source.name, source.home, lane.attached, lane.gone, lane.is_news, lane.floor, items
+    flags = lane.attached, lane.gone, lane.is_news, lane.asked
+    return lane.name, source.name, source.home, flags, lane.floor, items
 
 
 def _take_inward(
@@ -111,15 +112,14 @@ def _take_inward(
     name: str,
     source: str,
     home: int,
-    attached: bool,
-    gone: bool,
-    is_news: bool,
+    flags: tuple[bool, ...],
     floor: Any,
     items: list[Any],
 ) -> None:
     lane = core.lane(name, core.body(source, home), body)
-    lane.gone, lane.is_news, lane.floor = gone, is_news, floor
-    if attached:
+    is_attached, lane.gone, lane.is_news, lane.asked = flags
+    lane.floor = floor
+    if is_attached:
         core.attach(lane)
     for item in items:
         core.deliver(lane, new_lambda(*item))

@@ -75,8 +75,9 @@ class _Sent(Struct, frozen=True, omit_defaults=True):
 def setting_of(simulation: ForwardSimulation, until: float) -> Setting:
     field = simulation.field
     given: Any = field.R
-    boundaries: list[Any] = simulation._core.boundaries
-    walls = tuple(Wall(tuple(each.normal), each.offset, each.name) for each in boundaries if not each.is_end)
+    walls = tuple(
+        Wall(each.normal.coordinates(), each.offset, each.name) for each in simulation.boundaries if not each.is_end
+    )
     return Setting(simulation.space.n, None if given is None else tuple(given), field.c, until, walls)
 
 

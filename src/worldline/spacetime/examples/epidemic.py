@@ -41,29 +41,24 @@ class Person(Agent):
             self.after(1.0, Person.cough)
 
     def breathe(self, name: str, source: Vector) -> None:
-        is_near = dist(place_of(source), place_of(self.position)) < self.reach
+        is_near = dist(source[1:], self.position[1:]) < self.reach
         if self.state == "well" and is_near and self.random.random() < self.risk:
             self.fall_ill(name)
 
     def fall_ill(self, source: str) -> None:
         self.log(f"falls ill, by {source}")
         self.state = "ill"
-        self.infected_at = self.position[0]
+        self.infected_at = self.position.t
         self.after(ILLNESS, Person.recover)
         self.after(self.random.random(), Person.cough)
 
     def recover(self) -> None:
         self.state = "immune"
-        self.recovered_at = self.position[0]
+        self.recovered_at = self.position.t
         self.log(f"recovers, after {self.recovered_at - self.infected_at:.3f} in the lab")
         for channel in self.others:
             channel.close()
         self.others = []
-
-
-def place_of(point: Vector) -> tuple[float, float]:
-    """Return where a point is in space."""
-    return point[1], point[2]
 
 
 def build(
@@ -101,13 +96,13 @@ def build(
     return simulation
 
 
-def outcome(simulation: ForwardSimulation, result: Result) -> str:
+def outcome(simulation: ForwardSimulation, _: Result) -> str:
     """Everybody is still in the room, and has been ill for as long as its own clock says."""
-    crowd: list[Any] = [simulation[f"person-{number:02}"] for number in range(result.agents)]
+    crowd: list[Any] = list(simulation.agents.values())
     immune = [person for person in crowd if person.state == "immune"]
     for person in immune:
         gamma = person.velocity[0]
         assert abs(person.recovered_at - person.infected_at - gamma * ILLNESS) < 1e-6
-    assert all(-1e-6 <= each <= SIDE + 1e-6 for person in crowd for each in place_of(person.position))
+    assert all(-1e-6 <= each <= SIDE + 1e-6 for person in crowd for each in person.position[1:])
     counts = {state: sum(person.state == state for person in crowd) for state in ("well", "ill", "immune")}
     return ", ".join(f"{count} {state}" for state, count in counts.items())

@@ -50,7 +50,7 @@ class Bird(Agent):
         """Turn by a part of the difference; and away, if the other was near."""
         self.courses[name] = course
         mine = course_of(self.velocity)
-        away = [here - other for here, other in zip(place_of(self.position), place_of(there), strict=True)]
+        away = [here - other for here, other in zip(self.position[1:], there[1:], strict=True)]
         distance = hypot(*away)
         push = 0.02 / distance if 0.0 < distance < NEAR else 0.0
         turned = [own + 0.03 * (its - own) + push * aside for own, its, aside in zip(mine, course, away, strict=True)]
@@ -67,11 +67,6 @@ class Bird(Agent):
         if agreed != self.is_agreed:
             self.is_agreed = agreed
             self.log("flies as its neighbours do" if agreed else "has lost its neighbours' course")
-
-
-def place_of(point: Vector) -> tuple[float, float]:
-    """Return where a point is in space."""
-    return point[1], point[2]
 
 
 def course_of(velocity: Vector) -> tuple[float, float]:
@@ -111,10 +106,10 @@ def build(
 
 def outcome(simulation: ForwardSimulation, result: Result) -> str:
     """The flock has grown, and its courses differ less than they did."""
-    flock: list[Any] = [simulation[f"bird-{number:02}"] for number in range(result.agents)]
+    flock: list[Any] = list(simulation.agents.values())
     before = _spread([bird.first_course for bird in flock])
     after = _spread([course_of(bird.velocity) for bird in flock])
-    radius = _spread([place_of(bird.position) for bird in flock])
+    radius = _spread([bird.position[1:] for bird in flock])
     if result.until >= UNTIL:
         assert radius > 3.0
         assert after < before

@@ -59,13 +59,13 @@ class Carol(Agent):
     heard_at = -1.0
 
     def meet(self, friend: RemoteReference) -> None:
-        self.met_at = self.position[0]
+        self.met_at = self.position.t
         self.log(f"hello, {friend.name}")
         self.to_friend = Channel(self, friend)
         self.to_friend.send(Alice.greet, self.reference())
 
     def hear(self) -> None:
-        self.heard_at = self.position[0]
+        self.heard_at = self.position.t
         self.log(f"{self.to_friend.target().name} answers")
 
 

@@ -24,7 +24,7 @@ class Ping(Agent):
 
     def ping(self) -> None:
         self.pings += 1
-        self.last = self.position[0]
+        self.last = self.position.t
         self.log(f"ping from {self.position}")
         self.to_other.send(Ping.ping)
 

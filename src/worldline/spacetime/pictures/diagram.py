@@ -11,7 +11,6 @@ from worldline.drawing.lines import fading
 from worldline.drawing.plane import Point, distance
 from worldline.drawing.scale import ticks_between
 from worldline.drawing.svg import (
-    ALARM,
     PALETTE,
     PAPER,
     SOFT,
@@ -141,7 +140,7 @@ def _ways_of_seeing(frame: Frame, projection: Projection, n: int) -> list[str]:
         return []
     lines = []
     if not projection.is_exact:
-        lines.append(f"{n - 1} dimensions of space are seen from the side, so lambdas can look slower than light.")
+        lines.append(f"Of {n - 1} dimensions of space one is seen: lambdas can look slow.")
     if frame.stretch != 1.0:
         larger = frame.stretch > 1
         times = number(frame.stretch if larger else 1 / frame.stretch)
@@ -183,8 +182,7 @@ class _Diagram:
         self.has_cones = cones and projection.has_space and bool(story.flights)
         self.legend = Legend(self._entries(), self.width - 2 * _MARGIN)
         self.legend_top = 52.0 if title else 26.0
-        rows = 1 if len(story.lives) <= 8 else 2
-        above = self.legend_top + self.legend.height + 6 + rows * (self.name_size + 3)
+        above = self.legend_top + self.legend.height + 6 + 2 * (self.name_size + 2)
         frame.put(before + (self.width - before - _MARGIN - frame.width) / 2, above)
         self.floor = frame.bottom + 16
         self.names = Names(4.0, self.width - 4)
@@ -239,9 +237,8 @@ class _Diagram:
     def _heads(self) -> list[str]:
         if not self.story.flights:
             return []
-        colours = dict.fromkeys((*self.colours.values(), ALARM))
-        samples = dict.fromkeys([(SOFT, HEAD), (ALARM, HEAD), *((colour, self.head) for colour in colours)])
-        return [arrow_head(colour, size) for colour, size in samples]
+        heads = dict.fromkeys([(SOFT, HEAD), *((colour, self.head) for colour in self.colours.values())])
+        return [arrow_head(colour, size) for colour, size in heads]
 
     # -- Axes
 
@@ -278,13 +275,13 @@ class _Diagram:
     # -- Light
 
     def _cones(self) -> list[str]:
-        emitted = dict.fromkeys(self.at(each.source, each.emitted) for each in self.story.flights if not each.is_news)
+        emitted = dict.fromkeys(self.at(each.source, each.emitted) for each in self.story.flights)
         return light.drawn(light.apexes(list(emitted), self.frame), self.frame, self.projection, self.field)
 
     def _arrows(self) -> list[str]:
         drawn: dict[str, list[str]] = {}
         for flight in self.story.flights:
-            colour = ALARM if flight.is_news else self.colours[flight.source]
+            colour = self.colours[flight.source]
             drawn.setdefault(colour, []).append(self._arrow(flight, colour))
         shades: dict[str, Value | None] = {"stroke_width": self.lambda_stroke, "stroke_opacity": self.lambda_opacity}
         return [element("g", lines, fill="none", stroke=colour, **shades) for colour, lines in drawn.items()]

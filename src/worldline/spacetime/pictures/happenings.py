@@ -59,7 +59,6 @@ class Flight(NamedTuple):
     emitted: Coordinates
     end: Coordinates
     fate: Fate
-    is_news: bool
 
     def __str__(self) -> str:
         became = _BECAME[self.fate]
@@ -205,41 +204,35 @@ def _flights(
     for record in everything:
         if record.kind == "absorbed" and record.emitted is not None:
             absorbed[record.channel, record.order] = None
-            source, target, fate = record.peer, record.agent, "absorbed"
-            found += _flown(source, target, record, record.emitted, record.at, fate, end)
+            found.append(Flight(record.peer, record.agent, record.what, record.emitted, record.at, "absorbed"))
     for record in everything:
         if record.kind == "sent" and (record.channel, record.order) not in absorbed:
-            goal = _goal(record.at, lives.get(record.peer), field)
-            if goal is not None:
-                found += _flown(record.agent, record.peer, record, record.at, goal, "vanished", end)
-    return sorted(found, key=lambda flight: (flight.emitted[0], flight.end[0], flight.source, flight.target))
+            target = lives.get(record.peer)
+            if target is not None:
+                goal = _goal(record.at, target.corners[-1], field)
+                fate: Fate = "vanished" if target.end == "died" else "under way"
+                found.append(Flight(record.agent, record.peer, record.what, record.at, goal, fate))
+    shown = [_stopped(flight, end) for flight in found if flight.emitted[0] <= end]
+    return sorted(shown, key=lambda flight: (flight.emitted[0], flight.end[0], flight.source, flight.target))
 
 
-def _flown(
-    source: str, target: str, record: Record, emitted: Coordinates, goal: Coordinates, fate: str, end: float
-) -> list[Flight]:
-    if emitted[0] > end:
-        return []
-    is_news = record.what == "death" and record.channel.endswith("!")
-    if goal[0] > end:
-        goal = at_time(emitted, goal, end)
-        return [Flight(source, target, record.what, emitted, goal, "under way", is_news)]
-    kept: Fate = "absorbed" if fate == "absorbed" else "vanished"
-    return [Flight(source, target, record.what, emitted, goal, kept, is_news)]
+def _stopped(flight: Flight, end: float) -> Flight:
+    """Leave out what a lambda does after the end of the picture."""
+    if flight.end[0] <= end:
+        return flight
+    return flight._replace(end=at_time(flight.emitted, flight.end, end), fate="under way")
 
 
-def _goal(emitted: Coordinates, target: Life | None, field: LambdaField | None) -> Coordinates | None:
-    """Return where a lambda that nobody absorbed would have found its target, had it stayed where it was last."""
-    if target is None:
-        return None
+def _goal(emitted: Coordinates, last: Coordinates, field: LambdaField | None) -> Coordinates:
+    """Return where a lambda that nobody absorbed would have found its target, had that stayed where it was last."""
     r = shift_of(field, len(emitted))
-    away = [there - here - shift for there, here, shift in zip(target.corners[-1], emitted, r, strict=True)][1:]
+    away = [there - here - shift for there, here, shift in zip(last, emitted, r, strict=True)][1:]
     longest = max((abs(each) for each in away), default=0.0) or 1.0
     squares = 0.0
     for each in away:
         squares += (each / longest) * (each / longest)
     c = 0.0 if field is None else field.c / longest / longest
-    return (emitted[0] + r[0] + longest * math.sqrt(squares + c), *target.corners[-1][1:])
+    return (emitted[0] + r[0] + longest * math.sqrt(squares + c), *last[1:])
 
 
 def shift_of(field: LambdaField | None, n: int) -> Coordinates:

@@ -28,13 +28,13 @@ def apexes(emissions: Sequence[Point], frame: Frame) -> list[Point]:
     if not roomy:
         return []
     found = [roomy[0]]
-    gaps = [distance(each, found[0]) for each in roomy]
+    gaps = [_gap(each, found[0], frame) for each in roomy]
     while len(found) < _MOST:
         best = max(range(len(roomy)), key=lambda place: (gaps[place], -place))
         if gaps[best] < 1.5 * high:
             break
         found.append(roomy[best])
-        gaps = [min(gap, distance(each, roomy[best])) for gap, each in zip(gaps, roomy, strict=True)]
+        gaps = [min(gap, _gap(each, roomy[best], frame)) for gap, each in zip(gaps, roomy, strict=True)]
     return found
 
 
@@ -72,6 +72,11 @@ def _edge(apex: Point, delay: float, high: float, stretch: float) -> list[Point]
     # Close to the apex it is bent most, so there the pieces are short.
     ways = [high * (place / count) * abs(place / count) for place in range(-count, count + 1)]
     return [(x + way_ * stretch, y - math.sqrt(way_ * way_ + delay * delay)) for way_ in ways]
+
+
+def _gap(one: Point, other: Point, frame: Frame) -> float:
+    """Return how far points are from each other, as seen by light."""
+    return distance((one[0] / frame.stretch, one[1]), (other[0] / frame.stretch, other[1]))
 
 
 def _height(frame: Frame) -> float:

@@ -87,9 +87,9 @@ def _candidates(line: Sequence[Point], width: float, size: float) -> Iterator[Po
     """Yield where a text of this width might begin: over the line's end, beside it, along it, under its start."""
     x, y = line[-1]
     yield x - width / 2, y - 7
+    yield x - width / 2, y - 9 - size
     yield x + 7, y + size * 0.4
     yield x - 7 - width, y + size * 0.4
-    yield x - width / 2, y - 9 - size
     for share in (0.85, 0.6, 0.4, 0.2):
         x, y = _along(line, share)
         yield x + 8, y + size * 0.36

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from worldline.drawing.legend import Entry
 from worldline.drawing.lines import fading
-from worldline.drawing.svg import ALARM, INK, PAPER, SOFT, arrow_end, cross, element, path, way
+from worldline.drawing.svg import INK, PAPER, SOFT, arrow_end, cross, element, path, way
 from worldline.spacetime.pictures.happenings import Flight, Moment
 
 LIGHT = "#f0b429"
@@ -14,7 +14,6 @@ WALL = "#8a96a3"
 WALL_DASHES = "7 3 2 3"
 JUMP = "5 4"
 ATTACH = "3 2.5"
-NEWS = "1 2.5"
 HEAD = 6.5
 
 # What an event is drawn as, if several things happened in it: the first of these.
@@ -61,7 +60,7 @@ def glyph(sign: str, x: float, y: float, colour: str, size: float) -> str:
 
 
 def dashes_of(flight: Flight) -> str | None:
-    return NEWS if flight.is_news else ATTACH if flight.what == "attach" else None
+    return ATTACH if flight.what == "attach" else None
 
 
 def entries_of(
@@ -72,7 +71,7 @@ def entries_of(
     if jumps:
         entries.append(Entry("jump", _line(INK, 1.4, JUMP)))
     fates = dict.fromkeys((dashes_of(flight), flight.fate == "absorbed") for flight in flights)
-    names = ((None, "lambda"), (ATTACH, "end of a channel"), (NEWS, "news of a death"))
+    names = ((None, "lambda"), (ATTACH, "end of a channel"))
     entries += [Entry(name, _arrow(dashes)) for dashes, name in names if (dashes, True) in fates]
     if any(not absorbed for _, absorbed in fates):
         entries.append(Entry("never absorbed", _fading))
@@ -89,13 +88,12 @@ def _line(colour: str, width: float, dashes: str | None) -> Callable[[float, flo
 
 
 def _arrow(dashes: str | None) -> Callable[[float, float], str]:
-    colour = ALARM if dashes == NEWS else SOFT
     return lambda x, y: path(
         ((x, y), (x + 24, y)),
-        stroke=colour,
+        stroke=SOFT,
         stroke_width=1.2,
         stroke_dasharray=dashes,
-        marker_end=arrow_end(colour, HEAD),
+        marker_end=arrow_end(SOFT, HEAD),
     )
 
 
