@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -56,11 +58,15 @@ class Narrator:
         """Print what agents have noted, or all records as JSON."""
         if not self.is_told:
             return
-        for record in records:
-            if self._as_json:
-                print(json.encode(record).decode())
-            elif record.kind == "log":
-                print(f"{record.at[0]:12.6f}  {record.agent}: {record.what}")
+        try:
+            for record in records:
+                if self._as_json:
+                    print(json.encode(record).decode())
+                elif record.kind == "log":
+                    print(f"{record.at[0]:12.6f}  {record.agent}: {record.what}")
+            sys.stdout.flush()
+        except BrokenPipeError:  # Nobody reads on. That doesn't make the run a failure, nor the rest of the output.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
     def conclude(self, *lines: str) -> None:
         for line in lines:

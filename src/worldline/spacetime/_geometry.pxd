@@ -8,8 +8,6 @@ cdef class Vector:
     cdef readonly Py_ssize_t n
     cdef double* x
 
-    cdef bint coordinates_equal(self, Vector other) noexcept
-
 
 @cython.final
 cdef class LambdaField:
@@ -32,3 +30,4 @@ cdef class Trajectory:
 
 cdef double* new_doubles(Py_ssize_t n) except? NULL
 cdef Vector blank_vector(Py_ssize_t n)
+cdef bint is_same(Vector a, Vector b) noexcept

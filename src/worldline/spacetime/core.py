@@ -56,13 +56,11 @@ if cython.compiled:
         LambdaField,
         Trajectory,
         Vector,
-        blank_vector,
+        is_same,
         new_doubles,
     )
-
-    from worldline.spacetime._geometry import as_vector, as_velocity
 else:
-    from worldline.spacetime.geometry import LambdaField, Trajectory, Vector, as_vector, as_velocity, new_doubles
+    from worldline.spacetime.geometry import LambdaField, Trajectory, Vector, is_same, new_doubles
 
 # What a lambda is: a call; the end of a channel that attaches itself; or the news that somebody is dead.
 _CALL = cython.declare(cython.int, 0)
@@ -989,7 +987,7 @@ class Core:
             self.note(
                 "absorbed", body, lane.name, (item.order, item.kind, lane.source.name, item.at, item.function)
             )
-        if item.kind == _CALL and item.at.coordinates_equal(body.point):
+        if item.kind == _CALL and is_same(item.at, body.point):
             self.fail(body, item.function, _no_time(lane, body.point))
             return 0
         if item.kind == _CALL:

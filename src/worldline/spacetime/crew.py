@@ -308,11 +308,11 @@ class Crew:
             body.home = core.homes.get(body.name, body.home)
             body.partners = {}
         core.forget_lanes()
+        core.moved = {}  # Everybody asks anew for the positions that it needs.
         for arrived in self._gathered("bodies", data):
             if arrived:
                 unpacked(core, arrived)
         self._gathered("settled", [None] * self._count)  # Until then, nobody may send anything to who is on the move.
-        core.moved = {}
         self._idle = [None] * self._count
         self._watch_sources()
         core.wake_all()

@@ -116,15 +116,6 @@ class Vector:
         """Return the lab time."""
         return self.x[0]
 
-    @cython.cfunc
-    @cython.exceptval(check=False)
-    def coordinates_equal(self, other: Vector) -> cython.bint:
-        i: cython.Py_ssize_t
-        for i in range(self.n):
-            if self.x[i] != other.x[i]:
-                return False
-        return True
-
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Vector | tuple):
             return self.coordinates() == tuple(other)
@@ -219,6 +210,16 @@ def blank_vector(n: cython.Py_ssize_t) -> Vector:
     made.n = n
     made.x = new_doubles(n)
     return made
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def is_same(a: Vector, b: Vector) -> cython.bint:
+    i: cython.Py_ssize_t
+    for i in range(a.n):
+        if a.x[i] != b.x[i]:
+            return False
+    return True
 
 
 # -- Fields

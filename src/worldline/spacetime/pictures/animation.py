@@ -33,21 +33,22 @@ def animation_html(
     n: int,
     *,
     title: str = "",
-    axes: tuple[int, int] = (1, 2),
+    axes: Sequence[int] | None = None,
     until: float | None = None,
     boundaries: Sequence[Boundary] = (),
 ) -> str:
     """Make a page that plays a run that was traced, as far as `until`. It needs nothing from elsewhere.
 
-    `axes` are the spatial coordinates to the right and upwards. A space of two dimensions has but one: it is a
-    line, with the past below it. Of very many agents and lambdas only some are shown, evenly chosen; the page says so.
+    `axes` are the spatial coordinates to the right and upwards, such as (1, 2), or else the two in which agents are
+    spread most. A space of two dimensions has but one: it is a line, with the past below it. Of very many agents and
+    lambdas only some are shown, evenly chosen; the page says so.
     """
     story = told(records, n, until, None)
     if n == 1:
         raise UsageError(
             "a space of one dimension is time alone, and nothing moves in it", advice="draw its diagram: minkowski_svg"
         )
-    drawn_axes = (1,) if n == 2 and tuple(axes) == (1, 2) else _checked(axes, n)
+    drawn_axes = _widest(story, n) if axes is None else _checked(axes, n)
     shown_story, cuts = _thinned(story)
     data = _Data(shown_story, drawn_axes, n).json(boundaries)
     agents = "1 agent" if len(story.lives) == 1 else f"{len(story.lives):,} agents"
@@ -56,7 +57,19 @@ def animation_html(
     return page(title or "Spacetime", summary.strip(), data, flat=len(drawn_axes) == 1)
 
 
+def _widest(story: Story, n: int) -> tuple[int, ...]:
+    """Return the two axes along which agents are farthest from each other, or the only one."""
+    points = [at for life in story.lives for at in life.corners]
+    extents = {
+        axis: max((at[axis] for at in points), default=0.0) - min((at[axis] for at in points), default=0.0)
+        for axis in range(1, n)
+    }
+    return tuple(sorted(sorted(extents, key=lambda axis: (-extents[axis], axis))[:2]))
+
+
 def _checked(axes: Any, n: int) -> tuple[int, ...]:
+    if n == 2 and axes == (1, 2):
+        return (1,)
     if not isinstance(axes, tuple | list) or len(axes) not in (1, 2) or (len(axes) == 2 and axes[0] == axes[1]):
         raise UsageError(f"{shown(axes)} aren't two axes", advice="use (1, 2), for instance")
     for axis in axes:
@@ -103,7 +116,7 @@ class _Data:
         self.lows = [min((at[axis] for at in points), default=0.0) for axis in axes]
         self.highs = [max((at[axis] for at in points), default=0.0) for axis in axes]
         extent = max(high - low for low, high in zip(self.lows, self.highs, strict=True))
-        self.place = extent / _PLACES or 1.0
+        self.place = (extent or 1.0) / _PLACES
         self.moment = (story.end - story.begin) / _MOMENTS or 1.0
 
     def json(self, boundaries: Iterable[Boundary]) -> str:
@@ -210,6 +223,8 @@ class _Data:
         low = [0.0, 0.0]
         high = [(high - low) / self.place for low, high in zip(self.lows, self.highs, strict=True)]
         high += [0.0] * (2 - len(high))
+        if not any(high):  # All are in one spot: it is seen from some way off.
+            return [-_PLACES, -_PLACES, _PLACES, _PLACES]
         near = _NEAR * max(high)
         for p, q, rest, speed in walls:
             if speed == 0.0 and (p == 0.0) != (q == 0.0):

@@ -359,7 +359,7 @@ class _Diagram:
         if not noted or len(noted) > _NOTES_UP_TO:
             return []
         texts = [
-            self.names.note([self.at(sign.life.name, sign.moment.at)], shortened(text, 32), 9.5) for sign, text in noted
+            self.names.note([self.at(sign.life.name, sign.moment.at)], shortened(text, 44), 9.5) for sign, text in noted
         ]
         return [element("g", texts, class_="notes", fill=SOFT, **_HALO)]
 

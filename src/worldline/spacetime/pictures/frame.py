@@ -10,10 +10,10 @@ from typing import NamedTuple
 from worldline.spacetime.pictures.happenings import Story
 from worldline.spacetime.pictures.projection import Projection
 
-_HEIGHT_LEAST, _HEIGHT_MOST = 300.0, 1_700.0
-_WIDTH_LEAST, _WIDTH_MOST = 260.0, 1_500.0
+_HEIGHT_READABLE, _HEIGHT_LEAST, _HEIGHT_LIKED, _HEIGHT_MOST = 200.0, 450.0, 900.0, 1_700.0
+_WIDTH_READABLE, _WIDTH_LEAST, _WIDTH_MOST = 80.0, 260.0, 1_500.0
 _PER_EVENT = 9.0  # So much higher is the picture for each event that an agent usually has.
-_PER_AGENT = 44.0
+_PER_AGENT, _PER_AGENT_LEAST = 44.0, 16.0
 _NEAR = 0.6
 _TINY = 1e-200
 _COLUMNS = ((6, 110.0), (12, 80.0), (25, 50.0), (60, 26.0), (120, 14.0), (10**9, 8.0))
@@ -38,7 +38,7 @@ class Frame:
         low, high = _with_walls(min(places, default=0.0), max(places, default=0.0), story, walls)
         self._low, self._begin = low, story.begin
         space, time = high - low, story.end - story.begin
-        wanted_height = min(max(_HEIGHT_LEAST * 1.5, _PER_EVENT * _usual_count(story)), _HEIGHT_MOST)
+        wanted_height = min(max(_HEIGHT_LEAST, _PER_EVENT * _usual_count(story)), _HEIGHT_MOST)
         wanted_width = min(max(_WIDTH_LEAST, _PER_AGENT * len(story.lives)), _WIDTH_MOST)
         self.stretch = 1.0
         if not projection.has_space:
@@ -56,7 +56,8 @@ class Frame:
             self.across = self.up = wanted_width / space
             self.spare = 24.0
         else:
-            self.up, self.stretch = _chosen_scale(time, space, wanted_height, wanted_width)
+            least = max(_WIDTH_READABLE, _PER_AGENT_LEAST * len(story.lives))
+            self.up, self.stretch = _chosen_scale(time, space, wanted_height, wanted_width, min(least, wanted_width))
             self.across = self.up * self.stretch
             self.spare = 24.0 if space * self.across > 200 else 60.0
         self.width = space * self.across + 2 * self.spare
@@ -98,11 +99,14 @@ def _with_walls(low: float, high: float, story: Story, walls: Iterable[Wall]) ->
     return low, high
 
 
-def _chosen_scale(time: float, space: float, height: float, width: float) -> tuple[float, float]:
-    """Return the pixels of a unit of time, and how many times larger a unit of space is drawn."""
+def _chosen_scale(time: float, space: float, height: float, width: float, least: float) -> tuple[float, float]:
+    """Return the pixels of a unit of time, and how many times larger a unit of space is drawn.
+
+    That is once if the picture can be as wide as the least, and as high, without being larger than anybody likes.
+    """
     scale = max(height / time, width / space)
-    scale = min(scale, _HEIGHT_MOST / time, _WIDTH_MOST / space)
-    if time * scale >= _HEIGHT_LEAST * 0.7 and space * scale >= _WIDTH_LEAST * 0.5:
+    scale = min(scale, max(height, _HEIGHT_LIKED) / time, _WIDTH_MOST / space)
+    if time * scale >= _HEIGHT_READABLE and space * scale >= least:
         return scale, 1.0
     wanted = (width / space) / (height / time)
     stretch = _rounded(wanted) if wanted >= 1 else 1 / _rounded(1 / wanted)

@@ -55,12 +55,12 @@ class Names:
     def note(self, places: Sequence[Point], text: str, size: float, *, covers_lines: bool = True) -> str:
         """Write a text beside one of some points, or nothing if there's no room."""
         width = text_width(text, size)
-        for x, y in places:
-            for dx in (7.0, -7.0 - width):
-                for dy in (3.5, -6.0, 13.0):
-                    written = self._tried(x + dx, y + dy, text, width, size, "", covers_lines=covers_lines)
-                    if written:
-                        return written
+        spots = [(x + dx, y + dy) for x, y in places for dx in (7.0, -7.0 - width) for dy in (3.5, -6.0, 13.0)]
+        for covers in (False, True) if covers_lines else (False,):
+            for left, base in spots:
+                written = self._tried(left, base, text, width, size, "", covers_lines=covers)
+                if written:
+                    return written
         return ""
 
     def _beside(self, name: Name, size: float, covers_lines: bool, most: int | None) -> str:

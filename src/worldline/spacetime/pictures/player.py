@@ -247,7 +247,7 @@ function history() {
 function cross(x, y, arm) { line(x - arm, y - arm, x + arm, y + arm); line(x - arm, y + arm, x + arm, y - arm); }
 
 function bodies(here) {
-  const many = agents.length, radius = many > 400 ? 2.6 : many > 60 ? 3.6 : 5.5;
+  const many = agents.length, named = [], radius = many > 400 ? 2.6 : many > 60 ? 3.6 : 5.5;
   pen.font = "600 12px system-ui, sans-serif"; pen.textAlign = "left";
   agents.forEach((agent, place) => {
     const spot = here[place], last = agent.t.length - 1;
@@ -267,7 +267,11 @@ function bodies(here) {
     if (many <= 24) {
       pen.fillStyle = look.ink;
       const name = agent.name.length > 24 ? agent.name.slice(0, 23) + "…" : agent.name;
-      if (flat) { pen.save(); pen.translate(x + 4, y - 10); pen.rotate(-0.6); pen.fillText(name, 0, 0); pen.restore(); }
+      if (flat) {
+        if (named.some(other => Math.abs(other - x) < 14)) return;
+        named.push(x);
+        pen.save(); pen.translate(x + 4, y - 10); pen.rotate(-0.6); pen.fillText(name, 0, 0); pen.restore();
+      }
       else pen.fillText(name, x + radius + 4, y - radius);
     }
   });
