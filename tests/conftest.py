@@ -1,5 +1,6 @@
 """Settings for all tests: one Hypothesis profile with the same examples in every run; a summary of long searches."""
 
+import gc
 from collections import Counter
 
 import pytest
@@ -7,6 +8,12 @@ from hypothesis import settings
 
 settings.register_profile("repeatable", max_examples=50, derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
+
+
+def pytest_collection_finish() -> None:
+    """Let the garbage collector skip what the thousands of tests themselves are: many of them call it."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -16,8 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import share_of
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SOUND = sorted(path.stem for path in EXAMPLES.glob("*/*.toml"))
+# Federations hold nothing that is compiled, and are told the hash seed here.
+TRIED = SOUND[: share_of(len(SOUND))]
 IN_PROCESS = ("--executor", "in-process")
 
 # What makes each simulation of the kernel small enough.
@@ -93,7 +97,7 @@ def test_a_search_finds_the_same_on_any_number_of_workers_and_under_any_hash_see
     assert [search.returncode for search in searches] == [name.startswith("broken")] * 2
 
 
-@pytest.mark.parametrize("name", SOUND)
+@pytest.mark.parametrize("name", TRIED)
 def test_an_example_tells_the_same_under_another_hash_seed(name: str, shelf: Path, tmp_path: Path) -> None:
     lines, left = known(name, shelf)
     assert any(line.startswith("digest ") for line in lines)
@@ -107,7 +111,7 @@ def test_an_example_tells_the_same_under_another_hash_seed(name: str, shelf: Pat
     "name",
     [
         # The robot cell is in tests/cli/test_run.py. Twenty processes take their time.
-        *(name for name in SOUND if name not in ("robot_cell", "chat")),
+        *(name for name in TRIED if name not in ("robot_cell", "chat")),
         pytest.param("chat", marks=pytest.mark.soak),
     ],
 )
@@ -119,7 +123,7 @@ def test_an_example_tells_the_same_in_processes(name: str, shelf: Path, tmp_path
     assert files(tmp_path) == left
 
 
-@pytest.mark.parametrize("name", SOUND)
+@pytest.mark.parametrize("name", TRIED)
 def test_an_example_gives_one_history_under_many_schedules(name: str, shelf: Path, tmp_path: Path) -> None:
     lines, _ = known(name, shelf)
     checked = worldline(tmp_path, "check", file_of(name), "--schedules", "10" if name == "ping_pong" else "3")

@@ -21,10 +21,13 @@ FOUNDATIONS: dict[str, set[str]] = {
     "launch": {"model", "lock", "wire", "federation"},
     "recording": {"model", "lock"},
     "kernel": {"model", "lock"},
-    "nodes": {"model", "lock", "kernel"},
-    "cli": {"model", "lock", "federation", "launch", "recording", "kernel", "nodes"},
+    "loading": {"model", "kernel"},
+    "drawing": {"model"},
+    "nodes": {"model", "lock", "kernel", "loading", "drawing"},
+    "spacetime": {"model", "lock", "kernel", "loading", "drawing"},
+    "cli": {"model", "lock", "federation", "launch", "recording", "kernel", "loading", "drawing", "nodes", "spacetime"},
 }
-PURE = ("model", "lock", "wire")
+PURE = ("model", "lock", "wire", "drawing")
 PURE_IN_KERNEL = ("monitor", "pacing", "placement", "queue", "resource", "topology", "waiting")
 
 # All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class

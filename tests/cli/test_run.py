@@ -327,10 +327,22 @@ def alive(pid: int) -> bool:
         return False
 
 
+# The command, with less patience for those who don't go.
+HURRIED = """
+from worldline.cli import main
+from worldline.federation import server
+from worldline.launch import launcher, processes
+server._LINGER_S = launcher._GRACE_AFTER_FAILURE_S = processes._TERM_S = 0.5
+main()
+"""
+
+
 @contextlib.contextmanager
-def started(folder: Path, *arguments: str, pids: int) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+def started(
+    folder: Path, *arguments: str, pids: int, program: tuple[str, ...] = ("-m", "worldline")
+) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """Start the command, and wait until so many participants have said their process's number."""
-    command = [sys.executable, "-m", "worldline", "run", *arguments]
+    command = [sys.executable, *program, "run", *arguments]
     child = subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1
     )
@@ -354,7 +366,8 @@ def started(folder: Path, *arguments: str, pids: int) -> Iterator[tuple[subproce
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_leaves_a_recording_and_no_processes(sign: signal.Signals, tmp_path: Path) -> None:
     roles = ("source", "endless") if sign is signal.SIGTERM else ("source", "endless", "busy")
-    with started(tmp_path, write(tmp_path, *roles, end="10h"), pids=1 if len(roles) == 2 else 3) as (child, pids):
+    file, expected = write(tmp_path, *roles, end="10h"), 1 if len(roles) == 2 else 3
+    with started(tmp_path, file, pids=expected, program=("-c", HURRIED)) as (child, pids):
         child.send_signal(sign)
         assert child.wait(PATIENCE_S) == 130
         assert child.stdout is not None

@@ -285,7 +285,7 @@ def test_the_cause_is_told_also_if_nothing_is_due_to_be_said() -> None:
 
 
 def test_a_server_that_hangs_is_given_up() -> None:
-    with Server(some("a", "b"), limits=Limits(silence_s=2.0)) as server:
+    with Server(some("a", "b"), limits=Limits(silence_s=1.0)) as server:
         computing = Strand(lambda: take_part(server, "b", lambda me: eventually(lambda: patient.done), subscribes=[]))
         patient = Strand(lambda: complete(join(server, "a", lambda me: me.next()), 20))
         eventually(lambda: states(server)["a"] == "awaiting")
@@ -307,7 +307,7 @@ def test_leaving_a_server_that_hangs_comes_to_an_end() -> None:
             with contextlib.suppress(LossError):
                 await asyncio.wait_for(me.__aexit__(None, None, None), PROMPT_S)
 
-    with Server(some("a"), limits=Limits(silence_s=2.0)) as server:
+    with Server(some("a"), limits=Limits(silence_s=1.0)) as server:
         complete(leave(server), 20)
 
 

@@ -16,6 +16,7 @@ from msgspec import msgpack
 from tests.federation.transports import (
     PROMPT_S,
     Strand,
+    brief,
     eventually,
     held_up,
     impatient,
@@ -96,7 +97,8 @@ def test_a_refusal_says_why_and_the_run_goes_on(case: str) -> None:
         assert server.wait(PROMPT_S).digest
 
 
-def test_a_token_where_none_is_used_is_refused() -> None:
+def test_a_token_where_none_is_used_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
     with (
         Server(two()) as server,
         pytest.raises(UsageError, match="this server uses no token") as refused,
@@ -246,7 +248,10 @@ def test_a_host_that_cant_be_is_told_at_once(host: str) -> None:
         connect(f"tcp://{host}:7475", "a", patience_s=0.1)
 
 
-def test_a_certificate_that_isnt_trusted_or_names_somebody_else_is_refused(tmp_path: Path) -> None:
+def test_a_certificate_that_isnt_trusted_or_names_somebody_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brief(monkeypatch)
     certificate, key = make_certificate(tmp_path)
     with Server(two(), "tls://127.0.0.1:0", certificate=certificate, key=key) as server:
         port = server.address.port
@@ -263,6 +268,7 @@ def test_a_certificate_that_isnt_trusted_or_names_somebody_else_is_refused(tmp_p
 
 
 def test_a_plain_call_to_a_server_with_tls_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
     impatient(monkeypatch, 0.1)
     certificate, key = make_certificate(tmp_path)
     with (
@@ -272,7 +278,8 @@ def test_a_plain_call_to_a_server_with_tls_is_given_up(tmp_path: Path, monkeypat
         connect(f"tcp://127.0.0.1:{server.address.port}", "a")
 
 
-def test_tls_to_a_server_without_it_is_told(tmp_path: Path) -> None:
+def test_tls_to_a_server_without_it_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
     with Server(two()) as server, pytest.raises(LossError, match="no trusted connection to the server"):
         connect(f"tls://127.0.0.1:{server.address.port}", "a")
 
@@ -401,7 +408,8 @@ def test_hanging_up_without_leaving_is_a_loss() -> None:
             server.wait(PROMPT_S)
 
 
-def test_leaving_is_enough() -> None:
+def test_leaving_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
     with Server(plan(["a"])) as server, connect(server, "a") as me:
         me.leave()
         with pytest.raises(UsageError, match="it can't act while it is left"):
@@ -410,7 +418,9 @@ def test_leaving_is_enough() -> None:
     assert server.outcome().digest
 
 
-def test_a_guest_that_nobody_invites_is_let_go_in_peace() -> None:
+def test_a_guest_that_nobody_invites_is_let_go_in_peace(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
+
     def come(me: Participant) -> bool:
         server.wait(PROMPT_S)
         return me.ended
@@ -431,7 +441,8 @@ def test_who_leaves_after_the_run_was_broken_off_is_told_so() -> None:
         broken.failure()
 
 
-def test_the_cause_is_told_also_if_it_came_in_together_with_an_earlier_answer() -> None:
+def test_the_cause_is_told_also_if_it_came_in_together_with_an_earlier_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
     with Server(plan(["a"])) as server:
         me = connect(server, "a").__enter__()
         server.end(LossError("enough of this"))
@@ -469,7 +480,7 @@ def test_what_was_only_told_is_told_while_the_program_computes() -> None:
 def test_a_program_may_compute_for_longer_than_the_servers_patience() -> None:
     """Its heart beats in a thread of its own: what counts as silence here is passed several times over."""
     with Server(plan(["a"]), limits=Limits(silence_s=0.5)) as server, connect(server, "a") as me:
-        beats = in_seconds(server, 2.5)
+        beats = in_seconds(server, 1.5)
         assert beats
         me.advance(to="1ms")
     assert server.outcome().times == {"a": MS}
@@ -489,7 +500,7 @@ def test_who_waits_long_hears_a_heartbeat_in_time() -> None:
     with Server(two(), limits=Limits(silence_s=0.8)) as server:
         patient = Strand(lambda: take_part(server, "a", lambda me: me.next(until="1h")))
         with connect(server, "b") as me:
-            in_seconds(server, 2.5)
+            in_seconds(server, 1.7)
             me.advance(to="1h")
         patient.result()
 
@@ -498,7 +509,7 @@ def test_who_waits_long_hears_a_heartbeat_in_time() -> None:
 def test_a_server_that_hangs_is_given_up(kind: str, tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
     address = f"unix://{tmp_path}/socket" if kind == "unix" else f"{kind}://127.0.0.1:0"
-    limits = Limits(silence_s=2.0)
+    limits = Limits(silence_s=1.0)
     with Server(two(), address, certificate=certificate, key=key, limits=limits) as server:
         patient = Strand(lambda: take_part(str(server.address), "a", lambda me: me.next(), authority=certificate))
         # That the other is lost may be known by the time that this one leaves, or not.
@@ -506,5 +517,5 @@ def test_a_server_that_hangs_is_given_up(kind: str, tmp_path: Path) -> None:
             eventually(lambda: states(server)["a"] == "awaiting")
             with held_up(server):
                 told = patient.failure(PROMPT_S * 1.5)
-    assert "nothing was heard of the server for 2 seconds" in str(told)
+    assert "nothing was heard of the server for 1 seconds" in str(told)
     assert isinstance(told, LossError)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
 from msgspec import msgpack, structs
 
+from tests.effort import share_of
 from tests.lock.harness import Driver, Harness
 from tests.lock.worlds import World, make_world
 from tests.wire.peers import BEAT, House, Peer
@@ -847,8 +848,8 @@ def hosted_runs(seeds: range) -> Counter[str]:
 
 
 def test_with_hardly_any_memory_every_run_still_ends_and_ends_the_same() -> None:
-    seen = hosted_runs(range(300))
-    assert seen["times that somebody wasn't read"] > 1_000
+    seen = hosted_runs(range(share_of(300)))
+    assert seen["times that somebody wasn't read"] > share_of(1_000)
 
 
 def test_the_search_notices_a_host_that_locks_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1035,7 +1036,9 @@ class Anybody(RuleBasedStateMachine):
 
 
 TestAnybody = Anybody.TestCase
-TestAnybody.settings = settings(max_examples=60, stateful_step_count=25, derandomize=True, deadline=None, database=None)
+TestAnybody.settings = settings(
+    max_examples=share_of(60), stateful_step_count=25, derandomize=True, deadline=None, database=None
+)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.binary(max_size=40)), max_size=12))

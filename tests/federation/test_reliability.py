@@ -26,6 +26,7 @@ from tests.federation.transports import (
     Strand,
     eventually,
     held_up,
+    impatient,
     in_server,
     make_certificate,
     nothing_left,
@@ -52,7 +53,7 @@ from worldline.wire.frames import HEARTBEAT
 
 pytestmark = pytest.mark.timeout(50)
 
-SILENCE_S = 2.0
+SILENCE_S = 1.0
 
 VICTIM = """
 import sys, worldline
@@ -214,7 +215,7 @@ def holding_up(target: str, name: str, started: threading.Event, release: thread
         pytest.param(
             signal.SIGSTOP,
             ("advancing", "awaiting", "in a loop"),
-            ("nothing was heard of the server for 2 s",),
+            (f"nothing was heard of the server for {SILENCE_S:.0f} s",),
             SILENCE_S + PROMPT_S,
             id="stopped",
         ),
@@ -396,8 +397,11 @@ def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path) -
         "tls",
     ],
 )
-def test_who_hangs_up_with_something_unread_has_said_all_the_same(kind: str, tmp_path: Path) -> None:
+def test_who_hangs_up_with_something_unread_has_said_all_the_same(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The system resets a connection that is closed with something unread, and forgets what it hasn't sent yet."""
+    impatient(monkeypatch, 1.0)  # The one that hangs up; the server misses nobody so soon.
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
     with Server(plan(["a"]), f"{kind}://127.0.0.1:0", certificate=certificate, key=key) as server:
         call = connect(str(server.address), "a", authority=certificate, publishes=["t"])

@@ -13,6 +13,7 @@ import pytest
 from tests.federation.transports import (
     PROMPT_S,
     Strand,
+    brief,
     eventually,
     held_up,
     impatient,
@@ -151,7 +152,8 @@ def test_an_owner_that_goes_on_gives_the_last_ones_a_moment_to_leave() -> None:
     assert server.outcome().digest
 
 
-def test_an_owner_that_goes_on_closes_it_for_those_who_stay() -> None:
+def test_an_owner_that_goes_on_closes_it_for_those_who_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
     with Server(two()) as server:
         waiting = Strand(lambda: step(server, "a"))
         eventually(lambda: states(server)["a"] == "joined")
@@ -287,7 +289,8 @@ STRANGE = {
 
 
 @pytest.mark.parametrize("kind", ["tcp", "tls", "unix"])
-def test_strangers_dont_disturb_a_run(kind: str, tmp_path: Path) -> None:
+def test_strangers_dont_disturb_a_run(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
     address = f"unix://{tmp_path}/socket" if kind == "unix" else f"{kind}://127.0.0.1:0"
     with Server(two(), address, certificate=certificate, key=key) as server:
@@ -352,7 +355,8 @@ def test_who_says_nothing_is_told_so_and_shown_out() -> None:
         assert server.wait(PROMPT_S).digest
 
 
-def test_a_crowd_of_strangers_keeps_nobody_out() -> None:
+def test_a_crowd_of_strangers_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
     with Server(two(), limits=Limits(strangers_max=3)) as server:
         where = ("127.0.0.1", server.address.port)
         crowd = [socket.create_connection(where, timeout=PROMPT_S) for _ in range(8)]

@@ -23,6 +23,7 @@ import pytest
 
 from worldline import Federation, Message, Participant, Program, RunEnded, Server, connect, connect_async
 from worldline.federation import connection as connection_module
+from worldline.federation import server as server_module
 from worldline.federation.aio import AsyncParticipant
 from worldline.federation.host import Limits
 from worldline.federation.outcome import Outcome
@@ -119,6 +120,11 @@ def held_up(server: Server) -> Iterator[None]:
 def impatient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     """Let blocking clients give a silent server up after so long, whatever has been agreed."""
     monkeypatch.setattr(connection_module, "limit_silence", lambda plug, _: limit_silence(plug, seconds))
+
+
+def brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let servers wait only shortly for those who don't go, in tests where somebody doesn't."""
+    monkeypatch.setattr(server_module, "_LINGER_S", 0.5)
 
 
 @contextlib.contextmanager

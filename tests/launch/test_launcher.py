@@ -12,6 +12,7 @@ import pytest
 from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import Outcome
+from worldline.launch import launcher
 from worldline.launch.launcher import Launch, declaration_of, federation_of
 from worldline.launch.setup import Setup, read_setup
 from worldline.model import MS, LossError, ModelError, UsageError
@@ -97,12 +98,14 @@ guest = true
 """
 
 
-def test_a_guest_that_nobody_invites_may_be_too_slow_to_come(tmp_path: Path) -> None:
+def test_a_guest_that_nobody_invites_may_be_too_slow_to_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "_GRACE_AFTER_FAILURE_S", 0.5)
     setup = party(tmp_path, FILE + SLOW_GUEST)
     assert launch(setup)[0].times == {"host": 60 * MS, "early": 50 * MS}
 
 
-def test_a_guest_that_fails_before_it_is_invited_is_named(tmp_path: Path) -> None:
+def test_a_guest_that_fails_before_it_is_invited_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launcher, "_GRACE_AFTER_FAILURE_S", 0.5)
     odd = (
         FILE
         + """

@@ -112,8 +112,9 @@ def test_what_cant_be_started_is_a_usage_error(processes: Processes, tmp_path: P
 
 
 def test_those_who_dont_end_are_ended_with_all_they_have_started(
-    start: Callable[..., None], processes: Processes, heard: Heard
+    start: Callable[..., None], processes: Processes, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("worldline.launch.processes._TERM_S", 0.5)
     stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
     start(
         polite="import os, time; print(os.getpid()); time.sleep(1000)",

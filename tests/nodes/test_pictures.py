@@ -13,19 +13,16 @@ from xml.etree import ElementTree
 
 import pytest
 
+from worldline.drawing.plane import distance, distance_from_line
 from worldline.model.errors import ConfigurationError
 from worldline.model.links import link
-from worldline.model.time import HOUR, MS, SECOND
+from worldline.model.time import MS, SECOND
 from worldline.nodes.algorithms.bellman_ford import BellmanFord
 from worldline.nodes.events import Event, Start
 from worldline.nodes.node import Node
 from worldline.nodes.pictures import Routes, diagram_svg, layout, routes_to, topology_svg
-from worldline.nodes.pictures.axis import decimal, ticks
 from worldline.nodes.pictures.happenings import told
-from worldline.nodes.pictures.labels import Room, text_discs
 from worldline.nodes.pictures.layout import apart, arranged
-from worldline.nodes.pictures.plane import distance, distance_from_line
-from worldline.nodes.pictures.svg import fitted, number, shortened, text_width
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
@@ -577,26 +574,6 @@ def test_the_run_goes_on_until_its_end() -> None:
     assert max(points(line_of(each))[1][0] for each in of_class(root, "received")) < 100
 
 
-@pytest.mark.parametrize(
-    ("end", "most", "expected"),
-    [
-        (1_500 * MS, 10, ("ms", 200 * MS)),
-        (10 * SECOND, 10, ("s", SECOND)),
-        (10 * SECOND, 3, ("s", 5 * SECOND)),
-        (7, 10, ("ns", 1)),
-        (0, 10, ("ns", 1)),
-        (30 * HOUR, 8, ("h", 5 * HOUR)),
-    ],
-)
-def test_ticks_are_at_round_times(end: int, most: int, expected: tuple[str, int]) -> None:
-    unit, _, step = ticks(0, end, most)
-    assert (unit, step) == expected
-
-
-def test_times_at_ticks_are_exact() -> None:
-    assert [decimal(time, SECOND) for time in (0, 500 * MS, 2 * SECOND, 1)] == ["0", "0.5", "2", "0.000000001"]
-
-
 # -- The same every time
 
 _PRINTS_BOTH = """
@@ -642,29 +619,3 @@ def test_a_picture_has_a_size_and_a_white_ground_and_needs_nothing_else() -> Non
         assert not re.findall(r"href=|src=|url\((?!#)", svg)
         named = {each.get("id") for each in of_tag(root, "marker")}
         assert named >= set(re.findall(r"url\(#([^)]*)\)", svg)) > set()
-
-
-# -- Texts and numbers
-
-
-def test_texts_are_shortened_to_one_line_that_fits() -> None:
-    assert shortened("a\n b\tc", 10) == "a b c"
-    assert shortened("abcdefgh", 5) == "abcd…"
-    assert fitted("word " * 20, 100, 10).endswith("…")
-    for text in ("word " * 20, "\u4f60\u597d" * 20):
-        assert 60 < text_width(fitted(text, 100, 10), 10) <= 100
-
-
-def test_numbers_are_written_in_one_way() -> None:
-    assert [number(value) for value in (0, -0.0, -0.001, 1.5, 2.0, 1.239, 100)] == [
-        "0", "0", "0", "1.5", "2", "1.24", "100",
-    ]  # fmt: skip
-
-
-def test_room_that_is_taken_is_not_free() -> None:
-    room = Room()
-    room.take(text_discs((100.0, 100.0), 60, 10))
-    assert not room.is_free(text_discs((125.0, 104.0), 20, 10))
-    assert room.is_free(text_discs((100.0, 116.0), 60, 10))
-    assert room.is_free(text_discs((100.0, 140.0), 60, 10, (0.0, 1.0)))
-    assert not room.is_free(text_discs((100.0, 120.0), 60, 10, (0.0, 1.0)))

@@ -52,6 +52,7 @@ class Crew:
         self._placing = placing
         self._round = 0  # How often the run has stood still, for moves.
         self._round_wanted = 0
+        self._is_moving = False
         self._unheard: list[tuple[int, tuple[Any, ...]]] = []
         self._balanced = time.monotonic()
         self._patience_s = placing.moves_every_s
@@ -192,8 +193,10 @@ class Crew:
         self._conclude()
 
     def _conclude(self) -> None:
-        """If nothing can happen any more, anywhere, let the run be over."""
+        """If nothing can happen any more, anywhere, let the run be over; not while others wait for a move, though."""
         said = self._idle
+        if self._is_moving or self._round_wanted > self._round:
+            return
         if None in said or said[self._me] != (tuple(self._sent), tuple(self._received)):
             return
         pairs = ((here, there) for here in range(self._count) for there in range(self._count))
@@ -236,6 +239,7 @@ class Crew:
     def _move(self) -> None:
         """Stand still together with all others, and let agents go where they are better off."""
         self._round += 1
+        self._is_moving = True
         self._tell()
         self._gathered("paused", [None] * self._count)
         residents = self._residents()
@@ -247,6 +251,9 @@ class Crew:
         elif self._patience_s is not None:
             self._patience_s = min(2 * self._patience_s, _PATIENCE_S_MAX)
         self._balanced = time.monotonic()
+        self._is_moving = False
+        if self._me == _LEADER:
+            self._conclude()
 
     def _gathered(self, step: str, own: Sequence[Any]) -> list[Any]:
         """Tell each other something; wait until all have told theirs. Whatever else comes in between is taken in."""
@@ -308,11 +315,12 @@ class Crew:
             body.home = core.homes.get(body.name, body.home)
             body.partners = {}
         core.forget_lanes()
-        core.moved = {}  # Everybody asks anew for the positions that it needs.
+        # Here, while all stand still: who is faster goes on, and says new things, before this one has settled.
+        core.moved = {}
+        self._idle = [None] * self._count
         for arrived in self._gathered("bodies", data):
             if arrived:
                 unpacked(core, arrived)
         self._gathered("settled", [None] * self._count)  # Until then, nobody may send anything to who is on the move.
-        self._idle = [None] * self._count
         self._watch_sources()
         core.wake_all()

@@ -1,0 +1,126 @@
+"""Users' Python files: they may be called anything, and what is wrong with them is said in plain words."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from worldline.loading.python_file import load_module
+from worldline.model.errors import ConfigurationError
+
+MINE = """
+class Mine:
+    '''Says that it is mine.'''
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays() -> Iterator[None]:
+    """Forget the modules that a test has loaded, and where it has looked for them."""
+    modules, path = set(sys.modules), list(sys.path)
+    yield
+    sys.path[:] = path
+    for name in set(sys.modules) - modules:
+        if name.startswith("worldline_file_") or name == "lies_beside":
+            del sys.modules[name]
+
+
+def write(folder: Path, text: str, name: str = "mine.py") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text)
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\n\nclass Mine(Node:\n    pass\n", "can't be loaded, in line 3: SyntaxError"),
+        ("x = 1\n  y = 2\n", "can't be loaded, in line 2: IndentationError"),
+        ("x = 1\n\n1 / 0\n", "can't be loaded, in line 3: ZeroDivisionError"),
+        ("def f():\n    raise KeyError('k')\n\nf()\n", "can't be loaded, in line 2: KeyError"),
+        ("import no_such_module_at_all\n", "can't be loaded, in line 1: ModuleNotFoundError"),
+        ("x = '\0'\n", "can't be loaded"),
+    ],
+)
+def test_what_cannot_be_loaded_says_where(tmp_path: Path, text: str, words: str) -> None:
+    file = write(tmp_path, text)
+    for _ in range(2):  # Nothing of it is left that a second attempt would take for the file.
+        with pytest.raises(ConfigurationError) as caught:
+            load_module(file)
+        assert str(caught.value).startswith(f"{file} {words}")
+    file.write_text(MINE)
+    assert load_module(file).Mine
+
+
+def test_what_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_bytes(MINE.replace("Says", "Grüßt").encode("latin-1"))
+    with pytest.raises(ConfigurationError, match="can't be loaded"):
+        load_module(file)
+
+
+def test_a_file_that_ends_the_program_is_refused(tmp_path: Path) -> None:
+    file = write(tmp_path, "import sys\nsys.exit('bye')\n")
+    with pytest.raises(ConfigurationError, match="can't be loaded, in line 2: SystemExit: bye"):
+        load_module(file)
+
+
+def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
+    for missing in (tmp_path / "nowhere.py", tmp_path, tmp_path / "no" / "folder.py"):
+        with pytest.raises(ConfigurationError, match=f"there is no file {missing}"):
+            load_module(missing)
+
+
+def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"mine.txt isn't a Python file \(its name ends in \.py\)"):
+        load_module(write(tmp_path, MINE, "mine.txt"))
+
+
+@pytest.mark.parametrize("name", ["random.py", "json.py", "my-own.py", "my.own.py", "worldline.py", "2nd try.py"])
+def test_it_may_be_called_anything(tmp_path: Path, name: str) -> None:
+    before = dict(sys.modules)
+    found = load_module(write(tmp_path, MINE, name))
+    for module in ("random", "json", "worldline"):
+        assert sys.modules[module] is before[module]
+    assert random.Random(1).random() == 0.13436424411240122
+    assert pickle.loads(pickle.dumps(found.Mine)) is found.Mine
+
+
+def test_it_may_import_what_lies_beside_it(tmp_path: Path) -> None:
+    write(tmp_path / "sub", "TEXT = 'from beside'\n", "lies_beside.py")
+    assert load_module(write(tmp_path / "sub", "from lies_beside import TEXT\n")).TEXT == "from beside"
+
+
+def test_it_is_loaded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write(tmp_path, f"{MINE}\nwith open('log', 'a') as log:\n    log.write('x')\n")
+    monkeypatch.chdir(tmp_path)
+    first = load_module(file)
+    assert load_module(Path("mine.py")) is first
+    assert (tmp_path / "log").read_text() == "x"
+
+
+def test_files_of_the_same_name_are_different(tmp_path: Path) -> None:
+    first = load_module(write(tmp_path / "a", MINE))
+    second = load_module(write(tmp_path / "b", MINE.replace("Says", "Denies")))
+    assert (first.Mine.__doc__, second.Mine.__doc__) == ("Says that it is mine.", "Denies that it is mine.")
+
+
+def test_a_file_may_have_dataclasses_and_types_of_its_own(tmp_path: Path) -> None:
+    text = """
+from __future__ import annotations
+from dataclasses import dataclass
+from msgspec import Struct
+
+@dataclass
+class Said:
+    what: str
+class Asked(Struct, frozen=True):
+    by: Said
+"""
+    found = load_module(write(tmp_path, text))
+    assert found.Asked(found.Said("yes")).by.what == "yes"
