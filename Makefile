@@ -5,7 +5,8 @@ SHELL := bash
 PY := .venv/bin/python
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
-HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _python.pxd)
+HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _python.pxd) \
+    $(addprefix src/worldline/spacetime/,geometry.py _geometry.pxd core.py _core.pxd)
 CODE := $(wildcard src tests benchmarks examples)
 
 help:  ## list the targets
@@ -16,7 +17,7 @@ run: $(BUILT)  ## run the example: a robot cell, four processes
 	.venv/bin/worldline run examples/robot_cell/robot_cell.toml
 
 # Twice, because a result that depends on the order of a set may well look right under one hash seed; and once with the
-# kernel compiled, once as plain Python. Its tests compare all four combinations themselves where it matters.
+# hot modules compiled, once as plain Python. Its tests compare all four combinations themselves where it matters.
 test: $(BUILT)  ## run the tests under two hash seeds, compiled and not
 	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 2
 	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 $(PY) -m pytest -q -n 2
@@ -30,19 +31,20 @@ lint: $(BUILT)  ## check style and format
 types: $(BUILT)  ## check types
 	$(PY) -m mypy
 
-bench: $(BUILT)  ## measure the lock, federations beside HELICS and mosaik, kernel and nodes beside SimPy
+bench: $(BUILT)  ## measure the lock, federations beside HELICS and mosaik, kernel, nodes and spacetime beside SimPy
 	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,mpi,bench]'
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/federation.py
 	$(PY) benchmarks/kernel.py
 	$(PY) benchmarks/nodes.py
+	$(PY) benchmarks/spacetime.py
 
 soak: $(BUILT)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0
 
 clean:  ## remove whatever make has made
 	rm -rf .venv build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	rm -f src/worldline/kernel/*.so
+	rm -f src/worldline/{kernel,spacetime}/*.so
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A name on PATH proves nothing: version managers leave shims there for interpreters that aren't active, and some systems

@@ -202,9 +202,11 @@ class Oracle:
         if len(near) == 1:
             return first
         walls = [each for each in near if each.wall >= 0]
-        is_passed = all(each.raw < being.last - _NEAR for each in near)
-        if is_passed:
-            return min(walls, key=lambda each: each.wall) if walls else min(near, key=self._lot)
+        passed = [each for each in near if each.raw < being.last - _NEAR]
+        if walls and all(each in passed for each in walls):  # A boundary wins against lambdas.
+            return min(walls, key=lambda each: each.wall)
+        if len(passed) == len(near):
+            return min(near, key=self._lot)
         fronts = [each.wire.items[0] for each in near if each.wire is not None]
         emitted = [(each.event, each.emitted) for each in fronts]
         if len(emitted) == len(near) and all(each == emitted[0] for each in emitted):

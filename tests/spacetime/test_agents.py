@@ -72,7 +72,6 @@ def test_agents_are_made_in_simulations() -> None:
         Person()
 
 
-@pytest.mark.xfail(strict=True, reason="whether the other one has come to its end already is luck")
 @pytest.mark.parametrize(
     "act",
     [

@@ -287,7 +287,7 @@ class Caller(Person):
         if self.other.is_open:
             self.tell("still there?")
         else:
-            with pytest.raises(ClosedError, match="which is dead"):
+            with pytest.raises(ClosedError, match="Person-1 is dead"):
                 self.tell("hello?")
         self.after(1.0, "call")
 
@@ -343,7 +343,7 @@ def test_an_error_that_an_agent_does_not_catch_ends_the_run() -> None:
 
     error = failure(set_up)
     assert isinstance(error, ClosedError)
-    assert "Person-1 sends to Person-2, which is dead" in str(error)
+    assert "Person-2 is dead" in str(error)
     assert error.participant == "Person-1"
 
 

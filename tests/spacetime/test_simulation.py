@@ -139,7 +139,6 @@ def test_who_sends_to_itself_without_lookahead_is_told() -> None:
     assert named(failure(set_up)) == {"Ping-1"}
 
 
-@pytest.mark.xfail(strict=True, reason="nobody looks for garbage before saying that agents are stuck")
 def test_a_channel_that_is_garbage_holds_nobody_up() -> None:
     def forget(person: Agent) -> None:
         circle: list[Any] = [person.other]

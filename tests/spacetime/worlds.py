@@ -56,7 +56,7 @@ class World:
 
     def until_before(self, lab: float) -> World:
         """Return the same world, which ends a little before a lab time."""
-        return replace(self, until=min(lab, self.until) - 1e-5)
+        return replace(self, until=lab - 1e-5)
 
 
 # -- In the simulation

@@ -78,7 +78,8 @@ def packed_state(entity: Entity) -> bytes | None:
 def unpacked(packed: bytes) -> Entity:
     """Return the entity that was packed, new."""
     kind, state = pickle.loads(packed)
-    return restored(kind.__new__(kind), state)
+    entity: Entity = restored(kind.__new__(kind), state)
+    return entity
 
 
 def unpacked_share(packed: bytes) -> Share:

@@ -20,7 +20,7 @@ def _unchanged(marked: T) -> T:
     return marked
 
 
-cclass = cfunc = inline = final = _unchanged
+cclass = cfunc = ccall = inline = final = _unchanged
 
 
 def exceptval(*_: Any, **__: Any) -> Callable[[T], T]:

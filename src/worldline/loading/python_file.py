@@ -40,3 +40,8 @@ def load_module(path: Path) -> ModuleType:
         where = f", in line {line}" if line else ""
         raise ConfigurationError(f"{path} can't be loaded{where}: {described(error)}") from error
     return module
+
+
+def loaded_files() -> list[Path]:
+    """Return the files that have been loaded: a worker that is sent what they define loads them, too."""
+    return [Path(module.__file__ or "") for name, module in sorted(sys.modules.items()) if name.startswith(_PREFIX)]

@@ -40,7 +40,7 @@ class Agent:
     @property
     def name(self) -> str:
         """What it is called, in errors, traces and digests; it can be named right after it was made."""
-        return cast(str, self._wl_body.name)
+        return self._wl_body.name
 
     @name.setter
     def name(self, name: str) -> None:
@@ -49,7 +49,7 @@ class Agent:
 
     @property
     def space(self) -> Minkowski:
-        return cast(Minkowski, self._wl_core.space)
+        return self._wl_core.space
 
     @property
     def position(self) -> Vector:
@@ -119,11 +119,12 @@ class Agent:
         """Return the core, if this agent's code runs now."""
         core, body = self._wl_core, self._wl_body
         if not core.acts(body):
-            if body.done:
+            if body.done and core.acting in (None, body):  # Otherwise it is luck whether it is so already.
                 raise ModelError(f"{self.name} can't {what}: it is dead", participant=self.name)
             who = "nobody acts now" if core.acting is None else f"{core.acting.name} acts now"
             raise UsageError(
-                f"{self.name} can't {what}: {who}", advice=f"send it a function that does it, over a channel to {self.name}"
+                f"{self.name} can't {what}: {who}",
+                advice=f"send it a function that does it, over a channel to {self.name}",
             )
         return core
 
@@ -147,4 +148,4 @@ def current() -> Agent:
     core = current_core()
     if core is None or core.acting is None:
         raise UsageError("no agent acts now", advice="this is for functions that are executed on agents")
-    return cast(Agent, core.acting.agent)
+    return core.acting.agent

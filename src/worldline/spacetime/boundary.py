@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf, isfinite, nextafter
 from typing import Any
 
-from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.agent import current
 from worldline.spacetime.build import Vector, product
 from worldline.spacetime.space import Point, sign_of_interval
@@ -48,7 +48,9 @@ class Boundary:
         else:
             raise ConfigurationError(f"{shown(action)} isn't a function", advice="it takes the agent and the boundary")
         if self.action is wrap and self.period is None:
-            raise ConfigurationError(f"{self.name}: a boundary that wraps leads to the opposite one", advice="use box()")
+            raise ConfigurationError(
+                f"{self.name}: a boundary that wraps leads to the opposite one", advice="use box()"
+            )
         square = product(self.normal, self.normal)[0]
         if self.action is reflect and square >= 0.0:
             raise ConfigurationError(f"{self.name}: only a wall in space can reflect", advice="its normal is spacelike")
@@ -83,9 +85,13 @@ def above(n: int, axis: int, limit: float, action: Action = "remove", **options:
 def box(low: Sequence[float], high: Sequence[float], action: Action = "reflect") -> list[Boundary]:
     """Return the walls of a box at rest: two corners of it, without lab time."""
     if not isinstance(low, Sequence) or not isinstance(high, Sequence):
-        raise ConfigurationError(f"{shown(low)} to {shown(high)} isn't a box", advice="give two corners: [0, 0], [1, 1]")
+        raise ConfigurationError(
+            f"{shown(low)} to {shown(high)} isn't a box", advice="give two corners: [0, 0], [1, 1]"
+        )
     if len(low) != len(high) or not all(least < most for least, most in zip(low, high, strict=True)):
-        raise ConfigurationError(f"{shown(low)} to {shown(high)} isn't a box", advice="give the least and most of each axis")
+        raise ConfigurationError(
+            f"{shown(low)} to {shown(high)} isn't a box", advice="give the least and most of each axis"
+        )
     n = len(low) + 1
     walls = []
     for axis, (least, most) in enumerate(zip(low, high, strict=True), 1):
@@ -114,11 +120,11 @@ def _as_vector(given: Any, what: str) -> Vector:
         ) from None
 
 
-def remove(_: object, boundary: Boundary) -> None:
+def remove(_: object, __: Boundary) -> None:
     current().die()
 
 
-def stop(_: object, boundary: Boundary) -> None:
+def stop(_: object, __: Boundary) -> None:
     """Let an agent stay where it is, at rest in the lab."""
     agent = current()
     agent.velocity = agent.space.rest

@@ -8,7 +8,6 @@ from worldline.kernel.build import check_wanted
 
 if TYPE_CHECKING:
     from worldline.spacetime.core import (
-        ATTACH,
         Body,
         ClosedError,
         Core,
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
         new_lambda,
     )
     from worldline.spacetime.geometry import (
+        COORDINATE_MAX,
         LambdaField,
         Trajectory,
         Vector,
@@ -45,6 +45,7 @@ else:
             new_lambda,
         )
         from worldline.spacetime._geometry import (
+            COORDINATE_MAX,
             LambdaField,
             Trajectory,
             Vector,
@@ -68,6 +69,7 @@ else:
             new_lambda,
         )
         from worldline.spacetime.geometry import (
+            COORDINATE_MAX,
             LambdaField,
             Trajectory,
             Vector,
@@ -78,3 +80,24 @@ else:
         )
 
         build = f"plain Python ({reason})"
+
+__all__ = [
+    "COORDINATE_MAX",
+    "Body",
+    "ClosedError",
+    "Core",
+    "Lambda",
+    "LambdaField",
+    "Lane",
+    "Outlet",
+    "Trajectory",
+    "Vector",
+    "as_vector",
+    "as_velocity",
+    "build",
+    "current_core",
+    "from_speeds",
+    "make_current",
+    "new_lambda",
+    "product",
+]

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 from worldline.spacetime.build import LambdaField
@@ -32,6 +31,7 @@ from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Coordinates, Record
 
 _LAST_PLACES = 8 * 2.0**-53
+_UNITS = 2**1074
 _EVENTS = ("absorbed", "timer", "crossed")
 _ENDS = ("died", "ended")
 
@@ -122,28 +122,32 @@ def _check_absorption(
     rounding = slack(record.at, start)
     if not _is_in_future(record.at, record.emitted, rounding, space):
         yield Violation("future", record, f"it isn't in the future of its emission at {record.emitted}")
-    if not _is_inside(_shifted(record.at, rounding), record.emitted, field):
+    if _depth(record.at, rounding, record.emitted, field) < 0:
         yield Violation("field", record, f"what was emitted at {record.emitted} isn't there yet")
-    is_late = _is_inside(_shifted(record.at, -rounding), record.emitted, field, strictly=True)
-    if is_late and record.at != landing:
+    if _depth(record.at, -rounding, record.emitted, field) > 0 and record.at != landing:
         yield Violation("field", record, f"what was emitted at {record.emitted} was there before")
 
 
 def _is_in_future(later: Coordinates, earlier: Coordinates, rounding: float, space: Minkowski) -> bool:
+    if later == earlier:
+        return True
     return space.can_reach(later, earlier) or space.can_reach((later[0] + rounding, *later[1:]), earlier)
 
 
-def _shifted(point: Coordinates, by: float) -> list[Fraction]:
-    return [Fraction(point[0]) + Fraction(by), *map(Fraction, point[1:])]
+def _depth(point: Coordinates, shift: float, emitted: Coordinates, field: LambdaField) -> int:
+    """Return how far a lambda has got past a point: (X − R)·(X − R) − c exactly; negative if it isn't there yet."""
+    reach: Any = (0.0,) * len(point) if field.R is None else field.R
+    time, *across = (_whole(x) - _whole(a) - _whole(r) for x, a, r in zip(point, emitted, reach, strict=True))
+    time += _whole(shift)
+    if time < 0:
+        return -1
+    return time * time - sum(each * each for each in across) - _whole(field.c) * _UNITS
 
 
-def _is_inside(point: list[Fraction], emitted: Coordinates, field: LambdaField, *, strictly: bool = False) -> bool:
-    """Whether a lambda has been at a point already, or is there: (X − R)·(X − R) ≥ c on the future side, exactly."""
-    reach: Any = (0.0,) * len(emitted) if field.R is None else field.R
-    origin = [Fraction(a) + Fraction(r) for a, r in zip(emitted, reach, strict=True)]
-    time, *across = (x - a for x, a in zip(point, origin, strict=True))
-    depth = time * time - sum((each * each for each in across), Fraction(field.c))
-    return time >= 0 and (depth > 0 or (depth == 0 and not strictly))
+def _whole(number: float) -> int:
+    """Return a float in units of the smallest one there is: a whole number, with which nothing is rounded."""
+    above, below = float(number).as_integer_ratio()
+    return above * (_UNITS // below)
 
 
 # -- Between agents

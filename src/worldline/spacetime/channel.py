@@ -151,8 +151,8 @@ class RemoteReference:
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if moving.core is not None:
-            lane = None if self._lane is None else _lane_told(self._lane)
-            return _moved_reference, (self._body.name, self._body.home, lane, self._is_end)
+            told = None if self._lane is None else _lane_told(self._lane)
+            return _moved_reference, (self._body.name, self._body.home, told, self._is_end)
         core = self._core
         if core.carrier is None:
             raise ModelError("a reference can't be copied", advice="send it over a channel")
@@ -167,6 +167,7 @@ class RemoteReference:
 def _arrived(name: str, target: str, home: int) -> RemoteReference:
     """Take in a reference with the lambda that it came with."""
     core = current_core()
+    assert core is not None  # A lambda is opened by who absorbs it.
     lane = core.take_end(name, target, home)
     return RemoteReference(core, lane, lane.target, is_end=True)
 

@@ -15,8 +15,8 @@ position, and frees the processor until the source has published a new position 
 event to event as long as the trajectory stays: they are measured from its start, which only a change of velocity or a
 jump moves. So they are numbers that depend on what was sent alone, not on how often somebody looked.
 
-A lane's `due` is exact if it belongs to its front lambda, and otherwise a bound that nothing on it can come before. It is
-made better only when it is the least.
+A lane's `due` is exact if it belongs to its front lambda, and otherwise a bound that nothing on it can come before. It
+is made better only when it is the least.
 
 Invariants
 ----------
@@ -94,6 +94,7 @@ _Closure = cython.declare(object, Closure)
 _seal = cython.declare(object, seal)
 _fingerprint = cython.declare(object, fingerprint)
 
+
 class ClosedError(ModelError):
     """Somebody sends on a channel that is closed, or whose target is known to be dead."""
 
@@ -156,7 +157,7 @@ def _lot(key: cython.ulonglong, order: cython.ulonglong) -> cython.ulonglong:
 
 def _no_time(lane: object, point: Vector) -> Stuck:
     return Stuck(
-        f"what {lane.source.name} sends to {lane.target.name} takes no time, at {point}, so they might never get further",
+        f"what {lane.source.name} sends to {lane.target.name} takes no time, at {point}, so they may never get further",
         advice="give the lambda field an R or a c, or keep the agents apart",
         agents=(lane.source.name, lane.target.name),
     )
@@ -196,44 +197,6 @@ def new_lambda(
 @cython.cclass
 class Body:
     """What an agent is in spacetime: where it is, how it moves, and what is under way to it."""
-
-    __slots__ = (
-        "agent",
-        "blocked_by",
-        "born",
-        "chain",
-        "counts",
-        "death",
-        "done",
-        "edge",
-        "edge_place",
-        "events",
-        "frozen",
-        "here",
-        "home",
-        "is_here",
-        "known",
-        "lanes",
-        "last",
-        "local_start",
-        "moved",
-        "name",
-        "notes",
-        "outs",
-        "parked",
-        "partners",
-        "passed",
-        "point",
-        "queued",
-        "random",
-        "receiver",
-        "stale",
-        "tau",
-        "timer",
-        "trajectory",
-        "waiters",
-        "waits_for",
-    )
 
     def __init__(self, name: str, n: int, home: int) -> None:
         self.name = name
@@ -289,9 +252,11 @@ class Body:
 
     def position(self, n: int) -> object:
         """Return where it is known to be, as coordinates; None if that isn't known."""
-        i: cython.Py_ssize_t
-        size: cython.Py_ssize_t = n
-        return tuple([self.here[i] for i in range(size)]) if self.known else None
+        place: cython.Py_ssize_t
+        found = []
+        for place in range(n):
+            found.append(self.here[place])  # noqa: PERF401 - As in `Vector.coordinates`.
+        return tuple(found) if self.known else None
 
     def state(self) -> tuple[object, ...]:
         """Return what moves to another worker with it, besides its agent and lanes."""
@@ -318,27 +283,6 @@ class Lane:
 
     `floor` is where the source's end of it was created, as long as it is under way to the source.
     """
-
-    __slots__ = (
-        "asked",
-        "attached",
-        "due",
-        "exact",
-        "floor",
-        "gone",
-        "handle",
-        "head",
-        "is_news",
-        "key",
-        "name",
-        "open",
-        "sent",
-        "source",
-        "tail",
-        "target",
-        "timers",
-        "told",
-    )
 
     def __init__(self, name: str, key: int, source: Body, target: Body) -> None:
         self.name = name
@@ -374,38 +318,6 @@ class Lane:
 @cython.cclass
 class Core:
     """The bodies of one worker, and what is under way to them."""
-
-    __slots__ = (
-        "acting",
-        "awake",
-        "batch",
-        "beginning",
-        "bodies",
-        "boundaries",
-        "cap",
-        "captured",
-        "carrier",
-        "changed",
-        "events",
-        "failures",
-        "field",
-        "homes",
-        "lab",
-        "lanes",
-        "live",
-        "me",
-        "moved",
-        "n",
-        "outbox",
-        "place",
-        "prints",
-        "seed",
-        "setting_up",
-        "shuffle",
-        "space",
-        "stamp",
-        "trace",
-    )
 
     def __init__(self, space: object, field: LambdaField, boundaries: list[object], seed: int, me: int = 0) -> None:
         self.space = space
@@ -523,7 +435,7 @@ class Core:
         for i in range(self.n):
             body.chain = _linked(body.chain, _TURN, point.x[i], i, 0, 0)
             body.chain = _linked(body.chain, _TURN, velocity.x[i], i, 1, 0)
-        if not (body is self.acting):
+        if body is not self.acting:
             self._publish(body)  # It isn't running, so nobody else does it.
 
     def set_timer(self, body: Body, delay: float, function: object, arguments: object, content: int) -> None:
@@ -745,22 +657,20 @@ class Core:
     def check_sender(self, lane: Lane) -> None:
         """Refuse to send on a lane that is closed, or that isn't the acting agent's."""
         source: Body = lane.source
-        if lane.told:
-            raise ClosedError(
-                f"{source.name} sends to {lane.target.name}, which is dead",
-                participant=source.name,
-                advice="ask channel.is_open first, or catch the error",
-            )
-        if not lane.open:
-            raise ClosedError(
-                f"{source.name} sends to {lane.target.name} on a channel that is closed", participant=source.name
-            )
-        if not self.acts(source):
+        if not self.acts(source) and self.acting is not source:
             who = "nobody acts now" if self.acting is None else f"{self.acting.name} acts now"
             raise UsageError(
                 f"the channel from {source.name} to {lane.target.name} is {source.name}'s, and {who}",
                 advice="an agent sends on channels of its own, in its own events",
             )
+        if lane.told:
+            raise ClosedError(
+                f"{lane.target.name} is dead, which is known at {source.point}, so nothing can be sent to it",
+                participant=source.name,
+                advice="ask channel.is_open first, or catch the error",
+            )
+        if not lane.open:
+            raise ClosedError(f"the channel to {lane.target.name} is closed", participant=source.name)
 
     def seal(self, function: object, arguments: tuple[object, ...]) -> tuple[object, object, int, object]:
         """Return what a lambda carries, a hash of it, and the ends of channels in it."""
@@ -836,9 +746,7 @@ class Core:
                     least = due
                     best = lane
                 elif best is not None:  # What isn't exact comes first, so that it is made exact; then the lot decides.
-                    if not lane.exact:
-                        best = lane
-                    elif best.exact and _lot(lane.key, _number(lane)) < _lot(best.key, _number(best)):
+                    if not lane.exact or (best.exact and _lot(lane.key, _number(lane)) < _lot(best.key, _number(best))):
                         best = lane
                 elif not lane.exact:  # It could be earlier than the edge.
                     best = lane
@@ -968,7 +876,7 @@ class Core:
         arguments: object
         body.point = body.trajectory.point(tau)
         if lane.timers is not None:
-            due, number, function, arguments, content = heappop(lane.timers)
+            _, number, function, arguments, content = heappop(lane.timers)
             lane.due = max(lane.timers[0][0] - body.local_start, tau) if lane.timers else _NEVER
             body.chain = _linked(body.chain, _TIMER, tau, lane.key, number, content)
             if self.trace is not None:
@@ -984,9 +892,7 @@ class Core:
         lane.exact = False
         body.chain = _linked(body.chain, _CALL, tau, lane.key, item.order, item.content)
         if self.trace is not None:
-            self.note(
-                "absorbed", body, lane.name, (item.order, item.kind, lane.source.name, item.at, item.function)
-            )
+            self.note("absorbed", body, lane.name, (item.order, item.kind, lane.source.name, item.at, item.function))
         if item.kind == _CALL and is_same(item.at, body.point):
             self.fail(body, item.function, _no_time(lane, body.point))
             return 0
@@ -1002,7 +908,9 @@ class Core:
         """Attach the end of a channel that has come to its target."""
         name, source, home = item.arguments
         lane: Lane = self.lane(name, self.body(source, home), body)
-        lane.source = self.body(source, home)  # It may have been given up before it came, when only its target was known.
+        lane.source = self.body(
+            source, home
+        )  # It may have been given up before it came, when only its target was known.
         lane.floor = item.at
         self._attach_end(lane)
 

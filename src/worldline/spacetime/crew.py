@@ -6,8 +6,8 @@ Frames between two workers keep their order; that is all that is asked of a chan
 of the other worker, and then positions of agents that somebody there waits for. So a position never arrives before
 what was sent until then, and bounds what comes later (S2 of `core.py`), whichever way it goes.
 
-Worker 0 leads. It finds out when nothing can happen any more: all are idle, and each has taken in as many data frames as
-each other has sent to it, by the last that they said. Those counts are of one cut through the run that no frame
+Worker 0 leads. It finds out when nothing can happen any more: all are idle, and each has taken in as many data frames
+as each other has sent to it, by the last that they said. Those counts are of one cut through the run that no frame
 crosses, so it stays like that: the run is over, or stuck, or was broken off by an error.
 
 Agents move while the run stands still: everybody says `paused` to everybody, after which nothing is under way; then
@@ -18,6 +18,7 @@ a bound.
 
 from __future__ import annotations
 
+import gc
 import pickle
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ from worldline.spacetime.placement import Placing, Resident, cut_of, imbalance
 
 _SLICE = 512
 _PATIENCE_S_MAX = 8.0
+_SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
 _LEADER = 0
 _WORTHWHILE = 1.15  # A move must promise at least so much less work for the busiest, or as much fewer cut channels.
 
@@ -48,6 +50,7 @@ class Crew:
         self._received = [0] * count
         self._told_cap = core.cap
         self._idle: list[Any] = [None] * count  # What each has said when it was idle last.
+        self._is_swept = False
         self._is_over = False
         self._placing = placing
         self._round = 0  # How often the run has stood still, for moves.
@@ -60,6 +63,7 @@ class Crew:
         self._hearers: dict[str, Callable[..., None]] = {
             "data": self._hear_data,
             "idle": self._hear_idle,
+            "sweep": self._hear_sweep,
             "over": self._hear_over,
             "wish": self._hear_wish,
             "pause": self._hear_pause,
@@ -78,9 +82,10 @@ class Crew:
         self._watch_sources()
         while not self._is_over:
             is_busy = core.run(_SLICE)
-            look(max(0, round(core.lab * 1e9)), core.events)
+            look(max(0, round(min(core.lab, _SHOWN_MAX) * 1e9)), core.events)
             self._tell()
             if is_busy:
+                self._is_swept = False
                 self._idle[self._me] = None
                 self._consider_moves()
             else:
@@ -123,7 +128,8 @@ class Crew:
 
     def _say_idle(self) -> None:
         """Tell the leader that nothing can happen here, unless it knows."""
-        said = tuple(self._sent), tuple(self._received)
+        is_alive = self._core.live > 0 and not self._core.failures
+        said = tuple(self._sent), tuple(self._received), is_alive, self._is_swept
         if said != self._idle[self._me]:
             self._idle[self._me] = said
             if self._me == _LEADER:
@@ -197,13 +203,26 @@ class Crew:
         said = self._idle
         if self._is_moving or self._round_wanted > self._round:
             return
-        if None in said or said[self._me] != (tuple(self._sent), tuple(self._received)):
+        if None in said or said[self._me][:2] != (tuple(self._sent), tuple(self._received)):
             return
         pairs = ((here, there) for here in range(self._count) for there in range(self._count))
-        if all(said[here][0][there] == said[there][1][here] for here, there in pairs):
-            for other in self._others:
-                self._post(other, "over")
-            self._is_over = True
+        if not all(said[here][0][there] == said[there][1][here] for here, there in pairs):
+            return
+        if any(is_alive for *_, is_alive, _ in said) and not all(is_swept for *_, is_swept in said):
+            self._order("sweep")
+        else:
+            self._order("over")
+
+    def _order(self, what: str) -> None:
+        """Tell everybody to do something, as the leader, and do it."""
+        for other in self._others:
+            self._post(other, what)
+        self._hear(self._me, (what,))
+
+    def _hear_sweep(self, _: int) -> None:
+        """A channel that is only garbage holds nobody up, whenever it is found to be."""
+        gc.collect()
+        self._is_swept = True
 
     def _hear_over(self, _: int) -> None:
         self._is_over = True

@@ -15,6 +15,7 @@ from worldline.kernel.progress import Look, Progress
 from worldline.kernel.ranks import Ranks
 from worldline.kernel.staff import Staff, check_guarded, some_of
 from worldline.kernel.team import Team
+from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.build import Core
 from worldline.spacetime.crew import Crew
@@ -26,9 +27,10 @@ from worldline.spacetime.waiting import Wait, living, stuck, waits_of
 
 
 class Task(NamedTuple):
-    """What a worker is given: the setting, and its agents, packed."""
+    """What a worker is given: the setting, and its agents, packed; and users' files that define them."""
 
-    count: int
+    workers: int
+    files: list[Path]
     setting: bytes
     homes: dict[str, int]
     bodies: bytes
@@ -93,14 +95,16 @@ def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[Repor
 
 def _work(number: int, channel: Channel, task: Task, look: Look) -> Report | Failure:
     """Be a worker, for a whole run."""
-    space, field, boundaries, seed, placing, is_traced = pickle.loads(task.setting)
+    for path in task.files:
+        load_module(path)
+    space, field, boundaries, seed, placing, is_traced = _loaded(task.setting)
     core = Core(space, field, boundaries, seed, number)
     core.homes.update(task.homes)
     unpacked(core, task.bodies)
     if is_traced:
         core.trace = []
     look(0, 0)
-    Crew(core, channel, task.count, placing).run(look)
+    Crew(core, channel, task.workers, placing).run(look)
     if core.failures:
         lab, name, error = min(core.failures, key=lambda failure: failure[:2])
         return Failure((lab, name), error)
@@ -131,9 +135,19 @@ def _setting(core: Core, placing: Placing) -> bytes:
         ) from error
 
 
+def _loaded(setting: bytes) -> Any:
+    try:
+        return pickle.loads(setting)
+    except (AttributeError, ImportError) as error:
+        raise ConfigurationError(
+            f"a worker can't load the boundaries or the placement: {error}",
+            advice="define their functions at the top level of a module",
+        ) from error
+
+
 def _task(core: Core, setting: bytes, homes: dict[str, int], number: int, count: int) -> Task:
     own: Iterable[Any] = [body for body in core.bodies.values() if homes[body.name] == number]
-    return Task(count, setting, homes, packed(core, own))
+    return Task(count, loaded_files(), setting, homes, packed(core, own))
 
 
 def _check_main(core: Core) -> None:

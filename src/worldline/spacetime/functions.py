@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from worldline.kernel.parcel import Parcel, seal
 from worldline.model.errors import ModelError, UsageError, WorldlineError, shown
 
+
 def name_of(function: Any) -> str:
     """Return what a function is called; the module isn't part of it, since a script's has another name in workers."""
     if isinstance(function, str):
@@ -100,9 +101,7 @@ class Closure:
 
     def open(self) -> FunctionType:
         """Return the function, with variables of its own."""
-        captured, defaults, keyword_defaults = (
-            self.values.open() if isinstance(self.values, Parcel) else self.values
-        )
+        captured, defaults, keyword_defaults = self.values.open() if isinstance(self.values, Parcel) else self.values
         module = sys.modules.get(self.module) or import_module(self.module)
         cells = tuple(CellType(each.found() if isinstance(each, Named) else each) for each in captured)
         made = FunctionType(self.code, vars(module), self.code.co_name, defaults, cells)

@@ -105,8 +105,11 @@ class Vector:
         return self.x[i if i >= 0 else i + self.n]
 
     def coordinates(self) -> tuple[float, ...]:
-        i: cython.Py_ssize_t
-        return tuple([self.x[i] for i in range(self.n)])
+        place: cython.Py_ssize_t
+        found = []
+        for place in range(self.n):
+            found.append(self.x[place])  # noqa: PERF401 - A comprehension has variables of its own, that aren't C's.
+        return tuple(found)
 
     def __iter__(self) -> Any:
         return iter(self.coordinates())
@@ -168,9 +171,7 @@ def as_vector(given: object, n: int, what: str) -> Vector:
     except UsageError as error:
         raise UsageError(f"{what}: {error.problem}", advice=error.advice) from None
     except (TypeError, ValueError):
-        raise UsageError(
-            f"{what}: {shown(given)} isn't a vector", advice=f"give {n} numbers, lab time first"
-        ) from None
+        raise UsageError(f"{what}: {shown(given)} isn't a vector", advice=f"give {n} numbers, lab time first") from None
 
 
 def _paired(a: Vector, b: object) -> object:
@@ -216,7 +217,7 @@ def blank_vector(n: cython.Py_ssize_t) -> Vector:
 @cython.exceptval(check=False)
 def is_same(a: Vector, b: Vector) -> cython.bint:
     i: cython.Py_ssize_t
-    for i in range(a.n):
+    for i in range(a.n):  # noqa: SIM110 - As a generator it wouldn't be C.
         if a.x[i] != b.x[i]:
             return False
     return True
@@ -236,7 +237,7 @@ class LambdaField:
 
     __slots__ = ("_given", "c", "r")
 
-    def __init__(self, R: object = None, c: float = 0.0) -> None:  # noqa: N803 - The formula's own names.
+    def __init__(self, R: object = None, c: object = 0.0) -> None:  # noqa: N803 - The formula's own names.
         self._given = None if R is None else R if isinstance(R, Vector) else as_vector(R, _length(R, "R"), "R")
         if isinstance(c, bool) or not isinstance(c, int | float) or not 0.0 <= c <= COORDINATE_MAX:
             raise ConfigurationError(f"c is {shown(c)}", advice="use a number that isn't negative")
@@ -385,6 +386,12 @@ class Trajectory:
                 total = b_high + term
                 b_low += _sum_error(b_high, term, total) + low
                 b_high = total
+        total = b_high + b_low
+        b_low -= total - b_high
+        b_high = total
+        total = q_high + q_low
+        q_low -= total - q_high
+        q_high = total
         # The discriminant (V·D)² − V·V (D·D − c): what of D is across V, and c.
         square: cython.double = b_high * b_high
         rest: cython.double = self._square_high * q_high

@@ -1,7 +1,7 @@
 """Takes agents from one core to another, with all that belongs to them: for workers at the start, and when they move.
 
-A lane has two halves. The target's, what is under way on it, goes with the target; the source's, how much has been sent,
-with the source. Where both are in one core it's one object.
+A lane has two halves. The target's, what is under way on it, goes with the target; the source's, how much has been
+sent, with the source. Where both are in one core it's one object.
 """
 
 from __future__ import annotations
@@ -66,9 +66,7 @@ def unpacked(core: Core, data: bytes) -> None:
 
 
 def _packed(body: Body, inward: list[Any]) -> tuple[Any, ...]:
-    outward = [
-        (lane.name, lane.target.name, lane.target.home, lane.sent, lane.is_news) for lane in body.outs
-    ]
+    outward = [(lane.name, lane.target.name, lane.target.home, lane.sent, lane.is_news) for lane in body.outs]
     timers = None if body.timer is None else (body.timer.sent, body.timer.timers)
     return body.name, body.state(), inward, outward, timers, type(body.agent), _packed_state(body.agent)
 

@@ -41,7 +41,7 @@ class Placing:
     def place(self, residents: Sequence[Resident], count: int) -> dict[str, int]:
         """Return the worker of everybody."""
         if isinstance(self.by, str):
-            return _RULES[self.by](residents, count)
+            return dict(_RULES[self.by](residents, count))
         placed = dict(self.by(residents, count)) if callable(self.by) else dict(self.by)
         for resident in residents:
             worker = placed.get(resident.name)
@@ -62,7 +62,7 @@ def as_placing(given: Any, dimensions: int) -> Placing:
         if placing.by not in _RULES:
             raise ConfigurationError(
                 f"{shown(placing.by)} isn't a placement",
-                advice=f"use {', '.join(map(repr, _RULES))}, a dict of names to workers, or a function that returns one",
+                advice=f"use {', '.join(map(repr, _RULES))}, a dict of names to workers, or a function that makes one",
             )
         if placing.by == BY_POSITIONS and dimensions == 1:
             raise ConfigurationError("in one dimension all agents are at the same place", advice="place by channels")

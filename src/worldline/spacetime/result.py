@@ -49,6 +49,7 @@ def combined(parts: Iterable[Part], until: float) -> Result:
     told = list(parts)
     chains = sorted(chain for part in told for chain in part.chains)
     records: list[Any] = sorted(
-        (record for part in told for record in part.records), key=lambda record: (record.at[0], record.agent, record.number)
+        (record for part in told for record in part.records),
+        key=lambda record: (record.at[0], record.agent, record.number),
     )
     return Result(run_digest(chains), sum(part.events for part in told), len(chains), until, records, chains)

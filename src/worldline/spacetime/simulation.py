@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable
-from math import isfinite
 from typing import Any
 
 from worldline.kernel.executors import Executor, Inline, as_executor
@@ -12,12 +12,13 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.randomness import Stream
 from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
-from worldline.spacetime.build import Core, LambdaField, make_current
+from worldline.spacetime.build import COORDINATE_MAX, Core, LambdaField, make_current
 from worldline.spacetime.result import Result, combined, part_of
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.waiting import living, stuck, waits_of
 
 _LOOK_EVERY = 10_000
+_SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
 
 
 class Shuffled:
@@ -116,7 +117,7 @@ class ForwardSimulation:
         core = self._core
         if until is not None:
             core.boundaries = [*core.boundaries, EndOfTime(self.space.n, end)]
-        bar = Progress(round(end * 1e9), progress)
+        bar = Progress(round(min(end, _SHOWN_MAX) * 1e9), progress)
         if isinstance(self._executor, Inline | Shuffled):
             return self._run_inline(end, bar)
         from worldline.spacetime.executing import run_elsewhere
@@ -128,12 +129,18 @@ class ForwardSimulation:
         if isinstance(self._executor, Shuffled):
             core.shuffle = Stream(self._executor.seed, "shuffled").shuffle
         with bar:
-            while core.run(_LOOK_EVERY):
-                bar.look(0, core.events)
+            self._run_down(bar)
+            if core.live and not core.failures:
+                gc.collect()  # A channel that is only garbage holds nobody up, whenever it is found to be.
+                self._run_down(bar)
         raise_failure(core.failures)
         if core.live:
             raise stuck(waits_of(core), living(core))
         return combined([part_of(core)], end)
+
+    def _run_down(self, bar: Progress) -> None:
+        while self._core.run(_LOOK_EVERY):
+            bar.look(max(0, round(min(self._core.lab, _SHOWN_MAX) * 1e9)), self._core.events)
 
     def _end(self, until: float | None) -> float:
         if until is None:
@@ -141,7 +148,7 @@ class ForwardSimulation:
             if not ends:
                 raise UsageError("the run has no end", advice="say until when it runs, in lab time: run(until=100)")
             return min(each.offset / -each.normal[0] for each in ends)
-        if isinstance(until, bool) or not isinstance(until, int | float) or not isfinite(until):
+        if isinstance(until, bool) or not isinstance(until, int | float) or not abs(until) <= COORDINATE_MAX:
             raise UsageError(f"{shown(until)} isn't an end", advice="it's a lab time: run(until=100)")
         return float(until)
 
