@@ -238,6 +238,29 @@ def bellman_ford(size: int, degree: int, sources: int) -> Facts:
     return {"deliveries": delivered, "rate": delivered / seconds, "known": found, "memory": apart.resident_max()}
 
 
+def ring(size: int, hops: int) -> Facts:
+    """Tokens go round a ring with fixed latencies, one for each place; a token that arrives is sent on."""
+    environment = simpy.Environment()
+    timeout = environment.timeout
+
+    class Place:
+        __slots__ = ("onward", "seen")
+
+        def __init__(self) -> None:
+            self.seen = 0
+
+        def hop(self, _: simpy.Event) -> None:
+            self.seen += 1
+            timeout(1).callbacks.append(self.onward)
+
+    places = [Place() for _ in range(size)]
+    for number, place in enumerate(places):
+        place.onward = places[(number + 1) % size].hop
+    for place in places:
+        timeout(1).callbacks.append(place.onward)
+    return race(environment, 0.5, hops + 0.5)
+
+
 SCENARIOS: dict[str, Callable[..., Facts]] = {
     "phold_callbacks": phold_callbacks,
     "phold_processes": phold_processes,
@@ -247,6 +270,7 @@ SCENARIOS: dict[str, Callable[..., Facts]] = {
     "memory_addressees": memory_addressees,
     "memory_processes": memory_processes,
     "bellman_ford": bellman_ford,
+    "ring": ring,
 }
 
 

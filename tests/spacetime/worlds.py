@@ -168,7 +168,7 @@ class _Maker:
             return ()
         drawn = [self.random.gauss(0, 1) for _ in range(self.n - 1)]
         length = self.random.random() * size / (sqrt(sum(each * each for each in drawn)) or 1.0)
-        return tuple(each * length for each in drawn)
+        return tuple(round(each * length, 12) for each in drawn)
 
     def speeds(self) -> tuple[float, ...]:
         return (0.0,) * (self.n - 1) if self.random.random() < 0.3 else self.within(self.speed_max)

@@ -20,10 +20,14 @@ def _unchanged(marked: T) -> T:
     return marked
 
 
-cclass = cfunc = ccall = inline = final = _unchanged
+cclass = cfunc = ccall = inline = final = no_gc = _unchanged
 
 
 def exceptval(*_: Any, **__: Any) -> Callable[[T], T]:
+    return _unchanged
+
+
+def freelist(_: int) -> Callable[[T], T]:
     return _unchanged
 
 

@@ -2,7 +2,7 @@
 
 cimport cython
 
-from worldline.spacetime._geometry cimport LambdaField, Trajectory, Vector
+from worldline.spacetime._geometry cimport FEW, LambdaField, Trajectory, Vector
 
 
 @cython.final
@@ -19,61 +19,66 @@ cdef class Lambda:
 
 @cython.final
 cdef class Lane:
-    cdef readonly object name
-    cdef readonly unsigned long long key
+    # What is looked at whenever a lane is the next one comes first, so that it shares a line of the cache.
     cdef public Body source
     cdef public Body target
-    cdef public Vector floor
     cdef Lambda head
-    cdef Lambda tail
-    cdef public long long sent
-    cdef double due
+    cdef public Vector floor
+    cdef Py_ssize_t place
     cdef bint exact
+    cdef public bint gone
+    cdef public bint asked
+    cdef public bint is_news
     cdef public bint attached
     cdef public bint open
-    cdef public bint gone
-    cdef public bint is_news
     cdef public bint told
+    cdef Lambda tail
+    cdef readonly unsigned long long key
+    cdef public long long sent
+    cdef readonly object name
     cdef public object timers
     cdef public object handle
-    cdef public bint asked
 
 
 @cython.final
 cdef class Body:
-    cdef readonly object name
-    cdef public object agent
-    cdef public object receiver
-    cdef public object random
-    cdef public Trajectory trajectory
+    # As above: what others look at, and then what it looks at itself.
     cdef double* here
+    cdef double[FEW] few
     cdef bint known
+    cdef readonly bint done
+    cdef readonly bint parked
+    cdef bint queued
+    cdef public bint is_here
+    cdef bint stale
+    cdef bint moved
+    cdef readonly bint frozen
     cdef double tau
     cdef double last
-    cdef double local_start
-    cdef readonly Vector point
+    cdef double edge
+    cdef double* dues
     cdef readonly list lanes
-    cdef readonly list outs
+    cdef public Trajectory trajectory
     cdef list waiters
     cdef Body waits_for
     cdef readonly Lane blocked_by
-    cdef public Lane timer
-    cdef double edge
-    cdef int edge_place
-    cdef list passed
-    cdef bint stale
-    cdef bint queued
-    cdef bint moved
-    cdef readonly bint done
-    cdef readonly bint frozen
-    cdef readonly bint parked
-    cdef public int home
-    cdef public bint is_here
-    cdef readonly Vector death
     cdef public dict partners
-    cdef long long born
     cdef public unsigned long long chain
     cdef public long long events
+    cdef readonly Vector point
+    cdef public object receiver
+    cdef Py_ssize_t room
+    cdef int edge_place
+    cdef double local_start
+    cdef readonly list outs
+    cdef list passed
+    cdef public Lane timer
+    cdef readonly object name
+    cdef public object agent
+    cdef public object random
+    cdef public int home
+    cdef readonly Vector death
+    cdef long long born
     cdef long long notes
     cdef public dict counts
 
@@ -100,7 +105,6 @@ cdef class Core:
     cdef public Body carrier
     cdef public list captured
     cdef public object trace
-    cdef public object changed
     cdef readonly list failures
     cdef public double cap
     cdef public list outbox

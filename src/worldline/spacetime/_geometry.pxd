@@ -3,10 +3,15 @@
 cimport cython
 
 
+cdef enum:
+    FEW = 4  # So many coordinates have their place in the object itself.
+
+
 @cython.final
 cdef class Vector:
     cdef readonly Py_ssize_t n
     cdef double* x
+    cdef double[FEW] few
 
 
 @cython.final

@@ -80,7 +80,8 @@ class Agent:
         """Be at another point at once, which must be in the future, or where light from here is."""
         core = self._wl_acting("jump")
         goal = as_vector(point, self.space.n, "where to jump")
-        if not core.setting_up and not self.space.can_reach(goal, self.position):
+        is_bound = not core.setting_up or any(lane.sent for lane in self._wl_body.outs)
+        if is_bound and not self.space.can_reach(goal, self.position):
             raise ModelError(
                 f"{goal} isn't in the future of {self.position}, so nobody can jump there",
                 participant=self.name,

@@ -50,9 +50,10 @@ from worldline.model.randomness import key_of
 from worldline.spacetime.functions import Closure, blamed, is_importable, name_of, sealed
 
 if cython.compiled:
-    from cython.cimports.cpython.mem import PyMem_Free
+    from cython.cimports.cpython.mem import PyMem_Free, PyMem_Realloc
     from cython.cimports.libc.string import memcpy
     from cython.cimports.worldline.spacetime._geometry import (
+        FEW,
         LambdaField,
         Trajectory,
         Vector,
@@ -88,6 +89,7 @@ _P2 = cython.declare(cython.ulonglong, 14029467366897019727)
 _P5 = cython.declare(cython.ulonglong, 2870177450012600261)
 _ONES = cython.declare(cython.ulonglong, 2**64 - 1)
 _LOW = cython.declare(cython.ulonglong, 2**32 - 1)
+_SMALL = cython.declare(cython.longlong, 2**59)
 
 _Parcel = cython.declare(object, Parcel)
 _Closure = cython.declare(object, Closure)
@@ -164,6 +166,8 @@ def _no_time(lane: object, point: Vector) -> Stuck:
 
 
 @cython.final
+@cython.no_gc  # What it carries has been copied, and refers to nobody.
+@cython.freelist(256)
 @cython.cclass
 class Lambda:
     """A function under way, with what it is called with and where it was emitted."""
@@ -204,13 +208,18 @@ class Body:
         self.receiver = None  # What lambdas are called with: the agent, or what it wraps.
         self.random = None
         self.trajectory = None
-        self.here = new_doubles(n)
+        if cython.compiled and n <= FEW:
+            self.here = self.few
+        else:
+            self.here = new_doubles(n)
         self.known = False
         self.tau = 0.0  # How far it is: nothing earlier will happen to it.
         self.last = 0.0  # When the last event was.
         self.local_start = 0.0
         self.point = None
         self.lanes = []
+        self.dues = new_doubles(0)
+        self.room = 0
         self.outs = []
         self.waiters = []
         self.waits_for = None
@@ -238,7 +247,9 @@ class Body:
     if cython.compiled:
 
         def __dealloc__(self) -> None:
-            PyMem_Free(self.here)
+            if self.here != self.few:
+                PyMem_Free(self.here)
+            PyMem_Free(self.dues)
 
     @property
     def local_time(self) -> float:
@@ -293,7 +304,7 @@ class Lane:
         self.head = None
         self.tail = None
         self.sent = 0
-        self.due = -_NEVER
+        self.place = -1  # Among the target's lanes.
         self.exact = False
         self.attached = False  # To the target.
         self.open = True  # As far as the source knows.
@@ -341,7 +352,6 @@ class Core:
         self.carrier = None
         self.captured = []
         self.trace = None
-        self.changed = None
         self.failures = []
         self.cap = _NEVER  # Nothing happens after this lab time: there was an error.
         self.outbox = []
@@ -444,7 +454,7 @@ class Core:
         number = lane.sent
         lane.sent += 1
         heappush(lane.timers, (body.local_start + body.last + delay, number, function, arguments, content))
-        lane.due = max(lane.timers[0][0] - body.local_start, body.last)
+        _put_due(body, lane, max(lane.timers[0][0] - body.local_start, body.last))
         body.chain = _linked(body.chain, _TIMER, delay, lane.key, number, content)
 
     def timer_of(self, body: Body) -> Lane:
@@ -454,8 +464,7 @@ class Core:
             lane = body.timer = self.lane(f"{body.name}:timer", body, body)
             lane.timers = []
             lane.attached = lane.exact = True
-            lane.due = _NEVER
-            body.lanes.append(lane)
+            _add_lane(body, lane, _NEVER)
         return lane
 
     def end(self, body: Body, silently: bool) -> None:
@@ -468,14 +477,16 @@ class Core:
             for lane in body.outs:
                 if lane.is_news:  # Who wants the news may be luck; so they are nothing that this agent has sent.
                     self.deliver(lane, new_lambda(body.death, 0, _DEATH, None, (), 0, None))
-        for lane in list(body.outs):
-            if not lane.is_news:
-                self.give_up(lane)
+            for lane in list(body.outs):
+                if not lane.is_news:
+                    self.give_up(lane)
         body.done = True
         self.live -= 1
-        for lane in list(body.lanes):
-            self._empty(lane)
-            self.lanes.pop(lane.name, None)
+        for lane in body.lanes:
+            lane.place = -1
+            if not silently:
+                self._empty(lane)
+                self.lanes.pop(lane.name, None)
         body.lanes.clear()
         body.outs.clear()
         self._publish(body)
@@ -498,9 +509,8 @@ class Core:
     def attach(self, lane: Lane) -> None:
         """Let a lane's target look at it from now on."""
         lane.attached = True
-        lane.due = lane.target.last
         lane.exact = False
-        lane.target.lanes.append(lane)
+        _add_lane(lane.target, lane, lane.target.last)
 
     def open_lane(self, source: Body, target: Body, blind: bool) -> Lane:
         """Make a lane between two bodies, both of which are at the point of who acts."""
@@ -607,8 +617,8 @@ class Core:
         """Let the source of a lane no longer wait for news of its target."""
         news: Lane = self.lanes.pop(f"{lane.name}!", None)
         if news is not None:
-            if news in lane.source.lanes:
-                lane.source.lanes.remove(news)
+            if news.place >= 0:
+                _drop_lane(lane.source, news)
             if news in news.source.outs:
                 news.source.outs.remove(news)
             self._wake(lane.source)
@@ -644,8 +654,8 @@ class Core:
     def _push(self, lane: Lane, item: Lambda) -> cython.int:
         if lane.head is None:
             lane.head = lane.tail = item
-            if lane.due == _NEVER:
-                lane.due = lane.target.tau
+            if lane.place >= 0 and lane.target.dues[lane.place] == _NEVER:
+                _put_due(lane.target, lane, lane.target.tau)
         else:
             lane.tail.next = item
             lane.tail = item
@@ -679,8 +689,19 @@ class Core:
             function, content = self._sealed_function(function)
         carried: object = arguments
         if arguments:
-            print_of_arguments, carried = _seal(arguments)
-            content = _linked(0, 0, 0.0, content, print_of_arguments, 0)
+            number: cython.longlong
+            for number in range(len(arguments)):
+                each = arguments[number]
+                if type(each) is float:
+                    content = _linked(content, 1, each, number, 0, 0)
+                elif type(each) is int and -_SMALL < each < _SMALL:
+                    content = _linked(content, 2, 0.0, number, each & _CHAIN, 0)
+                elif each is None or type(each) is bool:
+                    content = _linked(content, 3, 0.0, number, 0 if each is None else 1 + each, 0)
+                else:
+                    print_of_arguments, carried = _seal(arguments)
+                    content = _linked(content, 0, 0.0, number, print_of_arguments, 0)
+                    break
         ends = None
         if self.captured:
             ends = tuple(self.captured)
@@ -724,7 +745,6 @@ class Core:
     @cython.exceptval(-1, check=False)
     def _let(self, body: Body, limit: cython.longlong) -> cython.longlong:
         """Let a body run until it blocks, or has had so many events; return how many it had."""
-        lane: Lane
         best: Lane
         least: cython.double
         due: cython.double
@@ -735,33 +755,27 @@ class Core:
         while True:
             if body.stale:
                 self._settle(body)
-            least = body.edge
             best = None
-            for each in body.lanes:
-                lane = each
-                due = lane.due
-                if due > least:
-                    continue
-                if due < least:
-                    least = due
-                    best = lane
-                elif best is not None:  # What isn't exact comes first, so that it is made exact; then the lot decides.
-                    if not lane.exact or (best.exact and _lot(lane.key, _number(lane)) < _lot(best.key, _number(best))):
-                        best = lane
-                elif not lane.exact:  # It could be earlier than the edge.
-                    best = lane
+            least = body.edge
+            if body.lanes and body.dues[0] <= least:
+                best = _first(body)
+                if body.dues[0] == least and best.exact:
+                    best = None  # What is at the boundary itself isn't inside.
+                else:
+                    least = body.dues[0]
             if best is not None and not best.exact:
                 if best.head is not None:
                     due = body.trajectory.meeting(best.head.at.x, self.field)
-                    best.due = due if due > body.last else body.last
                     best.exact = True
+                    _put_due(body, best, due if due > body.last else body.last)
                     continue
                 due = self._block(body, best)
                 if due > least:
-                    best.due = due
                     if due == _NEVER and (best.gone or best.source.done):  # Nobody is left who could send on it.
-                        body.lanes.remove(best)
+                        _drop_lane(body, best)
                         self.lanes.pop(best.name, None)
+                    else:
+                        _put_due(body, best, due)
                     continue
                 if least > body.tau:
                     body.tau = least
@@ -837,33 +851,35 @@ class Core:
         """Work out anew what is due on a new trajectory."""
         lane: Lane
         due: cython.double
-        for each in body.lanes:
-            lane = each
+        place: cython.Py_ssize_t
+        for place in range(len(body.lanes)):
+            lane = body.lanes[place]
             if lane.timers is not None:
-                lane.due = max(lane.timers[0][0] - body.local_start, body.last) if lane.timers else _NEVER
+                due = lane.timers[0][0] - body.local_start if lane.timers else _NEVER
             elif lane.head is not None:
                 due = body.trajectory.meeting(lane.head.at.x, self.field)
-                lane.due = due if due > body.last else body.last
                 lane.exact = True
             else:
                 due = self._block(body, lane)
-                lane.due = due if due > body.last else body.last
                 lane.exact = False
+            body.dues[place] = due if due > body.last else body.last
+        for place in range(len(body.lanes) // 2 - 1, -1, -1):
+            _sift_down(body, place)
         body.edge = _NEVER
         passed = []
-        place: cython.int
-        for place in range(len(self.boundaries)):
-            boundary = self.boundaries[place]
+        number: cython.int
+        for number in range(len(self.boundaries)):
+            boundary = self.boundaries[number]
             due = body.trajectory.crosses(boundary.normal, boundary.offset)
             if due == _NEVER:
                 continue
-            if place in body.passed:
-                passed.append(place)
+            if number in body.passed:
+                passed.append(number)
                 continue
             due = due if due > body.last else body.last
             if due < body.edge:
                 body.edge = due
-                body.edge_place = place
+                body.edge_place = number
         body.passed = passed
         body.stale = False
         return 0
@@ -877,7 +893,7 @@ class Core:
         body.point = body.trajectory.point(tau)
         if lane.timers is not None:
             _, number, function, arguments, content = heappop(lane.timers)
-            lane.due = max(lane.timers[0][0] - body.local_start, tau) if lane.timers else _NEVER
+            _put_due(body, lane, max(lane.timers[0][0] - body.local_start, tau) if lane.timers else _NEVER)
             body.chain = _linked(body.chain, _TIMER, tau, lane.key, number, content)
             if self.trace is not None:
                 self.note("timer", body, lane.name, (number, function))
@@ -888,7 +904,6 @@ class Core:
         lane.head = item.next
         if lane.head is None:
             lane.tail = None
-        lane.due = tau
         lane.exact = False
         body.chain = _linked(body.chain, _CALL, tau, lane.key, item.order, item.content)
         if self.trace is not None:
@@ -926,7 +941,7 @@ class Core:
                 lane.told = True
                 body.outs.remove(lane)
                 self.lanes.pop(lane.name, None)
-        body.lanes.remove(news)
+        _drop_lane(body, news)
         self.lanes.pop(news.name, None)
 
     @cython.cfunc
@@ -988,12 +1003,10 @@ class Core:
         body.trajectory.put(body.tau, body.here)
         body.known = True
         if body.waiters:
-            waiting = body.waiters
-            body.waiters = []
-            for each in waiting:
-                waiter = each
+            for waiter in body.waiters:
                 waiter.waits_for = None
                 self._wake(waiter)
+            body.waiters.clear()
         if body.partners:
             self.moved[body.name] = body
         return 0
@@ -1074,6 +1087,126 @@ class Core:
 
 
 _SLICE = cython.declare(cython.longlong, 256)
+
+# -- The lanes of a body are a heap: `dues` has when each is due, at the same place, and the least is at place 0.
+
+
+@cython.cfunc
+def _add_lane(body: Body, lane: Lane, due: cython.double) -> cython.int:
+    place: cython.Py_ssize_t = len(body.lanes)
+    if cython.compiled:
+        if place >= body.room:
+            body.room = 2 * place + 2
+            body.dues = cython.cast(cython.p_double, PyMem_Realloc(body.dues, body.room * cython.sizeof(cython.double)))
+            if body.dues == cython.NULL:
+                raise MemoryError
+        body.dues[place] = due
+    else:
+        del body.dues[place:]
+        body.dues.append(due)
+    body.lanes.append(lane)
+    lane.place = place
+    _sift_up(body, place)
+    return 0
+
+
+@cython.cfunc
+def _drop_lane(body: Body, lane: Lane) -> cython.int:
+    place: cython.Py_ssize_t = lane.place
+    last: Lane = body.lanes.pop()
+    lane.place = -1
+    if last is not lane:
+        due: cython.double = body.dues[len(body.lanes)]
+        body.lanes[place] = last
+        last.place = place
+        _put_due(body, last, due)
+    return 0
+
+
+@cython.cfunc
+def _put_due(body: Body, lane: Lane, due: cython.double) -> cython.int:
+    """Say when something is due on a lane."""
+    before: cython.double = body.dues[lane.place]
+    body.dues[lane.place] = due
+    if due < before:
+        _sift_up(body, lane.place)
+    elif len(body.lanes) > 1:
+        _sift_down(body, lane.place)
+    return 0
+
+
+@cython.cfunc
+def _sift_up(body: Body, place: cython.Py_ssize_t) -> cython.int:
+    lane: Lane = body.lanes[place]
+    due: cython.double = body.dues[place]
+    above: cython.Py_ssize_t
+    other: Lane
+    while place > 0:
+        above = (place - 1) // 2
+        if body.dues[above] <= due:
+            break
+        other = body.lanes[above]
+        body.lanes[place] = other
+        body.dues[place] = body.dues[above]
+        other.place = place
+        place = above
+    body.lanes[place] = lane
+    body.dues[place] = due
+    lane.place = place
+    return 0
+
+
+@cython.cfunc
+def _sift_down(body: Body, place: cython.Py_ssize_t) -> cython.int:
+    lane: Lane = body.lanes[place]
+    due: cython.double = body.dues[place]
+    size: cython.Py_ssize_t = len(body.lanes)
+    below: cython.Py_ssize_t
+    other: Lane
+    while True:
+        below = 2 * place + 1
+        if below >= size:
+            break
+        if below + 1 < size and body.dues[below + 1] < body.dues[below]:
+            below += 1
+        if body.dues[below] >= due:
+            break
+        other = body.lanes[below]
+        body.lanes[place] = other
+        body.dues[place] = body.dues[below]
+        other.place = place
+        place = below
+    body.lanes[place] = lane
+    body.dues[place] = due
+    lane.place = place
+    return 0
+
+
+@cython.cfunc
+def _first(body: Body) -> Lane:
+    """Return the lane whose turn it is, of those that are due first.
+
+    What isn't exact comes first, so that it is made exact; then the lot decides.
+    """
+    best: Lane = body.lanes[0]
+    least: cython.double = body.dues[0]
+    size: cython.Py_ssize_t = len(body.lanes)
+    if not best.exact or not ((size > 1 and body.dues[1] == least) or (size > 2 and body.dues[2] == least)):
+        return best
+    lane: Lane
+    place: cython.Py_ssize_t
+    tied = [1, 2]  # Whose neighbours above are due at that time.
+    while tied:
+        place = tied.pop()
+        if place >= size or body.dues[place] != least:
+            continue
+        lane = body.lanes[place]
+        if not lane.exact:
+            return lane
+        if _lot(lane.key, _number(lane)) < _lot(best.key, _number(best)):
+            best = lane
+        tied += [2 * place + 1, 2 * place + 2]
+    return best
 
 
 @cython.cfunc

@@ -25,6 +25,7 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 if cython.compiled:
     from cython.cimports.cpython.mem import PyMem_Free, PyMem_Malloc
     from cython.cimports.libc.math import fma, sqrt
+    from cython.cimports.worldline.spacetime._geometry import FEW
 
 COORDINATE_MAX = 1e100  # Squares of these, and their errors, are numbers still.
 GAMMA_MAX = 1e6  # Beyond that, a float can hardly tell an agent from light.
@@ -64,6 +65,7 @@ def _product_error(a: cython.double, b: cython.double, product: cython.double) -
 
 
 @cython.final
+@cython.freelist(256)
 @cython.cclass
 class Vector:
     """A point or vector of Minkowski space: lab time first, then the coordinates of space. It never changes."""
@@ -80,7 +82,10 @@ class Vector:
         i: cython.Py_ssize_t
         self.n = len(numbers)
         if cython.compiled:
-            self.x = new_doubles(self.n)
+            if self.n <= FEW:
+                self.x = self.few
+            else:
+                self.x = new_doubles(self.n)
             for i in range(self.n):
                 self.x[i] = numbers[i]
         else:
@@ -89,7 +94,8 @@ class Vector:
     if cython.compiled:
 
         def __dealloc__(self) -> None:
-            PyMem_Free(self.x)
+            if self.n > FEW:
+                PyMem_Free(self.x)
 
     def __len__(self) -> int:
         return self.n
@@ -209,7 +215,13 @@ def blank_vector(n: cython.Py_ssize_t) -> Vector:
     """Return a vector whose coordinates the caller fills in, before anybody else sees it."""
     made: Vector = Vector.__new__(Vector)
     made.n = n
-    made.x = new_doubles(n)
+    if cython.compiled:
+        if n <= FEW:
+            made.x = made.few
+        else:
+            made.x = new_doubles(n)
+    else:
+        made.x = [0.0] * n
     return made
 
 
@@ -335,7 +347,8 @@ class Trajectory:
         height = product(normal, self.start)
         total: cython.double = height[0] + offset
         low: cython.double = _sum_error(height[0], offset, total) + height[1]
-        return _quotient(-total, -low, speed[0], speed[1])
+        tau: cython.double = _quotient(-total, -low, speed[0], speed[1])
+        return tau if -COORDINATE_MAX <= tau <= COORDINATE_MAX else float("inf")  # So far away that it never comes.
 
     @cython.cfunc
     def point(self, tau: cython.double) -> Vector:
