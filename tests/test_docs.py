@@ -48,11 +48,15 @@ def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
 
 def test_the_readmes_programs_print_what_the_readme_shows(tmp_path: Path) -> None:
     text = (ROOT / "README.md").read_text()
-    tennis, rumour = python_blocks(ROOT / "README.md")
+    tennis, rumour, ping = python_blocks(ROOT / "README.md")
     (tmp_path / "tennis.py").write_text(tennis)
     (tmp_path / "rumour.py").write_text(rumour)
+    (tmp_path / "ping.py").write_text(ping)
     own, cell, *_ = dict.fromkeys(re.findall(r"digest ([0-9a-f]{32})", text))
     assert command("rumour.py", cwd=tmp_path).stdout in text
+    assert command("ping.py", cwd=tmp_path).stdout in text
+    relay = command("-m", "worldline", "spacetime", "relay", "--check", "--executor", "processes(2)", cwd=tmp_path)
+    assert relay.stdout in text
     ran = command("tennis.py", cwd=tmp_path)
     assert ran.stdout.endswith(f"digest {own}\n"), ran.stderr
     file = ROOT / "examples" / "robot_cell" / "robot_cell.toml"

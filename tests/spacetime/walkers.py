@@ -36,6 +36,8 @@ from worldline.spacetime.placement import Placing, Resident
 UNTIL = 12.0
 FRIENDS_MAX = 5
 CHILDREN_MAX = 3
+DEPTH_MAX = 2
+TALKS_MAX = 40
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class Walker(Agent):
         self.seen: list[Any] = []
         self.wrapped: dict[str, Any] = {"channel": None}
         self.children = 0
+        self.talks = 0
 
     def act(self, depth: int, stranger: RemoteReference | None = None) -> None:
         random, nature = self.random, self.nature
@@ -81,9 +84,12 @@ class Walker(Agent):
             return
         if random.random() < nature.waits:
             self.after(random.uniform(0.1, 1.0), "act", depth)
-        if random.random() < nature.begets and depth < CHILDREN_MAX:
+        may_beget = self.name.count("/") < DEPTH_MAX and self.children < CHILDREN_MAX
+        if random.random() < nature.begets and may_beget:
             self.beget(depth)
-        self.talk(depth)
+        self.talks += 1
+        if self.talks <= TALKS_MAX:
+            self.talk(depth)
 
     def meet(self, stranger: RemoteReference) -> None:
         random = self.random
@@ -98,7 +104,7 @@ class Walker(Agent):
         child = Walker()
         self.children += 1
         if self.random.random() < 0.3:
-            child.name = f"{self.name}+{self.children}"
+            child.name = f"{self.name}/+{self.children}"
         child.nature = self.nature
         child.friends.append(Channel(child, self))
         if self.random.random() < 0.5:
@@ -144,9 +150,9 @@ class Clock:
         if stranger is not None:
             self.friends = [*self.friends[-2:], Channel(current(), stranger)]
         for friend in self.friends:
-            if friend.is_open:
+            if friend.is_open and self.count < TALKS_MAX:
                 friend.send("act", depth)
-        if self.count % 3 == 0:
+        if self.count % 3 == 0 and self.count < TALKS_MAX:
             current().after(0.5, "act", depth)
 
 
@@ -256,7 +262,7 @@ def shown(value: Any) -> Any:
     """Return an attribute in a form that can be compared."""
     match value:
         case Channel():
-            return "channel", value.lane.target.name, value.is_open
+            return "channel", value.lane.target.name
         case RemoteReference():
             return "reference", value.name
         case Vector():

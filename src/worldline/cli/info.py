@@ -19,6 +19,7 @@ from worldline.kernel.build import build
 from worldline.model import format_time
 from worldline.model.time import FOREVER
 from worldline.recording import Condition, Recording, float_fingerprint
+from worldline.spacetime.build import build as spacetime_build
 
 _COLUMNS_MIN = 120  # Where nobody looks at a terminal, lines needn't be short.
 _STYLES = {
@@ -54,6 +55,7 @@ def _installation() -> Table:
         ("python", f"{platform.python_implementation()} {platform.python_version()}"),
         ("platform", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"),
         ("kernel", build),
+        ("spacetime", spacetime_build),
         ("mpi", mpi),
         ("floats", float_fingerprint()),
     )

@@ -7,10 +7,12 @@ counts when all blocks before its own are done. So the report depends on the see
 from __future__ import annotations
 
 import pickle
+import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
@@ -147,6 +149,16 @@ def _try_there(seeds: Sequence[int]) -> _Block:
     return _try_block(trial, seeds, how)
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Let no signal in between: a process that was started, but isn't known to its pool yet, would never be ended."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGALRM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _apart(
     trial: Trial,
     blocks: Iterator[Sequence[int]],
@@ -167,7 +179,8 @@ def _apart(
     is_over = False
     try:
         for block in blocks:
-            waiting.append(pool.submit(_try_there, block))
+            with _uninterrupted():
+                waiting.append(pool.submit(_try_there, block))
             if len(waiting) >= workers * _AHEAD:
                 yield waiting.popleft().result()
         while waiting:

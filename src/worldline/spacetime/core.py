@@ -487,6 +487,8 @@ class Core:
             if not silently:
                 self._empty(lane)
                 self.lanes.pop(lane.name, None)
+        for lane in body.outs:
+            lane.open = False
         body.lanes.clear()
         body.outs.clear()
         self._publish(body)

@@ -58,6 +58,7 @@ class Crew:
         self._is_moving = False
         self._unheard: list[tuple[int, tuple[Any, ...]]] = []
         self._balanced = time.monotonic()
+        self._events_at_wish = -1
         self._patience_s = placing.moves_every_s
         self._events_before: dict[str, int] = {}
         self._hearers: dict[str, Callable[..., None]] = {
@@ -231,10 +232,12 @@ class Crew:
 
     def _consider_moves(self) -> None:
         """Ask now and then whether agents would be better off elsewhere."""
-        clock = time.monotonic()
+        clock, events = time.monotonic(), self._core.events
         if not self._others or self._patience_s is None or clock - self._balanced < self._patience_s:
             return
-        self._balanced = clock
+        if events == self._events_at_wish:  # Moves alone make nothing happen, and there must be an end of them.
+            return
+        self._balanced, self._events_at_wish = clock, events
         if self._me == _LEADER:
             self._hear_wish(self._me)
         else:
