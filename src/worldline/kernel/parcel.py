@@ -17,7 +17,7 @@ from typing import Any
 
 from msgspec import Struct, msgpack, structs
 
-from worldline.model.errors import ModelError, shown
+from worldline.model.errors import ModelError, WorldlineError, shown
 
 # A prime just below 2**60: the encoding as one large number modulo this is a fingerprint in two fast operations.
 _PRIME = 2**60 - 93
@@ -78,6 +78,8 @@ def seal(payload: Any) -> tuple[int, Any]:
     encoded = _encoded(payload)
     try:
         return fingerprint(encoded), Parcel(pickle.dumps(payload, protocol=5))
+    except WorldlineError:  # A part of it knows better why it can't be sent.
+        raise
     except Exception as error:  # Pickling runs the payload's own code, which may raise anything.
         raise _refusal(payload, str(error)) from error
 

@@ -14,7 +14,6 @@ cdef class Lambda:
     cdef readonly object arguments
     cdef readonly unsigned long long content
     cdef readonly object ends
-    cdef Lambda next
 
 
 @cython.final
@@ -32,12 +31,16 @@ cdef class Lane:
     cdef public bint attached
     cdef public bint open
     cdef public bint told
-    cdef Lambda tail
+    cdef list rest
+    cdef Py_ssize_t first
     cdef readonly unsigned long long key
     cdef public long long sent
     cdef readonly object name
     cdef public object timers
     cdef public object handle
+
+    cdef int push(self, Lambda item) except -1
+    cdef Lambda pop(self)
 
 
 @cython.final
@@ -104,12 +107,14 @@ cdef class Core:
     cdef public long long stamp
     cdef public Body carrier
     cdef public list captured
+    cdef readonly list dropped
     cdef public object trace
     cdef readonly list failures
     cdef public double cap
     cdef public list outbox
     cdef public dict moved
     cdef public long long live
+    cdef readonly long long steps
     cdef readonly double lab
     cdef public long long events
     cdef dict prints
@@ -124,6 +129,7 @@ cdef class Core:
         self, Lane lane, int kind, object function, object arguments, unsigned long long content, object ends
     )
     cpdef object deliver(self, Lane lane, Lambda item)
+    cpdef object print_of(self, object function)
     cdef double _block(self, Body body, Lane lane) noexcept
     cdef int _settle(self, Body body) except -1
     cdef int _publish(self, Body body) except -1

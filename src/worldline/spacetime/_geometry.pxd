@@ -27,6 +27,7 @@ cdef class Trajectory:
     cdef readonly Vector velocity
     cdef double _square_high
     cdef double _square_low
+    cdef double stretch
 
     cdef Vector point(self, double tau)
     cdef void put(self, double tau, double* x) noexcept

@@ -39,12 +39,17 @@ class Agent:
 
     @property
     def name(self) -> str:
-        """What it is called, in errors, traces and digests; it can be named right after it was made."""
+        """What it is called, in errors, traces and digests; it can be named right after it was made.
+
+        Who was made by another agent has that one's name before its own: ``queen/bee``.
+        """
         return self._wl_body.name
 
     @name.setter
     def name(self, name: str) -> None:
         check_name(name, "an agent")
+        if "/" in name:
+            raise UsageError(f"{shown(name)} can't be an agent's name", advice="what is before a / is its maker's")
         self._wl_acting("be named").rename(self._wl_body, name)
 
     @property
@@ -54,12 +59,12 @@ class Agent:
     @property
     def position(self) -> Vector:
         """Where the last event was; in an event, that one."""
-        return self._wl_body.point
+        return self._wl_seen().point
 
     @property
     def velocity(self) -> Vector:
         """The 4-velocity V: V·V = 1. Set it to move on in another way."""
-        return self._wl_body.trajectory.velocity
+        return self._wl_seen().trajectory.velocity
 
     @velocity.setter
     def velocity(self, velocity: Point) -> None:
@@ -69,12 +74,12 @@ class Agent:
     @property
     def local_time(self) -> float:
         """How much time has passed for the agent itself."""
-        return self._wl_body.local_time
+        return self._wl_seen().local_time
 
     @property
     def random(self) -> Random:
         """Draws of its own: what others draw, and when, doesn't matter."""
-        return cast("Random", self._wl_core.draws(self._wl_body))
+        return cast("Random", self._wl_core.draws(self._wl_seen()))
 
     def jump_to(self, point: Point) -> None:
         """Be at another point at once, which must be in the future, or where light from here is."""
@@ -92,7 +97,8 @@ class Agent:
     def after(self, local_time: float, function: Any, *arguments: Any) -> None:
         """Call a function of its own (a method's name, say) after so much of its local time."""
         core = self._wl_acting("wait")
-        if not isinstance(local_time, int | float) or not isfinite(local_time) or local_time <= 0:
+        is_number = isinstance(local_time, int | float) and not isinstance(local_time, bool)
+        if not is_number or not isfinite(local_time) or local_time <= 0:
             raise UsageError(f"{self.name} can't wait for {shown(local_time)}", advice="use a positive number")
         core.carrier = self._wl_body
         try:
@@ -115,6 +121,16 @@ class Agent:
     def die(self) -> None:
         """End: its channels are closed, and what is under way to it vanishes. Who sends to it is told when it knows."""
         self._wl_acting("die").end(self._wl_body, False)
+
+    def _wl_seen(self) -> Body:
+        """Return the body, unless another agent acts: what that sees of this one would be luck."""
+        core, body = self._wl_core, self._wl_body
+        if core.acting is not None and core.acting is not body and not core.acts(body):
+            raise UsageError(
+                f"{core.acting.name} acts now, and can't see {self.name}",
+                advice=f"send {self.name} a function that answers, over a channel",
+            )
+        return body
 
     def _wl_acting(self, what: str) -> Core:
         """Return the core, if this agent's code runs now."""

@@ -46,7 +46,7 @@ class Channel(Outlet):
         body = _present(core, source)
         self.core = core
         if isinstance(target, RemoteReference):
-            self.lane = target._lane_for(body)
+            self.lane = target._lane_for(body, self)
             if not blind and self.lane.target is not body:
                 core.watch(self.lane)
         elif isinstance(target, Agent):
@@ -66,7 +66,7 @@ class Channel(Outlet):
     def target(self) -> RemoteReference:
         """Return a reference to the agent at the other end, to be sent to a third one."""
         self.core.check_sender(self.lane)
-        return RemoteReference(self.core, self.lane, self.lane.target)
+        return RemoteReference(self.core, self.lane, self.lane.target, channel=self)
 
     def close(self) -> None:
         """Let nothing more be sent. What is under way arrives."""
@@ -76,7 +76,7 @@ class Channel(Outlet):
     def __del__(self) -> None:
         lane = getattr(self, "lane", None)
         if lane is not None and lane.handle == id(self) and lane.source.is_here:
-            self.core.give_up(lane)
+            self.core.dropped.append(lane)
 
     def __repr__(self) -> str:
         return f"<channel from {self.lane.source.name} to {self.lane.target.name}>"
@@ -114,10 +114,13 @@ def _present(core: Core, agent: Agent) -> Body:
 class RemoteReference:
     """Stands for an agent elsewhere. It can be sent on, as often as you like, and a channel can be made from it."""
 
-    __slots__ = ("_body", "_core", "_is_end", "_lane")
+    __slots__ = ("_body", "_channel", "_core", "_is_end", "_lane")
 
-    def __init__(self, core: Core, lane: Lane | None, body: Body, *, is_end: bool = False) -> None:
+    def __init__(
+        self, core: Core, lane: Lane | None, body: Body, *, is_end: bool = False, channel: Channel | None = None
+    ) -> None:
         self._core = core
+        self._channel = channel  # While there is a reference, the channel that it leads along isn't given up.
         self._lane = lane  # One that leads there; None if it's who acts.
         self._body = body
         self._is_end = is_end  # Whether it is the end of a channel that nobody has made a Channel of yet.
@@ -129,17 +132,27 @@ class RemoteReference:
         """The name of the agent that it stands for."""
         return str(self._body.name)
 
-    def _lane_for(self, holder: Body) -> Lane:
-        """Return a lane to the agent for somebody who is here."""
+    def _lane_for(self, holder: Body, channel: Channel) -> Lane:
+        """Return a lane to the agent for a channel of somebody who is here."""
         core = self._core
         if self._lane is None:
+            self._check_here()
             return core.open_lane(holder, self._body, True)
         if self._is_end and self._lane.source is holder:
             self._is_end = False
+            self._channel = channel
             return self._lane
         lane = core.derive(self._lane, holder)
         holder.outs.append(lane)
         return lane
+
+    def _check_here(self) -> None:
+        """Refuse an agent's reference to itself in somebody else's hands: it hasn't been sent there."""
+        if not self._core.acts(self._body):
+            raise UsageError(
+                f"this reference is {self.name}'s own, and {self.name} isn't here",
+                advice="send it over a channel; or keep a channel, and use its target()",
+            )
 
     def __repr__(self) -> str:
         return f"<reference to {self.name}>"
@@ -147,16 +160,17 @@ class RemoteReference:
     def __del__(self) -> None:
         lane = self._lane
         if self._is_end and lane is not None and lane.handle == id(self) and lane.source.is_here:
-            self._core.give_up(lane)
+            self._core.dropped.append(lane)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         if moving.core is not None:
             told = None if self._lane is None else _lane_told(self._lane)
-            return _moved_reference, (self._body.name, self._body.home, told, self._is_end)
+            return _moved_reference, (self._body.name, self._body.home, told, self._is_end, self._channel)
         core = self._core
         if core.carrier is None:
             raise ModelError("a reference can't be copied", advice="send it over a channel")
         if self._lane is None:
+            self._check_here()
             lane = core.derive_own(self._body, core.carrier)
         else:
             lane = core.derive(self._lane, core.carrier)
@@ -184,10 +198,12 @@ def _moved_channel(*told: Any) -> Channel:
     return channel
 
 
-def _moved_reference(body: str, home: int, told: tuple[Any, ...] | None, is_end: bool) -> RemoteReference:
+def _moved_reference(
+    body: str, home: int, told: tuple[Any, ...] | None, is_end: bool, channel: Channel | None
+) -> RemoteReference:
     assert moving.core is not None
     lane = None if told is None else _lane_found(*told)
-    return RemoteReference(moving.core, lane, moving.core.body(body, home), is_end=is_end)
+    return RemoteReference(moving.core, lane, moving.core.body(body, home), is_end=is_end, channel=channel)
 
 
 def _lane_found(name: str, source: str, target: str, home: int, is_open: bool, told: bool) -> Lane:

@@ -77,10 +77,11 @@ _SENT = cython.declare(cython.int, 7)  # And its kind.
 
 _NEVER = cython.declare(cython.double, inf)
 
-# How much earlier a block is than it is computed to be (S2). Positions are rounded, by half a unit in the last place
-# of each coordinate; a light cone that an agent nearly keeps up with moves by up to 2γ of that. Three such errors make
-# 6γ · 2**-53 of the coordinates, and the roots are good to some units in the last place.
-_MARGIN = cython.declare(cython.double, 2.0**-48)
+# How much earlier a block is than it is computed to be (S2), as a share of the coordinates and of tau. A position is
+# rounded by half a unit in the last place of each coordinate, and so is the one that the source has published. That
+# makes 2 · 2**-53 of the coordinates, by which a light cone moves up to γ(1 + β) as far along a trajectory that
+# nearly keeps up with it (`stretch`); and roots are good to 4 · 2**-53 of tau. This is at least twice that.
+_MARGIN = cython.declare(cython.double, 2.0**-50)
 
 # Chains are as the kernel's: the hash of a tuple of small whole numbers, of which 60 bits are kept.
 _CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
@@ -90,6 +91,7 @@ _P5 = cython.declare(cython.ulonglong, 2870177450012600261)
 _ONES = cython.declare(cython.ulonglong, 2**64 - 1)
 _LOW = cython.declare(cython.ulonglong, 2**32 - 1)
 _SMALL = cython.declare(cython.longlong, 2**59)
+_EMPTY_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 
 _Parcel = cython.declare(object, Parcel)
 _Closure = cython.declare(object, Closure)
@@ -172,7 +174,7 @@ def _no_time(lane: object, point: Vector) -> Stuck:
 class Lambda:
     """A function under way, with what it is called with and where it was emitted."""
 
-    __slots__ = ("arguments", "at", "content", "ends", "function", "kind", "next", "order")
+    __slots__ = ("arguments", "at", "content", "ends", "function", "kind", "order")
 
 
 @cython.ccall
@@ -193,7 +195,6 @@ def new_lambda(
     made.arguments = arguments
     made.content = content
     made.ends = ends
-    made.next = None
     return made
 
 
@@ -301,8 +302,9 @@ class Lane:
         self.source = source
         self.target = target
         self.floor = None
-        self.head = None
-        self.tail = None
+        self.head = None  # What is at the front; the rest, of which there is rarely any, from place `first` on.
+        self.rest = None
+        self.first = 0
         self.sent = 0
         self.place = -1  # Among the target's lanes.
         self.exact = False
@@ -317,11 +319,42 @@ class Lane:
 
     def under_way(self) -> list[Lambda]:
         """Return what has been sent and not absorbed."""
-        found = []
+        if self.head is None:
+            return []
+        return [self.head] if self.rest is None else [self.head, *self.rest[self.first :]]
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def push(self, item: Lambda) -> cython.int:
+        if self.head is None:
+            self.head = item
+        elif self.rest is None:
+            self.rest = [item]
+        else:
+            self.rest.append(item)
+        return 0
+
+    @cython.cfunc
+    def pop(self) -> Lambda:
         item: Lambda = self.head
-        while item is not None:
-            found.append(item)
-            item = item.next
+        if self.rest is None:
+            self.head = None
+            return item
+        self.head = self.rest[self.first]
+        self.first += 1
+        if self.first == len(self.rest):
+            self.rest = None
+            self.first = 0
+        elif self.first > _EMPTY_MAX and 2 * self.first > len(self.rest):
+            del self.rest[: self.first]
+            self.first = 0
+        return item
+
+    def clear(self) -> list[Lambda]:
+        """Return what is under way, and let it be no longer."""
+        found = self.under_way()
+        self.head = self.rest = None
+        self.first = 0
         return found
 
 
@@ -351,12 +384,14 @@ class Core:
         self.stamp = 0
         self.carrier = None
         self.captured = []
+        self.dropped = []
         self.trace = None
         self.failures = []
         self.cap = _NEVER  # Nothing happens after this lab time: there was an error.
         self.outbox = []
         self.moved = {}  # Bodies whose positions other workers want to know.
         self.live = 0
+        self.steps = 0  # How often a body was let run.
         self.events = 0
         self.lab = 0.0  # When the last event was.
         self.prints = {}
@@ -366,9 +401,10 @@ class Core:
     def add(self, kind: str, agent: object) -> Body:
         """Let an agent begin where its maker is, with a name of its own."""
         maker: Body = self.maker()
-        above = f"{maker.name}/" if maker.name else ""
-        body: Body = Body(f"{above}{kind}-{maker.count(kind)}", self.n, self.me)
-        self._check_free(body.name)
+        name = f"{kind}-{maker.count(kind)}"
+        while f"/{name}" in maker.counts:  # Somebody was given it.
+            name = f"{kind}-{maker.count(kind)}"
+        body: Body = Body(self._name_below(maker, name), self.n, self.me)
         body.agent = body.receiver = agent
         body.trajectory = Trajectory(maker.point, self.space.rest)
         body.point = maker.point
@@ -386,16 +422,19 @@ class Core:
 
     def rename(self, body: Body, name: str) -> None:
         """Give a body that has just been made another name."""
-        self._check_free(name)
         if body.events or body.counts or body.random is not None or body.lanes or body.outs:
             raise UsageError(f"{body.name} is known already", advice="name an agent right after it was made")
+        name = self._name_below(self.maker(), name)
         del self.bodies[body.name]
         body.name = name
         self.bodies[name] = body
 
-    def _check_free(self, name: str) -> None:
-        if name in self.bodies:
+    def _name_below(self, maker: Body, name: str) -> str:
+        """Return a name for whom an agent has made. It has the maker's in it, so that only the maker's count."""
+        if f"/{name}" in maker.counts:
             raise UsageError(f"there is an agent named {shown(name)} already", advice="every name is used once")
+        maker.counts[f"/{name}"] = 1
+        return f"{maker.name}/{name}" if maker.name else name
 
     def body(self, name: str, home: int) -> Body:
         """Return the body of a name; one that stands for it, if it isn't here."""
@@ -452,8 +491,15 @@ class Core:
         """Let a body call a function of its own after so much local time."""
         lane: Lane = self.timer_of(body)
         number = lane.sent
+        now: cython.double = body.local_start + body.last
+        if not now + delay - body.local_start > body.last:
+            raise ModelError(
+                f"after {delay!r} it would still be {now!r}, so nothing would ever come after it",
+                participant=body.name,
+                advice="wait for longer",
+            )
         lane.sent += 1
-        heappush(lane.timers, (body.local_start + body.last + delay, number, function, arguments, content))
+        heappush(lane.timers, (now + delay, number, function, arguments, content))
         _put_due(body, lane, max(lane.timers[0][0] - body.local_start, body.last))
         body.chain = _linked(body.chain, _TIMER, delay, lane.key, number, content)
 
@@ -495,11 +541,8 @@ class Core:
 
     def _empty(self, lane: Lane) -> None:
         """Let what is under way on a lane vanish, and with it the ends of channels that it carries."""
-        item: Lambda = lane.head
-        lane.head = lane.tail = None
-        while item is not None:
+        for item in lane.clear():
             self._vanish(item)
-            item = item.next
 
     def _vanish(self, item: Lambda) -> None:
         if item.ends is not None:
@@ -605,6 +648,15 @@ class Core:
         self.unwatch(lane)
         self.lose(lane.name, lane.target)
 
+    def let_go(self) -> None:
+        """Give up the lanes of channels that nobody has any more.
+
+        That isn't done when the last one lets go of a channel, since this may be in the middle of anything.
+        """
+        dropped, self.dropped = self.dropped, []
+        for lane in dropped:
+            self.give_up(lane)
+
     def lose(self, name: str, target: Body) -> None:
         """Let a lane's target no longer wait for it."""
         if target.is_here:
@@ -623,6 +675,8 @@ class Core:
                 _drop_lane(lane.source, news)
             if news in news.source.outs:
                 news.source.outs.remove(news)
+            if not news.source.is_here:
+                self.outbox.append((news.source, ("unwatch", news.source.name, news.name)))
             self._wake(lane.source)
 
     @cython.ccall
@@ -654,13 +708,9 @@ class Core:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _push(self, lane: Lane, item: Lambda) -> cython.int:
-        if lane.head is None:
-            lane.head = lane.tail = item
-            if lane.place >= 0 and lane.target.dues[lane.place] == _NEVER:
-                _put_due(lane.target, lane, lane.target.tau)
-        else:
-            lane.tail.next = item
-            lane.tail = item
+        if lane.head is None and lane.place >= 0 and lane.target.dues[lane.place] == _NEVER:
+            _put_due(lane.target, lane, lane.target.tau)
+        lane.push(item)
         # Whoever waits, waits for an earlier block than this; but a lane without a source that counts blocks nobody.
         if lane.source is lane.target or not lane.source.is_here:
             self._wake(lane.target)
@@ -686,7 +736,24 @@ class Core:
 
     def seal(self, function: object, arguments: tuple[object, ...]) -> tuple[object, object, int, object]:
         """Return what a lambda carries, a hash of it, and the ends of channels in it."""
-        content = self.prints.get(function)
+        try:
+            return self._sealed(function, arguments)
+        except BaseException:
+            captured, self.captured = self.captured, []
+            for name, target, home in captured:
+                self.lose(name, self.body(target, home))
+            raise
+
+    @cython.ccall
+    def print_of(self, function: object) -> object:
+        """Return the hash of a function that was sent before, and can be sent as it is; otherwise None."""
+        try:
+            return self.prints.get(function)
+        except TypeError:  # It can't even be looked up, so it is no function.
+            return None
+
+    def _sealed(self, function: object, arguments: tuple[object, ...]) -> tuple[object, object, int, object]:
+        content = self.print_of(function)
         if content is None:
             function, content = self._sealed_function(function)
         carried: object = arguments
@@ -711,11 +778,10 @@ class Core:
         return function, carried, content, ends
 
     def _sealed_function(self, function: object) -> tuple[object, int]:
-        content = _fingerprint(name_of(function).encode())
         if is_importable(function):
-            self.prints[function] = content
+            content = self.prints[function] = _fingerprint(name_of(function).encode())
             return function, content
-        carried, captured = sealed(function)
+        carried, content, captured = sealed(function)
         return carried, _linked(0, 0, 0.0, content, captured, 0)
 
     # -- Running
@@ -725,6 +791,8 @@ class Core:
         body: Body
         left: cython.longlong = limit
         while left > 0:
+            if self.dropped:
+                self.let_go()
             if self.place >= len(self.batch):
                 if not self.awake:
                     self.batch = []
@@ -740,6 +808,7 @@ class Core:
             body.queued = False
             left -= 1
             if body.is_here and not body.done and not body.frozen:
+                self.steps += 1
                 left -= self._let(body, _SLICE)
         return True
 
@@ -751,7 +820,6 @@ class Core:
         least: cython.double
         due: cython.double
         handled: cython.longlong = 0
-        body.waits_for = None
         body.blocked_by = None
         body.parked = False
         while True:
@@ -845,7 +913,7 @@ class Core:
         for i in range(self.n):
             size += abs(x[i])
         due: cython.double = body.trajectory.meeting(x, self.field)
-        return due - _MARGIN * (body.trajectory.velocity.x[0] * size + abs(due))
+        return due - _MARGIN * (body.trajectory.stretch * size + abs(due))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)
@@ -893,6 +961,7 @@ class Core:
         item: Lambda
         arguments: object
         body.point = body.trajectory.point(tau)
+        self.lab = body.point.x[0]
         if lane.timers is not None:
             _, number, function, arguments, content = heappop(lane.timers)
             _put_due(body, lane, max(lane.timers[0][0] - body.local_start, tau) if lane.timers else _NEVER)
@@ -902,10 +971,7 @@ class Core:
             self.events += 1
             body.events += 1
             return self._act(body, function, arguments)
-        item = lane.head
-        lane.head = item.next
-        if lane.head is None:
-            lane.tail = None
+        item = lane.pop()
         lane.exact = False
         body.chain = _linked(body.chain, _CALL, tau, lane.key, item.order, item.content)
         if self.trace is not None:
@@ -916,7 +982,6 @@ class Core:
         if item.kind == _CALL:
             self.events += 1
             body.events += 1
-            self.lab = body.point.x[0]
             return self._act(body, item.function, item.arguments)
         self._take_end(body, item)
         return 0
@@ -953,6 +1018,7 @@ class Core:
         boundary = self.boundaries[body.edge_place]
         place: cython.int = body.edge_place
         body.point = body.trajectory.point(body.last)
+        self.lab = body.point.x[0]
         body.chain = _linked(body.chain, _EDGE, body.last, place, 0, 0)
         self.note("crossed", body, str(boundary), None)
         body.passed.append(place)
@@ -1056,6 +1122,9 @@ class Core:
         body.is_here = False
         body.home = home
         body.agent = body.receiver = body.random = body.timer = None
+        lane: Lane
+        for lane in body.lanes:
+            lane.place = -1
         body.lanes.clear()
         body.outs.clear()
         body.partners = {}
@@ -1065,7 +1134,7 @@ class Core:
         lane: Lane
         for lane in list(self.lanes.values()):
             if not lane.target.is_here:
-                lane.head = lane.tail = None
+                lane.clear()
                 lane.attached = False
                 if not lane.source.is_here:
                     del self.lanes[lane.name]
@@ -1234,7 +1303,7 @@ class Outlet:
         core: Core = self.core
         if not lane.open or lane.source is not core.acting:
             core.check_sender(lane)
-        content = core.prints.get(function) if not arguments else None
+        content = core.print_of(function) if not arguments else None
         if content is not None:
             core.emit(lane, _CALL, function, (), content, None)
             return

@@ -26,8 +26,9 @@ from typing import Any
 
 from worldline.kernel.channel import Channel
 from worldline.kernel.progress import Look
+from worldline.model.errors import WorldlineError
 from worldline.spacetime.build import Core, new_lambda
-from worldline.spacetime.moving import packed, unpacked
+from worldline.spacetime.moving import packed_if_possible, unpacked
 from worldline.spacetime.placement import Placing, Resident, cut_of, imbalance
 
 _SLICE = 512
@@ -35,6 +36,11 @@ _PATIENCE_S_MAX = 8.0
 _SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
 _LEADER = 0
 _WORTHWHILE = 1.15  # A move must promise at least so much less work for the busiest, or as much fewer cut channels.
+
+
+def broken_off(error: WorldlineError) -> bytes:
+    """Return the frame by which a worker that can't go on tells the others why."""
+    return pickle.dumps(("broken", error), protocol=5)
 
 
 class Crew:
@@ -50,7 +56,8 @@ class Crew:
         self._received = [0] * count
         self._told_cap = core.cap
         self._idle: list[Any] = [None] * count  # What each has said when it was idle last.
-        self._is_swept = False
+        self._is_swept = self._is_swept_now = False
+        self._steps_at_sweep = 0
         self._is_over = False
         self._placing = placing
         self._round = 0  # How often the run has stood still, for moves.
@@ -69,12 +76,14 @@ class Crew:
             "wish": self._hear_wish,
             "pause": self._hear_pause,
             "gather": self._hear_gather,
+            "broken": self._hear_broken,
         }
         self._takers: dict[str, Callable[..., None]] = {
             "lambda": self._take_lambda,
             "gone": self._take_gone,
             "watch": self._take_watch,
             "watched": self._take_watched,
+            "unwatch": self._take_unwatch,
         }
 
     def run(self, look: Look) -> None:
@@ -85,15 +94,17 @@ class Crew:
             is_busy = core.run(_SLICE)
             look(max(0, round(min(core.lab, _SHOWN_MAX) * 1e9)), core.events)
             self._tell()
-            if is_busy:
+            self._is_swept_now = False
+            if core.steps > self._steps_at_sweep:
                 self._is_swept = False
+            if is_busy:
                 self._idle[self._me] = None
                 self._consider_moves()
             else:
                 self._say_idle()
             if self._round_wanted > self._round:
                 self._move()
-            elif not self._is_over:
+            elif not self._is_over and not self._is_swept_now:
                 for other, frame in self._channel.poll() if is_busy else self._channel.wait():
                     self._hear(other, pickle.loads(frame))
 
@@ -178,6 +189,12 @@ class Crew:
     def _take_gone(self, name: str, target: str) -> None:
         self._core.lose(name, self._core.body(target, self._me))
 
+    def _take_unwatch(self, name: str, news: str) -> None:
+        lane = self._core.lanes.pop(news, None)
+        body = self._core.bodies[name]
+        if lane is not None and lane in body.outs:
+            body.outs.remove(lane)
+
     def _take_watched(self, news: str) -> None:
         lane = self._core.lanes.get(news)
         if lane is not None:
@@ -223,10 +240,14 @@ class Crew:
     def _hear_sweep(self, _: int) -> None:
         """A channel that is only garbage holds nobody up, whenever it is found to be."""
         gc.collect()
-        self._is_swept = True
+        self._is_swept = self._is_swept_now = True
+        self._steps_at_sweep = self._core.steps
 
     def _hear_over(self, _: int) -> None:
         self._is_over = True
+
+    def _hear_broken(self, _: int, error: WorldlineError) -> None:
+        raise error
 
     # -- Moves
 
@@ -323,16 +344,14 @@ class Crew:
     def _exchange(self, moves: dict[str, int]) -> None:
         """Let agents go, and take in those that come."""
         core = self._core
-        leaving: list[list[Any]] = [[] for _ in range(self._count)]
-        for name, worker in moves.items():
-            body = core.bodies.get(name)
-            if body is not None and body.is_here:
-                leaving[worker].append(body)
-        data = [packed(core, bodies) if bodies else b"" for bodies in leaving]
-        for worker, bodies in enumerate(leaving):
-            for body in bodies:
-                core.depart(body, worker)
-        core.homes.update(moves)
+        leaving = [body for name in moves if (body := core.bodies.get(name)) is not None and body.is_here]
+        ready = packed_if_possible(core, leaving)
+        data: list[list[bytes]] = [[] for _ in range(self._count)]
+        for name, each in ready.items():
+            data[moves[name]].append(each)
+            core.depart(core.bodies[name], moves[name])
+        for names in self._gathered("leaving", [list(ready)] * self._count):
+            core.homes.update((name, moves[name]) for name in names)
         for body in core.bodies.values():
             body.home = core.homes.get(body.name, body.home)
             body.partners = {}
@@ -341,8 +360,7 @@ class Crew:
         core.moved = {}
         self._idle = [None] * self._count
         for arrived in self._gathered("bodies", data):
-            if arrived:
-                unpacked(core, arrived)
+            unpacked(core, arrived)
         self._gathered("settled", [None] * self._count)  # Until then, nobody may send anything to who is on the move.
         self._watch_sources()
         core.wake_all()

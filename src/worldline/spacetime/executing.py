@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 
 from worldline.kernel.channel import Channel
 from worldline.kernel.failures import Failure, first_error
+from worldline.kernel.mesh import PeerGone
 from worldline.kernel.processes import Processes
 from worldline.kernel.progress import Look, Progress
 from worldline.kernel.ranks import Ranks
 from worldline.kernel.staff import Staff, check_guarded, some_of
 from worldline.kernel.team import Team
 from worldline.loading.python_file import load_module, loaded_files
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, WorldlineError, shown
 from worldline.spacetime.build import Core
-from worldline.spacetime.crew import Crew
+from worldline.spacetime.crew import Crew, broken_off
 from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
 from worldline.spacetime.placement import Placing, Resident, as_placing
 from worldline.spacetime.result import Part, Result, combined, part_of
@@ -33,7 +34,7 @@ class Task(NamedTuple):
     files: list[Path]
     setting: bytes
     homes: dict[str, int]
-    bodies: bytes
+    bodies: list[bytes]
 
 
 class Report(NamedTuple):
@@ -88,13 +89,28 @@ def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[Repor
         team.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries]))
         task = team.agreed(lambda: _task(core, _setting(core, placing), homes, team.rank, team.count))
         with progress:
-            return _work(team.rank, team.channel, task, progress.look)
+            try:
+                return _work(team.rank, team.channel, task, progress.look)
+            except WorldlineError as error:  # The others know of it.
+                return Failure((), error)
 
     return executor.gathered(work)
 
 
 def _work(number: int, channel: Channel, task: Task, look: Look) -> Report | Failure:
-    """Be a worker, for a whole run."""
+    """Be a worker, for a whole run; if this one can't go on, tell the others."""
+    try:
+        return _worked(number, channel, task, look)
+    except PeerGone:
+        raise
+    except WorldlineError as error:
+        for other in range(task.workers):
+            if other != number:
+                channel.post(other, broken_off(error))
+        raise
+
+
+def _worked(number: int, channel: Channel, task: Task, look: Look) -> Report | Failure:
     for path in task.files:
         load_module(path)
     space, field, boundaries, seed, placing, is_traced = _loaded(task.setting)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import marshal
 import sys
 from importlib import import_module
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from worldline.kernel.parcel import Parcel, seal
+from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.model.errors import ModelError, UsageError, WorldlineError, shown
 
 
@@ -40,8 +40,8 @@ def is_importable(function: Any) -> bool:
     return found is function
 
 
-def sealed(function: Any) -> tuple[Closure, int]:
-    """Return a function that can't be imported with what it has captured, and the hash of that."""
+def sealed(function: Any) -> tuple[Closure, int, int]:
+    """Return a function that can't be imported with what it has captured, and hashes of what it is and of that."""
     if isinstance(function, MethodType):
         raise UsageError(
             f"{shown(function)} belongs to an agent here, and would act on it",
@@ -60,7 +60,27 @@ def sealed(function: Any) -> tuple[Closure, int]:
         content, carried = seal(values)
     except ModelError as error:
         raise ModelError(f"{name_of(function)} captures what can't be sent: {error.problem}") from error
-    return Closure(function.__code__, function.__module__ or "builtins", name_of(function), carried), content
+    closure = Closure(function.__code__, function.__module__ or "builtins", name_of(function), carried)
+    return closure, _print_of_code(function.__code__), content
+
+
+_prints: dict[int, tuple[CodeType, int]] = {}  # By the code's identity, which is its own as long as it is kept here.
+
+
+def _print_of_code(code: CodeType) -> int:
+    """Return a hash of what a function says: its names and constants. Its bytes change with every version of Python."""
+    known = _prints.get(id(code))
+    if known is None:
+        known = _prints[id(code)] = code, fingerprint(_text_of(code).encode())
+    return known[1]
+
+
+def _text_of(constant: Any) -> str:
+    if isinstance(constant, CodeType):
+        return f"{constant.co_qualname} {constant.co_names} {list(map(_text_of, constant.co_consts))}"
+    if isinstance(constant, tuple):
+        return f"({', '.join(map(_text_of, constant))})"
+    return f"{{{sorted(map(repr, constant))}}}" if isinstance(constant, frozenset) else repr(constant)
 
 
 class Named(NamedTuple):

@@ -314,12 +314,13 @@ def _length(given: object, what: str) -> int:
 class Trajectory:
     """A straight line through spacetime: `start` + `velocity` · τ, where τ is the local time since the start."""
 
-    __slots__ = ("_square_high", "_square_low", "start", "velocity")
+    __slots__ = ("_square_high", "_square_low", "start", "stretch", "velocity")
 
     def __init__(self, start: Vector, velocity: Vector) -> None:
         self.start = start
         self.velocity = velocity
         self._square_high, self._square_low = product(velocity, velocity)
+        self.stretch = velocity.x[0] + sqrt(max(0.0, velocity.x[0] * velocity.x[0] - 1.0))
 
     def at(self, tau: float) -> Vector:
         """Return the point after so much local time."""
@@ -362,7 +363,16 @@ class Trajectory:
         """Write the point after so much local time into `x`."""
         i: cython.Py_ssize_t
         for i in range(self.start.n):
-            x[i] = self.start.x[i] + self.velocity.x[i] * tau
+            start: cython.double = self.start.x[i]
+            way: cython.double = self.velocity.x[i] * tau
+            total: cython.double = start + way
+            # Rounded once, however far away the start is.
+            error: cython.double = _sum_error(start, way, total)
+            more: cython.double = _product_error(self.velocity.x[i], tau, way)
+            low: cython.double = error + more
+            rest: cython.double = _sum_error(error, more, low)
+            x[i] = total + low
+            x[i] += _sum_error(total, low, x[i]) + rest
 
     @cython.cfunc
     @cython.exceptval(check=False)

@@ -7,7 +7,7 @@ sent, with the source. Where both are in one core it's one object.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -32,21 +32,44 @@ def _moving(core: Core) -> Iterator[None]:
         moving.core = before
 
 
-def packed(core: Core, bodies: Iterable[Body]) -> bytes:
-    """Return bodies with their agents and lanes, as bytes."""
+def packed(core: Core, bodies: Iterable[Body]) -> list[bytes]:
+    """Return each body with its agent and lanes, as bytes; refuse what can't be sent."""
+    return [pack() for pack in _packers(core, bodies).values()]
+
+
+def packed_if_possible(core: Core, bodies: Iterable[Body]) -> dict[str, bytes]:
+    """Return those bodies that can be sent, by name: an agent may have got hold of something that can't."""
+    found = {}
+    for name, pack in _packers(core, bodies).items():
+        try:
+            found[name] = pack()
+        except ConfigurationError:  # It stays where it is, and nobody notices.
+            continue
+    return found
+
+
+def _packers(core: Core, bodies: Iterable[Body]) -> dict[str, Callable[[], bytes]]:
+    core.let_go()
     chosen = {body.name: body for body in bodies}
     inward: dict[str, list[Any]] = {name: [] for name in chosen}
     for lane in core.lanes.values():
         if lane.target.name in inward and lane.target.is_here and lane.timers is None:
             inward[lane.target.name].append(_inward(lane))
-    with _moving(core):
-        return pickle.dumps([_packed(body, inward[name]) for name, body in chosen.items()], protocol=5)
+
+    def packer(body: Body) -> Callable[[], bytes]:
+        def pack() -> bytes:
+            with _moving(core):
+                return pickle.dumps(_packed(body, inward[body.name]), protocol=5)
+
+        return pack
+
+    return {name: packer(body) for name, body in chosen.items()}
 
 
-def unpacked(core: Core, data: bytes) -> None:
+def unpacked(core: Core, data: Iterable[bytes]) -> None:
     """Let packed bodies live in a core. Its `homes` say where others do, whatever it was when these were packed."""
     try:
-        told = pickle.loads(data)
+        told = [pickle.loads(each) for each in data]
     except (AttributeError, ImportError) as error:
         raise ConfigurationError(
             f"a worker can't load the agents: {error}", advice="define their classes at the top level of a module"
@@ -63,6 +86,10 @@ def unpacked(core: Core, data: bytes) -> None:
         for body, (*_, kind, state) in arrived:
             _take_agent(core, body, kind, pickle.loads(state))
             core.wake(body)
+    for body, _ in arrived:
+        for lane in list(body.outs):
+            if not lane.is_news and not lane.handle:  # Its channel was garbage, and has stayed behind.
+                core.give_up(lane)
 
 
 def _packed(body: Body, inward: list[Any]) -> tuple[Any, ...]:
@@ -125,7 +152,7 @@ def _take_inward(
 
 def _take_outward(core: Core, body: Body, name: str, target: str, home: int, sent: int, is_news: bool) -> None:
     lane = core.lane(name, body, core.body(target, home))
-    lane.sent, lane.is_news = sent, is_news
+    lane.sent, lane.is_news, lane.handle = sent, is_news, 0
     body.outs.append(lane)
 
 
@@ -186,4 +213,17 @@ def bring_back(core: Core, states: Iterable[tuple[str, type[Agent], tuple[Any, .
             if body.agent is None:
                 _take_agent(core, body, kind, pickle.loads(attributes))
             else:
-                restored_agent(body.agent, pickle.loads(attributes))
+                _bring_back(body, pickle.loads(attributes))
+
+
+def _bring_back(body: Body, attributes: dict[str, Any]) -> None:
+    """Give an agent its attributes; what it wraps stays the object that it was, as it does inline."""
+    agent = body.agent
+    wrapped = agent.object if isinstance(agent, AgentWrapper) else None
+    restored_agent(agent, attributes)
+    if isinstance(agent, AgentWrapper):
+        if type(agent.object) is type(wrapped) and hasattr(wrapped, "__dict__"):
+            vars(wrapped).clear()
+            vars(wrapped).update(vars(agent.object))
+            agent.object = wrapped
+        body.receiver = agent.object

@@ -42,7 +42,7 @@ class Placing:
         """Return the worker of everybody."""
         if isinstance(self.by, str):
             return dict(_RULES[self.by](residents, count))
-        placed = dict(self.by(residents, count)) if callable(self.by) else dict(self.by)
+        placed = _ruled(self.by, residents, count) if callable(self.by) else dict(self.by)
         for resident in residents:
             worker = placed.get(resident.name)
             if type(worker) is not int or not 0 <= worker < count:
@@ -53,11 +53,23 @@ class Placing:
         return {resident.name: placed[resident.name] for resident in residents}
 
 
+def _ruled(rule: Rule, residents: Sequence[Resident], count: int) -> dict[str, int]:
+    try:
+        return dict(rule(residents, count))
+    except Exception as error:  # It is the user's code, and can raise anything.
+        raise ConfigurationError(
+            f"the placement has failed: {type(error).__name__}: {error}", advice="it returns a dict of names to workers"
+        ) from error
+
+
 def as_placing(given: Any, dimensions: int) -> Placing:
     """Take a placing, or what it places by. In one dimension there are no positions to go by."""
     if given is None:
         return Placing(BY_POSITIONS if dimensions > 1 else BY_CHANNELS)
     placing = given if isinstance(given, Placing) else Placing(given, None if isinstance(given, Mapping) else 0.5)
+    every = placing.moves_every_s
+    if every is not None and (isinstance(every, bool) or not isinstance(every, int | float) or not every >= 0):
+        raise ConfigurationError(f"moves every {shown(every)} s can't be", advice="use a number of seconds, or None")
     if isinstance(placing.by, str):
         if placing.by not in _RULES:
             raise ConfigurationError(

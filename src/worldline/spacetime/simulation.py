@@ -130,7 +130,9 @@ class ForwardSimulation:
             core.shuffle = Stream(self._executor.seed, "shuffled").shuffle
         with bar:
             self._run_down(bar)
-            if core.live and not core.failures:
+            steps = -1
+            while core.live and not core.failures and core.steps > steps:
+                steps = core.steps
                 gc.collect()  # A channel that is only garbage holds nobody up, whenever it is found to be.
                 self._run_down(bar)
         raise_failure(core.failures)

@@ -11,7 +11,7 @@ from worldline.spacetime.functions import Closure, name_of
 
 Coordinates = tuple[float, ...]
 
-_KINDS = ("call", "attach", "death")
+_ATTACH = "attach"
 
 
 class Record(Struct, frozen=True, omit_defaults=True):
@@ -61,7 +61,7 @@ def records_of(trace: Iterable[tuple[Any, ...]]) -> list[Record]:
 def _facts(kind: str, name: str, facts: Any) -> dict[str, Any]:
     if kind in ("sent", "absorbed"):
         order, item, peer, *emitted, function = facts
-        what = _said(function) if item == 0 else _KINDS[item]
+        what = _said(function) if item == 0 else _ATTACH
         at = {"emitted": tuple(emitted[0])} if emitted else {}
         return {"channel": name, "order": order, "peer": peer, "what": what, **at}
     if kind == "timer":

@@ -52,7 +52,7 @@ def stuck(waits: Mapping[str, Wait], alive: Sequence[str]) -> Stuck:
     told = ", and ".join(f"{each} waits for {waits[each].waits_for}" for each in circle)
     where = ", ".join(f"{each:.6g}" for each in waits[circle[0]].at)
     return Stuck(
-        f"nobody can go on: {told}, at ({where}); there lambdas between them take no time that floats can tell",
-        advice="give the lambda field an R or a c, or keep the agents apart",
+        f"nobody can go on: {told}, at ({where}); there lambdas between them take less time than floats can tell",
+        advice="give the lambda field an R or a c, of at least 1e-14 of the coordinates, or keep the agents apart",
         agents=tuple(circle),
     )
