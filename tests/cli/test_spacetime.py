@@ -199,7 +199,7 @@ def test_a_recording_is_the_same_on_every_executor(worldline: Command) -> None:
 
 def test_what_was_sent_to_the_dead_got_lost(worldline: Command) -> None:
     worldline("--file", str(PROBE), "-q", "--record", "run.mcap")
-    reasons = [loss.reason for loss in Recording("run.mcap").losses() if loss.receiver == "lander"]
+    reasons = [loss.reason for loss in Recording("run.mcap").losses() if loss.receiver == "probe/lander"]
     assert reasons == ["its target was dead"] * 3
 
 

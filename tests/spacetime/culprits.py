@@ -24,7 +24,7 @@ from worldline.spacetime import (
 )
 
 
-class Unsendable(Exception):
+class UnsendableError(Exception):
     """An error with something in it that can't leave the process."""
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class Unsendable(Exception):
         self.lock = threading.Lock()
 
 
-class TwoParts(Exception):
+class TwoPartsError(Exception):
     """An error that pickle can't make again: it is made of two things, and keeps one."""
 
     def __init__(self, one: str, other: str) -> None:
@@ -60,8 +60,8 @@ ACCIDENTS: dict[str, Callable[[Agent], Any]] = {
     "divide": _divide,
     "assert": _raise(AssertionError()),
     "odd usage": _raise(UsageError("this is odd", what=threading.Lock())),
-    "unsendable": lambda agent: _raise(Unsendable())(agent),
-    "two parts": lambda agent: _raise(TwoParts("one", "other"))(agent),
+    "unsendable": lambda agent: _raise(UnsendableError())(agent),
+    "two parts": lambda agent: _raise(TwoPartsError("one", "other"))(agent),
     "exit": lambda _: sys.exit(3),
     "exit with a word": lambda _: sys.exit("enough"),
     "closed channel": _send_too_late,

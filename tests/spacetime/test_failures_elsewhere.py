@@ -32,7 +32,7 @@ from tests.spacetime.culprits import (
     people,
     wall,
 )
-from worldline.kernel import processes
+from worldline.kernel.executors import processes
 from worldline.kernel.share import LeftBehind
 from worldline.model import ConfigurationError, LossError, ModelError, UsageError, WorldlineError
 from worldline.model.errors import Stuck
@@ -354,14 +354,14 @@ def test_agents_that_were_born_elsewhere_are_brought_back() -> None:
         mother.after(1.0, "bear", 3)
     result = simulation.run(until=10.0)
     assert result.agents == 4
-    children = [simulation[f"child {place}"] for place in range(3)]
+    children = [simulation[f"Mother-1/child {place}"] for place in range(3)]
     for place, child in enumerate(children):
         assert type(child) is Child
         assert child.age == 3
         assert child.position[1] == pytest.approx(0.9 * place)
-        assert repr(child.to_mother) == f"<channel from child {place} to Mother-1>"
-    assert sorted(mother.heard) == sorted(f"child {place}" for place in (0, 1, 2) * 3)[: len(mother.heard)]
-    assert list(simulation.agents) == ["Mother-1", "child 0", "child 1", "child 2"]
+        assert repr(child.to_mother) == f"<channel from Mother-1/child {place} to Mother-1>"
+    assert sorted(mother.heard) == sorted(f"Mother-1/child {place}" for place in (0, 1, 2) * 3)
+    assert list(simulation.agents) == ["Mother-1", "Mother-1/child 0", "Mother-1/child 1", "Mother-1/child 2"]
 
 
 def test_wrapped_objects_are_brought_back() -> None:
@@ -394,7 +394,7 @@ def test_agents_do_nothing_after_a_run(executor: str) -> None:
     simulation, (a, *_) = people(executor)
     simulation.run(until=UNTIL)
     for act in (lambda: a.jump_to((99.0, 0.0)), lambda: a.after(1.0, "hear"), a.die, a.reference):
-        with pytest.raises(ModelError, match="a can't .*: it is dead"):
+        with pytest.raises(ModelError, match=r"a can't .*: it is dead"):
             act()
     with pytest.raises(UsageError, match="the simulation is over"):
         simulation.run(until=2 * UNTIL)

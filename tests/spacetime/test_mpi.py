@@ -1,4 +1,4 @@
-"""Runs of agents on the ranks of MPI, for real: the same histories and the same errors on all of them, and they all end.
+"""Agents on the ranks of MPI, for real: the same histories and the same errors on all of them, and they all end.
 
 One start of mpiexec does as much as it can, since starting it takes longer than most worlds.
 """
@@ -77,13 +77,14 @@ import json, sys
 from pathlib import Path
 from mpi4py import MPI
 from tests.spacetime.culprits import accident, circle, people
-from worldline.kernel import mpi
+from worldline.kernel.executors import mpi
 from worldline.model import WorldlineError
 
 told = {}
 for what in sys.argv[2:]:
     try:
-        (circle("mpi") if what == "circle" else accident(("c", what, 3.0), ("d", "divide", 5.0), executor=mpi())).run(8.0)
+        culprits = ("c", what, 3.0), ("d", "divide", 5.0)
+        (circle(mpi()) if what == "circle" else accident(*culprits, executor=mpi())).run(until=8.0)
     except WorldlineError as error:
         told[what] = [type(error).__name__, str(error), len(getattr(error, "__notes__", ()))]
 simulation, row = people("mpi")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from worldline.kernel import processes
+from worldline.kernel.executors import processes
 from worldline.model import ConfigurationError
 from worldline.spacetime import Agent, ForwardSimulation, LambdaField, Minkowski
 from worldline.spacetime.build import Core
@@ -39,7 +39,7 @@ def cloud(count: int, n: int, seed: int = 0) -> list[Resident]:
 
 
 def loads_of(everybody: Sequence[Resident], placed: Mapping[str, int], count: int) -> list[int]:
-    loads = Counter({worker: 0 for worker in range(count)})
+    loads = Counter(dict.fromkeys(range(count), 0))
     for each in everybody:
         loads[placed[each.name]] += each.load + 1
     return [loads[worker] for worker in range(count)]
@@ -209,7 +209,7 @@ def test_a_wrong_placement_is_said_before_anything_starts(executor: Any) -> None
         simulation.run(until=1.0)
 
 
-@pytest.mark.parametrize("rule", [lambda *_: None, lambda *_: 1 // 0, lambda: {}])
+@pytest.mark.parametrize("rule", [lambda *_: None, lambda *_: 1 // 0, lambda _: {}])
 def test_a_rule_that_fails_is_a_clear_error(rule: Any) -> None:
     simulation = ForwardSimulation(Minkowski(2), executor=processes(2, placement=rule))
     with simulation:

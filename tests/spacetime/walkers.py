@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from worldline.kernel import mpi, processes
+from worldline.kernel.executors import mpi, processes
 from worldline.model.errors import WorldlineError
 from worldline.spacetime import (
     Agent,
@@ -78,7 +78,8 @@ class Walker(Agent):
         if random.random() < nature.turns and self.space.n > 1:
             self.velocity = self.space.velocity(*(random.uniform(-0.5, 0.5) for _ in range(self.space.n - 1)))
         if random.random() < nature.jumps:
-            self.jump_to(self.position + (random.uniform(0.05, 1.0), *[0.0] * (self.space.n - 1)))
+            lab, *place = self.position
+            self.jump_to((lab + random.uniform(0.05, 1.0), *place))
         if random.random() < nature.dies:
             self.die()
             return
@@ -104,7 +105,7 @@ class Walker(Agent):
         child = Walker()
         self.children += 1
         if self.random.random() < 0.3:
-            child.name = f"{self.name}/+{self.children}"
+            child.name = f"{self.name.rpartition('/')[2]}+{self.children}"
         child.nature = self.nature
         child.friends.append(Channel(child, self))
         if self.random.random() < 0.5:

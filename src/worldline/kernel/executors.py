@@ -44,7 +44,7 @@ def processes(workers: int, *, placement: Placement | None = None) -> Executor:
     The placement says which gets what: "links" keeps close entities together (the default if links are declared),
     "round robin" deals them out, and a dict names the worker of each.
     """
-    from worldline.kernel.processes import Processes
+    from worldline.kernel.on_processes import Processes
 
     if type(workers) is not int or not 1 <= workers <= _WORKERS_MAX:
         raise ConfigurationError(f"{shown(workers)} workers can't be", advice=f"use 1 to {_WORKERS_MAX}")

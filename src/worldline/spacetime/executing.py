@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from worldline.kernel.channel import Channel
 from worldline.kernel.failures import Failure, first_error
 from worldline.kernel.mesh import PeerGone
-from worldline.kernel.processes import Processes
+from worldline.kernel.on_processes import Processes
 from worldline.kernel.progress import Look, Progress
 from worldline.kernel.ranks import Ranks
 from worldline.kernel.staff import Staff, check_guarded, some_of
@@ -86,7 +86,7 @@ def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[Repor
 
     def work(team: Team) -> Report | Failure:
         homes = team.agreed(lambda: _placed(core, placing, team.count))
-        team.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries]))
+        team.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
         task = team.agreed(lambda: _task(core, _setting(core, placing), homes, team.rank, team.count))
         with progress:
             try:
@@ -138,6 +138,16 @@ def _placed(core: Core, placing: Placing, count: int) -> dict[str, int]:
         for _, body in sorted(core.bodies.items())
     ]
     return placing.place(residents, count)
+
+
+def _outline(core: Core) -> list[Any]:
+    """Return what two processes that set up the same agree on, besides who takes part."""
+    lanes = [(name, lane.source.name, lane.target.name, lane.sent) for name, lane in core.lanes.items()]
+    bodies = [
+        (body.name, type(body.agent).__qualname__, tuple(body.point), tuple(body.trajectory.velocity), body.chain)
+        for body in core.bodies.values()
+    ]
+    return [sorted(bodies), sorted(lanes)]
 
 
 def _setting(core: Core, placing: Placing) -> bytes:

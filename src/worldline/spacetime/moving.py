@@ -68,12 +68,7 @@ def _packers(core: Core, bodies: Iterable[Body]) -> dict[str, Callable[[], bytes
 
 def unpacked(core: Core, data: Iterable[bytes]) -> None:
     """Let packed bodies live in a core. Its `homes` say where others do, whatever it was when these were packed."""
-    try:
-        told = [pickle.loads(each) for each in data]
-    except (AttributeError, ImportError) as error:
-        raise ConfigurationError(
-            f"a worker can't load the agents: {error}", advice="define their classes at the top level of a module"
-        ) from error
+    told = [_loaded(each) for each in data]
     arrived = [(core.arrive(name, state), rest) for name, state, *rest in told]
     for body, (inward, outward, timers, _, _) in arrived:
         for each in inward:
@@ -84,7 +79,7 @@ def unpacked(core: Core, data: Iterable[bytes]) -> None:
             _take_timers(core, body, *timers)
     with _moving(core):
         for body, (*_, kind, state) in arrived:
-            _take_agent(core, body, kind, pickle.loads(state))
+            _take_agent(core, body, kind, _loaded(state))
             core.wake(body)
     for body, _ in arrived:
         for lane in list(body.outs):
@@ -92,9 +87,23 @@ def unpacked(core: Core, data: Iterable[bytes]) -> None:
                 core.give_up(lane)
 
 
+def _loaded(data: bytes) -> Any:
+    try:
+        return pickle.loads(data)
+    except (AttributeError, ImportError) as error:
+        raise ConfigurationError(
+            f"a worker can't load the agents: {error}", advice="define their classes at the top level of a module"
+        ) from error
+    except Exception as error:  # An attribute's own code may raise anything.
+        raise ConfigurationError(
+            f"a worker can't load the agents: {type(error).__name__}: {error}", advice="can they be pickled?"
+        ) from error
+
+
 def _packed(body: Body, inward: list[Any]) -> tuple[Any, ...]:
     outward = [(lane.name, lane.target.name, lane.target.home, lane.sent, lane.is_news) for lane in body.outs]
     timers = None if body.timer is None else (body.timer.sent, body.timer.timers)
+    _check_kind(body)
     return body.name, body.state(), inward, outward, timers, type(body.agent), _packed_state(body.agent)
 
 
@@ -115,6 +124,17 @@ def _packed_state(agent: Agent) -> bytes:
                     advice="keep what can be pickled, and channels to other agents",
                 ) from error
         raise
+
+
+def _check_kind(body: Body) -> None:
+    try:
+        pickle.dumps(type(body.agent))
+    except Exception as error:  # A class of classes may have code of its own.
+        raise ConfigurationError(
+            f"its class can't be sent to a worker: {error}",
+            participant=body.name,
+            advice="define it at the top level of a module",
+        ) from error
 
 
 def own_state(agent: Agent) -> dict[str, Any]:

@@ -111,7 +111,7 @@ def testify(setting: Setting, result: Result, witness: Witness) -> None:
     for record in result.records:
         sender, at = record.agent, nanoseconds(record.at[0])
         if record.kind == "absorbed" and (record.channel, record.order) in sent:
-            continue  # It is told together with that. News of a death nobody has sent.
+            continue  # It is told together with that.
         sequence = sequences.get(sender, 0)
         sequences[sender] = sequence + 1
         if record.kind != "sent":
