@@ -17,9 +17,9 @@ import pytest
 from tests.federation.transports import PATIENCE_S
 from tests.kernel.matrix import MPIEXEC, ROOT
 from tests.spacetime.culprits import accident, circle, people
-from tests.spacetime.walkers import MPI_COLUMNS, make_world, observe, observed, prints_of
+from tests.spacetime.walkers import EXAMPLES, MPI_COLUMNS, make_world, observe, observed, prints_of
 from worldline.model import WorldlineError
-from worldline.spacetime.examples import NAMES, find
+from worldline.spacetime.examples import find
 
 pytestmark = pytest.mark.timeout(110)
 
@@ -45,13 +45,13 @@ TELL_WORLDS = """
 import json, sys
 from pathlib import Path
 from mpi4py import MPI
-from tests.spacetime.walkers import MPI_COLUMNS, observations, observed, prints_of
-from worldline.spacetime.examples import NAMES, find
+from tests.spacetime.walkers import EXAMPLES, MPI_COLUMNS, observations, observed, prints_of
+from worldline.spacetime.examples import find
 
 found = [[seed, column, prints_of(seen)] for seed, column, seen in observations(map(int, sys.argv[2:]), MPI_COLUMNS)]
-for name in NAMES:
-    example = find(name)
-    found.append([name, "mpi", prints_of(observed(example.build(executor="mpi", seed=3, trace=True), example.until))])
+for name, options in EXAMPLES.items():
+    seen = observed(find(name).build(executor="mpi", trace=True, **options), find(name).until)
+    found.append([name, "mpi", prints_of(seen)])
 Path(sys.argv[1], str(MPI.COMM_WORLD.Get_rank())).write_text(json.dumps(found))
 """
 
@@ -59,11 +59,10 @@ Path(sys.argv[1], str(MPI.COMM_WORLD.Get_rank())).write_text(json.dumps(found))
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_all_ranks_see_what_is_seen_inline(ranks: int, tmp_path: Path) -> None:
     expected: dict[Any, dict[str, str]] = {seed: prints_of(observe(make_world(seed), "inline")) for seed in SEEDS}
-    for name in NAMES:
-        example = find(name)
-        expected[name] = prints_of(observed(example.build(seed=3, trace=True), example.until))
+    for name, options in EXAMPLES.items():
+        expected[name] = prints_of(observed(find(name).build(trace=True, **options), find(name).until))
     for rank, found in enumerate(told_by_all(ranks, TELL_WORLDS, tmp_path, *map(str, SEEDS))):
-        assert len(found) == len(SEEDS) * len(MPI_COLUMNS) + len(NAMES)
+        assert len(found) == len(SEEDS) * len(MPI_COLUMNS) + len(EXAMPLES)
         for which, column, prints in found:
             assert prints == expected[which], f"{which} with {column}, rank {rank} of {ranks}"
 

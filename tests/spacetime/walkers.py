@@ -335,6 +335,16 @@ def eager(by: str, n: int) -> Placing | None:
 
 Column = Callable[[World], Any]
 
+# The examples of the package, made small.
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "ping": {},
+    "introduction": {},
+    "flock": {"birds": 8, "neighbours": 3, "seed": 3},
+    "epidemic": {"people": 10, "reach": 4.0, "seed": 3},
+    "relay": {},
+    "pipeline": {},
+}
+
 COLUMNS: dict[str, Column] = {
     "shuffled(1)": lambda world: Shuffled(1),
     "shuffled(2)": lambda world: Shuffled(2),

@@ -90,7 +90,7 @@ class Channel(Outlet):
     def __reduce_ex__(self, protocol: Any) -> Any:
         if moving.core is None:
             raise _not_copied()
-        return _moved_channel, _lane_told(self.lane)
+        return _moved_channel, (self.lane.name,) if self.lane.open else _lane_told(self.lane)
 
 
 def _not_copied() -> ModelError:
@@ -206,7 +206,9 @@ def _moved_reference(
     return RemoteReference(moving.core, lane, moving.core.body(body, home), is_end=is_end, channel=channel)
 
 
-def _lane_found(name: str, source: str, target: str, home: int, is_open: bool, told: bool) -> Lane:
+def _lane_found(
+    name: str, source: str = "", target: str = "", home: int = 0, is_open: bool = True, told: bool = False
+) -> Lane:
     """Return the lane of a channel that has moved here with its agent; one that is closed is nobody else's."""
     core = moving.core
     assert core is not None

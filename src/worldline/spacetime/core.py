@@ -445,11 +445,11 @@ class Core:
             self.bodies[name] = found
         return found
 
-    def lane(self, name: str, source: Body, target: Body) -> Lane:
-        """Return the lane of a name, made if it isn't there."""
+    def lane(self, name: str, source: Body, target: Body, key: object = None) -> Lane:
+        """Return the lane of a name, made if it isn't there; its key follows from the name, but takes a while."""
         found = self.lanes.get(name)
         if found is None:
-            found = Lane(name, key_of(self.seed, "channel", name) & _CHAIN, source, target)
+            found = Lane(name, key_of(self.seed, "channel", name) & _CHAIN if key is None else key, source, target)
             self.lanes[name] = found
         return found
 
@@ -1129,6 +1129,44 @@ class Core:
         body.outs.clear()
         body.partners = {}
 
+    def lanes_of(self, chosen: dict[str, Body]) -> list[object]:
+        """Return what moves of lanes when these bodies do.
+
+        A lane has two halves. The target's, what is under way on it, goes with the target; the source's, how much has
+        been sent, with the source. Where both are in one core it's one object.
+        """
+        lane: Lane
+        body: Body
+        halves: dict[str, int] = {}
+        found: dict[str, object] = {}
+        for lane in self.lanes.values():
+            if lane.target.is_here and lane.timers is None and lane.target.name in chosen:
+                halves[lane.name] = _TARGETS_HALF
+                found[lane.name] = lane
+        for body in chosen.values():
+            for lane in body.outs:
+                halves[lane.name] = _SOURCES_HALF | halves.get(lane.name, 0)
+                found[lane.name] = lane
+        return [_lane_told(each, halves[name]) for name, each in found.items()]
+
+    def take_lanes(self, lanes: list[object]) -> None:
+        """Take in what has moved of lanes, after the bodies."""
+        lane: Lane
+        half: cython.int
+        for name, key, half, (source, source_home, target, target_home), sent, is_news, flags, under_way in lanes:
+            lane = self.lane(name, self.body(source, source_home), self.body(target, target_home), key)
+            lane.is_news = is_news
+            if half & _SOURCES_HALF:
+                lane.sent = sent
+                lane.handle = 0
+                lane.source.outs.append(lane)
+            if half & _TARGETS_HALF:
+                is_attached, lane.gone, lane.asked, lane.floor = flags
+                if is_attached:
+                    self.attach(lane)
+                for item in under_way:
+                    self.deliver(lane, new_lambda(*item))
+
     def forget_lanes(self) -> None:
         """Let go of lanes neither end of which is here any more."""
         lane: Lane
@@ -1158,6 +1196,25 @@ class Core:
 
 
 _SLICE = cython.declare(cython.longlong, 256)
+
+_SOURCES_HALF = cython.declare(cython.int, 1)
+_TARGETS_HALF = cython.declare(cython.int, 2)
+_NOT_THERE = cython.declare(object, (False, False, False, None))
+
+
+def _lane_told(lane: Lane, half: cython.int) -> tuple[object, ...]:
+    ends = lane.source.name, lane.source.home, lane.target.name, lane.target.home
+    flags: object = _NOT_THERE
+    under_way: object = ()
+    if half & _TARGETS_HALF:
+        flags = lane.attached, lane.gone, lane.asked, lane.floor
+        if lane.head is not None:
+            under_way = [
+                (item.at, item.order, item.kind, item.function, item.arguments, item.content, item.ends)
+                for item in lane.under_way()
+            ]
+    return lane.name, lane.key, half, ends, lane.sent, lane.is_news, flags, under_way
+
 
 # -- The lanes of a body are a heap: `dues` has when each is due, at the same place, and the least is at place 0.
 

@@ -27,7 +27,7 @@ from typing import Any
 from worldline.kernel.channel import Channel
 from worldline.kernel.progress import Look
 from worldline.model.errors import WorldlineError
-from worldline.spacetime.build import Core, new_lambda
+from worldline.spacetime.build import Body, Core, new_lambda
 from worldline.spacetime.moving import packed_if_possible, unpacked
 from worldline.spacetime.placement import Placing, Resident, cut_of, imbalance
 
@@ -344,14 +344,18 @@ class Crew:
     def _exchange(self, moves: dict[str, int]) -> None:
         """Let agents go, and take in those that come."""
         core = self._core
-        leaving = [body for name in moves if (body := core.bodies.get(name)) is not None and body.is_here]
-        ready = packed_if_possible(core, leaving)
-        data: list[list[bytes]] = [[] for _ in range(self._count)]
-        for name, each in ready.items():
-            data[moves[name]].append(each)
-            core.depart(core.bodies[name], moves[name])
-        for names in self._gathered("leaving", [list(ready)] * self._count):
-            core.homes.update((name, moves[name]) for name in names)
+        leaving: list[list[Body]] = [[] for _ in range(self._count)]
+        for name, worker in moves.items():
+            body = core.bodies.get(name)
+            if body is not None and body.is_here:
+                leaving[worker].append(body)
+        ready = [packed_if_possible(core, bodies) for bodies in leaving]
+        for worker, (names, _) in enumerate(ready):
+            for name in names:
+                core.depart(core.bodies[name], worker)
+        everybody = [name for names, _ in ready for name in names]
+        for gone in self._gathered("leaving", [everybody] * self._count):
+            core.homes.update((name, moves[name]) for name in gone)
         for body in core.bodies.values():
             body.home = core.homes.get(body.name, body.home)
             body.partners = {}
@@ -359,7 +363,7 @@ class Crew:
         # Here, while all stand still: who is faster goes on, and says new things, before this one has settled.
         core.moved = {}
         self._idle = [None] * self._count
-        for arrived in self._gathered("bodies", data):
+        for arrived in self._gathered("bodies", [data for _, data in ready]):
             unpacked(core, arrived)
         self._gathered("settled", [None] * self._count)  # Until then, nobody may send anything to who is on the move.
         self._watch_sources()

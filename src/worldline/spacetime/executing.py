@@ -34,7 +34,7 @@ class Task(NamedTuple):
     files: list[Path]
     setting: bytes
     homes: dict[str, int]
-    bodies: list[bytes]
+    bodies: bytes
 
 
 class Report(NamedTuple):

@@ -1,13 +1,13 @@
 """Takes agents from one core to another, with all that belongs to them: for workers at the start, and when they move.
 
-A lane has two halves. The target's, what is under way on it, goes with the target; the source's, how much has been
-sent, with the source. Where both are in one core it's one object.
+What the core knows of them it packs itself; here it is put together with what users' code has a part in.
 """
 
 from __future__ import annotations
 
+import gc
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from worldline.kernel.model import restored, state_of
 from worldline.kernel.share import LeftBehind
 from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.spacetime.agent import Agent, AgentWrapper
-from worldline.spacetime.build import Body, Core, Lane, new_lambda
+from worldline.spacetime.build import Body, Core
 from worldline.spacetime.channel import moving
 
 _OWN = ("_wl_body", "_wl_core")
@@ -32,59 +32,59 @@ def _moving(core: Core) -> Iterator[None]:
         moving.core = before
 
 
-def packed(core: Core, bodies: Iterable[Body]) -> list[bytes]:
-    """Return each body with its agent and lanes, as bytes; refuse what can't be sent."""
-    return [pack() for pack in _packers(core, bodies).values()]
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Let the garbage collector rest while many objects are made, of which none is garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
-def packed_if_possible(core: Core, bodies: Iterable[Body]) -> dict[str, bytes]:
-    """Return those bodies that can be sent, by name: an agent may have got hold of something that can't."""
-    found = {}
-    for name, pack in _packers(core, bodies).items():
-        try:
-            found[name] = pack()
-        except ConfigurationError:  # It stays where it is, and nobody notices.
-            continue
-    return found
-
-
-def _packers(core: Core, bodies: Iterable[Body]) -> dict[str, Callable[[], bytes]]:
+def packed(core: Core, bodies: Iterable[Body]) -> bytes:
+    """Return bodies with their agents and lanes, as bytes; refuse what can't be sent."""
     core.let_go()
     chosen = {body.name: body for body in bodies}
-    inward: dict[str, list[Any]] = {name: [] for name in chosen}
-    for lane in core.lanes.values():
-        if lane.target.name in inward and lane.target.is_here and lane.timers is None:
-            inward[lane.target.name].append(_inward(lane))
-
-    def packer(body: Body) -> Callable[[], bytes]:
-        def pack() -> bytes:
-            with _moving(core):
-                return pickle.dumps(_packed(body, inward[body.name]), protocol=5)
-
-        return pack
-
-    return {name: packer(body) for name, body in chosen.items()}
+    with _moving(core), _uncollected():
+        told = [_packed_body(body) for body in chosen.values()]
+        return pickle.dumps((told, core.lanes_of(chosen)), protocol=5)
 
 
-def unpacked(core: Core, data: Iterable[bytes]) -> None:
+def packed_if_possible(core: Core, bodies: Sequence[Body]) -> tuple[list[str], bytes]:
+    """Return those bodies that can be sent, and their names: an agent may have got hold of something that can't."""
+    try:
+        return [body.name for body in bodies], packed(core, bodies)
+    except ConfigurationError:
+        able = [body for body in bodies if _is_able(core, body)]
+        return [body.name for body in able], packed(core, able)
+
+
+def _is_able(core: Core, body: Body) -> bool:
+    try:
+        packed(core, [body])
+    except ConfigurationError:  # It stays where it is, and nobody notices.
+        return False
+    return True
+
+
+def unpacked(core: Core, data: bytes) -> None:
     """Let packed bodies live in a core. Its `homes` say where others do, whatever it was when these were packed."""
-    told = [_loaded(each) for each in data]
-    arrived = [(core.arrive(name, state), rest) for name, state, *rest in told]
-    for body, (inward, outward, timers, _, _) in arrived:
-        for each in inward:
-            _take_inward(core, body, *each)
-        for each in outward:
-            _take_outward(core, body, *each)
-        if timers is not None:
-            _take_timers(core, body, *timers)
-    with _moving(core):
-        for body, (*_, kind, state) in arrived:
+    with _moving(core), _uncollected():
+        bodies, lanes = _loaded(data)
+        arrived = [(core.arrive(name, state), rest) for name, state, *rest in bodies]
+        core.take_lanes(lanes)
+        for body, (timers, kind, state) in arrived:
+            if timers is not None:
+                _take_timers(core, body, *timers)
             _take_agent(core, body, kind, _loaded(state))
             core.wake(body)
-    for body, _ in arrived:
-        for lane in list(body.outs):
-            if not lane.is_news and not lane.handle:  # Its channel was garbage, and has stayed behind.
-                core.give_up(lane)
+        for body, _ in arrived:
+            for each in list(body.outs):
+                if not each.is_news and not each.handle:  # Its channel was garbage, and has stayed behind.
+                    core.give_up(each)
 
 
 def _loaded(data: bytes) -> Any:
@@ -100,11 +100,10 @@ def _loaded(data: bytes) -> Any:
         ) from error
 
 
-def _packed(body: Body, inward: list[Any]) -> tuple[Any, ...]:
-    outward = [(lane.name, lane.target.name, lane.target.home, lane.sent, lane.is_news) for lane in body.outs]
+def _packed_body(body: Body) -> tuple[Any, ...]:
     timers = None if body.timer is None else (body.timer.sent, body.timer.timers)
     _check_kind(body)
-    return body.name, body.state(), inward, outward, timers, type(body.agent), _packed_state(body.agent)
+    return body.name, body.state(), timers, type(body.agent), _packed_state(body.agent)
 
 
 def _packed_state(agent: Agent) -> bytes:
@@ -141,41 +140,6 @@ def own_state(agent: Agent) -> dict[str, Any]:
     return {name: value for name, value in state_of(agent, Agent).items() if name not in _OWN}
 
 
-def _inward(lane: Lane) -> tuple[Any, ...]:
-    items = [
-        (item.at, item.order, item.kind, item.function, item.arguments, item.content, item.ends)
-        for item in lane.under_way()
-    ]
-    source = lane.source
-    flags = lane.attached, lane.gone, lane.is_news, lane.asked
-    return lane.name, source.name, source.home, flags, lane.floor, items
-
-
-def _take_inward(
-    core: Core,
-    body: Body,
-    name: str,
-    source: str,
-    home: int,
-    flags: tuple[bool, ...],
-    floor: Any,
-    items: list[Any],
-) -> None:
-    lane = core.lane(name, core.body(source, home), body)
-    is_attached, lane.gone, lane.is_news, lane.asked = flags
-    lane.floor = floor
-    if is_attached:
-        core.attach(lane)
-    for item in items:
-        core.deliver(lane, new_lambda(*item))
-
-
-def _take_outward(core: Core, body: Body, name: str, target: str, home: int, sent: int, is_news: bool) -> None:
-    lane = core.lane(name, body, core.body(target, home))
-    lane.sent, lane.is_news, lane.handle = sent, is_news, 0
-    body.outs.append(lane)
-
-
 def _take_timers(core: Core, body: Body, sent: int, timers: list[Any]) -> None:
     lane = core.timer_of(body)
     lane.sent, lane.timers = sent, timers
@@ -200,7 +164,7 @@ def restored_agent(agent: Agent, state: dict[str, Any]) -> None:
 
 def states_of(core: Core) -> list[tuple[str, type[Agent], tuple[Any, ...], bytes]]:
     """Return what has become of the agents here; what can't leave the process is said to be left behind."""
-    with _moving(core):
+    with _moving(core), _uncollected():
         return [
             (body.name, type(body.agent), body.state(), _final_state(body.agent))
             for body in core.bodies.values()
@@ -226,7 +190,7 @@ def _sendable(value: Any) -> Any:
 
 def bring_back(core: Core, states: Iterable[tuple[str, type[Agent], tuple[Any, ...], bytes]]) -> None:
     """Give agents the state that they had at the end, in whichever process they were."""
-    with _moving(core):
+    with _moving(core), _uncollected():
         for name, kind, state, attributes in states:
             body = core.body(name, core.me)
             body.restore(state)
