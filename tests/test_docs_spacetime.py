@@ -13,6 +13,7 @@ import pytest
 
 from tests.test_docs_nodes import DOCS, ROOT, Reader, _side
 from worldline.spacetime.examples import NAMES, find
+from worldline.spacetime.pictures import minkowski_svg
 
 PAGES = (DOCS / "first-agents.md", DOCS / "spacetime.md")
 EXAMPLE = ROOT / "examples" / "spacetime" / "probe.py"
@@ -48,6 +49,13 @@ def test_the_tutorial_ends_with_the_example(tmp_path: Path) -> None:
     traveller = Traveller(tmp_path)
     traveller.retell(PAGES[0].read_text())
     assert traveller.own.read_text() == EXAMPLE.read_text()
+
+
+def test_the_picture_is_the_one_that_is_drawn() -> None:
+    simulation = find("relay").build(trace=True)
+    result = simulation.run(until=46.0)
+    drawn = minkowski_svg(result.records, 2, field=simulation.field, title="relay, seed 0", until=46.0)
+    assert drawn == (DOCS / "relay.svg").read_text()
 
 
 def test_the_table_has_every_example_with_its_parameters() -> None:

@@ -184,11 +184,16 @@ def program(code: str, *arguments: str, **options: Any) -> Iterator[subprocess.P
             child.kill()
 
 
+def wait_for_both(folder: Path, child: subprocess.Popen[str]) -> None:
+    eventually(lambda: len(pids(folder)) == 2 or child.poll() is not None)
+    assert child.poll() is None, child.communicate()
+
+
 @pytest.mark.parametrize("whom", ["everybody", "the parent"])
 def test_an_interrupted_parent_ends_its_workers(whom: str, tmp_path: Path) -> None:
     """Control-C in a terminal reaches all processes of the group; a signal to the parent alone must do as well."""
     with program(RUN_ENDLESS, str(tmp_path), start_new_session=True) as child:
-        eventually(lambda: len(pids(tmp_path)) == 2)
+        wait_for_both(tmp_path, child)
         if whom == "everybody":
             os.killpg(child.pid, signal.SIGINT)
         else:
@@ -202,7 +207,7 @@ def test_an_interrupted_parent_ends_its_workers(whom: str, tmp_path: Path) -> No
 
 def test_workers_end_when_their_parent_is_killed(tmp_path: Path) -> None:
     with program(RUN_ENDLESS, str(tmp_path)) as child:
-        eventually(lambda: len(pids(tmp_path)) == 2)
+        wait_for_both(tmp_path, child)
         child.kill()
         child.wait(PATIENCE_S)
         assert child.communicate() == ("", "")
