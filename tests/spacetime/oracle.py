@@ -123,8 +123,8 @@ class Oracle:
         self.space = Minkowski(world.n)
         self.reach = decimals(world.R or (0.0,) * world.n)
         self.c = D(world.c)
-        self.walls = [(decimals(each.normal), D(each.offset), each.action, each.period) for each in world.walls]
-        self.walls.append(([D(-1)] + [D(0)] * (world.n - 1), D(world.until), "end", None))
+        self.walls: list[Any] = [([D(-1)] + [D(0)] * (world.n - 1), D(world.until), "end", None)]  # The end wins ties.
+        self.walls += [(decimals(each.normal), D(each.offset), each.action, each.period) for each in world.walls]
         self.beings: list[Being] = []
         self.news: dict[str, Wire] = {}
 
@@ -256,7 +256,7 @@ class Oracle:
 
     def _cross(self, being: Being, place: int) -> None:
         normal, _, action, period = self.walls[place]
-        name = f"the end, at {self.world.until:g}" if action == "end" else str(place)
+        name = f"the end, at {self.world.until:g}" if action == "end" else str(place - 1)
         self._tell(being, "crossed", what=name)
         being.passed.append(place)
         if action == "end":

@@ -99,7 +99,7 @@ def test_only_the_agent_that_acts_can_do_things(act: Any) -> None:
 
     result, simulation = run(set_up)
     assert [record.what for record in result.records if record.kind == "log"] == ["was refused"]
-    with pytest.raises(ModelError, match="is dead"):
+    with pytest.raises(ModelError, match="the run is over"):
         act(simulation["Person-1"])
     with ForwardSimulation(Minkowski(2)):
         person = Person()

@@ -198,7 +198,9 @@ def test_ends_at_odd_moments(until: float) -> None:
     """Before anything, at the beginning, at the first event or around it, and long after all is over."""
     example = find("ping")
     executors = ("inline", "processes(2)")
-    assert not difference(*(observed(example.build(executor=each, distance=0.5), until) for each in executors))
+    assert not difference(
+        *(observed(example.build(executor=each, distance=0.5, trace=True), until) for each in executors)
+    )
 
 
 @pytest.mark.parametrize("by", [None, "channels", Placing("channels", 0.0)])

@@ -399,7 +399,7 @@ def test_agents_do_nothing_after_a_run(executor: str) -> None:
     simulation, (a, *_) = people(executor)
     simulation.run(until=UNTIL)
     for act in (lambda: a.jump_to((99.0, 0.0)), lambda: a.after(1.0, "hear"), a.die, a.reference):
-        with pytest.raises(ModelError, match=r"a can't .*: it is dead"):
+        with pytest.raises(ModelError, match=r"a can't .*: the run is over"):
             act()
     with pytest.raises(UsageError, match="the simulation is over"):
         simulation.run(until=2 * UNTIL)

@@ -12,11 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline.cli.spacetime_recording import retell
-from worldline.cli.spacetime_run import read_executor, run_one
+from worldline.cli.spacetime_run import run_one
 from worldline.cli.spacetime_show import Narrator, Outputs
 from worldline.model import UsageError, WorldlineError
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.loading import Example, load_file
+from worldline.spacetime.simulation import read_executor
 
 LIST = "list"
 _RECORDING = ".mcap"

@@ -100,6 +100,8 @@ class Agent:
         is_number = isinstance(local_time, int | float) and not isinstance(local_time, bool)
         if not is_number or not isfinite(local_time) or local_time <= 0:
             raise UsageError(f"{self.name} can't wait for {shown(local_time)}", advice="use a positive number")
+        if isinstance(function, str) and not callable(getattr(self._wl_body.receiver, function, None)):
+            raise UsageError(f"{self.name} has no method {shown(function)}", advice="name one of its own")
         core.carrier = self._wl_body
         try:
             sealed, carried, content, _ = core.seal(function, arguments)
@@ -115,8 +117,8 @@ class Agent:
         return RemoteReference(self._wl_core, None, self._wl_body)
 
     def log(self, text: str) -> None:
-        """Note a text in the trace, with where and when."""
-        self._wl_acting("log").note("log", self._wl_body, "", str(text))
+        """Note a text, with where and when: it is in the records of a run that is traced, and in every digest."""
+        self._wl_acting("log").log(self._wl_body, str(text))
 
     def die(self) -> None:
         """End: its channels are closed, and what is under way to it vanishes. Who sends to it is told when it knows."""
@@ -137,7 +139,8 @@ class Agent:
         core, body = self._wl_core, self._wl_body
         if not core.acts(body):
             if body.done and core.acting in (None, body):  # Otherwise it is luck whether it is so already.
-                raise ModelError(f"{self.name} can't {what}: it is dead", participant=self.name)
+                why = "it is dead" if body.death is not None else "the run is over"
+                raise ModelError(f"{self.name} can't {what}: {why}")
             who = "nobody acts now" if core.acting is None else f"{core.acting.name} acts now"
             raise UsageError(
                 f"{self.name} can't {what}: {who}",
@@ -145,11 +148,26 @@ class Agent:
             )
         return core
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        hidden = [name for name in _PROPERTIES if name in vars(cls)]
+        if hidden:
+            raise UsageError(
+                f"{cls.__name__} has a {hidden[0]} of its own, which hides that of every agent",
+                advice="call it something else",
+            )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.name} at {self._wl_body.point}>"
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         raise ModelError(
             f"{self.name} is an agent, and can't be copied or sent",
             advice="send a reference: channel.target(), or self.reference()",
         )
+
+
+_PROPERTIES = ("local_time", "name", "position", "random", "space", "velocity")
 
 
 class AgentWrapper(Agent):

@@ -73,7 +73,8 @@ _TIMER = cython.declare(cython.int, 3)
 _EDGE = cython.declare(cython.int, 4)
 _TURN = cython.declare(cython.int, 5)
 _CLOSE = cython.declare(cython.int, 6)
-_SENT = cython.declare(cython.int, 7)  # And its kind.
+_LOG = cython.declare(cython.int, 7)
+_SENT = cython.declare(cython.int, 8)  # And its kind.
 
 _NEVER = cython.declare(cython.double, inf)
 
@@ -141,14 +142,17 @@ def _linked(
 ) -> cython.ulonglong:
     """Return the hash of (chain, what, bits of when in two halves, key, order, content)."""
     bits: cython.ulonglong = 0
+    mixed: cython.ulonglong
     if cython.compiled:
         memcpy(cython.address(bits), cython.address(when), 8)
-        mixed: cython.ulonglong = _mixed(_mixed(_mixed(_mixed(_P5, chain), what), bits >> 32), bits & _LOW)
+        mixed = _mixed(_mixed(_mixed(_mixed(_P5, chain), what), bits >> 32), bits & _LOW)
         mixed = _mixed(_mixed(_mixed(mixed, key), order), content)
         mixed += 7 ^ (_P5 ^ 3527539)
-        return (mixed if mixed != _ONES else 1546275796) & _CHAIN
-    (bits,) = unpack("<Q", pack("<d", when))
-    return hash((chain, what, bits >> 32, bits & _LOW, key, order, content)) & _CHAIN
+        mixed = mixed if mixed != _ONES else 1546275796
+    else:
+        (bits,) = unpack("<Q", pack("<d", when))
+        mixed = hash((chain, what, bits >> 32, bits & _LOW, key, order, content))
+    return mixed & _CHAIN
 
 
 @cython.cfunc
@@ -727,7 +731,7 @@ class Core:
             )
         if lane.told:
             raise ClosedError(
-                f"{lane.target.name} is dead, which is known at {source.point}, so nothing can be sent to it",
+                f"{lane.target.name} is dead, which is known here, so nothing can be sent to it",
                 participant=source.name,
                 advice="ask channel.is_open first, or catch the error",
             )
@@ -1187,6 +1191,11 @@ class Core:
             body.waits_for = None
         for body in self.bodies.values():
             self._wake(body)
+
+    def log(self, body: Body, text: str) -> None:
+        """Note what an agent says. It counts: what agents say depends on what they have become."""
+        body.chain = _linked(body.chain, _LOG, 0.0, _fingerprint(text.encode()), 0, 0)
+        self.note("log", body, "", text)
 
     def note(self, kind: str, body: Body, name: str, facts: object) -> None:
         """Keep a record for the trace."""

@@ -22,6 +22,7 @@ import gc
 import pickle
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any
 
 from worldline.kernel.channel import Channel
@@ -32,9 +33,9 @@ from worldline.spacetime.moving import packed_if_possible, unpacked
 from worldline.spacetime.placement import Placing, Resident, cut_of, imbalance
 
 _SLICE = 512
-_PATIENCE_S_MAX = 8.0
 _SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
 _LEADER = 0
+_SHARE = 0.02
 _WORTHWHILE = 1.15  # A move must promise at least so much less work for the busiest, or as much fewer cut channels.
 
 
@@ -66,7 +67,10 @@ class Crew:
         self._unheard: list[tuple[int, tuple[Any, ...]]] = []
         self._balanced = time.monotonic()
         self._events_at_wish = -1
-        self._patience_s = placing.moves_every_s
+        self._letters = self._letters_seen = 0  # What was sent to other workers.
+        self._events = [0] * count
+        self._events_seen = [0] * count
+        self._share_min = inf
         self._events_before: dict[str, int] = {}
         self._hearers: dict[str, Callable[..., None]] = {
             "data": self._hear_data,
@@ -135,8 +139,9 @@ class Crew:
         self._told_cap = core.cap
         for other in self._others:
             if letters[other] or positions[other] or is_news:
-                self._post(other, "data", letters[other], positions[other], core.cap)
+                self._post(other, "data", letters[other], positions[other], core.cap, core.events)
                 self._sent[other] += 1
+                self._letters += len(letters[other])
 
     def _say_idle(self) -> None:
         """Tell the leader that nothing can happen here, unless it knows."""
@@ -164,9 +169,10 @@ class Crew:
     def _hear(self, other: int, message: tuple[Any, ...]) -> None:
         self._hearers[message[0]](other, *message[1:])
 
-    def _hear_data(self, other: int, letters: list[Any], positions: list[Any], cap: float) -> None:
+    def _hear_data(self, other: int, letters: list[Any], positions: list[Any], cap: float, events: int) -> None:
         core = self._core
         self._received[other] += 1
+        self._events[other] = events
         for letter in letters:
             self._take(letter)
         for name, position in positions:
@@ -253,8 +259,8 @@ class Crew:
 
     def _consider_moves(self) -> None:
         """Ask now and then whether agents would be better off elsewhere."""
-        clock, events = time.monotonic(), self._core.events
-        if not self._others or self._patience_s is None or clock - self._balanced < self._patience_s:
+        clock, events, every_s = time.monotonic(), self._core.events, self._placing.moves_every_s
+        if not self._others or every_s is None or clock - self._balanced < every_s:
             return
         if events == self._events_at_wish:  # Moves alone make nothing happen, and there must be an end of them.
             return
@@ -266,10 +272,25 @@ class Crew:
 
     def _hear_wish(self, _: int) -> None:
         """Let the run stand still, as the leader, unless that is about to happen."""
-        if self._round_wanted == self._round and not self._is_over:
+        if self._round_wanted == self._round and not self._is_over and self._is_worth_a_pause():
             self._round_wanted += 1
             for other in self._others:
                 self._post(other, "pause", self._round_wanted)
+
+    def _is_worth_a_pause(self) -> bool:
+        """Whether some have much more to do than others, or more is sent between workers than at first.
+
+        To stand still and look at everybody takes a while, so that much is found out from what is known anyway.
+        """
+        if not isinstance(self._placing.by, str):
+            return True
+        self._events[self._me] = self._core.events
+        lately = [now - before for now, before in zip(self._events, self._events_seen, strict=True)]
+        share = (self._letters - self._letters_seen) / (1 + lately[self._me])
+        self._events_seen, self._letters_seen = list(self._events), self._letters
+        self._share_min = min(share, self._share_min)
+        is_uneven = max(lately) * self._count > _WORTHWHILE * sum(lately)
+        return is_uneven or share > _WORTHWHILE * self._share_min + _SHARE
 
     def _hear_pause(self, _: int, number: int) -> None:
         self._round_wanted = max(self._round_wanted, number)
@@ -291,8 +312,6 @@ class Crew:
         moves = self._gathered("moves", [chosen] * self._count)[_LEADER]
         if moves:
             self._exchange(moves)
-        elif self._patience_s is not None:
-            self._patience_s = min(2 * self._patience_s, _PATIENCE_S_MAX)
         self._balanced = time.monotonic()
         self._is_moving = False
         if self._me == _LEADER:

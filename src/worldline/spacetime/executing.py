@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from worldline.kernel.channel import Channel
-from worldline.kernel.failures import Failure, first_error
+from worldline.kernel.failures import Failure, first_error, told
 from worldline.kernel.mesh import PeerGone
 from worldline.kernel.on_processes import Processes
 from worldline.kernel.progress import Look, Progress
@@ -22,7 +22,7 @@ from worldline.spacetime.build import Core
 from worldline.spacetime.crew import Crew, broken_off
 from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
 from worldline.spacetime.placement import Placing, Resident, as_placing
-from worldline.spacetime.result import Part, Result, combined, part_of
+from worldline.spacetime.result import Broken, Part, Result, combined, part_of
 from worldline.spacetime.story import records_of
 from worldline.spacetime.waiting import Wait, living, stuck, waits_of
 
@@ -44,6 +44,7 @@ class Report(NamedTuple):
     states: list[Any]
     waits: dict[str, Wait]
     alive: list[str]
+    failure: Failure | None
 
 
 def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -> Result:
@@ -57,13 +58,18 @@ def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -
     error = first_error(reports)
     if error is not None:
         raise error
-    told = [report for report in reports if isinstance(report, Report)]
-    alive = [name for report in told for name in report.alive]
-    if alive:
-        raise stuck({name: wait for report in told for name, wait in report.waits.items()}, alive)
-    bring_back(core, (state for report in told for state in report.states))
+    heard = [report for report in reports if isinstance(report, Report)]
     before = Part(0, [], records_of(core.trace or ()))
-    return combined([before, *(report.part for report in told)], until)
+    result = combined([before, *(report.part for report in heard)], until, is_traced=core.trace is not None)
+    error = first_error(report.failure for report in heard)
+    if error is not None:
+        raise Broken(error, result)
+    alive = [name for report in heard for name in report.alive]
+    if alive:
+        waits = {name: wait for report in heard for name, wait in report.waits.items()}
+        raise Broken(stuck(waits, alive), result)
+    bring_back(core, (state for report in heard for state in report.states))
+    return result
 
 
 def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequence[Report | Failure]:
@@ -123,8 +129,8 @@ def _worked(number: int, channel: Channel, task: Task, look: Look) -> Report | F
     Crew(core, channel, task.workers, placing).run(look)
     if core.failures:
         lab, name, error = min(core.failures, key=lambda failure: failure[:2])
-        return Failure((lab, name), error)
-    return Report(part_of(core), states_of(core), waits_of(core), living(core))
+        return Report(part_of(core), [], {}, [], told(Failure((lab, name), error)))
+    return Report(part_of(core), states_of(core), waits_of(core), living(core), None)
 
 
 def _placed(core: Core, placing: Placing, count: int) -> dict[str, int]:

@@ -14,7 +14,7 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any, NamedTuple
 
 from worldline.kernel.parcel import Parcel, fingerprint, seal
-from worldline.model.errors import ModelError, UsageError, WorldlineError, shown
+from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 
 
 def name_of(function: Any) -> str:
@@ -140,8 +140,9 @@ def _closure(code: bytes, module: str, name: str, values: Any) -> Closure:
 def blamed(error: BaseException, name: str, point: Any, function: Any) -> WorldlineError:
     """Return the error that ends a run because an agent raised one."""
     if isinstance(error, WorldlineError):
-        if error.participant is None:
+        if not isinstance(error, Stuck) and error.participant in (None, name):
             error.participant = name
+            error.problem = f"{error.problem}, in {name_of(function)} at {point}"
             error.args = (error.text(),)
         return error
     said = f": {error}" if str(error) else ""

@@ -50,15 +50,18 @@ def _sum_error(a: cython.double, b: cython.double, total: cython.double) -> cyth
 @cython.exceptval(check=False)
 def _product_error(a: cython.double, b: cython.double, product: cython.double) -> cython.double:
     """Return what `product`, which is a · b rounded, lacks."""
+    error: cython.double
     if cython.compiled:
-        return fma(a, b, -product)  # The same number: both ways are exact.
-    c = _SPLITTER * a
-    a_high = c - (c - a)
-    a_low = a - a_high
-    c = _SPLITTER * b
-    b_high = c - (c - b)
-    b_low = b - b_high
-    return ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+        error = fma(a, b, -product)  # The same number: both ways are exact.
+    else:
+        c = _SPLITTER * a
+        a_high = c - (c - a)
+        a_low = a - a_high
+        c = _SPLITTER * b
+        b_high = c - (c - b)
+        b_low = b - b_high
+        error = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    return error
 
 
 # -- Vectors
@@ -202,12 +205,14 @@ def product(a: Vector, b: Vector) -> tuple[float, float]:
 @cython.cfunc
 def new_doubles(n: cython.Py_ssize_t) -> cython.p_double:
     """Return room for so many floats; whoever asks for it frees it."""
+    made: cython.p_double
     if cython.compiled:
-        made: cython.p_double = cython.cast(cython.p_double, PyMem_Malloc(n * cython.sizeof(cython.double)))
+        made = cython.cast(cython.p_double, PyMem_Malloc(n * cython.sizeof(cython.double)))
         if made == cython.NULL:
             raise MemoryError
-        return made
-    return [0.0] * n
+    else:
+        made = [0.0] * n
+    return made
 
 
 @cython.cfunc

@@ -86,6 +86,11 @@ class Example(Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(f"{self.name} has no parameter {shown(name)}", advice=f"parameters: {there}")
             default = self.parameters[name]
             kind = str if default is None else type(default)
+            if kind not in (bool, float, int, str):
+                raise ConfigurationError(
+                    f"{self.name}: {name} can't be set here: it is {shown(default)}",
+                    advice="numbers, texts, yes and no can",
+                )
             try:
                 found[name] = _BOOLS[text.lower()] if kind is bool else kind(text)
             except (ValueError, TypeError, KeyError):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from worldline.lock.journal import run_digest
+from worldline.model.errors import UsageError, WorldlineError
 from worldline.spacetime.build import Core
 from worldline.spacetime.story import Record, records_of
 
@@ -22,17 +23,36 @@ class Part:
 
 @dataclass(frozen=True)
 class Result:
-    """The digest of a run, how many events it had, how many agents, and its records if it was traced."""
+    """The digest of a run, how many events it had, how many agents, and its records if it was traced.
+
+    `chains` are what the digest is made of: (name, lab time of its end in billionths, chain) for every agent.
+    """
 
     digest: bytes
     events: int
     agents: int
     until: float
-    records: list[Record] = field(repr=False)
     chains: list[tuple[str, int, bytes]] = field(repr=False)
+    kept: list[Record] | None = field(repr=False)
+
+    @property
+    def records(self) -> list[Record]:
+        """What happened, in the order of lab time, agent and number."""
+        if self.kept is None:
+            raise UsageError("the run wasn't traced", advice="make it so: ForwardSimulation(..., trace=True)")
+        return self.kept
 
     def __str__(self) -> str:
         return f"{self.events:,} event{'' if self.events == 1 else 's'}, digest {self.digest.hex()}"
+
+
+class Broken(Exception):  # noqa: N818 - It never gets out: it takes what was recorded until then along.
+    """A run has failed."""
+
+    def __init__(self, error: WorldlineError, result: Result) -> None:
+        super().__init__(error, result)
+        self.error = error
+        self.result = result
 
 
 def part_of(core: Core) -> Part:
@@ -44,7 +64,7 @@ def part_of(core: Core) -> Part:
     return Part(core.events, chains, records_of(core.trace or ()))
 
 
-def combined(parts: Iterable[Part], until: float) -> Result:
+def combined(parts: Iterable[Part], until: float, *, is_traced: bool) -> Result:
     """Put together what the workers tell."""
     told = list(parts)
     chains = sorted(chain for part in told for chain in part.chains)
@@ -52,4 +72,5 @@ def combined(parts: Iterable[Part], until: float) -> Result:
         (record for part in told for record in part.records),
         key=lambda record: (record.at[0], record.agent, record.number),
     )
-    return Result(run_digest(chains), sum(part.events for part in told), len(chains), until, records, chains)
+    events = sum(part.events for part in told)
+    return Result(run_digest(chains), events, len(chains), until, chains, records if is_traced else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -13,8 +14,9 @@ from worldline.model.randomness import Stream
 from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
 from worldline.spacetime.build import COORDINATE_MAX, Core, LambdaField, make_current
-from worldline.spacetime.result import Result, combined, part_of
+from worldline.spacetime.result import Broken, Result, combined, part_of
 from worldline.spacetime.space import Minkowski
+from worldline.spacetime.story import Record
 from worldline.spacetime.waiting import living, stuck, waits_of
 
 _LOOK_EVERY = 10_000
@@ -31,6 +33,25 @@ class Shuffled:
 
     def __str__(self) -> str:
         return f"shuffled({self.seed})"
+
+
+_SHUFFLED = re.compile(r"\s*shuffled\s*\(\s*(-?[0-9]+)\s*\)\s*")
+
+
+def read_executor(executor: Any) -> Executor | Inline | Shuffled:
+    """Take an executor or its text, as the kernel does, and besides ``"shuffled(7)"``."""
+    match = _SHUFFLED.fullmatch(executor) if isinstance(executor, str) else None
+    if match is not None:
+        return Shuffled(int(match[1]))
+    if isinstance(executor, Shuffled):
+        return executor
+    try:
+        return as_executor(executor)
+    except ConfigurationError as error:
+        if "isn't an executor" not in error.problem:
+            raise
+        advice = 'use "inline", "processes(4)", "mpi" or "shuffled(7)"'
+        raise ConfigurationError(error.problem, advice=advice) from error
 
 
 class ForwardSimulation:
@@ -59,7 +80,9 @@ class ForwardSimulation:
         self.space = space
         self.field = LambdaField() if field is None else field
         self.seed = seed
-        self._executor = executor if isinstance(executor, Shuffled) else as_executor(executor)
+        self._executor = read_executor(executor)
+        self.records_of_failure: list[Record] | None = None
+        """What had happened when a run that was traced failed."""
         self._core = Core(space, self.field, check_boundaries(boundary, space.n), seed)
         if trace:
             self._core.trace = []
@@ -116,13 +139,18 @@ class ForwardSimulation:
         self._is_over = True
         core = self._core
         if until is not None:
-            core.boundaries = [*core.boundaries, EndOfTime(self.space.n, end)]
+            core.boundaries = [EndOfTime(self.space.n, end), *core.boundaries]  # First, so that it wins ties.
         bar = Progress(round(min(end, _SHOWN_MAX) * 1e9), progress)
-        if isinstance(self._executor, Inline | Shuffled):
-            return self._run_inline(end, bar)
-        from worldline.spacetime.executing import run_elsewhere
+        try:
+            if isinstance(self._executor, Inline | Shuffled):
+                return self._run_inline(end, bar)
+            from worldline.spacetime.executing import run_elsewhere
 
-        return run_elsewhere(self._executor, core, end, bar)
+            return run_elsewhere(self._executor, core, end, bar)
+        except Broken as broken:
+            self.records_of_failure = broken.result.kept
+            error = broken.error
+        raise error
 
     def _run_inline(self, end: float, bar: Progress) -> Result:
         core = self._core
@@ -135,10 +163,12 @@ class ForwardSimulation:
                 steps = core.steps
                 gc.collect()  # A channel that is only garbage holds nobody up, whenever it is found to be.
                 self._run_down(bar)
-        raise_failure(core.failures)
+        result = combined([part_of(core)], end, is_traced=core.trace is not None)
+        if core.failures:
+            raise Broken(min(core.failures, key=lambda failure: failure[:2])[2], result)
         if core.live:
-            raise stuck(waits_of(core), living(core))
-        return combined([part_of(core)], end)
+            raise Broken(stuck(waits_of(core), living(core)), result)
+        return result
 
     def _run_down(self, bar: Progress) -> None:
         while self._core.run(_LOOK_EVERY):
@@ -153,10 +183,3 @@ class ForwardSimulation:
         if isinstance(until, bool) or not isinstance(until, int | float) or not abs(until) <= COORDINATE_MAX:
             raise UsageError(f"{shown(until)} isn't an end", advice="it's a lab time: run(until=100)")
         return float(until)
-
-
-def raise_failure(failures: Iterable[tuple[float, str, BaseException]]) -> None:
-    """Raise the failure of a model that was first in the lab, if there is any."""
-    told = sorted(failures, key=lambda failure: failure[:2])
-    if told:
-        raise told[0][2]
