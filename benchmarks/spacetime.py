@@ -83,7 +83,7 @@ def flock(console: Console, runs: int, scale: float) -> None:
 
 
 def workers(console: Console, runs: int, scale: float) -> None:
-    size, until = round(10_000 * scale), 40
+    size, until = round(10_000 * scale), 60
 
     def on(count: int) -> Facts:
         settled()

@@ -129,7 +129,6 @@ cdef class Core:
         self, Lane lane, int kind, object function, object arguments, unsigned long long content, object ends
     )
     cpdef object deliver(self, Lane lane, Lambda item)
-    cpdef object print_of(self, object function)
     cdef double _block(self, Body body, Lane lane) noexcept
     cdef int _settle(self, Body body) except -1
     cdef int _publish(self, Body body) except -1

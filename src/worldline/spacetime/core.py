@@ -37,6 +37,7 @@ whose positions come with frames; what is sent to them goes to the `outbox`.
 from heapq import heappop, heappush
 from math import inf
 from struct import pack, unpack
+from types import FunctionType
 
 try:
     import cython
@@ -96,6 +97,7 @@ _EMPTY_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 
 _Parcel = cython.declare(object, Parcel)
 _Closure = cython.declare(object, Closure)
+_Function = cython.declare(object, FunctionType)
 _seal = cython.declare(object, seal)
 _fingerprint = cython.declare(object, fingerprint)
 
@@ -748,16 +750,11 @@ class Core:
                 self.lose(name, self.body(target, home))
             raise
 
-    @cython.ccall
-    def print_of(self, function: object) -> object:
-        """Return the hash of a function that was sent before, and can be sent as it is; otherwise None."""
-        try:
-            return self.prints.get(function)
-        except TypeError:  # It can't even be looked up, so it is no function.
-            return None
-
     def _sealed(self, function: object, arguments: tuple[object, ...]) -> tuple[object, object, int, object]:
-        content = self.print_of(function)
+        try:
+            content = self.prints.get(function)
+        except TypeError:  # It can't even be looked up, so it is no function.
+            content = None
         if content is None:
             function, content = self._sealed_function(function)
         carried: object = arguments
@@ -1369,7 +1366,7 @@ class Outlet:
         core: Core = self.core
         if not lane.open or lane.source is not core.acting:
             core.check_sender(lane)
-        content = core.print_of(function) if not arguments else None
+        content = core.prints.get(function) if not arguments and type(function) is _Function else None
         if content is not None:
             core.emit(lane, _CALL, function, (), content, None)
             return

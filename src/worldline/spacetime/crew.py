@@ -65,7 +65,7 @@ class Crew:
         self._round_wanted = 0
         self._is_moving = False
         self._unheard: list[tuple[int, tuple[Any, ...]]] = []
-        self._balanced = time.monotonic()
+        self._balanced = self._looked = time.monotonic()
         self._events_at_wish = -1
         self._letters = self._letters_seen = 0  # What was sent to other workers.
         self._events = [0] * count
@@ -284,6 +284,10 @@ class Crew:
         """
         if not isinstance(self._placing.by, str):
             return True
+        clock = time.monotonic()
+        if clock - self._looked < (self._placing.moves_every_s or 0.0) / 2:  # Several may wish for it at a time.
+            return False
+        self._looked = clock
         self._events[self._me] = self._core.events
         lately = [now - before for now, before in zip(self._events, self._events_seen, strict=True)]
         share = (self._letters - self._letters_seen) / (1 + lately[self._me])

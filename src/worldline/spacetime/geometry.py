@@ -369,6 +369,9 @@ class Trajectory:
         i: cython.Py_ssize_t
         for i in range(self.start.n):
             start: cython.double = self.start.x[i]
+            if self.velocity.x[i] == 0.0:
+                x[i] = start
+                continue
             way: cython.double = self.velocity.x[i] * tau
             total: cython.double = start + way
             # Rounded once, however far away the start is.
