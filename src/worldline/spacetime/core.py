@@ -580,13 +580,12 @@ class Core:
         """
         if not via.open or not self.acts(via.source):
             self.check_sender(via)
-        lane: Lane = Lane("", 0, holder, via.target)
-        lane.name = self._channel_name()
+        name = self._channel_name()
+        self.emit(via, _ATTACH, None, (name, holder.name, holder.home), 0, None)
+        self.note("created", via.source, name, via.target.name)
         if via.target.is_here or holder.is_here:
-            lane = self.lane(lane.name, holder, via.target)
-        self.emit(via, _ATTACH, None, (lane.name, holder.name, holder.home), 0, None)
-        self.note("created", via.source, lane.name, via.target.name)
-        return lane
+            return self.lane(name, holder, via.target)
+        return Lane(name, 0, holder, via.target)  # Nobody here has anything to do with it.
 
     def derive_own(self, body: Body, holder: Body) -> Lane:
         """Make a lane to who acts, for somebody whom its end is sent to."""
