@@ -51,7 +51,7 @@ from worldline.model import FOREVER, TIME_MAX, LossError
 from worldline.wire.codec import encode_events
 from worldline.wire.frames import HEARTBEAT
 
-pytestmark = pytest.mark.timeout(50)
+pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
 
 SILENCE_S = 1.0
 

@@ -17,7 +17,7 @@ from worldline.launch.launcher import Launch, declaration_of, federation_of
 from worldline.launch.setup import Setup, read_setup
 from worldline.model import MS, LossError, ModelError, UsageError
 
-pytestmark = pytest.mark.timeout(50)
+pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
 
 PARTY = """
 import sys

@@ -17,7 +17,7 @@ from worldline.launch.processes import OUTPUT, Processes, describe_exit
 from worldline.launch.setup import Part
 from worldline.model import UsageError
 
-pytestmark = pytest.mark.timeout(50)
+pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
 
 Heard = list[tuple[str, int | None, str]]
 

@@ -21,7 +21,7 @@ from tests.spacetime.walkers import EXAMPLES, MPI_COLUMNS, make_world, observe, 
 from worldline.model import WorldlineError
 from worldline.spacetime.examples import find
 
-pytestmark = pytest.mark.timeout(110)
+pytestmark = [pytest.mark.timeout(110), pytest.mark.once]
 
 SEEDS = (1, 4, 9, 32)
 
