@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 import random
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.loading.files import nothing_stays, write  # noqa: F401 - A fixture.
 from worldline.loading.python_file import load_module
 from worldline.model.errors import ConfigurationError
 
@@ -17,23 +17,6 @@ MINE = """
 class Mine:
     '''Says that it is mine.'''
 """
-
-
-@pytest.fixture(autouse=True)
-def _nothing_stays() -> Iterator[None]:
-    """Forget the modules that a test has loaded, and where it has looked for them."""
-    modules, path = set(sys.modules), list(sys.path)
-    yield
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if name.startswith("worldline_file_") or name == "lies_beside":
-            del sys.modules[name]
-
-
-def write(folder: Path, text: str, name: str = "mine.py") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
-    return folder / name
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pickle
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.loading.files import nothing_stays, write  # noqa: F401 - A fixture.
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.loading import load_file
 from worldline.nodes.trial import Trial
@@ -26,23 +25,6 @@ ALGORITHM = """
 from worldline.nodes.algorithm import Algorithm
 ALGORITHM = Algorithm(name="mine", node=Mine, topology="ring:4")
 """
-
-
-@pytest.fixture(autouse=True)
-def _nothing_stays() -> Iterator[None]:
-    """Forget the modules that a test has loaded, and where it has looked for them."""
-    modules, path = set(sys.modules), list(sys.path)
-    yield
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if name.startswith("worldline_file_") or name == "beside_too":
-            del sys.modules[name]
-
-
-def write(folder: Path, text: str, name: str = "mine.py") -> Path:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_text(text)
-    return folder / name
 
 
 def test_a_single_class_of_nodes_is_the_algorithm(tmp_path: Path) -> None:
@@ -82,8 +64,8 @@ def test_what_holds_no_algorithm_is_refused(tmp_path: Path, text: str, words: st
 
 
 def test_a_class_that_lies_beside_it_can_be_its_node(tmp_path: Path) -> None:
-    write(tmp_path, NODE, "beside_too.py")
-    found = load_file(write(tmp_path, f"from beside_too import Mine\n{ALGORITHM}"))
+    write(tmp_path, NODE, "lies_beside.py")
+    found = load_file(write(tmp_path, f"from lies_beside import Mine\n{ALGORITHM}"))
     assert found.node.__name__ == "Mine"
 
 

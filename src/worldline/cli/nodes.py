@@ -13,6 +13,7 @@ from rich.table import Table
 
 from worldline.cli.nodes_run import Narrator, Outputs, run_one
 from worldline.cli.nodes_search import Search, run_many
+from worldline.loading.parameters import pairs
 from worldline.model import UsageError
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
@@ -118,7 +119,7 @@ def nodes(
             algorithm=chosen,
             topology=topology if edges is None else parse_edges(edges).name,
             seed=seed,
-            parameters=chosen.parsed(_pairs(parameters or [])),
+            parameters=chosen.parsed(pairs(parameters or [])),
             kinds={**parse_kinds(_faults(chosen, faults)), **({"loss": loss} if loss else {})},
             faults=tuple(sorted((as_fault(text) for text in fault or ()), key=time_of)),
             latency=latency,
@@ -187,16 +188,6 @@ def _faults(algorithm: Algorithm, text: str | None) -> str:
     if not algorithm.faults:
         raise UsageError(f"{algorithm.name} doesn't claim to stand any faults", advice="say which: --faults crash,loss")
     return algorithm.faults
-
-
-def _pairs(texts: list[str]) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--set {text} sets nothing", advice="write --set NAME=VALUE")
-        pairs[name.strip()] = value.strip()
-    return pairs
 
 
 def _list(console: Console) -> None:

@@ -14,6 +14,7 @@ from rich.table import Table
 from worldline.cli.spacetime_recording import retell
 from worldline.cli.spacetime_run import run_one
 from worldline.cli.spacetime_show import Narrator, Outputs
+from worldline.loading.parameters import pairs
 from worldline.model import UsageError, WorldlineError
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.loading import Example, load_file
@@ -84,7 +85,7 @@ def spacetime(
             raise UsageError(f"{chosen.name} doesn't say when it ends", advice="use --until, or write UNTIL = 100.0")
         if not isfinite(end):
             raise UsageError(f"a run can't end at {end}", advice="give a lab time: --until 100")
-        settings = chosen.parsed(_pairs(parameters or []))
+        settings = chosen.parsed(pairs(parameters or []))
         outputs.check()
         run_one(chosen, settings, seed, end, chosen_executor, narrator, outputs)
     except WorldlineError as error:
@@ -118,16 +119,6 @@ def _example(name: str | None, file: Path | None) -> Example:
     if name.endswith(".py"):
         raise UsageError(f"{name} is a file", advice=f"write --file {name}")
     return find(name)
-
-
-def _pairs(texts: list[str]) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise UsageError(f"--set {text} sets nothing", advice="write --set NAME=VALUE")
-        pairs[name.strip()] = value.strip()
-    return pairs
 
 
 def _list(console: Console) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from worldline.loading.parameters import parsed
 from worldline.model.errors import ConfigurationError, shown
 from worldline.nodes.faults import parse_kinds
 from worldline.nodes.node import Node
@@ -56,20 +57,4 @@ class Algorithm(Struct, frozen=True, kw_only=True):
 
     def parsed(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """Read parameters that are given as texts; each is of the kind of its default."""
-        known = self.parameters()
-        found: dict[str, Any] = {}
-        for name, text in texts.items():
-            if name not in known:
-                there = ", ".join(f"{key}={value}" for key, value in known.items()) or "it has none"
-                raise ConfigurationError(f"{self.name} has no parameter {shown(name)}", advice=f"parameters: {there}")
-            kind = str if known[name] is None else type(known[name])
-            try:
-                found[name] = _BOOLS[text.lower()] if kind is bool else kind(text)
-            except (ValueError, KeyError):
-                raise ConfigurationError(
-                    f"{self.name}: {name} can't be {shown(text)}", advice=f"it is like {known[name]!r}"
-                ) from None
-        return found
-
-
-_BOOLS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+        return parsed(self.name, self.parameters(), texts)

@@ -33,51 +33,13 @@ if TYPE_CHECKING:
 else:
     try:
         check_wanted()
-        from worldline.spacetime._core import (
-            Body,
-            ClosedError,
-            Core,
-            Lambda,
-            Lane,
-            Outlet,
-            current_core,
-            make_current,
-            new_lambda,
-        )
-        from worldline.spacetime._geometry import (
-            COORDINATE_MAX,
-            LambdaField,
-            Trajectory,
-            Vector,
-            as_vector,
-            as_velocity,
-            from_speeds,
-            product,
-        )
+        from worldline.spacetime import _core as _chosen_core
+        from worldline.spacetime import _geometry as _chosen_geometry
 
         build = "compiled"
     except ImportError as reason:
-        from worldline.spacetime.core import (
-            Body,
-            ClosedError,
-            Core,
-            Lambda,
-            Lane,
-            Outlet,
-            current_core,
-            make_current,
-            new_lambda,
-        )
-        from worldline.spacetime.geometry import (
-            COORDINATE_MAX,
-            LambdaField,
-            Trajectory,
-            Vector,
-            as_vector,
-            as_velocity,
-            from_speeds,
-            product,
-        )
+        from worldline.spacetime import core as _chosen_core
+        from worldline.spacetime import geometry as _chosen_geometry
 
         build = f"plain Python ({reason})"
 
@@ -101,3 +63,7 @@ __all__ = [
     "new_lambda",
     "product",
 ]
+
+if not TYPE_CHECKING:
+    for _chosen in (_chosen_geometry, _chosen_core):
+        globals().update({name: getattr(_chosen, name) for name in __all__ if hasattr(_chosen, name)})

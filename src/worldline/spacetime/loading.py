@@ -13,6 +13,7 @@ from typing import Any
 from msgspec import Struct
 
 from worldline.kernel.roster import described
+from worldline.loading.parameters import parsed
 from worldline.loading.python_file import load_module
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 from worldline.spacetime.result import Result
@@ -22,7 +23,6 @@ GIVEN = ("executor", "seed", "trace")
 """What every builder is given."""
 
 _FORM = "write def build(*, executor, seed, trace, size=10), where size is a parameter of your own"
-_BOOLS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 
 
 class Example(Struct, frozen=True, kw_only=True):
@@ -79,25 +79,7 @@ class Example(Struct, frozen=True, kw_only=True):
 
     def parsed(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """Read parameters that are given as texts; each is of the kind of its default."""
-        found: dict[str, Any] = {}
-        for name, text in texts.items():
-            if name not in self.parameters:
-                there = ", ".join(f"{key}={value}" for key, value in self.parameters.items()) or "it has none"
-                raise ConfigurationError(f"{self.name} has no parameter {shown(name)}", advice=f"parameters: {there}")
-            default = self.parameters[name]
-            kind = str if default is None else type(default)
-            if kind not in (bool, float, int, str):
-                raise ConfigurationError(
-                    f"{self.name}: {name} can't be set here: it is {shown(default)}",
-                    advice="numbers, texts, yes and no can",
-                )
-            try:
-                found[name] = _BOOLS[text.lower()] if kind is bool else kind(text)
-            except (ValueError, TypeError, KeyError):
-                raise ConfigurationError(
-                    f"{self.name}: {name} can't be {shown(text)}", advice=f"it is like {default!r}"
-                ) from None
-        return found
+        return parsed(self.name, self.parameters, texts)
 
 
 def _line_of(function: Callable[..., Any], error: BaseException) -> str:
