@@ -18,7 +18,7 @@ from tests.cli.test_run import Command, digest_in, worldline
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, make_certificate
 from worldline import Federation, Network, Participant, Program, connect, link, run
 from worldline.federation.environment import TOKEN
-from worldline.model import UsageError
+from worldline.model import LossError, UsageError
 from worldline.recording import Condition, Recording
 
 pytestmark = pytest.mark.timeout(55)
@@ -101,6 +101,30 @@ def test_two_that_were_started_by_hand_give_the_same_as_in_one_process(tmp_path:
     assert recorded.outcome.digest == digest
 
 
+def test_each_has_a_token_and_a_certificate_and_only_the_file_gives_control(tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path)
+    (tmp_path / "tokens").mkdir()
+    for name in ("ann", "bob"):
+        (tmp_path / "tokens" / name).write_text(f"of {name}\n")
+    options = ["--listen", "tls://127.0.0.1:0", "--certificate", str(certificate), "--key", str(key)]
+    options += ["--authority", str(certificate), "--token-directory", "tokens", "--no-record"]
+    shown: Any = {"authority": certificate, "certificate": certificate, "key": key}
+    with serving(tmp_path, *options) as (child, address):
+        with pytest.raises(LossError, match="no trusted connection"):
+            connect(address, "bob", authority=certificate, token="of bob")
+        with pytest.raises(UsageError, match="the token is wrong, or missing"):
+            connect(address, "bob", token="of ann", **shown)
+        with (
+            pytest.raises(UsageError, match="declares controls = true"),
+            connect(address, "bob", token="of bob", controls=True, **shown),
+        ):
+            pytest.fail("it was let in")
+        players = [Strand(play(address, name, token=f"of {name}", **shown)) for name in ("bob", "ann")]
+        for strand in players:
+            strand.result()
+        assert child.wait(PATIENCE_S) == 0
+
+
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_server_tells_those_who_wait(sign: signal.Signals, tmp_path: Path) -> None:
     with serving(tmp_path, "--listen", f"unix://{tmp_path}/socket", **{TOKEN: "secret"}) as (child, address):
@@ -122,10 +146,18 @@ def test_what_cant_be_served_is_refused(worldline: Command, tmp_path: Path, monk
     file = str(tmp_path / "tennis.toml")
     (tmp_path / "tennis.toml").write_text(FILE)
     (tmp_path / "empty").write_text("\n")
+    (tmp_path / "latin").write_bytes(b"gr\xfc\xdfe\n")
+    (tmp_path / "tokens").mkdir()
+    (tmp_path / "tokens" / "ann").write_text("of ann\n")
     for options, words in (
         (["--listen", "tcp://0.0.0.0:0"], "can be reached from other machines, and there is no token"),
         (["--token-file", str(tmp_path / "missing")], "the token can't be read from"),
         (["--token-file", str(tmp_path / "empty")], "is empty"),
+        (["--token-file", str(tmp_path / "latin")], "isn't UTF-8 text (a token is one line of text)"),
+        (["--token-directory", str(tmp_path / "tokens")], "tokens/bob: No such file or directory"),
+        (["--token-directory", str(tmp_path / "empty")], "empty isn't a directory"),
+        (["--token-directory", str(tmp_path), "--token-file", str(tmp_path / "empty")], "one for each (use one)"),
+        (["--authority", str(tmp_path / "empty")], "an authority for clients goes with tls://"),
         (["--listen", "tls://127.0.0.1:0"], "a certificate goes with an address tls://"),
         (["--listen", "nowhere"], "'nowhere' isn't an address"),
         (["--realtime", "0"], "a pace of 0.0 isn't possible"),

@@ -26,8 +26,7 @@ from tests.federation.transports import (
     states,
 )
 from worldline import Network, Participant, RunEnded, Server, connect, link, plan
-from worldline.federation.declaration import Declaration
-from worldline.federation.environment import DECLARATION, SHAKE, Surroundings
+from worldline.federation.environment import SHAKE, Surroundings
 from worldline.federation.host import Limits
 from worldline.model import (
     MS,
@@ -299,12 +298,19 @@ def test_everything_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatc
                 me.publish("x", b"")
 
     settings = {"federation": "cell", "token": "secret"}
-    with Server(two(), "tls://127.0.0.1:0", certificate=certificate, key=key, **settings) as server:  # type: ignore[arg-type]
+    declared = {"b": {"publishes": ("y",), "subscribes": {"t": "mailbox"}}}
+    with Server(
+        two(),
+        "tls://127.0.0.1:0",
+        certificate=certificate,
+        key=key,
+        declared=declared,
+        **settings,  # type: ignore[arg-type]
+    ) as server:
         around = Surroundings(
             address=str(server.address),
             name="b",
             authority=str(certificate),
-            declaration=Declaration(publishes=["y"], subscribes={"t": "mailbox"}),
             shake=3,
             **settings,  # type: ignore[arg-type]
         )
@@ -327,13 +333,6 @@ def test_an_environment_that_cant_be_read_is_a_usage_error(monkeypatch: pytest.M
         connect("nowhere", "a")
     with pytest.raises(ConfigurationError):
         connect("tcp://127.0.0.1:1", "")
-    monkeypatch.setenv(DECLARATION, "{")
-    with pytest.raises(UsageError, match=f"{DECLARATION} can't be read"):
-        connect("tcp://127.0.0.1:1", "a")
-    monkeypatch.setenv(DECLARATION, '{"colour": "red"}')
-    with pytest.raises(UsageError, match=f"{DECLARATION} can't be read"):
-        connect("tcp://127.0.0.1:1", "a")
-    monkeypatch.delenv(DECLARATION)
     monkeypatch.setenv(SHAKE, "much")
     with pytest.raises(UsageError, match=f"{SHAKE} isn't a number: 'much'"):
         connect("tcp://127.0.0.1:1", "a")

@@ -50,23 +50,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def test_a_function_does_what_the_declaration_says(folder: Path) -> None:
     declared = Declaration(publishes=["a"], subscribes=["b"], period="2ms", controls=True)
-    program = load_program("entry_cast:plain", folder, declared, guest=True)
+    program = load_program("entry_cast:plain", folder, declared.said(), guest=True)
     assert program.run.__name__ == "plain"
     assert program.as_plain() == declared.as_plain()
     assert program.guest
 
 
 def test_a_name_may_lead_inside_an_object(folder: Path) -> None:
-    assert load_program("entry_cast:robot.run", folder, Declaration()).run.__name__ == "run"
+    assert load_program("entry_cast:robot.run", folder).run.__name__ == "run"
 
 
-def test_a_program_says_all_itself(folder: Path) -> None:
-    program = load_program("entry_cast:whole", folder, Declaration(), guest=True)
+def test_a_program_declares_what_the_file_leaves_open_and_nothing_else(folder: Path) -> None:
+    program = load_program("entry_cast:whole", folder, guest=True)
     assert isinstance(program, Program)
     assert program.publishes == ("pose",)
     assert program.guest
-    with pytest.raises(UsageError, match="entry_cast:whole is a Program and declares all itself"):
-        load_program("entry_cast:whole", folder, Declaration(publishes=["pose"]))
+    both = load_program("entry_cast:whole", folder, {"publishes": ("pose",), "latency_least": 5})
+    assert (both.publishes, both.latency_least) == (("pose",), 5)
+    with pytest.raises(UsageError, match=r"entry_cast:whole declares publishes = \[pose\], and the .* says \[image\]"):
+        load_program("entry_cast:whole", folder, {"publishes": ("image",)})
 
 
 @pytest.mark.parametrize(
@@ -88,7 +90,7 @@ def test_a_program_says_all_itself(folder: Path) -> None:
 )
 def test_a_mistake_is_told_with_its_place(folder: Path, entry: str, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
-        load_program(entry, folder, Declaration())
+        load_program(entry, folder)
 
 
 def test_what_lies_in_the_directory_wins_over_what_is_installed(folder: Path) -> None:
@@ -97,7 +99,7 @@ def test_what_lies_in_the_directory_wins_over_what_is_installed(folder: Path) ->
     other.mkdir()
     (other / "entry_shadow.py").write_text("def f(self): 'the far one'\n")
     sys.path.append(str(other))
-    assert load_program("entry_shadow:f", folder, Declaration()).run.__doc__ == "the near one"
+    assert load_program("entry_shadow:f", folder).run.__doc__ == "the near one"
 
 
 def test_modules_of_one_name_in_two_directories_are_two(folder: Path) -> None:
@@ -105,5 +107,5 @@ def test_modules_of_one_name_in_two_directories_are_two(folder: Path) -> None:
     for name in ("one", "two"):
         (folder / name).mkdir()
         (folder / name / "entry_twin.py").write_text(f"def f(self): '{name}'\n")
-        found.append(load_program("entry_twin:f", folder / name, Declaration()).run.__doc__)
+        found.append(load_program("entry_twin:f", folder / name).run.__doc__)
     assert found == ["one", "two"]

@@ -13,7 +13,7 @@ from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import Outcome
 from worldline.launch import launcher
-from worldline.launch.launcher import Launch, declaration_of, federation_of
+from worldline.launch.launcher import Launch, federation_of, stated_by
 from worldline.launch.setup import Setup, read_setup
 from worldline.model import MS, LossError, ModelError, UsageError
 
@@ -139,10 +139,9 @@ latency_least = "2ms"
 """
     )
     setup = party(tmp_path, text)
-    camera = declaration_of(setup.parts["camera"]).as_plain()
-    assert camera["publishes"] == ("image",)
-    assert (camera["period"], camera["latency_least"], camera["controls"]) == (20 * MS, 2 * MS, False)
-    assert declaration_of(setup.parts["early"]).as_plain()["subscribes"] == {"talk": "newest(2)"}
+    camera = stated_by(setup.parts["camera"])
+    assert camera == {"publishes": ("image",), "period": 20 * MS, "latency_least": 2 * MS}
+    assert stated_by(setup.parts["early"])["subscribes"] == {"talk": "newest(2)"}
     made = federation_of(setup)
     assert {name for name, program in made.programs.items() if program.guest} == {"early"}
     assert made.plan() == setup.plan

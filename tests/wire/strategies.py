@@ -69,7 +69,7 @@ ANSWERS: dict[type, st.SearchStrategy[Any]] = {
 GREETINGS: dict[type, st.SearchStrategy[Any]] = {
     Challenge: st.builds(Challenge, texts, numbers, payloads),
     Hello: st.builds(Hello, numbers, texts, texts, payloads, payloads),
-    Welcome: st.builds(Welcome, payloads, numbers, numbers),
+    Welcome: st.builds(Welcome, payloads, numbers, numbers, st.none() | EVENTS[Join], numbers),
 }
 events = st.one_of(*EVENTS.values())
 answers = st.one_of(*ANSWERS.values())

@@ -132,7 +132,8 @@ def test_proofs() -> None:
 
 @pytest.mark.parametrize(("greeting", "expected"), GREETINGS, ids=kind)
 def test_greetings(greeting: Challenge | Hello | Welcome | Refused, expected: str) -> None:
-    assert frame(msgpack.encode(greeting)).hex() == expected
+    body = greeting.body() if isinstance(greeting, Welcome) else msgpack.encode(greeting)
+    assert frame(body).hex() == expected
     assert msgpack.decode(bytes.fromhex(expected)[4:], type=type(greeting)) == greeting
 
 
@@ -201,6 +202,7 @@ def test_the_page_names_every_code_of_a_refusal() -> None:
         handshake.BAD_FEDERATION,
         handshake.UNEXPECTED,
         handshake.TAKEN,
+        handshake.DECLARED,
         handshake.OVER,
         handshake.CROWDED,
         handshake.PROTOCOL_ERROR,

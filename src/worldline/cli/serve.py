@@ -26,7 +26,9 @@ from worldline.cli.run import (
 )
 from worldline.cli.screen import Screen
 from worldline.federation.environment import TOKEN
-from worldline.federation.server import Server, check_listening
+from worldline.federation.server import Server, check_listening, check_tokens
+from worldline.launch.launcher import stated_by
+from worldline.launch.setup import Setup
 from worldline.model import UsageError
 
 
@@ -38,8 +40,14 @@ def serve(
     token_file: Annotated[
         Path | None, typer.Option(help=f"The file with the token that participants need (or set {TOKEN}).")
     ] = None,
+    token_directory: Annotated[
+        Path | None, typer.Option(help="A directory with a token for each: a file by the name of each participant.")
+    ] = None,
     certificate: Annotated[Path | None, typer.Option(help="The server's certificate, for tls://.")] = None,
     key: Annotated[Path | None, typer.Option(help="The certificate's key, if it is in a file of its own.")] = None,
+    authority: Annotated[
+        Path | None, typer.Option(help="Whose certificates participants have to show, for tls:// (default: none).")
+    ] = None,
     seed: Seed = None,
     until: Until = None,
     changes: Changes = None,
@@ -50,8 +58,10 @@ def serve(
 ) -> None:
     """Serve one run of a federation to participants that others start."""
     setup = prepare(file, seed, until, changes, startable=False)
-    token = _token(token_file)
-    check_listening(listen, token, certificate)  # Before anything is touched.
+    token = _tokens(token_directory, setup, token_file) if token_directory is not None else _token(token_file)
+    # Before anything is touched.
+    check_listening(listen, token, certificate, authority)
+    check_tokens(setup.plan, token)
     began = time.monotonic()
     with Screen(setup.name, list(setup.parts), quiet=quiet) as screen, Interruption() as interruption:
         with recording(setup, screen, record, no_record=no_record) as recorder:
@@ -62,6 +72,9 @@ def serve(
                 token=token,
                 certificate=certificate,
                 key=key,
+                authority=authority,
+                # Here, the file also has the last word on who controls the run: others start the participants.
+                declared={name: {**stated_by(part), "controls": part.controls} for name, part in setup.parts.items()},
                 witness=recorder,
                 pace=realtime,
             )
@@ -78,12 +91,28 @@ def serve(
 
 def _token(file: Path | None) -> str | None:
     """Read the token; never from the command line, where everybody on the machine could see it."""
-    if file is None:
-        return os.environ.get(TOKEN) or None
+    return os.environ.get(TOKEN) or None if file is None else _read(file)
+
+
+def _tokens(directory: Path, setup: Setup, file: Path | None) -> dict[str, str]:
+    """Read a token for each participant."""
+    if file is not None:
+        raise UsageError("--token-file is one token for all, and --token-directory one for each", advice="use one")
+    if not directory.is_dir():
+        raise UsageError(f"{directory} isn't a directory", advice="it has a file with a token for each participant")
+    for name in setup.parts:
+        if "/" in name or name in (".", ".."):
+            raise UsageError(f"no file can have the name of {name}", advice="rename it, or use --token-file")
+    return {name: _read(directory / name) for name in setup.parts}
+
+
+def _read(file: Path) -> str:
     try:
-        token = file.read_text().strip()
+        token = file.read_text(encoding="utf-8").strip()
     except OSError as error:
         raise UsageError(f"the token can't be read from {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the token file {file} isn't UTF-8 text", advice="a token is one line of text") from error
     if not token:
         raise UsageError(f"the token file {file} is empty")
     return token

@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from worldline.federation.address import Address
 from worldline.federation.blame import blame
-from worldline.federation.call import PATIENCE_S, Call, Declared
+from worldline.federation.call import PATIENCE_S, Call
 from worldline.federation.conversation import GREETING_S, PULSE_S, TELL_AFTER_S, Conversation, failure
+from worldline.federation.declaration import Declared
 from worldline.federation.greeting import Greeting
 from worldline.federation.participant import Operations
-from worldline.federation.sockets import untrusted
+from worldline.federation.sockets import broken, untrusted
 from worldline.lock import Action, Ledger, ParticipantEvent, RunEnded
 from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
 from worldline.wire.codec import encode_events
 from worldline.wire.frames import HEARTBEAT
+from worldline.wire.handshake import Welcome
 
 if TYPE_CHECKING:
     from worldline.federation.server import Server
@@ -65,7 +67,7 @@ class AsyncConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._gone = True
-        problem = f"the connection to the server broke: {error}" if error else "the server closed the connection"
+        problem = broken(error) if error else "the server closed the connection"
         self._break(LossError(problem, participant=self._name))
 
     def pause_writing(self) -> None:
@@ -81,15 +83,17 @@ class AsyncConnection(asyncio.Protocol):
         """Why there is nothing more to be said, once there isn't."""
         return self._conversation.end
 
-    async def greet(self, greeting: Greeting) -> None:
+    async def greet(self, greeting: Greeting) -> Welcome:
         """Shake hands with the server."""
         try:
             async with asyncio.timeout(GREETING_S):
                 self._write(greeting.hello(await self._body()))
-                self._heartbeat_s = greeting.settle(await self._body()).heartbeat / 1e9
+                welcome = greeting.settle(await self._body())
         except TimeoutError as error:
             raise self._conversation.silent(GREETING_S) from error
+        self._heartbeat_s = welcome.heartbeat / 1e9
         self._beat()
+        return welcome
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         self._conversation.look()
@@ -240,25 +244,34 @@ async def connect_async(
     federation: str | None = None,
     token: str | None = None,
     authority: Path | str | None = None,
+    certificate: Path | str | None = None,
+    key: Path | str | None = None,
     patience_s: float = PATIENCE_S,
     **declared: Unpack[Declared],
 ) -> AsyncParticipant:
     """Connect to a server as one of its participants, from asyncio; arguments as for `connect`."""
-    call = Call(address, name, federation=federation, token=token, authority=authority, declared=declared)
+    call = Call(
+        address,
+        name,
+        federation=federation,
+        token=token,
+        authority=authority,
+        certificate=certificate,
+        key=key,
+        declared=declared,
+    )
     loop = asyncio.get_running_loop()
     plug = await loop.run_in_executor(None, call.dial, patience_s)
     plug.setblocking(False)
-    tls = call.tls()
     try:
         _, connection = await loop.create_connection(
-            lambda: AsyncConnection(call.name), sock=plug, ssl=tls, server_hostname=call.host if tls else None
+            lambda: AsyncConnection(call.name), sock=plug, ssl=call.tls, server_hostname=call.host if call.tls else None
         )
     except (OSError, ssl.SSLError) as error:
         plug.close()
         raise untrusted(error) from error
     try:
-        await connection.greet(call.greeting)
+        return AsyncParticipant(call.ledger(await connection.greet(call.greeting)), connection)
     except BaseException:
         await connection.close()
         raise
-    return AsyncParticipant(call.ledger, connection)

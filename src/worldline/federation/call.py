@@ -5,34 +5,24 @@ from __future__ import annotations
 import os
 import socket
 import ssl
-from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from worldline.federation.address import Address, parse_address
-from worldline.federation.declaration import Declaration, Subscribes
-from worldline.federation.environment import Surroundings, read_surroundings
+from worldline.federation.declaration import Declaration, Declared, said_at_joining
+from worldline.federation.environment import read_surroundings
 from worldline.federation.greeting import Greeting
 from worldline.federation.sockets import client_context, dial
+from worldline.lock import Ledger
 from worldline.model import Stream, UsageError
 from worldline.model.message import check_name
-from worldline.model.time import TimeLike
-from worldline.wire.handshake import NONCE_SIZE
+from worldline.wire.handshake import NONCE_SIZE, Welcome
 
 if TYPE_CHECKING:
     from worldline.federation.server import Server
 
 PATIENCE_S = 10.0
-
-
-class Declared(TypedDict, total=False):
-    """The keywords of a `Declaration`."""
-
-    publishes: Iterable[str] | None
-    subscribes: Subscribes
-    period: TimeLike
-    latency_least: TimeLike
-    controls: bool
 
 
 class Call:
@@ -46,11 +36,13 @@ class Call:
         federation: str | None,
         token: str | None,
         authority: Path | str | None,
+        certificate: Path | str | None,
+        key: Path | str | None,
         declared: Declared,
     ) -> None:
-        launched = read_surroundings(os.environ)
-        # With an address of its own, it is another run than the one that this process was started for, if it was.
-        around = launched if address is None else Surroundings(token=launched.token, authority=launched.authority)
+        around = launched = read_surroundings(os.environ)
+        if address is not None:  # It is another run than the one that this process was started for, if it was.
+            around = replace(launched, address=None, name=None, federation=None)
         given = name if name is not None else around.name
         if given is None:
             raise UsageError("a participant needs a name", advice="connect(address, name)")
@@ -59,7 +51,13 @@ class Call:
         if target is None:
             raise UsageError("there is no address to connect to", advice="connect(address, name)")
         self._target = parse_address(target) if isinstance(target, str) else target
-        self._authority = authority if authority is not None else around.authority
+        self.tls: ssl.SSLContext | None = None  # How the connection is to be encrypted, if it is.
+        if isinstance(self._target, Address) and self._target.kind == "tls":
+            self.tls = client_context(
+                around.authority if authority is None else authority,
+                around.certificate if certificate is None else certificate,
+                around.key if key is None else key,
+            )
         self.greeting = Greeting(
             (around.federation or "") if federation is None else federation,
             self.name,
@@ -67,18 +65,20 @@ class Call:
             os.urandom(NONCE_SIZE),
         )
         self.shake = None if launched.shake is None else Stream(launched.shake, "shake", self.name)
-        told = around.declaration.as_plain()
-        self.ledger = Declaration(**{**told, **declared}).ledger(self.name)  # type: ignore[arg-type]
+        declaration = Declaration(**declared)
+        declaration.join()  # What can't be declared is found out before anything is opened.
+        self._said = declaration.said()
+
+    def ledger(self, welcome: Welcome) -> Ledger:
+        """Return the ledger, for what was declared here or, where nothing was, by the server's file."""
+        stated = {}
+        if welcome.declared is not None:
+            stated = {**said_at_joining(welcome.declared), "period": welcome.period}
+        return Declaration(**{**stated, **self._said}).ledger(self.name)
 
     def dial(self, patience_s: float) -> socket.socket:
         """Connect; to a server in this very process without a detour over the network."""
         return dial(self._target, patience_s) if isinstance(self._target, Address) else self._target.pair()
-
-    def tls(self) -> ssl.SSLContext | None:
-        """Return how the connection is to be encrypted, if it is."""
-        if isinstance(self._target, Address) and self._target.kind == "tls":
-            return client_context(self._authority)
-        return None
 
     @property
     def host(self) -> str:

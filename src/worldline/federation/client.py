@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from worldline.federation.address import Address
 from worldline.federation.blame import blame
-from worldline.federation.call import PATIENCE_S, Call, Declared
+from worldline.federation.call import PATIENCE_S, Call
 from worldline.federation.connection import SocketConnection
 from worldline.federation.conversation import GREETING_S, PULSE_S
+from worldline.federation.declaration import Declared
 from worldline.federation.encrypted import Encrypted
 from worldline.federation.participant import Participant
 from worldline.federation.sockets import untrusted
@@ -85,6 +86,8 @@ def connect(
     federation: str | None = None,
     token: str | None = None,
     authority: Path | str | None = None,
+    certificate: Path | str | None = None,
+    key: Path | str | None = None,
     patience_s: float = PATIENCE_S,
     **declared: Unpack[Declared],
 ) -> Client:
@@ -92,19 +95,30 @@ def connect(
 
     What isn't given is taken from the environment that `worldline run` makes: in a process that it has started,
     ``with worldline.connect() as me:`` is enough. Keywords other than these are what a `Program` declares: `publishes`,
-    `subscribes`, `period`, `latency_least`, `controls`. `authority` is the file of certificates to trust for
-    ``tls://``. `patience_s` is how long to wait for a server that isn't up yet.
+    `subscribes`, `period`, `latency_least`, `controls`; what isn't declared here is as the server's file has it. For
+    ``tls://``, `authority` is the file of certificates to trust, and `certificate`, with its `key`, the one to show to
+    a server that asks for it. `patience_s` is how long to wait for a server that isn't up yet.
     """
-    call = Call(address, name, federation=federation, token=token, authority=authority, declared=declared)
+    call = Call(
+        address,
+        name,
+        federation=federation,
+        token=token,
+        authority=authority,
+        certificate=certificate,
+        key=key,
+        declared=declared,
+    )
     plug: socket.socket | Encrypted = call.dial(patience_s)
     try:
-        if (tls := call.tls()) is not None:
+        if call.tls is not None:
             assert isinstance(plug, socket.socket)
             try:
-                plug = Encrypted(tls.wrap_socket(plug, server_hostname=call.host), GREETING_S)
+                plug = Encrypted(call.tls.wrap_socket(plug, server_hostname=call.host), GREETING_S)
             except OSError as error:
                 raise untrusted(error) from error
-        return Client(call.ledger, SocketConnection(plug, call.greeting, call.name, call.shake))
+        connection = SocketConnection(plug, call.greeting, call.name, call.shake)
+        return Client(call.ledger(connection.welcome), connection)
     except BaseException:
         plug.close()
         raise

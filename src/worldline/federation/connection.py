@@ -20,7 +20,7 @@ import time
 from worldline.federation.conversation import GREETING_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.encrypted import Encrypted
 from worldline.federation.greeting import Greeting
-from worldline.federation.sockets import limit_silence
+from worldline.federation.sockets import broken, limit_silence
 from worldline.lock import Action, ParticipantEvent
 from worldline.model import Stream, WorldlineError
 from worldline.wire.codec import encode_events
@@ -48,8 +48,8 @@ class SocketConnection:
         self.silence_s = GREETING_S
         limit_silence(connection, self.silence_s)
         self._write(greeting.hello(self._body()))
-        welcome = greeting.settle(self._body())
-        self.heartbeat_s = welcome.heartbeat / 1e9
+        self.welcome = greeting.settle(self._body())
+        self.heartbeat_s = self.welcome.heartbeat / 1e9
         self.silence_s = 4 * self.heartbeat_s
         limit_silence(connection, self.silence_s)
 
@@ -141,7 +141,7 @@ class SocketConnection:
             self._answer()
         except WorldlineError as said:
             return said
-        return self._conversation.lost(f"the connection to the server broke: {error}")
+        return self._conversation.lost(broken(error))
 
     def _answer(self) -> Action:
         """Wait for the server's answer."""
@@ -171,7 +171,7 @@ class SocketConnection:
                 return
             raise self._conversation.silent(self.silence_s) from error
         except OSError as error:
-            raise self._conversation.lost(f"the connection to the server broke: {error}") from error
+            raise self._conversation.lost(broken(error)) from error
         self._heard = time.monotonic()
         if not data:
             raise self._conversation.lost("the server closed the connection")

@@ -1,18 +1,36 @@
-"""What a participant declares at joining: the same for a program in this process and for a client far away."""
+"""What a participant declares at joining: the same for a program in this process and for a client far away.
+
+A federation's file may declare it too. Then the file is what counts: a participant that says nothing of a key takes the
+file's word for it, and one that says something else is refused (`agreed`), wherever it runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any, TypedDict
 
 from worldline.lock import Join, Ledger, Subscription
 from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.errors import ConfigurationError
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
-from worldline.model.time import TimeLike
+from worldline.model.time import TimeLike, format_time
 
 Subscribes = Iterable[str] | Mapping[str, Buffer | str]
+
+Plain = Mapping[str, Any]
+"""What was declared as plain data, by keys of a `Declaration`; a key that is missing says nothing."""
+
+
+class Declared(TypedDict, total=False):
+    """The keywords of a `Declaration`."""
+
+    publishes: Iterable[str] | None
+    subscribes: Subscribes
+    period: TimeLike
+    latency_least: TimeLike
+    controls: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +77,11 @@ class Declaration:
         """Return the ledger of a participant of this name that declares this."""
         return Ledger(name, self.join(), period=as_time(self.period, "a period"), keep_journal=keep_journal)
 
-    def as_plain(self) -> dict[str, object]:
+    def said(self) -> dict[str, Any]:
+        """Return as plain data what it really says: whatever isn't as it would be if nothing had been said."""
+        return {key: value for key, value in self.as_plain().items() if value != _SILENT[key]}
+
+    def as_plain(self) -> dict[str, Any]:
         """Return it as data from which `Declaration(**data)` makes an equal one, and that JSON can hold."""
         assert isinstance(self.subscribes, dict)
         return {
@@ -69,3 +91,43 @@ class Declaration:
             "latency_least": as_time(self.latency_least, "the least latency of a participant's sends"),
             "controls": self.controls,
         }
+
+
+_SILENT = Declaration().as_plain()
+
+
+def said_at_joining(join: Join) -> dict[str, Any]:
+    """Return what a participant says at joining as plain data. Its period is its own affair."""
+    return Declaration(
+        publishes=join.publishes,
+        subscribes={subscription.topic: subscription.buffer for subscription in join.subscribes},
+        latency_least=join.latency_least,
+        controls=join.controls,
+    ).said()
+
+
+def agreed(stated: Plain, said: Plain, who: str = "it") -> Declaration:
+    """Return what the file states and the participant says, together; refuse what contradicts the file."""
+    for key, value in said.items():
+        if key in stated and _comparable(stated[key]) != _comparable(value):
+            here, there = _written(key, value), _written(key, stated[key])
+            raise ConfigurationError(
+                f"{who} declares {key} = {here}, and the federation's file says {there}",
+                advice="leave it out where the participant connects, or change the file",
+            )
+    return Declaration(**{**stated, **said})
+
+
+def _comparable(value: object) -> object:
+    return sorted(value) if isinstance(value, tuple) else value
+
+
+def _written(key: str, value: Any) -> str:
+    """Write a value as it would stand in the file."""
+    if key in ("period", "latency_least"):
+        return f'"{format_time(value)}"'
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict) and any(buffer != "unbounded" for buffer in value.values()):
+        return f"{{{', '.join(f'{topic} = {buffer}' for topic, buffer in value.items())}}}"
+    return f"[{', '.join(value)}]"

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import msgspec
-
-from worldline.federation.declaration import Declaration
 from worldline.model import UsageError
 
 PREFIX = "WORLDLINE_"
@@ -16,7 +13,8 @@ NAME = "WORLDLINE_NAME"
 FEDERATION = "WORLDLINE_FEDERATION"
 TOKEN = "WORLDLINE_TOKEN"
 AUTHORITY = "WORLDLINE_AUTHORITY"
-DECLARATION = "WORLDLINE_DECLARATION"
+CERTIFICATE = "WORLDLINE_CERTIFICATE"
+KEY = "WORLDLINE_KEY"
 SHAKE = "WORLDLINE_SHAKE"
 
 
@@ -29,7 +27,8 @@ class Surroundings:
     federation: str | None = None
     token: str | None = None
     authority: str | None = None
-    declaration: Declaration = field(default_factory=Declaration)
+    certificate: str | None = None
+    key: str | None = None
     shake: int | None = None
 
     def variables(self) -> dict[str, str]:
@@ -40,7 +39,8 @@ class Surroundings:
             FEDERATION: self.federation,
             TOKEN: self.token,
             AUTHORITY: self.authority,
-            DECLARATION: msgspec.json.encode(self.declaration.as_plain()).decode(),
+            CERTIFICATE: self.certificate,
+            KEY: self.key,
             SHAKE: None if self.shake is None else str(self.shake),
         }
         return {variable: value for variable, value in given.items() if value}
@@ -48,10 +48,6 @@ class Surroundings:
 
 def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
     """Return what a launcher has set; all of it may be missing."""
-    try:
-        declaration = Declaration(**msgspec.json.decode(environment.get(DECLARATION) or "{}", type=dict))
-    except (msgspec.DecodeError, TypeError) as error:
-        raise UsageError(f"the environment variable {DECLARATION} can't be read: {error}") from error
     shake = environment.get(SHAKE)
     if shake is not None and not shake.isdecimal():
         raise UsageError(f"the environment variable {SHAKE} isn't a number: {shake!r}")
@@ -61,6 +57,7 @@ def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
         federation=environment.get(FEDERATION),
         token=environment.get(TOKEN),
         authority=environment.get(AUTHORITY),
-        declaration=declaration,
+        certificate=environment.get(CERTIFICATE),
+        key=environment.get(KEY),
         shake=None if shake is None else int(shake),
     )

@@ -6,7 +6,8 @@ everything cleanly when somebody vanishes or misbehaves. The clock and entropy a
 
 Rules
 -----
-H1. A stranger learns nothing: version and token are judged before any word about federation, roster or run.
+H1. A stranger learns nothing: version and token are judged before any word about federation, roster or run. With a
+    token for each, a name that nobody has a token for is refused in the same words as a wrong token.
 H2. Whatever a connection sends, the host stays sound: the connection is told why, and closed. If it spoke for a
     participant, that one is lost, and by the policy `abort` the run is broken off with its name.
 H3. Memory is bounded. What a participant has sent and somebody may still need is counted (`Member.outstanding`). Above
@@ -20,12 +21,13 @@ H4. A participant that waits, for an answer or to be read, hears a heartbeat; on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from msgspec import msgpack
 from msgspec.structs import replace
 
+from worldline.federation.declaration import Declaration, Plain, agreed, said_at_joining
 from worldline.lock import (
     OPERATOR,
     Abort,
@@ -44,7 +46,17 @@ from worldline.lock import (
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING
 from worldline.lock.witness import Witness
-from worldline.model import InternalError, LossError, ModelError, PeerError, Plan, WorldlineError, format_time
+from worldline.model import (
+    ConfigurationError,
+    InternalError,
+    LossError,
+    ModelError,
+    PeerError,
+    Plan,
+    WorldlineError,
+    as_time,
+    format_time,
+)
 from worldline.model.errors import shortened, shown
 from worldline.wire.codec import checked, decode_events, encode_answer
 from worldline.wire.frames import FRAME_MAX, HEARTBEAT, Frames, frame
@@ -53,6 +65,7 @@ from worldline.wire.handshake import (
     BAD_TOKEN,
     BAD_VERSION,
     CROWDED,
+    DECLARED,
     HELLO_MAX,
     NONCE_SIZE,
     OVER,
@@ -141,7 +154,8 @@ class Host:
         plan: Plan,
         *,
         federation: str = "",
-        token: bytes = b"",
+        token: bytes | Mapping[str, bytes] = b"",
+        declared: Mapping[str, Plain] | None = None,
         witness: Witness | None = None,
         limits: Limits | None = None,
         entropy: Callable[[int], bytes],
@@ -155,6 +169,8 @@ class Host:
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self._strangers: list[Session] = []
         self._token = token
+        self._declared = declared or {}
+        self._nobodys = entropy(NONCE_SIZE)  # The token of those who have none: nobody knows it.
         self._entropy = entropy
         self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests))
         self._paused: list[Session] = []
@@ -248,7 +264,8 @@ class Host:
         if hello.version != VERSION:
             self._refuse(session, BAD_VERSION, f"this server speaks version {VERSION}, not {hello.version}")
             return
-        expected = client_proof(self._token, session.challenge, hello.federation, hello.name, hello.nonce)
+        token = self._token_of(hello.name)
+        expected = client_proof(token, session.challenge, hello.federation, hello.name, hello.nonce)
         if not is_genuine(hello.proof, expected):
             self._refuse(
                 session, BAD_TOKEN, "the token is wrong, or missing" if self._token else "this server uses no token"
@@ -267,9 +284,19 @@ class Host:
         self.sessions[hello.name] = session
         session.name = hello.name
         session.frames.longest = FRAME_MAX
-        proof = server_proof(self._token, session.challenge, hello)
+        proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.silence_s / 4 * 1e9)
-        self._put(session, frame(_encode(Welcome(proof, heartbeat, FRAME_MAX))))
+        self._put(session, frame(Welcome(proof, heartbeat, FRAME_MAX, *self._stated(hello.name)).body()))
+
+    def _token_of(self, name: str) -> bytes:
+        return self._token if isinstance(self._token, bytes) else self._token.get(name, self._nobodys)
+
+    def _stated(self, name: str) -> tuple[Join | None, int]:
+        """Return what the file declares for a participant, as what it would say at joining, and its period."""
+        if not (stated := self._declared.get(name)):
+            return None, 0
+        declaration = Declaration(**stated)
+        return declaration.join(), as_time(declaration.period)
 
     def _unwelcome(self, name: str) -> tuple[str, str] | None:
         if self.over:
@@ -292,7 +319,7 @@ class Host:
         events = decode_events(body)
         if events and session.member is None:
             self._joined(session, events.pop(0))
-        if not events:
+        if not events or session.closing:
             return
         if isinstance(events[-1], Fail):
             cause = shortened(events[-1].cause)
@@ -321,6 +348,13 @@ class Host:
             raise PeerError(f"{type(event).__name__} isn't possible before joining", participant=session.name)
         if session.joining is not None:
             raise PeerError("it has joined already, and waits to be invited", participant=session.name)
+        if (stated := self._declared.get(session.name)) is not None:
+            try:
+                event = agreed(stated, said_at_joining(event)).join()
+            except ConfigurationError as error:
+                self.sessions.pop(session.name)  # It may come again, once it has thought better of it.
+                self._refuse(session, DECLARED, str(error))
+                return
         member = self.arbiter.members.get(session.name)
         if member is None:
             session.joining = event

@@ -13,11 +13,12 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Self, TypeVar
 
 from worldline.federation.address import Address, parse_address
+from worldline.federation.declaration import Plain
 from worldline.federation.host import Host, Limits
 from worldline.federation.outcome import Outcome
 from worldline.federation.plug import Plug
@@ -53,8 +54,11 @@ class Server:
     """Serves one run to participants that connect.
 
     It listens on loopback unless told otherwise, and on any other interface only with a token. `port` 0 takes a free
-    one; `address` says which. `witness` is told all that happens; `pace` is how fast simulated time may go against
-    the wall clock at the most (1.0: real time).
+    one; `address` says which. `token` is one for all, or one for each participant by name, so that nobody can take
+    another's. For ``tls://`` it shows a `certificate`; with an `authority`, clients have to show one of that
+    authority's. `declared` is what participants declare, by name, as far as it is settled here: see `agreed`.
+    `witness` is told all that happens; `pace` is how fast simulated time may go against the wall clock at the most
+    (1.0: real time).
     """
 
     def __init__(
@@ -63,21 +67,25 @@ class Server:
         address: str | Address = "tcp://127.0.0.1:0",
         *,
         federation: str = "",
-        token: str | None = None,
+        token: str | Mapping[str, str] | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
+        authority: Path | str | None = None,
+        declared: Mapping[str, Plain] | None = None,
         witness: Witness | None = None,
         pace: float | None = None,
         limits: Limits | None = None,
     ) -> None:
-        self.address = check_listening(address, token, certificate)
+        self.address = check_listening(address, token, certificate, authority)
+        check_tokens(plan, token)
         if pace is not None and not 0 < pace < 1e9:
             raise ConfigurationError(f"a pace of {pace} isn't possible", advice="1.0 is real time")
-        self._tls = server_context(certificate, key) if certificate is not None else None
+        self._tls = server_context(certificate, key, authority) if certificate is not None else None
         self.host = Host(
             plan,
             federation=federation,
-            token=(token or "").encode(),
+            token=_as_keys(token),
+            declared=declared,
             witness=witness,
             limits=limits,
             entropy=os.urandom,
@@ -337,7 +345,12 @@ def _as_ours(error: BaseException) -> WorldlineError:
     return InternalError(f"{type(error).__name__}: {error}")
 
 
-def check_listening(address: str | Address, token: str | None, certificate: Path | str | None) -> Address:
+def check_listening(
+    address: str | Address,
+    token: str | Mapping[str, str] | None,
+    certificate: Path | str | None,
+    authority: Path | str | None = None,
+) -> Address:
     """Return where to listen, if that is safe."""
     where = parse_address(address)
     if not where.is_local and not token:
@@ -347,7 +360,27 @@ def check_listening(address: str | Address, token: str | None, certificate: Path
         )
     if (where.kind == "tls") != (certificate is not None):
         raise ConfigurationError("a certificate goes with an address tls://...", advice="give both, or neither of them")
+    if authority is not None and certificate is None:
+        raise ConfigurationError("an authority for clients goes with tls://... and a certificate")
     return where
+
+
+def _as_keys(token: str | Mapping[str, str] | None) -> bytes | dict[str, bytes]:
+    if isinstance(token, Mapping):
+        return {name: each.encode() for name, each in token.items()}
+    return (token or "").encode()
+
+
+def check_tokens(plan: Plan, token: str | Mapping[str, str] | None) -> None:
+    """Refuse tokens by name that leave somebody out, or that are for nobody."""
+    if not isinstance(token, Mapping):
+        return
+    names = (*plan.roster, *plan.guests)
+    without = [name for name in names if not token.get(name)]
+    if without:
+        raise ConfigurationError(f"there is no token for {', '.join(without)}", advice="everybody needs one")
+    if strangers := [name for name in token if name not in names]:
+        raise ConfigurationError(f"there is a token for {', '.join(strangers)}, who doesn't take part")
 
 
 def _listen(address: Address) -> tuple[socket.socket, Address]:

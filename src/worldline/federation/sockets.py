@@ -60,6 +60,13 @@ def untrusted(error: Exception) -> LossError:
     return LossError(f"no trusted connection to the server: {error}", advice="check certificate and authority")
 
 
+def broken(error: Exception) -> str:
+    """Say how a connection broke. A server that wants a certificate only says so when the handshake is over."""
+    return (
+        untrusted(error).problem if isinstance(error, ssl.SSLError) else f"the connection to the server broke: {error}"
+    )
+
+
 def _connect(address: Address, timeout_s: float) -> socket.socket:
     if address.kind != "unix":
         return socket.create_connection((address.place, address.port), timeout=timeout_s)
@@ -73,18 +80,39 @@ def _connect(address: Address, timeout_s: float) -> socket.socket:
     return connection
 
 
-def server_context(certificate: Path | str, key: Path | str | None) -> ssl.SSLContext:
+def server_context(
+    certificate: Path | str, key: Path | str | None, authority: Path | str | None = None
+) -> ssl.SSLContext:
+    """Show a certificate; with an authority, let in only those who show one of its."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _show(context, certificate, key)
+    if authority is not None:
+        _trust(context, authority)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return context
+
+
+def client_context(
+    authority: Path | str | None, certificate: Path | str | None = None, key: Path | str | None = None
+) -> ssl.SSLContext:
+    """Trust the given authority's certificates, or those that the system trusts; show one's own, if there is one."""
+    context = ssl.create_default_context() if authority is None else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if authority is not None:
+        _trust(context, authority)
+    if certificate is not None:
+        _show(context, certificate, key)
+    return context
+
+
+def _show(context: ssl.SSLContext, certificate: Path | str, key: Path | str | None) -> None:
     try:
         context.load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as error:
         raise UsageError(f"the certificate {certificate} can't be used: {error}") from error
-    return context
 
 
-def client_context(authority: Path | str | None) -> ssl.SSLContext:
-    """Trust the given authority's certificates, or those that the system trusts."""
+def _trust(context: ssl.SSLContext, authority: Path | str) -> None:
     try:
-        return ssl.create_default_context(cafile=None if authority is None else str(authority))
+        context.load_verify_locations(str(authority))
     except (OSError, ssl.SSLError) as error:
         raise UsageError(f"the authority {authority} can't be used: {error}") from error

@@ -5,28 +5,27 @@ from __future__ import annotations
 import importlib
 import sys
 import traceback
-from dataclasses import replace
 from pathlib import Path
 
-from worldline.federation.declaration import Declaration
+from worldline.federation.declaration import Plain, agreed
 from worldline.federation.program import Program
 from worldline.model import UsageError
 from worldline.model.errors import shown
 
 
-def load_program(entry: str, directory: Path, declaration: Declaration, *, guest: bool = False) -> Program:
+def load_program(entry: str, directory: Path, stated: Plain | None = None, *, guest: bool = False) -> Program:
     """Import an entry point, as if from its directory: a function of a participant, or a whole `Program`.
 
-    A function does what the declaration says; a `Program` says it itself, and may not be given another.
+    `stated` is what the federation's file declares. A `Program` may declare the same or more, but nothing else.
     """
     found = _load(entry, directory)
-    if isinstance(found, Program):
-        if declaration != Declaration():
-            raise UsageError(f"{entry} is a Program and declares all itself", advice="declare it in one place only")
-        return replace(found, guest=guest)
-    if not callable(found):
-        raise UsageError(f"{entry} is {shown(found)}", advice="an entry is a function of a participant, or a Program")
-    return Program(found, guest=guest, **declaration.as_plain())  # type: ignore[arg-type]
+    if not isinstance(found, Program):
+        if not callable(found):
+            advice = "an entry is a function of a participant, or a Program"
+            raise UsageError(f"{entry} is {shown(found)}", advice=advice)
+        found = Program(found)
+    declaration = agreed(stated or {}, found.said(), who=entry)
+    return Program(found.run, guest=guest, **declaration.as_plain())
 
 
 def _look_first_in(directory: Path, package: str) -> None:

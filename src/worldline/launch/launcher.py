@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable
 
-from worldline.federation.declaration import Declaration
+from worldline.federation.declaration import Declaration, Plain
 from worldline.federation.environment import Surroundings
 from worldline.federation.outcome import Outcome
 from worldline.federation.program import Federation, Program
@@ -23,7 +23,7 @@ _GRACE_AFTER_FAILURE_S = 2.0
 _DELAY_S_MAX = 0.05
 
 
-def declaration_of(part: Part) -> Declaration:
+def stated_by(part: Part) -> Plain:
     """Return what a participant's part of the file declares for it."""
     return Declaration(
         publishes=part.publishes,
@@ -31,7 +31,7 @@ def declaration_of(part: Part) -> Declaration:
         period=part.period,
         latency_least=part.latency_least,
         controls=part.controls,
-    )
+    ).said()
 
 
 def federation_of(setup: Setup) -> Federation:
@@ -42,7 +42,7 @@ def federation_of(setup: Setup) -> Federation:
             raise UsageError(
                 f"{name} has no Python entry point", advice="only those can be run in one process; use processes"
             )
-        programs[name] = load_program(part.entry, part.directory, declaration_of(part), guest=part.guest)
+        programs[name] = load_program(part.entry, part.directory, stated_by(part), guest=part.guest)
     return Federation(programs, network=setup.plan.network, seed=setup.plan.seed, end=setup.plan.end)
 
 
@@ -76,12 +76,14 @@ class Launch:
         check_startable(setup)
         self._setup = setup
         self._shake = None if shake is None else Stream(shake, "launch")
-        self._token = secrets.token_hex(16)  # Nobody else is expected.
+        # Nobody else is expected, and nobody can take another's name.
+        self._tokens = {name: secrets.token_hex(16) for name in setup.parts}
         self.server = Server(
             setup.plan,
             address,
             federation=setup.name,
-            token=self._token,
+            token=self._tokens,
+            declared={name: stated_by(part) for name, part in setup.parts.items()},
             witness=witness,
             pace=pace,
         )
@@ -123,8 +125,7 @@ class Launch:
                 address=address,
                 name=part.name,
                 federation=self._setup.name,
-                token=self._token,
-                declaration=declaration_of(part),
+                token=self._tokens[part.name],
                 shake=None if self._shake is None else self._shake.getrandbits(32),
             )
             if self._shake is not None:

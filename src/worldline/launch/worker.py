@@ -1,6 +1,7 @@
 """A participant's process: ``python -m worldline.launch.worker module:function``.
 
-Where to connect, as whom and declaring what stands in the environment. The exit code says how it went, as for the
+Where to connect and as whom stands in the environment, and what it declares in the federation's file, which the server
+tells it. The exit code says how it went, as for the
 `worldline` command.
 """
 
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import NoReturn
 
 from worldline.federation.client import Client, connect
-from worldline.federation.environment import read_surroundings
 from worldline.launch.entry import load_program
 from worldline.launch.stamps import STAMPING, StampedOutput
 from worldline.lock import RunEnded
@@ -24,8 +24,8 @@ def main() -> NoReturn:
     code = 0
     try:
         _, entry = sys.argv
-        program = load_program(entry, Path.cwd(), read_surroundings(os.environ).declaration)
-        with connect(**program.as_plain()) as participant:  # type: ignore[arg-type]
+        program = load_program(entry, Path.cwd())
+        with connect(**program.said()) as participant:
             if not participant.ended:
                 _run(program.run, participant)
     except WorldlineError as error:

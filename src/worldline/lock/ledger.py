@@ -290,6 +290,16 @@ class Ledger:
             )
         if sent < self.now:
             raise UsageError(f"it can't send at {format_time(sent)}, in its past", participant=self.name, at=self.now)
+        # Before the promise, which follows from the period: nobody has made it in so many words.
+        if self._period and sent % self._period:
+            raise BrokenPromise(
+                f"a send at {format_time(sent)} isn't at a multiple of its period, {format_time(self._period)}",
+                participant=self.name,
+                at=self.now,
+                advice="nothing was sent; send on time, or declare no period",
+                period=self._period,
+                attempt=sent,
+            )
         if sent < self._promised:
             raise BrokenPromise(
                 f"a send at {format_time(sent)} breaks its promise until {format_time(self._promised)}",
@@ -314,15 +324,6 @@ class Ledger:
                 participant=self.name,
                 at=self.now,
                 advice=f"the limit is {PAYLOAD_MAX:,}; send it in parts",
-            )
-        if self._period and sent % self._period:
-            raise BrokenPromise(
-                f"a send at {format_time(sent)} isn't at a multiple of its period, {format_time(self._period)}",
-                participant=self.name,
-                at=self.now,
-                advice="nothing was sent; send on time, or declare no period",
-                period=self._period,
-                attempt=sent,
             )
         self._topics[topic] = True
 

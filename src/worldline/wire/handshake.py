@@ -2,10 +2,10 @@
 
     server       Challenge(protocol, version, nonce)
     participant  Hello(version, federation, name, nonce, proof)
-    server       Welcome(proof, heartbeat, frame_max), or Refused(code, reason)
+    server       Welcome(proof, heartbeat, frame_max, declared, period), or Refused(code, reason)
 
-A proof is an HMAC under the shared token over both nonces and the names, with a different word for each side, so
-neither the token nor anything that could be used again crosses the wire. Without a token its place is taken by an
+A proof is an HMAC under the participant's token over both nonces and the names, with a different word for each side,
+so neither the token nor anything that could be used again crosses the wire. Without a token its place is taken by an
 empty one. Version and proof are judged first: who doesn't know the token learns nothing about the run. Nonces come
 from outside, since entropy is IO.
 """
@@ -15,6 +15,8 @@ from __future__ import annotations
 import hmac
 
 from msgspec import Struct, msgpack
+
+from worldline.lock.events import Join
 
 PROTOCOL = "worldline"
 VERSION = 1
@@ -42,11 +44,22 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
 
 
 class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
-    """You are expected. Say something every `heartbeat` nanoseconds, if only an empty frame, or count as lost."""
+    """You are expected. Say something every `heartbeat` nanoseconds, if only an empty frame, or count as lost.
+
+    `declared` is what the server's file says of you, with your `period`, if it says anything: join with that.
+    """
 
     proof: bytes
     heartbeat: int
     frame_max: int
+    declared: Join | None = None
+    period: int = 0
+
+    def body(self) -> bytes:
+        """Return it as it is sent: with nothing declared, as short as it can be."""
+        if self.declared is None:
+            return _encode(("welcome", self.proof, self.heartbeat, self.frame_max))
+        return _encode(self)
 
 
 class Refused(Struct, frozen=True, array_like=True, tag="refused"):
@@ -67,6 +80,7 @@ BAD_TOKEN = "token"
 BAD_FEDERATION = "federation"
 UNEXPECTED = "unexpected"
 TAKEN = "taken"
+DECLARED = "declared"
 OVER = "over"
 CROWDED = "crowded"
 PROTOCOL_ERROR = "protocol"
