@@ -165,6 +165,38 @@ def test_every_latency_can_be_written(folder: Path, text: str, latency: object) 
     assert setup_of(folder, f'[link]\nlatency = "{text}"\n{SOUND}').plan.network.default == Link(latency=latency)
 
 
+DECLARED = """
+[[links]]
+topic = "imgae"
+latency = "2ms"
+[[participants]]
+name = "camera"
+publishes = ["image"]
+[[participants]]
+name = "plant"
+publishes = []
+subscribes = ["image", "powr"]
+"""
+
+
+def test_topics_that_nobody_publishes_on_are_warned_of_with_the_nearest_name(folder: Path) -> None:
+    file = folder / "cell.toml"
+    assert setup_of(folder, DECLARED).warnings == (
+        f'{file}: participants[2] "plant".subscribes: nobody publishes on "powr" '
+        "(the topics that are published on are image)",
+        f'{file}: links[1].topic: nobody publishes on "imgae" (did you mean "image"?)',
+    )
+    assert setup_of(folder, DECLARED, "participants.plant.subscribes=['image']", "links[1].topic=image").warnings == ()
+    (nobody,) = setup_of(
+        folder, DECLARED, "participants.camera.publishes=[]", "participants.plant.subscribes=['x']"
+    ).warnings[:1]
+    assert nobody == '--set: participants[2] "plant".subscribes: nobody publishes on "x" (nobody publishes at all)'
+
+
+def test_where_somebody_may_publish_on_any_topic_there_is_nothing_to_warn_of(folder: Path) -> None:
+    assert setup_of(folder, DECLARED + '[[participants]]\nname = "free"\n').warnings == ()
+
+
 def test_a_subscriber_has_its_own_buffer_or_that_of_the_topic_or_none(folder: Path) -> None:
     setup = setup_of(
         folder,

@@ -56,7 +56,9 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
     Stop: st.builds(Stop, numbers),
     Advance: st.builds(Advance, numbers),
     Next: st.builds(Next, numbers, numbers),
-    Leave: st.builds(Leave, numbers, payloads, st.booleans(), st.dictionaries(texts, numbers, max_size=3)),
+    Leave: st.builds(
+        Leave, numbers, payloads, st.booleans(), st.dictionaries(texts, numbers, max_size=3), st.none() | numbers
+    ),
     Fail: st.builds(Fail, texts),
 }
 ANSWERS: dict[type, st.SearchStrategy[Any]] = {

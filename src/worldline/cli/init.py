@@ -52,7 +52,7 @@ FEDERATION_PY = '''\
 
 from __future__ import annotations
 
-from worldline import Participant, format_time
+from worldline import Participant
 
 
 def room(self: Participant) -> None:
@@ -80,7 +80,7 @@ def display(self: Participant) -> None:
     """Shows once a second what has come in last."""
     while not self.ended:
         for message in self.advance(by="1s"):
-            print(f"{format_time(self.now):>4}  {message.topic}: {message.payload.decode()}")
+            print(f"{message.topic}: {message.payload.decode()}")
 '''
 
 FILES = {"federation.toml": FEDERATION_TOML, "federation.py": FEDERATION_PY}

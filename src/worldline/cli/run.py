@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from worldline.cli.interruption import Interruption
-from worldline.cli.screen import Screen
+from worldline.cli.screen import Screen, warn
 from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
 from worldline.federation.inprocess import run as run_in_process
@@ -107,7 +107,10 @@ def prepare(
         words.append(f"seed={seed}")
     if until is not None:
         words.append(f"end={until}")
-    return read_setup(file, changes=words, startable=startable)
+    setup = read_setup(file, changes=words, startable=startable)
+    for warning in setup.warnings:
+        warn(warning)
+    return setup
 
 
 @contextlib.contextmanager
@@ -181,4 +184,6 @@ def conclude(screen: Screen, outcome: Outcome, elapsed_s: float) -> None:
         f"{len(outcome.times)} participants, {format_time(latest)} simulated in {elapsed_s:.2f} s, "
         f"{lost:,} messages lost, {unkept:,} not kept by buffers"
     )
+    for remark in outcome.remarks():
+        screen.conclude(remark)
     screen.conclude(f"digest {outcome.digest.hex()}")

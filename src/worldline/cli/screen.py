@@ -23,6 +23,11 @@ _PLAIN_S = 5.0
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow")
 
 
+def warn(text: str) -> None:
+    """Tell whoever runs the command what is probably not meant, beside what the command prints."""
+    Console(stderr=True).print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
+
+
 class Screen:
     """Where a run is shown. `arbiter` is set once there is one."""
 

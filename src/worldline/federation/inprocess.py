@@ -16,7 +16,7 @@ from inspect import iscoroutine, isgenerator
 from pathlib import Path
 from typing import Protocol
 
-from worldline.federation.outcome import Outcome
+from worldline.federation.outcome import Outcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
 from worldline.lock import (
@@ -209,13 +209,8 @@ class _Run:
             for strand in self._strands.values():
                 strand.break_off()
         taken_part = self._arbiter.participants()
-        return Outcome(
-            digest=self._digest,
-            times={name: now for name, (_, now) in taken_part.items()},
-            journals={name: self._strands[name].ledger.journal.entries or [] for name in taken_part},
-            dropped=self._arbiter.dropped(),
-            events=self._arbiter.events,
-        )
+        journals = {name: self._strands[name].ledger.journal.entries or [] for name in taken_part}
+        return outcome_of(self._arbiter, self._digest, journals)
 
     def _step(self) -> None:
         if not self._able:

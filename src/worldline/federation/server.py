@@ -20,7 +20,7 @@ from typing import Self, TypeVar
 from worldline.federation.address import Address, parse_address
 from worldline.federation.declaration import Plain
 from worldline.federation.host import Host, Limits
-from worldline.federation.outcome import Outcome
+from worldline.federation.outcome import Outcome, outcome_of
 from worldline.federation.plug import Plug
 from worldline.federation.sockets import server_context
 from worldline.lock import Phase
@@ -151,12 +151,7 @@ class Server:
             raise host.failure
         if host.digest is None:
             raise UsageError("the run hasn't ended")
-        return Outcome(
-            digest=host.digest,
-            times={name: now for name, (_, now) in host.arbiter.participants().items()},
-            dropped=host.arbiter.dropped(),
-            events=host.arbiter.events,
-        )
+        return outcome_of(host.arbiter, host.digest)
 
     def end(self, error: WorldlineError) -> None:
         """Break the run off; everybody is told why."""

@@ -44,12 +44,16 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """A federation that has passed all checks; `parts` are sorted by name."""
+    """A federation that has passed all checks; `parts` are sorted by name.
+
+    `warnings` tell of what can be run as it is written, and was hardly meant so.
+    """
 
     file: Path
     name: str
     plan: Plan
     parts: dict[str, Part]
+    warnings: tuple[str, ...] = ()
 
 
 # --- What several places must agree on ---
@@ -138,6 +142,28 @@ def _check_buffers(place: Place, buffers: Iterable[str], participants: Tables) -
             place.at(topic).note(f"nobody in this file subscribes to {quoted(topic)} ({advice})")
 
 
+def _warn_of_unpublished(document: Document, top: dict[str, Any]) -> None:
+    """Warn of topics that are subscribed to, or linked, and that nobody publishes on, if everybody says on which."""
+    participants = top["participants"]
+    if any("publishes" not in described for _, described in participants):
+        return
+    published = sorted({topic for _, described in participants for topic in described["publishes"]})
+    mentions = [
+        ((*participant.steps, "subscribes"), topic)
+        for participant, described in participants
+        for topic in described.get("subscribes", ())
+    ]
+    mentions += [((*rule.steps, "topic"), said["topic"]) for rule, said in top.get("links", []) if "topic" in said]
+    for steps, topic in mentions:
+        if topic not in published:
+            advice = (
+                nearest(topic, published, "the topics that are published on are")
+                if published
+                else "nobody publishes at all"
+            )
+            document.warn(steps, f"nobody publishes on {quoted(topic)} ({advice})")
+
+
 def _is_known(document: Document, *keys: str) -> bool:
     """Whether these keys of all participants could be read: only then can it be said that something isn't there.
 
@@ -172,7 +198,14 @@ def read_setup(file: Path, *, changes: Iterable[str] = (), startable: bool = Tru
         document.demand_no_mistakes()
         raise
     parts = _parts(top, _home(document.file))
-    return Setup(file=document.file, name=top["name"], plan=made, parts=dict(sorted(parts.items())))
+    _warn_of_unpublished(document, top)
+    return Setup(
+        file=document.file,
+        name=top["name"],
+        plan=made,
+        parts=dict(sorted(parts.items())),
+        warnings=tuple(document.warnings),
+    )
 
 
 def _check_whole(document: Document, top: dict[str, Any], *, startable: bool) -> None:

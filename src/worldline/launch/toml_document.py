@@ -54,6 +54,7 @@ class Document:
         self.tables = tuple(tables)
         self.refused: list[Steps] = []
         self._mistakes: dict[str, None] = {}  # In order, each once.
+        self.warnings: list[str] = []  # What is legal, and hardly meant.
         self._changed: dict[Steps, str] = {}  # What --set put there, as it was written.
         self.root = Place(self, (), _load(file))
         for change in changes:
@@ -67,8 +68,15 @@ class Document:
     def note(self, steps: Steps, reason: str) -> None:
         """Note a mistake at a place."""
         self.refused.append(steps)
+        self._mistakes[self._located(steps, reason)] = None
+
+    def warn(self, steps: Steps, reason: str) -> None:
+        """Note what is no mistake, and hardly meant."""
+        self.warnings.append(self._located(steps, reason))
+
+    def _located(self, steps: Steps, reason: str) -> str:
         source = "--set" if any(steps[: len(changed)] == changed for changed in self._changed) else str(self.file)
-        self._mistakes[": ".join(part for part in (source, self._key(steps), reason) if part)] = None
+        return ": ".join(part for part in (source, self._key(steps), reason) if part)
 
     def demand_no_mistakes(self) -> None:
         """Raise one error for all mistakes, if there are any."""

@@ -39,6 +39,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from worldline.lock.aftermath import Aftermath, Standstill, Unheard
 from worldline.lock.bounds import Bounds
 from worldline.lock.events import (
     Abort,
@@ -107,6 +108,7 @@ class Arbiter:
         self.bounds = Bounds()
         self.router = Router(plan, self.bounds, witness)
         self._witness = witness
+        self._aftermath = Aftermath()
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         self.newcomers: dict[str, Member] = {}  # Invited, and not started.
         self._absent = len(self.members)  # Those of the roster who haven't joined.
@@ -194,6 +196,8 @@ class Arbiter:
         for subscription in join.subscribes:
             as_buffer(subscription.buffer)
         as_time(join.latency_least, "the least latency of a participant's sends")
+        for topic in join.publishes or ():
+            self._aftermath.publishes(topic)
         member.introduce(join)
         member.since = self.events
         member.move(Join)
@@ -231,8 +235,10 @@ class Arbiter:
         at, topic, payload = event.at, event.topic, event.payload
         if at < member.promise or at > TIME_MAX or len(payload) > PAYLOAD_MAX:
             raise self._bad_publish(member, event)
-        if topic not in member.publications and not member.may_publish(topic):
-            raise self._bad_publish(member, event)
+        if topic not in member.publications:
+            if not member.may_publish(topic):
+                raise self._bad_publish(member, event)
+            self._aftermath.publishes(check_name(topic, "a topic"))
         for sleeper in self.router.publish(member, topic, payload, at):
             self._ask(sleeper)
 
@@ -320,11 +326,14 @@ class Arbiter:
 
     def _leave(self, member: Member, event: Leave) -> None:
         self._check_now(member, event.now)
+        if event.waited is not None and not 0 <= event.waited <= event.now:
+            raise PeerError(f"it can't have waited since {format_time(event.waited)}", participant=member.name)
         member.now = event.now
         member.digest = event.digest
         for topic, count in event.dropped.items():
             member.inbox.dropped[topic, DROPPED_BY_BUFFER] = count
         member.move(Leave)
+        self._aftermath.left(member.name, member.subscriptions, event.waited)
         self.router.dismiss(member, event.now + event.complete)
         if self._witness is not None:
             self._witness.left(member.name, event.now, event.digest)
@@ -572,6 +581,16 @@ class Arbiter:
             for name, member in sorted(self.members.items())
             for (topic, reason), count in sorted(member.inbox.dropped.items())
         }
+
+    def standstill(self) -> Standstill | None:
+        """Return the standstill that the run, now over, ended in, if it did, and nobody had stopped it."""
+        if self.end != (FOREVER if self.plan.end is None else self.plan.end):
+            return None
+        return self._aftermath.standstill(self.members, self.plan.end)
+
+    def unheard(self) -> tuple[Unheard, ...]:
+        """Return what somebody subscribed to, of those who have left, and nobody published on."""
+        return self._aftermath.unheard()
 
     def floor(self) -> int:
         """Return a time before which all is settled: nobody acts there, and what arrives there is received or lost.

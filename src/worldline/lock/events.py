@@ -110,12 +110,14 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
     """Nothing more comes from me. `digest` is my journal's; `dropped` counts what my buffers didn't keep, by topic.
 
     `complete` says that I have been given what arrives at this very time; otherwise only what arrives before it.
+    `waited` is since when I waited for a next message, if that is how the run ended for me: none could come any more.
     """
 
     now: int
     digest: bytes = b""
     complete: bool = False
     dropped: dict[str, int] = {}
+    waited: int | None = None
 
 
 # --- What the operator says ---

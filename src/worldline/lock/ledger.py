@@ -101,6 +101,7 @@ class Ledger:
         self._seed = 0
         self._control_latency = 0
         self._streams: dict[str, Stream] = {}
+        self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
 
     # --- To and from the arbiter ---
 
@@ -232,6 +233,8 @@ class Ledger:
         """Serve a sequence point; where the run ends before the target, at its end."""
         if target > self.horizon or target == FOREVER:
             # Only a final grant brings it here, or one that says that nothing can come any more.
+            if target == FOREVER:
+                self._waited = self.now
             target = self.now if self.horizon == FOREVER else self.horizon
             self.ended = True
         held = self._held
@@ -425,7 +428,7 @@ class Ledger:
             for topic in list(self._incomplete):  # Of these it hasn't been given what arrives at this very time.
                 self.unsubscribe(topic)
         self.state = State.LEFT
-        self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped))
+        self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped, self._waited))
 
     def random(self, name: str) -> Stream:
         """Return the participant's stream of this name: the same object each time, the same draws in each run."""

@@ -1,0 +1,99 @@
+"""What a run that ended well may still have to tell: that everybody waited in the end, or somebody listened in vain.
+
+Both are legal, so neither is an error; both are what a misspelt topic looks like. Whatever is noted here follows from
+simulated times and declarations alone, so it is the same in every interleaving.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from msgspec import Struct
+
+from worldline.model.time import format_time
+
+_SHOWN = 8
+
+
+class Standstill(Struct, frozen=True):
+    """From this time on everybody waited for a next message, and none could come.
+
+    `waited` is who, by name, and on which topics; `end` is the end that the plan had, if it had one: only then is it
+    certain that the run was to go on.
+    """
+
+    at: int
+    waited: dict[str, tuple[str, ...]]
+    end: int | None = None
+
+    def __str__(self) -> str:
+        waits = [
+            f"{name} waited for {_listed(topics)}" if topics else f"{name} waited, and subscribed to nothing"
+            for name, topics in self.waited.items()
+        ]
+        ended = "ended" if self.end is None else "ended early"
+        return f"{ended} at {format_time(self.at)}: {_listed(waits, '; ')}"
+
+
+class Unheard(Struct, frozen=True):
+    """A topic that was subscribed to, and that nobody declared or published on; `meant` is the nearest one."""
+
+    topic: str
+    subscribers: tuple[str, ...]
+    meant: str | None
+
+    def __str__(self) -> str:
+        verb = "subscribes" if len(self.subscribers) == 1 else "subscribe"
+        advice = f" (did you mean {self.meant!r}?)" if self.meant is not None else ""
+        return f"{_listed(self.subscribers)} {verb} to {self.topic!r}, on which nobody publishes{advice}"
+
+
+class Aftermath:
+    """What the arbiter notes for the end of its run."""
+
+    def __init__(self) -> None:
+        self._published: dict[str, None] = {}
+        self._subscribers: dict[str, list[str]] = {}
+        self._waited: dict[str, tuple[int, tuple[str, ...]]] = {}
+
+    def publishes(self, topic: str) -> None:
+        """Somebody publishes on a topic, or may."""
+        self._published[topic] = None
+
+    def left(self, name: str, topics: Iterable[str], waited: int | None) -> None:
+        """Somebody has left who subscribed to these topics; `waited`: since when it waited for more in vain."""
+        if waited is not None:
+            self._waited[name] = waited, tuple(topics)
+        for topic in topics:
+            if topic not in self._published:
+                self._subscribers.setdefault(topic, []).append(name)
+
+    def unheard(self) -> tuple[Unheard, ...]:
+        """Return the topics on which subscribers have waited in vain, in the order of their names."""
+        known = list(self._published)
+        return tuple(
+            Unheard(
+                topic,
+                tuple(sorted(self._subscribers[topic])),
+                next(iter(get_close_matches(topic, known, 1, 0.7)), None),
+            )
+            for topic in sorted(self._subscribers)
+            if topic not in self._published
+        )
+
+    def standstill(self, names: Iterable[str], end: int | None) -> Standstill | None:
+        """Return the standstill that the run of these participants ended in, if all of them waited for another.
+
+        Where one was done by itself, it is the rule that those who only listen wait until the end.
+        """
+        if not all(name in self._waited for name in names):
+            return None
+        at = max(since for since, _ in self._waited.values())
+        return Standstill(at, {name: topics for name, (_, topics) in sorted(self._waited.items())}, end)
+
+
+def _listed(words: Iterable[str], separator: str = ", ") -> str:
+    first = list(words)
+    more = f"{separator}and {len(first) - _SHOWN} more" if len(first) > _SHOWN else ""
+    return separator.join(first[:_SHOWN]) + more

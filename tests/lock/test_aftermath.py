@@ -1,0 +1,131 @@
+"""What a run that ended well has to tell: a standstill, and topics that nobody publishes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+
+import pytest
+
+from tests.federation.transports import run_over_sockets
+from worldline import Federation, Participant, Program, run
+from worldline.federation.outcome import Outcome
+from worldline.lock import Join, Leave, Next, Subscription
+from worldline.lock.arbiter import Arbiter
+from worldline.model import FOREVER, PeerError, plan
+
+EXECUTORS: list[Callable[[Federation], Outcome]] = [run, run_over_sockets]
+
+
+def listen(me: Participant) -> None:
+    for _ in me.messages():
+        continue
+
+
+def late(me: Participant) -> None:
+    me.advance(to="42ms")
+    listen(me)
+
+
+def once(me: Participant) -> None:
+    me.publish("pose", b"")
+
+
+def clock(me: Participant) -> None:
+    while not me.ended:
+        me.advance(by="10ms")
+
+
+def federation(end: str | None = None, **programs: Program) -> Federation:
+    return Federation(programs, end=end)
+
+
+CONTROLLER = Program(listen, publishes=["power"], subscribes=["pose"])
+PLANT = Program(late, publishes=["pose"], subscribes=["power"])
+
+
+@pytest.mark.parametrize("execute", EXECUTORS)
+def test_everybody_waiting_for_everybody_is_said(execute: Callable[[Federation], Outcome]) -> None:
+    outcome = execute(federation(plant=PLANT, controller=CONTROLLER))
+    assert outcome.remarks() == ["ended at 42ms: controller waited for pose; plant waited for power"]
+    outcome = execute(federation("1s", plant=PLANT, controller=CONTROLLER))
+    assert outcome.remarks() == ["ended early at 42ms: controller waited for pose; plant waited for power"]
+    assert outcome.standstill is not None
+    assert (outcome.standstill.at, outcome.standstill.end) == (42_000_000, 10**9)
+
+
+@pytest.mark.parametrize("execute", EXECUTORS)
+@pytest.mark.parametrize("end", [None, "1s"])
+def test_somebody_who_was_done_or_went_on_to_the_end_makes_it_an_ordinary_end(
+    execute: Callable[[Federation], Outcome], end: str | None
+) -> None:
+    assert not execute(federation(end, camera=Program(once), logger=CONTROLLER)).remarks()
+    assert not execute(federation("1s", clock=Program(clock), plant=PLANT, controller=CONTROLLER)).remarks()
+
+
+def test_a_stop_isnt_a_standstill() -> None:
+    def stop(me: Participant) -> None:
+        me.stop(at="20ms")
+        listen(me)
+
+    outcome = run(federation(operator=Program(stop, controls=True), plant=CONTROLLER))
+    assert outcome.times == {"operator": 20_000_000, "plant": 20_000_000}
+    assert outcome.standstill is None
+
+
+@pytest.mark.parametrize("execute", EXECUTORS)
+def test_a_topic_that_nobody_publishes_on_is_said_with_the_nearest(execute: Callable[[Federation], Outcome]) -> None:
+    misspelt = Program(listen, publishes=[], subscribes=["powr", "light"])
+    outcome = execute(federation(controller=Program(once), plant=misspelt, display=misspelt, other=CONTROLLER))
+    assert outcome.remarks() == [
+        "display, plant subscribe to 'light', on which nobody publishes",
+        "display, plant subscribe to 'powr', on which nobody publishes (did you mean 'power'?)",
+    ]
+
+
+def test_what_is_published_undeclared_or_declared_and_never_published_is_no_remark() -> None:
+    def subscribe(me: Participant) -> None:
+        me.subscribe("alarm")
+
+    outcome = run(
+        federation(
+            camera=Program(once),
+            brief=Program(subscribe, publishes=["alarm"], subscribes=["pose"]),
+            other=Program(subscribe, publishes=[]),
+        )
+    )
+    assert outcome.unheard == ()
+
+
+def test_remarks_dont_depend_on_the_schedule() -> None:
+    said = []
+    for names in permutations(("a", "b", "c")):
+        arbiter = Arbiter(plan(["a", "b", "c"]))
+        for name in names:
+            arbiter.handle(name, Join((), (Subscription(f"to {name}"),)))
+        for name in names:
+            arbiter.handle(name, Next(FOREVER))
+        for name in names:
+            arbiter.handle(name, Leave(0, waited=0))
+        said.append([str(arbiter.standstill()), *map(str, arbiter.unheard())])
+    assert said[0][0] == "ended at 0s: a waited for to a; b waited for to b; c waited for to c"
+    assert all(one == said[0] for one in said)
+
+
+def test_nobody_can_have_waited_since_a_time_that_it_hasnt_reached() -> None:
+    arbiter = Arbiter(plan(["a"]))
+    arbiter.handle("a", Join())
+    for waited in (-1, 1):
+        with pytest.raises(PeerError, match="it can't have waited since"):
+            arbiter.handle("a", Leave(0, waited=waited))
+    arbiter.handle("a", Leave(0, waited=0))
+
+
+def test_a_long_list_is_cut() -> None:
+    names = [f"p{number:02}" for number in range(12)]
+    outcome = run(federation(**{name: Program(listen, publishes=[], subscribes=["x"]) for name in names}))
+    assert outcome.remarks()[1] == (
+        "p00, p01, p02, p03, p04, p05, p06, p07, and 4 more subscribe to 'x', on which nobody publishes"
+    )
+    silent = run(federation(deaf=Program(listen)))
+    assert silent.remarks() == ["ended at 0s: deaf waited, and subscribed to nothing"]
