@@ -1,8 +1,9 @@
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint types bench soak clean FORCE
+.PHONY: help run test again check lint types bench soak lock sbom clean FORCE
 
 PY := .venv/bin/python
+PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
 HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _python.pxd) \
@@ -16,13 +17,15 @@ help:  ## list the targets
 run: $(BUILT)  ## run the example: a robot cell, four processes
 	.venv/bin/worldline run examples/robot_cell/robot_cell.toml
 
-# Twice, because a result that depends on the order of a set may well look right under one hash seed; and once with the
-# hot modules compiled, once as plain Python. Its tests compare all four combinations themselves where it matters.
-test: $(BUILT)  ## run the tests under two hash seeds, compiled and not
+test: $(BUILT)  ## run the tests
 	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 2
+
+# A result that depends on the order of a set may well look right under one hash seed, and one that depends on the build
+# under one build. The tests compare all four combinations themselves where it matters most.
+again: $(BUILT)  ## run them again, as plain Python and under another hash seed, where that can matter
 	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 $(PY) -m pytest -q -n 2
 
-check: lint types test  ## all that must pass before a commit
+check: lint types test again  ## all that must pass before a commit
 
 lint: $(BUILT)  ## check style and format
 	$(PY) -m ruff check $(CODE)
@@ -32,7 +35,7 @@ types: $(BUILT)  ## check types
 	$(PY) -m mypy
 
 bench: $(BUILT)  ## measure the lock, federations beside HELICS and mosaik, kernel, nodes and spacetime beside SimPy
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,mpi,bench]'
+	$(PIP) --editable '.[dev,mpi,bench]'
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/federation.py
 	$(PY) benchmarks/kernel.py
@@ -41,6 +44,17 @@ bench: $(BUILT)  ## measure the lock, federations beside HELICS and mosaik, kern
 
 soak: $(BUILT)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0
+
+# One file for all supported versions of Python and kinds of machine, with the hashes of everything it names.
+lock: $(STAMP)  ## renew requirements.lock, from which everything here is installed
+	$(PIP) uv==0.13.7
+	$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header \
+	    --no-emit-index-url --custom-compile-command "make lock" --extra dev --extra mpi pyproject.toml -o requirements.lock
+
+sbom: $(STAMP)  ## write sbom.json, a bill of materials (CycloneDX) of what Worldline needs to run
+	$(PY) -m venv --clear .venv/sbom
+	.venv/sbom/bin/python -m pip install --quiet --disable-pip-version-check cyclonedx-bom==7.5.0
+	.venv/sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o sbom.json $(PY)
 
 clean:  ## remove whatever make has made
 	rm -rf .venv build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
@@ -53,14 +67,15 @@ PROBE := import ensurepip, ssl, sys, venv; sys.exit(sys.version_info[:2] != (3, 
 FOUND = $$(type -ap python3.$$minor python3) "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.$$minor*/bin/python
 
 # The stamp comes last, so that half an installation never counts as one.
-$(STAMP): pyproject.toml Makefile
+$(STAMP): pyproject.toml requirements.lock Makefile
 	@IFS=$$'\n'; \
 	for minor in 13 12 11; do \
 	    for python in $(if $(PYTHON),"$(PYTHON)",$(FOUND)); do \
 	        "$$python" -c '$(PROBE)' $$minor 2>/dev/null || continue; \
 	        echo "Installing into .venv with Python 3.$$minor ($$python)"; \
 	        "$$python" -m venv --clear .venv && \
-	        $(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev,mpi]' && \
+	        $(PIP) --require-hashes --requirement requirements.lock && \
+	        $(PIP) --no-deps --no-build-isolation --editable . && \
 	        echo "$(PYTHON)" >$@ && touch $(BUILT); \
 	        exit; \
 	    done; \

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from tests.federation.transports import PATIENCE_S
 from worldline.cli import main
 from worldline.model import InternalError, LossError, ModelError, PeerError, Stuck, UsageError, WorldlineError
 
@@ -15,7 +21,15 @@ federation = Federation({"a": Program(run=lambda self: print("hello"))})
 def made():
     return federation
 """
-STUCK = """
+TWO = """
+from worldline import Federation, Program
+def step(self):
+    for _ in range(3):
+        self.publish("t", b"")
+        self.advance(by="1ms")
+federation = Federation({name: Program(run=step, subscribes=["t"]) for name in "abc"})
+"""
+INVITES = """
 from worldline import Federation, Program
 def host(self):
     self.invite("nobody", at="1s")
@@ -63,7 +77,7 @@ def test_a_clean_federation_is_one_history(worldline, tmp_path) -> None:  # type
         (CLEAN, ["it.py", "--schedule", "choices:9"], 2, "was it made for this federation?"),
         (CLEAN, ["it.py", "--schedules", "0"], 2, "--schedules"),
         (RAISES, ["it.py"], 1, "a at 0s: its program raised ZeroDivisionError"),
-        (STUCK, ["it.py"], 4, "nobody is invited for 1s and not there yet"),
+        (INVITES, ["it.py"], 2, "host at 0s: it invites 'nobody', and there is no program of that name"),
     ],
 )
 def test_mistakes_end_in_a_line_and_a_code(worldline, tmp_path, source, arguments, code, words) -> None:  # type: ignore[no-untyped-def]
@@ -91,3 +105,38 @@ def test_every_error_has_an_exit_code() -> None:
     assert 0 not in codes.values()
     assert codes[UsageError] == codes[PeerError] == 2
     assert (codes[ModelError], codes[LossError], codes[Stuck], codes[InternalError]) == (1, 3, 4, 70)
+
+
+def test_a_terminal_shows_how_far_the_check_is(tmp_path: Path) -> None:
+    (tmp_path / "clean.py").write_text(TWO)
+    keeper, terminal = pty.openpty()
+    command = [sys.executable, "-m", "worldline", "check", "clean.py", "--schedules", "40"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env={**os.environ, "TERM": "xterm"}, stdout=subprocess.PIPE, stderr=terminal, text=True
+    ) as checking:
+        os.close(terminal)
+        shown = b""
+        with contextlib.suppress(OSError), open(keeper, "rb", buffering=0, closefd=True) as screen:  # noqa: PTH123
+            while data := screen.read(4096):
+                shown += data
+        out, _ = checking.communicate(timeout=PATIENCE_S)
+    assert b"/40" in shown
+    assert b"schedules" in shown
+    assert "one history" in out
+
+
+def test_a_shell_can_complete_the_command() -> None:
+    def asked(instruction: str, **more: str) -> str:
+        code = "import sys; sys.argv = ['worldline']; from worldline.cli import main; main()"
+        environment = {**os.environ, "_WORLDLINE_COMPLETE": instruction, **more}
+        return subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=True,
+        ).stdout
+
+    assert "_WORLDLINE_COMPLETE=complete_bash" in asked("source_bash")
+    assert asked("complete_bash", COMP_WORDS="worldline sp", COMP_CWORD="1").split() == ["spacetime"]

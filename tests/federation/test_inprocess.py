@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
-from worldline.model import MS, ConfigurationError, ModelError, Stuck, UsageError
+from worldline.model import MS, ConfigurationError, ModelError, UsageError
 
 
 def federation(network: Network | None = None, end: str | None = None, **programs: Program) -> Federation:
@@ -86,13 +86,15 @@ def test_a_guest_that_nobody_invites_is_no_part_of_the_run() -> None:
     assert run(federation(a=Program(run=lambda self: None), b=Program(run=never, guest=True))).times == {"a": 0}
 
 
-def test_waiting_for_somebody_who_has_no_program_is_explained() -> None:
+def test_inviting_somebody_who_has_no_program_is_the_inviters_mistake() -> None:
     def host(self: Participant) -> None:
         self.invite("stranger", at="20ms")
         self.advance(to="30ms")
 
-    with pytest.raises(Stuck, match=r"stranger is invited for 20ms and not there yet.*no program for stranger"):
+    with pytest.raises(UsageError, match=r"host at 0s: it invites 'stranger', and .* \(there are no guests\)"):
         run(federation(host=Program(run=host, controls=True)))
+    with pytest.raises(UsageError, match=r"no program of that name \(guests are visitor\)"):
+        run(federation(host=Program(run=host, controls=True), visitor=Program(run=host, guest=True)))
 
 
 def test_a_program_that_raises_ends_the_run_with_its_name_time_and_cause() -> None:

@@ -181,9 +181,9 @@ subscribes = ["image", "powr"]
 
 def test_topics_that_nobody_publishes_on_are_warned_of_with_the_nearest_name(folder: Path) -> None:
     file = folder / "cell.toml"
+    known = "the topics that are published on are image"
     assert setup_of(folder, DECLARED).warnings == (
-        f'{file}: participants[2] "plant".subscribes: nobody publishes on "powr" '
-        "(the topics that are published on are image)",
+        f'{file}: participants[2] "plant".subscribes: nobody publishes on "powr" ({known})',
         f'{file}: links[1].topic: nobody publishes on "imgae" (did you mean "image"?)',
     )
     assert setup_of(folder, DECLARED, "participants.plant.subscribes=['image']", "links[1].topic=image").warnings == ()

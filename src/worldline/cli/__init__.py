@@ -27,7 +27,6 @@ from worldline.model import WorldlineError
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Deterministic distributed simulation.",
 )

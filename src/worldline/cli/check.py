@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from worldline.cli.bar import bar
 from worldline.federation.checker import SCHEDULES_MAX, Divergence, FederationLike, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
 from worldline.federation.program import Federation
@@ -45,7 +46,8 @@ def check(
             divergence = compare(federation, parse_schedule(schedule))
             digest, tried = check_schedules(federation, schedules=1).digest, f"schedule {schedule}"
         else:
-            verdict = check_schedules(federation, schedules=schedules, first_sample=first_sample)
+            with bar("schedules", schedules) as progress:
+                verdict = check_schedules(federation, schedules=schedules, first_sample=first_sample, progress=progress)
             divergence, digest = verdict.divergence, verdict.digest
             tried = f"{verdict.schedules:,} schedule{'s' if verdict.schedules > 1 else ''}"
             if verdict.complete:

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import typer
 from msgspec import structs
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from worldline.cli.bar import bar
 from worldline.cli.nodes_run import NO_PROPERTIES
 from worldline.model import format_time
 from worldline.model.errors import Interrupted, Stuck
@@ -55,7 +53,7 @@ def run_many(asked: Search, console: Console, *, trace: str) -> None:
         save(failed, asked.save_to, file=asked.source)
     failure = report.failure.failure
     if asked.shrinks and not isinstance(failure, Stuck):  # What has no end has no short form either.
-        with _bar("runs", RUNS_MAX) as progress:
+        with bar("runs", RUNS_MAX) as progress:
             short = shrink(failed, patience_s=asked.seconds_max, progress=progress)
         if asked.save_to is not None:
             save(short.trial, asked.save_to, file=asked.source)
@@ -68,7 +66,7 @@ def run_many(asked: Search, console: Console, *, trace: str) -> None:
 def _searched(asked: Search) -> Report:
     """Search; whoever interrupts it is told how far it was."""
     done = 0
-    with _bar("seeds", asked.seeds) as show:
+    with bar("seeds", asked.seeds) as show:
 
         def count(tried: int) -> None:
             nonlocal done
@@ -148,16 +146,3 @@ def command_of(trial: Trial, source: Path | None, seconds_max: float = PATIENCE_
     words += ["--no-properties"] if not trial.algorithm.properties else []
     words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != PATIENCE_S else []
     return shlex.join([*words, "--seed", str(trial.seed)])
-
-
-@contextmanager
-def _bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a progress bar, if somebody looks at a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    columns = (BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done: bar.update(task, completed=done)

@@ -156,10 +156,12 @@ def check(
     schedules: int = SCHEDULES_MAX,
     first_sample: int = 0,
     arbiter: ArbiterFactory = Arbiter,
+    progress: Callable[[int], None] | None = None,
 ) -> Verdict:
     """Try every schedule if there are few enough, and seeded samples in between; `schedules` at the most.
 
     Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it.
+    `progress` is told how many have been tried.
     """
     trial = _Trial(federation, arbiter)
     systematic: Chosen | None = Chosen()
@@ -168,6 +170,8 @@ def check(
         if divergence is not None:
             return trial.verdict(divergence)
         systematic = systematic.following()
+        if progress is not None:
+            progress(trial.tried)
     if systematic is None:
         trial.tried //= 2  # The samples were among them.
     return trial.verdict(complete=systematic is None)

@@ -29,7 +29,6 @@ from worldline.lock import (
     ParticipantEvent,
     Phase,
     RunEnded,
-    State,
 )
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 
@@ -223,7 +222,7 @@ class _Run:
             self._carry_out(action)
         for event in frame:
             if isinstance(event, Invite):
-                self._welcome(event.newcomer)
+                self._welcome(event.newcomer, strand)
         # Who joins last isn't the first to run on that account: the start is a choice of its own.
         if strand.ready() and not strand.finished and not (gathering and strand.asking):
             strand.resume()
@@ -232,8 +231,16 @@ class _Run:
         if not strand.frame and (strand.finished or not strand.ready()):
             del self._able[bisect_left(self._able, strand.name)]
 
-    def _welcome(self, name: str) -> None:
+    def _welcome(self, name: str, inviting: _Strand) -> None:
         """A guest comes when it has been invited: before that, nobody expects it."""
+        if name not in self._strands:
+            guests = [other for other, strand in self._strands.items() if strand.guest]
+            raise UsageError(
+                f"it invites {name!r}, and there is no program of that name",
+                participant=inviting.name,
+                at=inviting.ledger.now,
+                advice=f"guests are {', '.join(guests)}" if guests else "there are no guests",
+            )
         if name in self._uninvited:
             self._uninvited.remove(name)
             self._enable(name)
@@ -252,9 +259,7 @@ class _Run:
 
     def _stuck(self) -> WorldlineError:
         reasons = "; ".join(str(why) for why in self._arbiter.why())
-        missing = [name for name, (state, _) in self._arbiter.participants().items() if state is State.EXPECTED]
-        advice = f"there is no program for {', '.join(missing)}" if missing else None
-        return Stuck(f"nobody can go on: {reasons}", advice=advice)
+        return Stuck(f"nobody can go on: {reasons}")
 
     def _failed(self, strand: _Strand, failure: BaseException) -> BaseException:
         self._arbiter.handle(OPERATOR, Lost(strand.name, repr(failure)))
