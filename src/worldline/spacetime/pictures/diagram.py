@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
+from worldline.drawing.halo import haloed
 from worldline.drawing.legend import Entry, Legend
 from worldline.drawing.lines import fading
 from worldline.drawing.plane import Point, distance
@@ -70,13 +71,6 @@ _LAMBDAS = (
     (1_000, (0.7, 0.45, 3.6)),
     (10**9, (0.5, 0.3, 2.8)),
 )
-
-_HALO: dict[str, Value | None] = {
-    "paint_order": "stroke",
-    "stroke": PAPER,
-    "stroke_width": 3,
-    "stroke_linejoin": "round",
-}
 
 _Chosen = TypeVar("_Chosen")
 
@@ -340,7 +334,7 @@ class _Diagram:
         if len(written) < len(wanted):
             missing = len(wanted) - len(written)
             self.cuts.append(f"For want of room, {'a name is' if missing == 1 else f'{missing:,} names are'} left out.")
-        return [element("g", written, class_="names", font_weight=600, **_HALO)] if written else []
+        return haloed(written, class_="names", font_weight=600)
 
     # -- What happened to agents
 
@@ -361,7 +355,7 @@ class _Diagram:
         texts = [
             self.names.note([self.at(sign.life.name, sign.moment.at)], shortened(text, 44), 9.5) for sign, text in noted
         ]
-        return [element("g", texts, class_="notes", fill=SOFT, **_HALO)]
+        return haloed(texts, class_="notes", fill=SOFT)
 
 
 def _signs(story: Story) -> tuple[list[_Sign], list[str]]:
