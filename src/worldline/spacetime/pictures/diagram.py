@@ -8,11 +8,11 @@ from typing import NamedTuple, TypeVar
 
 from worldline.drawing.halo import haloed
 from worldline.drawing.legend import Entry, Legend
-from worldline.drawing.lines import fading
+from worldline.drawing.lines import Look, fading
 from worldline.drawing.plane import Point, distance
 from worldline.drawing.scale import ticks_between
 from worldline.drawing.svg import (
-    PALETTE,
+    ALARM,
     PAPER,
     SOFT,
     Value,
@@ -44,9 +44,10 @@ from worldline.spacetime.pictures.happenings import (
     thinned,
     told,
 )
+from worldline.spacetime.pictures.looks import Looks
 from worldline.spacetime.pictures.names import Name, Names
 from worldline.spacetime.pictures.projection import Projection, projection_of
-from worldline.spacetime.pictures.signs import EVENT, HEAD, JUMP, dashes_of, entries_of, glyph, sign_of
+from worldline.spacetime.pictures.signs import EVENT, FAILURE, HEAD, JUMP, dashes_of, entries_of, glyph, sign_of
 from worldline.spacetime.story import Coordinates, Record
 
 AGENTS_MAX = 400
@@ -55,6 +56,7 @@ EVENTS_MAX = 3_000
 
 _NOTES_UP_TO = 24
 _NAME_UP_TO = 26  # Letters.
+_FAILURES_UP_TO = 4
 _WIDE_TARGETS_UP_TO = 100  # Agents whose worldlines are easy to hit with the mouse.
 _NEAREST = 0.4  # Corners that are closer to each other than that, in pixels, are one.
 _GRID = "#eef1f4"
@@ -94,8 +96,9 @@ def minkowski_svg(
     whole = told(records, n, until, field)
     story, cuts = _thinned(whole)
     projection = projection_of(story, n, axis)
-    diagram = _Diagram(story, projection, field, title, walls.walls_of(boundaries, projection), cones)
-    return diagram.text([_caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
+    own_walls = walls.walls_of(boundaries, projection)
+    diagram = _Diagram(story, projection, field, title, own_walls, cones, Looks(whole))
+    return diagram.text([*_failures(whole), _caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
 
 
 def _thinned(story: Story) -> tuple[Story, list[str]]:
@@ -126,6 +129,13 @@ def _caption(story: Story) -> str:
         if fate in fates
     ]
     return f"{agents}, {'1 lambda' if len(fates) == 1 else f'{len(fates):,} lambdas'}: {', '.join(parts)}"
+
+
+def _failures(story: Story) -> list[str]:
+    """Say who has made the run fail, where and why."""
+    found = [(life, each) for life in story.lives for each in life.failures]
+    first = sorted(found, key=lambda each: (each[1].at[0], each[0].name))[:_FAILURES_UP_TO]
+    return [f"Failed: {life.name} at {point(each.at)}: {each.what}" for life, each in first]
 
 
 def _ways_of_seeing(frame: Frame, projection: Projection, n: int) -> list[str]:
@@ -159,6 +169,7 @@ class _Diagram:
         title: str,
         own_walls: list[Wall],
         cones: bool,
+        looks: Looks,
     ) -> None:
         self.story = story
         self.projection = projection
@@ -168,7 +179,8 @@ class _Diagram:
         self.frame = frame = Frame(story, projection, own_walls)
         self.stroke, self.sign_size, self.name_size = _chosen(_SIZES, len(story.lives))
         self.lambda_stroke, self.lambda_opacity, self.head = _chosen(_LAMBDAS, len(story.flights))
-        self.colours = {life.name: PALETTE[place % len(PALETTE)] for place, life in enumerate(story.lives)}
+        self.looks = looks
+        self.lives = {life.name: life for life in story.lives}
         self.signs, self.cuts = _signs(story)
         self.times = ticks_between(story.begin, story.end, frame.height / 60)
         before = 46.0 + max(text_width(label, 10.5) for label in self.times.labels)
@@ -188,6 +200,7 @@ class _Diagram:
 
     def text(self, caption: Sequence[str]) -> str:
         ways = {life.name: self._pieces(life) for life in self.story.lives}
+        failures = self._failures()  # First, so that there is room for them.
         names = self._names(ways)
         lines = [*caption, *self.cuts]
         top = self.floor + (56 if self.projection.has_space else 30)
@@ -205,6 +218,7 @@ class _Diagram:
             *self._events(),
             *names,
             *self._notes(),
+            *failures,
             *(
                 text_at(_MARGIN, top + 17 * place, fitted(line, self.width - 40, 11.5), size=11.5, fill=SOFT)
                 for place, line in enumerate(lines)
@@ -221,6 +235,7 @@ class _Diagram:
         if not self.story.lives:
             return []
         return entries_of(
+            self.looks.kinds,
             [sign.sign for sign in self.signs],
             self.story.flights,
             jumps=any(life.jumps for life in self.story.lives),
@@ -231,7 +246,8 @@ class _Diagram:
     def _heads(self) -> list[str]:
         if not self.story.flights:
             return []
-        heads = dict.fromkeys([(SOFT, HEAD), *((colour, self.head) for colour in self.colours.values())])
+        colours = dict.fromkeys(self._colour(flight.source, flight.emitted) for flight in self.story.flights)
+        heads = dict.fromkeys([(SOFT, HEAD), *((colour, self.head) for colour in colours)])
         return [arrow_head(colour, size) for colour, size in heads]
 
     # -- Axes
@@ -275,7 +291,7 @@ class _Diagram:
     def _arrows(self) -> list[str]:
         drawn: dict[str, list[str]] = {}
         for flight in self.story.flights:
-            colour = self.colours[flight.source]
+            colour = self._colour(flight.source, flight.emitted)
             drawn.setdefault(colour, []).append(self._arrow(flight, colour))
         shades: dict[str, Value | None] = {"stroke_width": self.lambda_stroke, "stroke_opacity": self.lambda_opacity}
         return [element("g", lines, fill="none", stroke=colour, **shades) for colour, lines in drawn.items()]
@@ -303,6 +319,27 @@ class _Diagram:
                 pieces[-1].append(spot)
         return pieces
 
+    def _strokes(self, life: Life) -> list[tuple[Look, list[Point]]]:
+        """Return the parts of a worldline that are drawn in one way, without its jumps."""
+        changes = [(at[0], self.at(life.name, at), kind.look) for at, kind in self.looks.along(life)]
+        _, _, look = changes.pop(0)
+        strokes: list[tuple[Look, list[Point]]] = [(look, [self.at(life.name, life.corners[0])])]
+        for place, corner in enumerate(life.corners[1:], start=1):
+            end, is_jump = self.at(life.name, corner), place in life.jumps
+            while changes and changes[0][0] <= corner[0]:
+                time, spot, look = changes.pop(0)
+                if not is_jump:
+                    strokes[-1][1].append(end if time == corner[0] else spot)
+                    strokes.append((look, [strokes[-1][1][-1]]))
+            if is_jump:
+                strokes.append((look, [end]))
+            elif distance(strokes[-1][1][-1], end) >= _NEAREST or place == len(life.corners) - 1:
+                strokes[-1][1].append(end)
+        return [(look, line) for look, line in strokes if len(line) > 1]
+
+    def _colour(self, name: str, at: Coordinates) -> str:
+        return self.looks.at(self.lives[name], at[0]).colour
+
     def _worldlines(self, ways: dict[str, list[list[Point]]]) -> list[str]:
         drawn = []
         is_roomy = len(self.story.lives) <= _WIDE_TARGETS_UP_TO
@@ -314,13 +351,25 @@ class _Diagram:
             if is_roomy and line:
                 parts.append(element("path", d=line, stroke=PAPER, stroke_width=self.stroke + 2, stroke_opacity=0.8))
                 parts.append(element("path", d=line, stroke_width=10, stroke_opacity=0))
-            if line:
-                parts.append(element("path", d=line, class_="way"))
+            strokes: dict[Look, str] = {}
+            for look, stroke in self._strokes(life):
+                strokes[look] = strokes.get(look, "") + way(stroke)
+            first = self.looks.along(life)[0][1].look.colour
+            parts += [
+                element(
+                    "path",
+                    d=stroke,
+                    class_="way",
+                    stroke=None if look.colour == first else look.colour,
+                    stroke_dasharray=look.dashes,
+                )
+                for look, stroke in strokes.items()
+            ]
             if jumps:
                 parts.append(
                     element("path", d=jumps, class_="jump", stroke_width=self.stroke * 0.7, stroke_dasharray=JUMP)
                 )
-            drawn.append(element("g", parts, class_="worldline", stroke=self.colours[life.name]))
+            drawn.append(element("g", parts, class_="worldline", stroke=first))
         return [element("g", drawn, fill="none", stroke_width=self.stroke, stroke_linejoin="round")]
 
     def _names(self, ways: dict[str, list[list[Point]]]) -> list[str]:
@@ -328,7 +377,8 @@ class _Diagram:
         frame = self.frame
         self.names.avoid(lines, ((frame.left - 8, frame.top), (frame.left - 8, self.floor), (frame.right, self.floor)))
         wanted = [
-            Name(shortened(name, _NAME_UP_TO), self.colours[name], line) for name, line in zip(ways, lines, strict=True)
+            Name(shortened(name, _NAME_UP_TO), "" if self.looks.change else self._colour(name, (0.0,)), line)
+            for name, line in zip(ways, lines, strict=True)
         ]
         written = self.names.placed(wanted, self.name_size)
         if len(written) < len(wanted):
@@ -343,7 +393,7 @@ class _Diagram:
         for life, moment, sign in self.signs:
             x, y = self.at(life.name, moment.at)
             said = hover(f"{life.name} at {point(moment.at)}, local time {moment.local_time:.6g}: {described(moment)}")
-            mark = glyph(sign, x, y, self.colours[life.name], self.sign_size)
+            mark = glyph(sign, x, y, self._colour(life.name, moment.at), self.sign_size)
             drawn.append(element("g", (said, mark), class_="event"))
         return [element("g", drawn, class_="events")] if drawn else []
 
@@ -357,6 +407,12 @@ class _Diagram:
         ]
         return haloed(texts, class_="notes", fill=SOFT)
 
+    def _failures(self) -> list[str]:
+        """Write why the run has failed, where it did."""
+        found = [(life, each) for life in self.story.lives for each in life.failures]
+        texts = [self.names.note([self.at(life.name, each.at)], shortened(each.what, 60), 10.5) for life, each in found]
+        return haloed(texts, class_="failures", fill=ALARM, font_weight=600)
+
 
 def _signs(story: Story) -> tuple[list[_Sign], list[str]]:
     """Return what is marked: all that is rare, and of what is sent and absorbed as much as can be seen."""
@@ -364,6 +420,7 @@ def _signs(story: Story) -> tuple[list[_Sign], list[str]]:
     marked = [each for each in every if each.sign]
     if len(marked) <= EVENTS_MAX:
         return marked, []
+    marked.sort(key=lambda each: each.sign != FAILURE)
     usual = [each for each in marked if each.sign == EVENT]
     rare = thinned([each for each in marked if each.sign != EVENT], EVENTS_MAX)
     kept = [*rare, *thinned(usual, EVENTS_MAX - len(rare))]
