@@ -3,7 +3,7 @@
 What isn't on these lists isn't used before somebody has looked at it in all of them. Among what at least one of them
 doesn't know, or draws in another way: `paint-order`, `dominant-baseline`, `textPath`, `textLength`, `mask`, `filter`,
 `vector-effect`, `context-stroke`, `currentColor`, `var(...)`, `rgba(...)`, colours of eight digits, media queries,
-styles other than attributes, lengths with units, `foreignObject`.
+styles other than attributes, lengths with units, `foreignObject`, raised and lowered digits.
 """
 
 from __future__ import annotations
@@ -59,6 +59,10 @@ _VALUES = {
 }
 
 
+# Letters that the usual fonts have: viewers that don't look for another font show boxes for all else.
+_LETTERS = re.compile("[\x20-\x7e\xa0-\xff\u2026\u2212]*")
+
+
 def strange(svg: str) -> list[str]:
     """Return what in a picture isn't known to be drawn alike everywhere."""
     return sorted(set(_strange(ElementTree.fromstring(svg))))
@@ -72,6 +76,8 @@ def _strange(root: ElementTree.Element) -> Iterator[str]:
             continue
         if tag == "style" and not _RULES.fullmatch(each.text or ""):
             yield f"style: {each.text}"
+        if tag == "text" and not _LETTERS.fullmatch(each.text or ""):
+            yield f"text: {each.text}"
         for name, value in each.items():
             if name not in ELEMENTS[tag]:
                 yield f"<{tag} {name}>"

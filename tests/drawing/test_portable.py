@@ -68,6 +68,7 @@ def test_pictures_of_nodes() -> None:
         ("<style>@media print{}</style>", "style: @media print{}"),
         ("<style>.a{fill:red}</style>", "style: .a{fill:red}"),
         ("<foreignObject/>", "<foreignObject>"),
+        ("<text>x\u2081</text>", "text: x\u2081"),
     ],
 )
 def test_what_only_browsers_know_is_found(svg: str, words: str) -> None:

@@ -135,6 +135,18 @@ def fitted(text: str, width: float, size: float) -> str:
     return shortened(text, most)
 
 
+def wrapped(text: str, width: float, size: float) -> list[str]:
+    """Put a text on as many lines as it takes, none of which is wider than this; words that are too long are cut."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, size) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(fitted(word, width, size))
+    return lines
+
+
 def _head_name(colour: str, size: float) -> str:
     # The name says what it looks like: pictures on one page may have the same names for the same things only.
     return f"head-{colour.removeprefix('#')}-{number(size).replace('.', '_')}"

@@ -49,7 +49,7 @@ def stood_still(waits: Mapping[str, Wait], alive: Sequence[str], result: Result)
             "failed" if name in error.facts["agents"] else "waits",
             wait.at,
             lasts[name].local_time + _passed(lasts[name].at, wait.at),
-            what=f"waits for {wait.waits_for}" if name in error.facts["agents"] else "",
+            what=f"waits for {wait.waits_for}, at {_point(wait.at)}" if name in error.facts["agents"] else "",
             peer=wait.waits_for,
         )
         for name, wait in waits.items()
@@ -84,9 +84,13 @@ def stuck(waits: Mapping[str, Wait], alive: Sequence[str]) -> Stuck:
     first = circle.index(min(circle))
     circle = circle[first:] + circle[:first]
     told = ", and ".join(f"{each} waits for {waits[each].waits_for}" for each in circle)
-    where = ", ".join(f"{each:.6g}" for each in waits[circle[0]].at)
+    where = _point(waits[circle[0]].at)
     return Stuck(
-        f"nobody can go on: {told}, at ({where}); there lambdas between them take less time than floats can tell",
+        f"nobody can go on: {told}, at {where}; there lambdas between them take less time than floats can tell",
         advice="give the lambda field an R or a c, of at least 1e-14 of the coordinates, or keep the agents apart",
         agents=tuple(circle),
     )
+
+
+def _point(at: Coordinates) -> str:
+    return f"({', '.join(f'{each:.6g}' for each in at)})"

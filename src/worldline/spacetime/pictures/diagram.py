@@ -29,6 +29,7 @@ from worldline.drawing.svg import (
     text_at,
     text_width,
     way,
+    wrapped,
 )
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.build import LambdaField
@@ -40,6 +41,7 @@ from worldline.spacetime.pictures.happenings import (
     Moment,
     Story,
     described,
+    failures_of,
     point,
     thinned,
     told,
@@ -56,13 +58,13 @@ EVENTS_MAX = 3_000
 
 _NOTES_UP_TO = 24
 _NAME_UP_TO = 26  # Letters.
-_FAILURES_UP_TO = 4
 _WIDE_TARGETS_UP_TO = 100  # Agents whose worldlines are easy to hit with the mouse.
 _NEAREST = 0.4  # Corners that are closer to each other than that, in pixels, are one.
 _GRID = "#eef1f4"
 _AXIS = "#8a96a3"
 _MARGIN = 20.0
 _NARROWEST = 520.0
+_SMALL = 11.5
 
 # Up to so many agents: how thick their lines are, how large their signs and their names.
 _SIZES = ((12, (2.2, 1.0, 11.5)), (40, (1.6, 0.8, 10.5)), (120, (1.2, 0.62, 9.0)), (10**9, (0.9, 0.5, 8.0)))
@@ -98,7 +100,8 @@ def minkowski_svg(
     projection = projection_of(story, n, axis)
     own_walls = walls.walls_of(boundaries, projection)
     diagram = _Diagram(story, projection, field, title, own_walls, cones, Looks(whole))
-    return diagram.text([*_failures(whole), _caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
+    failures = [line for each in failures_of(whole) for line in wrapped(each, diagram.width - 2 * _MARGIN, _SMALL)]
+    return diagram.text([*failures, _caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
 
 
 def _thinned(story: Story) -> tuple[Story, list[str]]:
@@ -129,13 +132,6 @@ def _caption(story: Story) -> str:
         if fate in fates
     ]
     return f"{agents}, {'1 lambda' if len(fates) == 1 else f'{len(fates):,} lambdas'}: {', '.join(parts)}"
-
-
-def _failures(story: Story) -> list[str]:
-    """Say who has made the run fail, where and why."""
-    found = [(life, each) for life in story.lives for each in life.failures]
-    first = sorted(found, key=lambda each: (each[1].at[0], each[0].name))[:_FAILURES_UP_TO]
-    return [f"Failed: {life.name} at {point(each.at)}: {each.what}" for life, each in first]
 
 
 def _ways_of_seeing(frame: Frame, projection: Projection, n: int) -> list[str]:
@@ -220,7 +216,7 @@ class _Diagram:
             *self._notes(),
             *failures,
             *(
-                text_at(_MARGIN, top + 17 * place, fitted(line, self.width - 40, 11.5), size=11.5, fill=SOFT)
+                text_at(_MARGIN, top + 17 * place, fitted(line, self.width - 40, _SMALL), size=_SMALL, fill=SOFT)
                 for place, line in enumerate(lines)
             ),
         ]
@@ -410,7 +406,11 @@ class _Diagram:
     def _failures(self) -> list[str]:
         """Write why the run has failed, where it did."""
         found = [(life, each) for life in self.story.lives for each in life.failures]
-        texts = [self.names.note([self.at(life.name, each.at)], shortened(each.what, 60), 10.5) for life, each in found]
+        texts = []
+        for life, failure in found:
+            x, y = self.at(life.name, failure.at)
+            text = fitted(failure.what, self.width / 2 - 2 * _MARGIN, 10.5)
+            texts.append(self.names.note([(x + 4, y), (x - 4, y)], text, 10.5))
         return haloed(texts, class_="failures", fill=ALARM, font_weight=600)
 
 

@@ -22,6 +22,7 @@ _BECAME: dict[Fate, str] = {
 _EVENTS = ("absorbed", "timer", "crossed")
 _CORNERS = ("born", "turned", "jumped", "died", "ended")
 _ENDS = ("died", "ended", "failed", "waits")
+_FAILURES_UP_TO = 4
 _NUMBERS = re.compile("([0-9]+)")
 
 
@@ -139,6 +140,13 @@ def told(records: Iterable[Record], n: int, until: float | None, field: LambdaFi
     lives = [life for each in whole.values() if (life := _cut(each, end)) is not None]
     begin = min([at[0] for life in lives for at in life.corners] + [each.emitted[0] for each in flights], default=end)
     return Story(begin, end, lives, flights)
+
+
+def failures_of(story: Story) -> list[str]:
+    """Say who has made the run fail, where and why: the first of them, at least."""
+    found = [(life, each) for life in story.lives for each in life.failures]
+    first = sorted(found, key=lambda each: (each[1].at[0], each[0].name))[:_FAILURES_UP_TO]
+    return [f"Failed: {life.name}: {each.what}" for life, each in first]
 
 
 def natural(name: str) -> list[tuple[int, str]]:
