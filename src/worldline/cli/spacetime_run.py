@@ -10,6 +10,7 @@ from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
 from worldline.kernel.executors import Executor, Inline
 from worldline.model import WorldlineError
 from worldline.spacetime.loading import Example
+from worldline.spacetime.pictures.animation import check_moves
 from worldline.spacetime.simulation import ForwardSimulation, Shuffled
 from worldline.spacetime.testimony import check_end, setting_of
 
@@ -29,6 +30,8 @@ def run_one(
     simulation = example.build(
         executor=executor, seed=seed, trace=narrator.is_told or outputs.needs_records, **parameters
     )
+    if outputs.animation is not None:
+        check_moves(simulation.space.n)
     try:
         result = simulation.run(until=until)
     except WorldlineError as error:
@@ -58,11 +61,10 @@ def _show_failure(
     """Tell, draw and record what came before a failure, which helps to find out why. The failure stays the error."""
     records = simulation.records_of_failure or []
     setting = setting_of(simulation, max((record.at[0] for record in records), default=0.0))
+    narrator.tell(records)
     try:
-        pictures = drawn(records, setting, f"{example.name}, seed {seed}", outputs)
+        save(drawn(records, setting, f"{example.name}, seed {seed}", outputs))
         if outputs.record is not None:
             write(outputs.record, example.name, seed, setting, records, (), failure)
-        save(pictures)
     except WorldlineError as error:
         narrator.warn(str(error))
-    narrator.tell(records)

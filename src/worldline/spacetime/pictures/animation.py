@@ -45,10 +45,7 @@ def animation_html(
     lambdas only some are shown, evenly chosen; the page says so.
     """
     story = told(records, n, until, None)
-    if n == 1:
-        raise UsageError(
-            "a space of one dimension is time alone, and nothing moves in it", advice="draw its diagram: minkowski_svg"
-        )
+    check_moves(n)
     drawn_axes = _widest(story, n) if axes is None else _checked(axes, n)
     shown_story, cuts = _thinned(story)
     data = _Data(shown_story, drawn_axes, n, Looks(story)).json(boundaries)
@@ -56,6 +53,14 @@ def animation_html(
     lambdas = "1 lambda" if len(story.flights) == 1 else f"{len(story.flights):,} lambdas"
     summary = f"{agents}, {lambdas}. {' '.join(cuts)}" if story.lives else "Nothing happened: there are no records."
     return page(title or "Spacetime", summary.strip(), failures_of(story), data, flat=len(drawn_axes) == 1)
+
+
+def check_moves(n: int) -> None:
+    """Refuse a space in which nothing moves."""
+    if n == 1:
+        raise UsageError(
+            "a space of one dimension is time alone, and nothing moves in it", advice="draw its diagram: minkowski_svg"
+        )
 
 
 def _widest(story: Story, n: int) -> tuple[int, ...]:
