@@ -67,6 +67,9 @@ class Judge(Agent):
     to_first: Channel
     age_at_end = -1.0
 
+    def shown_as(self) -> str:
+        return self.name
+
     def compare(self, name: str, age: float) -> None:
         self.age_at_end = self.local_time
         self.log(f"is {self.local_time:.4f} old, and {name} was {age:.4f} when it came home")
