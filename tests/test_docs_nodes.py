@@ -27,6 +27,7 @@ DOCS = ROOT / "docs"
 PAGES = (DOCS / "first-algorithm.md", DOCS / "nodes.md")
 EXAMPLE = ROOT / "examples" / "channels" / "channels.py"
 LEFT_OUT = "..."
+PICTURED = "raft --seed 5 --until 1s --faults crash=1,partition=1"
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
@@ -143,7 +144,19 @@ def test_the_example_stands_the_faults_that_it_claims(tmp_path: Path) -> None:
     assert "holds always: nobody changes its channel\n" in Reader(tmp_path)._worldline(words)
 
 
+def test_the_picture_is_the_one_that_is_drawn(tmp_path: Path) -> None:
+    assert f"`{PICTURED}`" in (ROOT / "README.md").read_text()
+    assert _pictured(tmp_path) == (DOCS / "raft.svg").read_text(encoding="utf-8")
+
+
+def _pictured(folder: Path) -> str:
+    Reader(folder)._worldline(["nodes", *PICTURED.split(), "--quiet", "--diagram", "raft.svg"])
+    return (folder / "raft.svg").read_text(encoding="utf-8")
+
+
 if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        (DOCS / "raft.svg").write_text(_pictured(Path(folder)), encoding="utf-8")
     for page in PAGES:
         with TemporaryDirectory() as folder:
             page.write_text(Reader(Path(folder)).retell(page.read_text()))

@@ -39,6 +39,29 @@ def build(*, executor, seed, trace, clocks: int = 1, is_loud: bool = True):
 """
 ENDS = "UNTIL = 3.5\n"
 FAILS = ENDS + MINE.replace('self.log("tick")', "1 / 0")
+LATE = """
+UNTIL = 9.0
+from worldline.spacetime import Agent, ForwardSimulation, Minkowski
+
+class Clock(Agent):
+    shown_as = "fine"
+
+    def tick(self):
+        self.log("tick")
+        if self.name == "Clock-3":
+            self.shown_as = "broken"
+            1 / 0
+        self.after(1.0, Clock.tick)
+
+def build(*, executor, seed, trace):
+    simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)
+    with simulation:
+        for number in (1, 2, 3, 4):
+            clock = Clock()
+            clock.jump_to((0, number))
+            clock.after(1 + number / 10, Clock.tick)
+    return simulation
+"""
 
 Command = Callable[..., tuple[int, str, str]]
 BUILT = get_command(app)  # To build it takes longer than most runs do.
@@ -270,17 +293,56 @@ def test_a_file_that_isnt_right_is_refused(worldline: Command, text: str, words:
 
 
 def test_an_agent_that_fails_is_named(worldline: Command) -> None:
-    code, out, err = worldline("--file", write(FAILS, "fails.py"), "--record", "run.mcap", "--diagram", "run.svg")
+    code, out, err = worldline("--file", write(FAILS, "fails.py"))
     assert (code, out) == (1, "")
     assert "Clock-1: ZeroDivisionError: division by zero, in Clock.tick at (1,)" in err
-    assert not Path("run.mcap").exists()
-    assert not Path("run.svg").exists()
 
 
 def test_agents_that_cant_go_on_are_named(worldline: Command) -> None:
     code, _, err = worldline("ping", "--set", "distance=0")
     assert code == 4
     assert "Alice waits for Bob, and Bob waits for Alice" in err
+
+
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+def test_a_run_that_fails_is_drawn_and_recorded_up_to_there(worldline: Command, executor: str) -> None:
+    options = ("--file", write(LATE, "late.py"), "--executor", executor)
+    told = worldline(*options, "--diagram", "a.svg", "--animation", "a.html", "--record", "run.mcap")
+    assert told == worldline(*options)
+    assert told[0] == 1
+    assert told[1].splitlines() == [f"    1.{number}00000  Clock-{number}: tick" for number in (1, 2, 3)]
+    for name in ("a.svg", "a.html"):
+        assert "Failed: Clock-3: ZeroDivisionError: division by zero" in Path(name).read_text(encoding="utf-8")
+    verdict = Recording("run.mcap").verify()
+    assert verdict.condition is Condition.BROKEN_OFF
+    assert "Clock-3 at 1.3s: ZeroDivisionError" in verdict.text
+    again = worldline("run.mcap", "--check", "--diagram", "b.svg", "--animation", "b.html")
+    assert again[0] == 0
+    assert again[1].startswith(told[1])
+    assert "no violation\n" in again[1]
+    assert "records, broken off: Clock-3 at 1.3s" in again[1]
+    assert Path("a.svg").read_bytes() == Path("b.svg").read_bytes()
+    assert Path("a.html").read_bytes() == Path("b.html").read_bytes()
+    worldline("--file", "late.py", "--record", "inline.mcap")
+    assert Path("inline.mcap").read_bytes() == Path("run.mcap").read_bytes()
+
+
+def test_a_run_that_stands_still_is_drawn_and_recorded(worldline: Command) -> None:
+    code, _, _ = worldline("ping", "-q", "--set", "distance=0", "--diagram", "run.svg", "--record", "run.mcap")
+    assert code == 4
+    assert "Failed: Alice: waits for Bob, at (0, 0, 0, 0)" in Path("run.svg").read_text(encoding="utf-8")
+    assert "broken off: the run at 0s: nobody can go on" in worldline("run.mcap", "--check")[1]
+
+
+def test_what_cant_be_recorded_doesnt_hide_the_failure(worldline: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worldline.recording.writer.CHANNELS_MAX", 2)
+    options = ("--file", write(LATE, "unrecorded.py"), "--diagram", "run.svg", "--record", "run.mcap")
+    code, _, err = worldline(*options)
+    assert code == 1
+    assert "more than 2 paths" in err.splitlines()[0]
+    assert "ZeroDivisionError" in err.splitlines()[1]
+    assert "Failed: Clock-3" in Path("run.svg").read_text(encoding="utf-8")
+    assert not Path("run.mcap").exists()
 
 
 # --- Mistakes ---
@@ -335,8 +397,11 @@ def test_a_recording_is_not_overwritten(worldline: Command) -> None:
 
 
 def test_time_alone_has_nothing_to_animate(worldline: Command) -> None:
-    code, _, _ = worldline("--file", write(ENDS + MINE, "time.py"), "--animation", "run.html", "--record", "run.mcap")
-    assert code == 2
+    options = ("--animation", "run.html", "--record", "run.mcap")
+    for text in (ENDS + MINE, FAILS):  # It is said before the run.
+        code, out, err = worldline("--file", write(text, "time.py"), *options)
+        assert (code, out) == (2, "")
+        assert "nothing moves in it" in err
     assert not Path("run.html").exists()
     assert not Path("run.mcap").exists()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from worldline.drawing.svg import document, element, fitted, number, shortened, text_at, text_width, way
+from worldline.drawing.svg import document, element, fitted, number, shortened, text_at, text_width, way, wrapped
 
 
 def test_texts_are_shortened_to_one_line_that_fits() -> None:
@@ -13,6 +13,14 @@ def test_texts_are_shortened_to_one_line_that_fits() -> None:
     assert fitted("word " * 20, 100, 10).endswith("…")
     for text in ("word " * 20, "\u4f60\u597d" * 20):
         assert 60 < text_width(fitted(text, 100, 10), 10) <= 100
+
+
+def test_texts_are_wrapped_between_words() -> None:
+    lines = wrapped("word " * 20 + "w" * 99, 100, 10)
+    assert " ".join(lines[:-1]).split() == ["word"] * 20
+    assert lines[-1] == fitted("w" * 99, 100, 10)
+    assert all(text_width(line, 10) <= 100 for line in lines)
+    assert len(lines) < 10
 
 
 def test_numbers_are_written_in_one_way() -> None:

@@ -141,7 +141,7 @@ class Oracle:
             velocity = decimals(self.space.velocity(*start.speeds))
             being = Being(f"Actor-{place}", decimals(start.at), velocity, start.script)
             self.beings.append(being)
-            self._tell(being, "born", at=[D(0)] * self.world.n)
+            self._tell(being, "born", what="Actor", at=[D(0)] * self.world.n)
         for number, (source, target, blind) in enumerate(self.world.channels, 1):
             self._connect(f":{number}", self.beings[source], self.beings[target], blind=blind)
         for being, start in zip(self.beings, self.world.starts, strict=True):
@@ -372,7 +372,7 @@ class Oracle:
         at = being.point()
         name = f"{being.name}/Actor-{being.count('Actor')}"
         child = Being(name, at, decimals(self.space.velocity(*speeds)), script)
-        self._tell(child, "born")
+        self._tell(child, "born", what="Actor")
         self._jump(child, by)
         self.beings.append(child)
         self._connect(self._name(being), being, child, blind=False)

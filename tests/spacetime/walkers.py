@@ -68,6 +68,9 @@ class Walker(Agent):
         self.children = 0
         self.talks = 0
 
+    def shown_as(self) -> str:
+        return f"{'parent' if self.children else 'single'} with {min(3, len(self.friends))} friends"
+
     def act(self, depth: int, stranger: RemoteReference | None = None) -> None:
         random, nature = self.random, self.nature
         self.seen = [*self.seen[-20:], (depth, self.position.t, None if stranger is None else stranger.name)]
@@ -145,6 +148,10 @@ class Clock:
     def __init__(self) -> None:
         self.count = 0
         self.friends: list[Channel] = []
+
+    @property
+    def shown_as(self) -> str:
+        return "tick" if self.count % 2 else "tock"
 
     def act(self, depth: int, stranger: RemoteReference | None = None) -> None:
         self.count += 1
@@ -233,7 +240,7 @@ def simulation_of(world: World, executor: Any, *, trace: bool = True) -> Forward
 
 
 class Observation(NamedTuple):
-    """All that can be seen of a run: what comes of it and of every agent; or its error."""
+    """All that can be seen of a run: what comes of it and of every agent; or its error, and what came before."""
 
     digest: str
     events: int
@@ -247,7 +254,8 @@ def observed(simulation: ForwardSimulation, until: float = UNTIL) -> Observation
     try:
         result = simulation.run(until=until)
     except WorldlineError as error:
-        return Observation("", 0, (), (), {}, f"{type(error).__name__}: {error}")
+        before = tuple(simulation.records_of_failure or ())
+        return Observation("", 0, before, (), {}, f"{type(error).__name__}: {error}")
     states = {name: state_of(agent) for name, agent in simulation.agents.items()}
     return Observation(result.digest.hex(), result.events, tuple(result.records), tuple(result.chains), states)
 

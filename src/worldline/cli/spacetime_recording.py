@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
-from worldline.model import LossError, ModelError, Plan, UsageError
+from worldline.model import LossError, ModelError, Plan, UsageError, WorldlineError
 from worldline.recording import Condition, Recorder, Recording
-from worldline.spacetime.result import Result
+from worldline.spacetime.story import Record
 from worldline.spacetime.testimony import Setting, nanoseconds, recall, testify
 
 
-def write(path: Path, name: str, seed: int, setting: Setting, result: Result) -> None:
-    """Record a run that was traced, whole or not at all."""
-    plan = Plan(roster=tuple(name for name, _, _ in result.chains), seed=seed, end=nanoseconds(setting.until))
+def write(
+    path: Path,
+    name: str,
+    seed: int,
+    setting: Setting,
+    records: Sequence[Record],
+    chains: Sequence[tuple[str, int, bytes]],
+    failure: WorldlineError | None = None,
+) -> None:
+    """Record a run that was traced, or what came before its failure: all of that, or nothing."""
+    end = nanoseconds(setting.until)
+    plan = Plan(roster=tuple(dict.fromkeys(record.agent for record in records)), seed=seed, end=end)
     recorder = Recorder(path, plan, federation=name, encoding="json")
     try:
-        testify(setting, result, recorder)
-        recorder.close()
+        testify(setting, records, chains, recorder)
+        if failure is None:
+            recorder.close()
+        else:
+            recorder.advance(end + 2)  # What was sent at last counts as under way for one more; all of that is final.
+            recorder.abandon(failure.problem, participant=failure.participant, at=end)
     except BaseException:
         recorder.abandon("it couldn't be recorded")
         path.unlink(missing_ok=True)
@@ -31,7 +44,7 @@ def retell(path: Path, narrator: Narrator, outputs: Outputs) -> None:
     verdict = recording.verify()
     if verdict.condition is Condition.ALTERED:
         raise ModelError(f"{path} is {verdict}", advice="record the run again")
-    if recording.outcome is None or verdict.condition is not Condition.INTACT:
+    if recording.outcome is None or verdict.condition is Condition.CUT_OFF:
         raise LossError(f"{path} is {verdict}", advice="record the run again")
     try:
         setting, records = recall(_kept(recording))
@@ -41,7 +54,7 @@ def retell(path: Path, narrator: Narrator, outputs: Outputs) -> None:
     narrator.tell(records)
     narrator.conclude(
         checked(records, setting) if outputs.is_checked else "",
-        f"{len(records):,} records, digest {recording.outcome.digest}",
+        f"{len(records):,} records, {f'digest {digest}' if (digest := recording.outcome.digest) else verdict}",
     )
 
 

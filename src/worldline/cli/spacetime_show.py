@@ -68,6 +68,10 @@ class Narrator:
         except BrokenPipeError:  # Nobody reads on. That doesn't make the run a failure, nor the rest of the output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
+    def warn(self, text: str) -> None:
+        """Say what went wrong besides."""
+        print(f"worldline: {text}", file=sys.stderr)
+
     def conclude(self, *lines: str) -> None:
         for line in lines:
             if line:

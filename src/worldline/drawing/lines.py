@@ -10,6 +10,9 @@ from worldline.drawing.plane import Point, between
 from worldline.drawing.svg import PALETTE, path
 
 _DASHES = (None, "9 3", "9 2 2 2", "3 2")
+KINDS_MAX = len(PALETTE) * len(_DASHES)
+"""So many kinds of lines can be told apart."""
+
 _SHADES = (0.9, 0.65, 0.42, 0.25, 0.1)
 
 

@@ -25,7 +25,7 @@ class Ticks(NamedTuple):
         counted = (
             f"{name} − {self.base:.15g}" if self.base > 0 else f"{name} + {-self.base:.15g}" if self.base else name
         )
-        return f"{counted} (× 10{str(self.exponent).translate(_RAISED)})" if self.exponent else counted
+        return f"{counted} (× 1e{self.exponent})" if self.exponent else counted
 
 
 def ticks_between(begin: float, end: float, most: float) -> Ticks:
@@ -44,9 +44,6 @@ def ticks_between(begin: float, end: float, most: float) -> Ticks:
     labels = [_decimal(count * digit, power - exponent) for count in counts]
     values = [(count + base) * step for count in counts]
     return Ticks(values, labels, exponent, base * step)
-
-
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _step(least: float) -> tuple[int, int]:

@@ -1,7 +1,8 @@
 """Writes SVG: elements, numbers and texts, in one way only, so that equal pictures are equal bytes.
 
-Looks are given by attributes rather than by a style sheet, except for what happens under the mouse: viewers that don't
-know style sheets show the same, and a picture that is put into a web page changes nothing else there.
+Only what every viewer knows is used, converters to PNG and PDF too: SVG 1.1 without what only browsers understand. So
+looks are given by attributes rather than by a style sheet, except for what happens under the mouse; and a picture that
+is put into a web page changes nothing else there. `tests/drawing/portable.py` is the list of what is used.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ ALARM = "#b3261e"
 # Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow that nobody can see on white.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5c00", "#3f3f3f")
 
-_FONT = "system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif"
+_FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"  # Some viewers look at the first one only, and know no others.
 _GLYPH = 0.58  # The width of a usual letter, in font sizes; narrow enough fonts only leave more room.
 _WIDE_FROM = "\u1100"  # From here on most scripts have letters as wide as they are high.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # By XML, also when escaped.
@@ -132,6 +133,18 @@ def fitted(text: str, width: float, size: float) -> str:
     while most > 1 and text_width(shortened(text, most), size) > width:
         most -= 1
     return shortened(text, most)
+
+
+def wrapped(text: str, width: float, size: float) -> list[str]:
+    """Put a text on as many lines as it takes, none of which is wider than this; words that are too long are cut."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and text_width(longer, size) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(fitted(word, width, size))
+    return lines
 
 
 def _head_name(colour: str, size: float) -> str:

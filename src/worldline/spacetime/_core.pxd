@@ -83,6 +83,7 @@ cdef class Body:
     cdef readonly Vector death
     cdef long long born
     cdef long long notes
+    cdef object shown
     cdef public dict counts
 
 
@@ -109,6 +110,7 @@ cdef class Core:
     cdef public list captured
     cdef readonly list dropped
     cdef public object trace
+    cdef list newborn
     cdef readonly list failures
     cdef public double cap
     cdef public list outbox

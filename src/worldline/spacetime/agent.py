@@ -21,6 +21,9 @@ class Agent:
 
     One that is made by another begins where that is; before the run, at the origin, and may jump anywhere. Its
     attributes are its own: others only send it functions, over channels. What follows is for its own code, in events.
+
+    Pictures show it by its class, unless it has a `shown_as`: a text that says what it is like now, such as ``"ill"``,
+    or a method that returns one. It is asked for after each of its events, if the run is traced, and is in no digest.
     """
 
     _wl_body: Body
@@ -176,6 +179,12 @@ class AgentWrapper(Agent):
     def __init__(self, wrapped: Any) -> None:
         self.object = wrapped
         self._wl_body.receiver = wrapped
+
+
+def kind_of(agent: Agent) -> str:
+    """Return the name of an agent's class; if it does nothing but wrap an object, of that object's."""
+    wrapped = getattr(agent, "object", agent) if type(agent) is AgentWrapper else agent
+    return type(wrapped).__name__
 
 
 def current() -> Agent:

@@ -48,7 +48,7 @@ from worldline.kernel.build import Draws
 from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.model.errors import ModelError, Stuck, UsageError, shown
 from worldline.model.randomness import key_of
-from worldline.spacetime.functions import Closure, blamed, is_importable, name_of, sealed
+from worldline.spacetime.functions import Closure, blamed, is_importable, look_of, name_of, sealed
 
 if cython.compiled:
     from cython.cimports.cpython.mem import PyMem_Free, PyMem_Realloc
@@ -249,6 +249,7 @@ class Body:
         self.chain = 0
         self.events = 0
         self.notes = 0
+        self.shown = ""  # What it was last seen to be shown as.
         self.counts = {}
 
     if cython.compiled:
@@ -279,13 +280,13 @@ class Body:
     def state(self) -> tuple[object, ...]:
         """Return what moves to another worker with it, besides its agent and lanes."""
         line = self.trajectory.start, self.trajectory.velocity, self.tau, self.last, self.local_start
-        history = self.random, self.chain, self.events, self.notes, dict(self.counts), list(self.passed)
+        history = self.random, self.chain, self.events, self.notes, self.shown, dict(self.counts), list(self.passed)
         return line, self.done, self.frozen, self.death, history
 
     def restore(self, state: tuple[object, ...]) -> None:
         line, self.done, self.frozen, self.death, history = state
         start, velocity, self.tau, self.last, self.local_start = line
-        self.random, self.chain, self.events, self.notes, self.counts, self.passed = history
+        self.random, self.chain, self.events, self.notes, self.shown, self.counts, self.passed = history
         self.trajectory = Trajectory(start, velocity)
         self.point = self.trajectory.at(self.last)
         self.trajectory.put(self.tau, self.here)
@@ -392,6 +393,7 @@ class Core:
         self.captured = []
         self.dropped = []
         self.trace = None
+        self.newborn = []  # Who was made in the event that takes place now, if that is traced.
         self.failures = []
         self.cap = _NEVER  # Nothing happens after this lab time: there was an error.
         self.outbox = []
@@ -419,7 +421,9 @@ class Core:
         self.live += 1
         self._publish(body)
         self._wake(body)
-        self.note("born", body, maker.name, self.space.rest)
+        self.note("born", body, maker.name, (self.space.rest, agent))
+        if self.trace is not None and self.acting is not None:
+            self.newborn.append(body)
         return body
 
     def maker(self) -> Body:
@@ -1054,11 +1058,15 @@ class Core:
         finally:
             self.acting = None
             _current = before
+        if self.trace is not None:
+            self._look_around(body)
         return 0
 
     def fail(self, body: Body, function: object, error: BaseException) -> None:
         """Note that a model has failed: nothing that is later in the lab is wanted any more."""
-        self.failures.append((body.point[0], body.name, blamed(error, body.name, body.point, function)))
+        made = blamed(error, body.name, body.point, function)
+        self.failures.append((body.point[0], body.name, made))
+        self.note("failed", body, made.problem, None)
         self.cap = min(self.cap, body.point[0])
         body.frozen = True
 
@@ -1198,6 +1206,33 @@ class Core:
         if self.trace is not None:
             self.trace.append((body, body.notes, kind, body.point, body.local_time, name, facts))
             body.notes += 1
+
+    def look(self, body: Body) -> None:
+        """Note what an agent is shown as, if it isn't what it was. That is for pictures alone, and in no history.
+
+        Nobody acts meanwhile, so an agent can't do anything when it is asked; what it draws then doesn't count.
+        """
+        draws = body.random
+        body.random = None
+        try:
+            shown_as = look_of(body.receiver)
+        finally:
+            body.random = draws
+        if shown_as != body.shown:
+            body.shown = shown_as
+            self.note("shown", body, shown_as, None)
+
+    def _look_around(self, body: Body) -> None:
+        """Look at who has just acted, and at those that it has made."""
+        newborn = self.newborn
+        self.newborn = []
+        for each in (body, *newborn):
+            seen: Body = each
+            if not seen.done and not seen.frozen:
+                try:
+                    self.look(seen)
+                except (Exception, SystemExit) as error:
+                    self.fail(seen, "shown_as", error)
 
 
 _SLICE = cython.declare(cython.longlong, 256)

@@ -22,9 +22,9 @@ from worldline.spacetime.build import Core
 from worldline.spacetime.crew import Crew, broken_off
 from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
 from worldline.spacetime.placement import Placing, Resident, as_placing
-from worldline.spacetime.result import Broken, Part, Result, combined, part_of
+from worldline.spacetime.result import Part, Result, combined, failed, part_of
 from worldline.spacetime.story import records_of
-from worldline.spacetime.waiting import Wait, living, stuck, waits_of
+from worldline.spacetime.waiting import Wait, living, stood_still, waits_of
 
 
 class Task(NamedTuple):
@@ -61,13 +61,13 @@ def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -
     heard = [report for report in reports if isinstance(report, Report)]
     before = Part(0, [], records_of(core.trace or ()))
     result = combined([before, *(report.part for report in heard)], until, is_traced=core.trace is not None)
-    error = first_error(report.failure for report in heard)
-    if error is not None:
-        raise Broken(error, result)
+    failures = [report.failure for report in heard if report.failure is not None]
+    if failures:
+        first = min(failures, key=lambda failure: failure.key)
+        raise failed(first.error, first.key[0], result)
     alive = [name for report in heard for name in report.alive]
     if alive:
-        waits = {name: wait for report in heard for name, wait in report.waits.items()}
-        raise Broken(stuck(waits, alive), result)
+        raise stood_still({name: wait for report in heard for name, wait in report.waits.items()}, alive, result)
     bring_back(core, (state for report in heard for state in report.states))
     return result
 

@@ -137,6 +137,15 @@ def _closure(code: bytes, module: str, name: str, values: Any) -> Closure:
     return Closure(marshal.loads(code), module, name, values)
 
 
+def look_of(receiver: Any) -> str:
+    """Return what an agent, or what it wraps, wants to be shown as in pictures; nothing if it doesn't say."""
+    named = getattr(receiver, "shown_as", "")
+    said = named() if callable(named) else named
+    if not isinstance(said, str):
+        raise ModelError(f"it wants to be shown as {shown(said)}", advice='say it in a word or two: "ill"')
+    return said
+
+
 def blamed(error: BaseException, name: str, point: Any, function: Any) -> WorldlineError:
     """Return the error that ends a run because an agent raised one."""
     if isinstance(error, WorldlineError):

@@ -49,10 +49,15 @@ class Result:
 class Broken(Exception):  # noqa: N818 - It never gets out: it takes what was recorded until then along.
     """A run has failed."""
 
-    def __init__(self, error: WorldlineError, result: Result) -> None:
-        super().__init__(error, result)
+    def __init__(self, error: WorldlineError, records: list[Record] | None) -> None:
+        super().__init__(error, records)
         self.error = error
-        self.result = result
+        self.records = records
+
+
+def failed(error: WorldlineError, lab: float, result: Result) -> Broken:
+    """Return that an agent has failed at this lab time. What others did later is left out: how far they got is luck."""
+    return Broken(error, None if result.kept is None else [each for each in result.kept if each.at[0] <= lab])
 
 
 def part_of(core: Core) -> Part:

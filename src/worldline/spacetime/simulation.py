@@ -9,15 +9,16 @@ from typing import Any
 
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.progress import Progress
-from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
 from worldline.model.randomness import Stream
 from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
 from worldline.spacetime.build import COORDINATE_MAX, Core, LambdaField, make_current
-from worldline.spacetime.result import Broken, Result, combined, part_of
+from worldline.spacetime.functions import blamed
+from worldline.spacetime.result import Broken, Result, combined, failed, part_of
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
-from worldline.spacetime.waiting import living, stuck, waits_of
+from worldline.spacetime.waiting import living, stood_still, waits_of
 
 _LOOK_EVERY = 10_000
 _SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
@@ -82,7 +83,7 @@ class ForwardSimulation:
         self.seed = seed
         self._executor = read_executor(executor)
         self.records_of_failure: list[Record] | None = None
-        """What had happened when a run that was traced failed."""
+        """What had happened when a run that was traced failed, up to the failure and with it."""
         self._core = Core(space, self.field, check_boundaries(boundary, space.n), seed)
         if trace:
             self._core.trace = []
@@ -96,10 +97,23 @@ class ForwardSimulation:
         self._outer = make_current(self._core)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         self._core.setting_up = False
         self._core.stamp += 1  # From now on nobody has just been made.
         make_current(self._outer)
+        if kind is None and self._core.trace is not None:
+            self._look_at_all()
+
+    def _look_at_all(self) -> None:
+        for body in self._core.bodies.values():
+            failure: WorldlineError | None = None
+            try:
+                if not body.done:
+                    self._core.look(body)
+            except Exception as error:  # It is the user's code, and can raise anything.
+                failure = blamed(error, body.name, body.point, "shown_as")
+            if failure is not None:
+                raise failure
 
     @property
     def executor(self) -> Any:
@@ -148,7 +162,7 @@ class ForwardSimulation:
 
             return run_elsewhere(self._executor, core, end, bar)
         except Broken as broken:
-            self.records_of_failure = broken.result.kept
+            self.records_of_failure = broken.records
             error = broken.error
         raise error
 
@@ -165,9 +179,10 @@ class ForwardSimulation:
                 self._run_down(bar)
         result = combined([part_of(core)], end, is_traced=core.trace is not None)
         if core.failures:
-            raise Broken(min(core.failures, key=lambda failure: failure[:2])[2], result)
+            lab, _, error = min(core.failures, key=lambda failure: failure[:2])
+            raise failed(error, lab, result)
         if core.live:
-            raise Broken(stuck(waits_of(core), living(core)), result)
+            raise stood_still(waits_of(core), living(core), result)
         return result
 
     def _run_down(self, bar: Progress) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from worldline.spacetime.agent import kind_of
 from worldline.spacetime.functions import Closure, name_of
 
 Coordinates = tuple[float, ...]
@@ -20,7 +21,7 @@ class Record(Struct, frozen=True, omit_defaults=True):
     ========  ===========================================================
     kind      what
     ========  ===========================================================
-    born      it began, with a velocity; `peer` made it
+    born      it began, as a `what`, with a velocity; `peer` made it
     sent      it sent `what` to `peer` on a channel, as number `order`
     absorbed  it absorbed `what` from `peer`, which was emitted at `emitted`
     timer     it woke itself up, to do `what`
@@ -34,6 +35,9 @@ class Record(Struct, frozen=True, omit_defaults=True):
     died      it ended
     ended     the run was over
     log       it noted a text, `what`
+    shown     it is shown as `what` from now on
+    waits     it can't go on: it waits for `peer`, for ever
+    failed    it can't go on: `what` says why
     ========  ===========================================================
     """
 
@@ -67,13 +71,14 @@ def _facts(kind: str, name: str, facts: Any) -> dict[str, Any]:
     if kind == "timer":
         return {"channel": name, "order": facts[0], "what": _said(facts[1])}
     if kind == "born":
-        return {"peer": name, "velocity": tuple(facts)}
+        velocity, agent = facts
+        return {"peer": name, "what": kind_of(agent), "velocity": tuple(velocity)}
     if kind == "turned":
         return {"velocity": tuple(facts)}
     if kind == "jumped":
         return {"emitted": tuple(facts)}
-    if kind in ("crossed", "log"):
-        return {"what": name or facts}
+    if kind in ("crossed", "log", "shown", "failed"):
+        return {"what": name or facts or ""}
     if kind in ("created", "attached", "held", "closed"):
         return {"channel": name, "peer": facts}
     return {}

@@ -7,7 +7,7 @@ coordinates are in the payloads, which are JSON: its numbers give the same float
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import MsgspecError, Struct, json
@@ -17,7 +17,6 @@ from worldline.model.errors import UsageError
 from worldline.model.time import SECOND, TIME_MAX
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.build import LambdaField
-from worldline.spacetime.result import Result
 from worldline.spacetime.simulation import ForwardSimulation
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
@@ -95,20 +94,22 @@ def check_end(until: float) -> None:
         )
 
 
-def testify(setting: Setting, result: Result, witness: Witness) -> None:
+def testify(
+    setting: Setting, records: Sequence[Record], chains: Iterable[tuple[str, int, bytes]], witness: Witness
+) -> None:
     """Tell all that has happened in a run that was traced: who took part, what was sent, and what became of it.
 
-    Topics are what was sent, by the names of functions.
+    Topics are what was sent, by the names of functions. Without `chains`, nobody has got to the end: the run failed.
     """
-    sent = {(record.channel, record.order) for record in result.records if record.kind == "sent"}
-    absorbed = {(record.channel, record.order): record for record in result.records if record.kind == "absorbed"}
-    died = {record.agent for record in result.records if record.kind == "died"}
-    for name, first in _firsts(result.records).items():
+    sent = {(record.channel, record.order) for record in records if record.kind == "sent"}
+    absorbed = {(record.channel, record.order): record for record in records if record.kind == "absorbed"}
+    died = {record.agent for record in records if record.kind == "died"}
+    for name, first in _firsts(records).items():
         witness.started(name, nanoseconds(first.at[0]))
-    end = nanoseconds(result.until) + 1
+    end = nanoseconds(setting.until) + 1
     witness.published("", 0, SETTING, 0, _encode(setting), end)
     sequences: dict[str, int] = {}
-    for record in result.records:
+    for record in records:
         sender, at = record.agent, nanoseconds(record.at[0])
         if record.kind == "absorbed" and (record.channel, record.order) in sent:
             continue  # It is told together with that.
@@ -123,7 +124,7 @@ def testify(setting: Setting, result: Result, witness: Witness) -> None:
         witness.published(sender, sequence, record.what, at, _encode(_Sent(record, taken)), arrival)
         lost = None if taken is not None else DEAD if record.peer in died else UNDER_WAY
         witness.arrives(sender, sequence, record.peer, arrival, 0, lost)
-    for name, at, chain in result.chains:
+    for name, at, chain in chains:
         witness.left(name, at, chain)
 
 

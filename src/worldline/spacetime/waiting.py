@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import dist, sqrt
 from typing import NamedTuple
 
 from worldline.model.errors import Stuck
 from worldline.spacetime.build import Core
+from worldline.spacetime.result import Broken, Result
+from worldline.spacetime.story import Coordinates, Record
 
 
 class Wait(NamedTuple):
@@ -30,6 +33,37 @@ def living(core: Core) -> list[str]:
     return [body.name for body in core.bodies.values() if body.is_here and not body.done]
 
 
+def stood_still(waits: Mapping[str, Wait], alive: Sequence[str], result: Result) -> Broken:
+    """Return that a run can't go on, with where everybody waits, and who is the cause of it."""
+    error = stuck(waits, alive)
+    if result.kept is None:
+        return Broken(error, None)
+    lasts: dict[str, Record] = {}
+    for record in result.kept:
+        if record.agent not in lasts or record.number > lasts[record.agent].number:
+            lasts[record.agent] = record
+    found = [
+        Record(
+            name,
+            lasts[name].number + 1,
+            "failed" if name in error.facts["agents"] else "waits",
+            wait.at,
+            lasts[name].local_time + _passed(lasts[name].at, wait.at),
+            what=f"waits for {wait.waits_for}, at {_point(wait.at)}" if name in error.facts["agents"] else "",
+            peer=wait.waits_for,
+        )
+        for name, wait in waits.items()
+        if name in lasts
+    ]
+    return Broken(error, sorted([*result.kept, *found], key=lambda record: (record.at[0], record.agent, record.number)))
+
+
+def _passed(start: Coordinates, end: Coordinates) -> float:
+    """Return how much local time passes on a straight way."""
+    across = dist(start[1:], end[1:])
+    return sqrt(max(0.0, (end[0] - start[0] - across) * (end[0] - start[0] + across)))
+
+
 def stuck(waits: Mapping[str, Wait], alive: Sequence[str]) -> Stuck:
     """Return the error that says why some are still alive when nothing can happen any more.
 
@@ -50,9 +84,13 @@ def stuck(waits: Mapping[str, Wait], alive: Sequence[str]) -> Stuck:
     first = circle.index(min(circle))
     circle = circle[first:] + circle[:first]
     told = ", and ".join(f"{each} waits for {waits[each].waits_for}" for each in circle)
-    where = ", ".join(f"{each:.6g}" for each in waits[circle[0]].at)
+    where = _point(waits[circle[0]].at)
     return Stuck(
-        f"nobody can go on: {told}, at ({where}); there lambdas between them take less time than floats can tell",
+        f"nobody can go on: {told}, at {where}; there lambdas between them take less time than floats can tell",
         advice="give the lambda field an R or a c, of at least 1e-14 of the coordinates, or keep the agents apart",
         agents=tuple(circle),
     )
+
+
+def _point(at: Coordinates) -> str:
+    return f"({', '.join(f'{each:.6g}' for each in at)})"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.spacetime.pictures.runs import crowd, lambdas, ping, straight
+from tests.spacetime.pictures.test_looks import lived
 from worldline.model.errors import UsageError
 from worldline.spacetime import Boundary, Record, box
 from worldline.spacetime.pictures import animation, animation_html
@@ -115,15 +116,37 @@ def test_jumps_are_told_apart() -> None:
 def test_axes_are_chosen_and_a_line_is_flat() -> None:
     records = straight("a", (0, 1, 2, 3), (9, 1, 2, 3.5))
     data = played(records, 4, axes=(3, 1))
-    assert (data["axes"], data["flat"]) == (["x₃", "x₁"], False)
+    assert (data["axes"], data["flat"]) == (["x3", "x1"], False)
     assert ways(data)["a"][-1] == pytest.approx((9, 3.5, 1), abs=0.01)
     assert played(records, 4, axes=(2,))["flat"]
-    assert played(records, 4)["axes"] == ["x₁", "x₃"]
-    assert played(ping(4).records, 4)["axes"] == ["x₁", "x₃"]
+    assert played(records, 4)["axes"] == ["x1", "x3"]
+    assert played(ping(4).records, 4)["axes"] == ["x1", "x3"]
     assert played(ping().records, 2, axes=(1, 2))["flat"]
     line = played(ping().records, 2)
     assert (line["axes"], line["flat"]) == (["x"], True)
     assert 'id="trails"' in re.search(r"<label hidden>.*", animation_html(ping().records, 2)).group()  # type: ignore[union-attr]
+
+
+def test_who_is_shown_how_and_since_when() -> None:
+    records = [*lived("a", (0.0, "well"), (3.0, "ill")), *lived("b", (0.0, "ill"), end=6.0)]
+    data = played(records, 2)
+    assert data["looks"] == [["well", 0], ["ill", 1]]
+    moment = data["scale"][1]
+    shown = [data["shown"][start : start + 3] for start in range(0, len(data["shown"]), 3)]
+    assert [(who, round(time * moment, 2), look) for who, time, look in shown] == [(0, 0, 0), (0, 3.0, 1), (1, 0, 1)]
+    assert played(ping().records, 2)["looks"] == played(ping().records, 2)["shown"] == []
+    many = [each for i in range(40) for each in lived(f"a{i}", (0.0, f"state {i}"))]
+    assert played(many, 2)["looks"][-1] == ["9 others", -1]
+
+
+def test_a_failure_is_told_and_ends_it() -> None:
+    failed = Record("a", 1, "failed", (4.0, 0.0, 0.0), 4.0, what="<no>")
+    records = [*straight("b", (0, 1, 0), (2, 1, 0))[:1], *straight("a", (0, 0, 0), (9, 0, 0))[:1], failed]
+    html = animation_html(records, 3, until=9.0)
+    page = Page(html)
+    assert page.data["failures"] == [0, "<no>"]
+    assert page.data["end"] * page.data["scale"][1] == pytest.approx(4.0)
+    assert page.inside["span"].endswith("Failed: a: <no>")
 
 
 @pytest.mark.parametrize("axes", [(1, 3), (0, 1), (1, 1), (1, 2, 3), 1, (), ("1", "2"), (True, 2)])

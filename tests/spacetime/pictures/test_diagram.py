@@ -14,7 +14,8 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.spacetime.pictures.runs import crowd, lambdas, ping, straight
-from worldline.drawing.svg import PALETTE, text_width
+from tests.spacetime.pictures.test_looks import lived
+from worldline.drawing.svg import ALARM, PALETTE, text_width
 from worldline.model.errors import UsageError
 from worldline.spacetime import Boundary, LambdaField, Record, box
 from worldline.spacetime.pictures import diagram, minkowski_svg
@@ -158,6 +159,83 @@ def test_ends_of_channels_are_dashed_and_their_arrival_marked() -> None:
     assert {"end of a channel", "channel attached"} <= set(texts(of_class(root, "legend")[0]))
 
 
+def test_a_worldline_changes_its_colour_where_its_agent_does() -> None:
+    root = drawn([*lived("a", (0.0, "well"), (2.0, "ill"), (6.0, "well"), end=10.0), *lived("b", (0.0, "well"))])
+    line, other = of_class(root, "worldline")
+    well, ill = (spots(each) for each in of_class(line, "way"))
+    colours = [each.get("stroke") or line.get("stroke") for each in of_class(line, "way")]
+    assert colours == list(PALETTE[:2])
+    assert other.get("stroke") == PALETTE[0]
+    unit = (well[0][1] - well[-1][1]) / 10
+    assert [y for _, y in well] == pytest.approx([well[0][1] - unit * time for time in (0, 2, 6, 10)], abs=0.02)
+    assert [y for _, y in ill] == pytest.approx([well[0][1] - unit * time for time in (2, 6)], abs=0.02)
+    assert texts(of_class(root, "legend")[0]) == ["well", "ill"]
+    # A name that stands beside a line of several colours has none of them.
+    assert [each.get("fill") for group in of_class(root, "names") for each in group] == [None, None]
+
+
+def test_a_change_on_the_way_and_at_a_jump() -> None:
+    records = [
+        Record("a", 0, "born", (0.0, 0.0), 0.0, what="A"),
+        Record("a", 1, "turned", (1.0, 0.0), 1.0, velocity=(1.25, 0.75)),
+        Record("a", 2, "shown", (2.0, 0.6), 1.8, what="B"),
+        Record("a", 3, "timer", (3.0, 1.2), 2.6),
+        Record("a", 4, "jumped", (6.0, 3.0), 2.6, emitted=(3.0, 1.2)),
+        Record("a", 5, "shown", (6.0, 3.0), 2.6, what="C"),
+        Record("a", 6, "ended", (7.0, 3.0), 3.6),
+    ]
+    (line,) = of_class(drawn(records), "worldline")
+    first, second, third = (spots(each) for each in of_class(line, "way"))
+    assert first[-1] == second[0]
+    assert len(first) == 3
+    assert [len(second), len(third)] == [2, 2]
+    ((start, end),) = [spots(each) for each in of_class(line, "jump")]
+    assert (start, end) == (second[-1], third[0])
+
+
+def test_lambdas_and_marks_have_the_colour_of_that_moment() -> None:
+    records = [*lived("a", (0.0, "well"), (2.0, "ill")), *lived("b", (0.0, "well"))]
+    records += lambdas("a", "b", ((1.0, 0.0), (1.5, 0.0)), ((3.0, 0.0), (3.5, 0.0)))
+    root = drawn(records)
+    groups = [each for each in root.iter() if any("lambda" in (child.get("class") or "") for child in each)]
+    assert [group.get("stroke") for group in groups] == list(PALETTE[:2])
+    marks = {titles(each)[0].split(",")[0]: each for each in of_class(root, "event")}
+    assert {key: each[-1].get("fill") for key, each in marks.items()} == {
+        "a at (1": PALETTE[0],
+        "a at (3": PALETTE[1],
+        "b at (1.5": PALETTE[0],
+        "b at (3.5": PALETTE[0],
+    }
+
+
+def test_every_look_is_in_the_legend_and_can_be_told_apart() -> None:
+    records = [each for i in range(40) for each in lived(f"a{i}", (0.0, f"state {i}"))]
+    root = drawn(records)
+    legend = of_class(root, "legend")[0]
+    assert texts(legend)[:31] == [f"state {i}" for i in range(31)]
+    assert texts(legend)[31] == "9 others"
+    samples = [(each.get("stroke"), each.get("stroke-dasharray")) for each in paths(legend)]
+    assert len(set(samples[:32])) == 32
+
+
+def test_a_failure_is_marked_where_it_happened() -> None:
+    records = [
+        *lived("a", (0.0, "fine"))[:2],
+        Record("a", 2, "failed", (4.0, 0.0), 4.0, what="ZeroDivisionError: division by zero, in Clock.tick at (4, 0)"),
+        Record("b", 0, "born", (0.0, 3.0), 0.0, what="Person", velocity=(1.25, -0.75)),
+    ]
+    root = drawn(records, until=50.0)
+    (event,) = [each for each in of_class(root, "event") if "failed" in titles(each)[0]]
+    assert {each.get("stroke") for each in event if each.get("stroke")} == {ALARM}
+    assert "failure" in texts(of_class(root, "legend")[0])
+    assert any(text.startswith("Failed: a: ZeroDivisionError: division by zero") for text in texts(root))
+    assert any(text.startswith("ZeroDivisionError") for text in texts(of_class(root, "failures")[0]))
+    # The picture ends there, and whoever was under way then has got as far.
+    a, b = (spots(of_class(each, "way")[0]) for each in of_class(root, "worldline"))
+    assert a[-1][1] == b[-1][1]
+    assert (b[0][0] - b[-1][0]) / (b[0][1] - b[-1][1]) == pytest.approx(0.6, abs=0.01)
+
+
 def test_names_dont_overlap() -> None:
     for count in (2, 12, 30, 90):
         records = [each for i in range(count) for each in straight(f"agent-{i}", (0, i / 7), (9, i / 7 + i % 3))]
@@ -245,7 +323,7 @@ def test_every_number_of_dimensions(n: int) -> None:
     assert sorted(names(root)) == ["alice", "bob"]
     assert len(of_class(root, "lambda")) == len([record for record in run.records if record.kind == "sent"])
     assert bool(of_class(root, "cone")) == (n > 1)
-    assert ("x₃" in texts(root)) == (n == 4)
+    assert ("x3" in texts(root)) == (n == 4)
     assert any("dimensions of space" in text for text in texts(root)) == (n > 2)
 
 

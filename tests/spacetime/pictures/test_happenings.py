@@ -7,7 +7,7 @@ import pytest
 from tests.spacetime.pictures.runs import crowd, lambdas, ping, straight
 from worldline.model.errors import UsageError
 from worldline.spacetime import LambdaField, Record
-from worldline.spacetime.pictures.happenings import described, natural, thinned, told
+from worldline.spacetime.pictures.happenings import described, failures_of, natural, thinned, told
 
 
 def test_an_agent_begins_where_the_set_up_puts_it() -> None:
@@ -44,6 +44,30 @@ def test_a_later_jump_is_one() -> None:
     assert cut.corners[-1] == (4.0, pytest.approx(2.2))
     assert sorted(cut.jumps) == [3]
     assert cut.end == ""
+
+
+def test_a_run_that_failed_ends_with_what_came_last() -> None:
+    velocity = (1.25, 0.75)
+    records = [
+        Record("a", 0, "born", (0.0, 0.0), 0.0, velocity=(1.0, 0.0)),
+        Record("a", 1, "failed", (4.0, 0.0), 4.0, what="why"),
+        Record("b", 0, "born", (0.0, 1.0), 0.0, velocity=(1.0, 0.0)),
+        Record("b", 1, "turned", (1.0, 1.0), 1.0, velocity=velocity),
+        Record("c", 0, "born", (0.0, 5.0), 0.0, velocity=velocity),
+        Record("c", 1, "waits", (2.0, 6.2), 1.6, peer="a"),
+        Record("d", 0, "born", (0.0, 7.0), 0.0, velocity=velocity),
+        Record("d", 1, "died", (1.0, 7.6), 0.8),
+    ]
+    story = told(records, 2, 30.0, None)
+    assert story.end == 4.0
+    assert {life.name: life.corners[-1] for life in story.lives} == {
+        "a": (4.0, 0.0),
+        "b": (4.0, pytest.approx(2.8)),  # It goes on as it did, since nothing happened to it.
+        "c": (2.0, 6.2),  # It can't.
+        "d": (1.0, 7.6),
+    }
+    assert failures_of(story) == ["Failed: a: why"]
+    assert told(records, 2, 3.0, None).end == 3.0
 
 
 def test_every_lambda_of_a_run_is_there_with_its_fate() -> None:

@@ -39,8 +39,8 @@ def test_what_is_nearly_an_axis_is_one() -> None:
 
 def test_titles_name_what_is_drawn() -> None:
     story = told(straight("a", (0, 0, 0, 0), (2, 1, 1, 0)), 4, None, None)
-    assert projection_of(story, 4, None).title == "0.71 x₁ + 0.71 x₂"
-    assert projection_of(story, 4, 3).title == "x₃"
+    assert projection_of(story, 4, None).title == "0.71 x1 + 0.71 x2"
+    assert projection_of(story, 4, 3).title == "x3"
     assert projection_of(told([], 2, None, None), 2, None).title == "x"
 
 

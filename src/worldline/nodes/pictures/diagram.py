@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from worldline.drawing.axis import decimal, ticks
+from worldline.drawing.halo import haloed
 from worldline.drawing.labels import Disc, Room, text_discs
 from worldline.drawing.legend import Legend
 from worldline.drawing.lines import Look, fading, looks_of
@@ -14,7 +15,6 @@ from worldline.drawing.plane import Point, between, distance
 from worldline.drawing.svg import (
     ALARM,
     INK,
-    PAPER,
     SOFT,
     Value,
     arrow_end,
@@ -265,7 +265,7 @@ class _Diagram:
                 turned = f"matrix({turn} {number(spot[0])} {number(spot[1])})"
                 colour = self.looks[message.what].colour
                 drawn.append(element("text", escaped(text), transform=turned, font_size=10, fill=colour))
-        return [element("g", drawn, class_="texts", text_anchor="middle", **_HALO)] if drawn else []
+        return haloed(drawn, class_="texts", text_anchor="middle")
 
     def _free_spot(self, start: Point, along: Point, length: float, width: float) -> Point | None:
         """Find a base line for a text just above a line, or below it."""
@@ -305,7 +305,7 @@ class _Diagram:
                     colour = ALARM if mark.what == "Crash" else INK
                     labels.append(text_at(left, base, text, size=9, fill=colour))
                     break
-        return [*drawn, element("g", labels, class_="mark-texts", **_HALO)] if labels else drawn
+        return [*drawn, *haloed(labels, class_="mark-texts")]
 
     def _notes(self) -> list[str]:
         """Draw a dot under the lifeline for what was logged, and write it there if it isn't much."""
@@ -327,10 +327,7 @@ class _Diagram:
                     self.room.take(discs)
                     labels.append(text_at(left, base, shown, size=9.5, fill="#52606d"))
                     break
-        return [
-            element("g", dots, fill=INK),
-            element("g", labels, class_="note-texts", **_HALO) if labels else "",
-        ]
+        return [element("g", dots, fill=INK), *haloed(labels, class_="note-texts")]
 
     # -- What happened to the network
 
@@ -368,8 +365,6 @@ class _Diagram:
             drawn.append(element("g", (said, line, written), class_="happened"))
         return drawn
 
-
-_HALO: dict[str, Value | None] = {"stroke": PAPER, "stroke_width": 3, "stroke_opacity": 0.85, "paint_order": "stroke"}
 
 # Up to so many messages: how wide lines are, how opaque, and how long their heads.
 _LINES = (

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
+from worldline.drawing.halo import haloed
 from worldline.drawing.labels import Disc, Room, text_discs
 from worldline.drawing.plane import Curve, Point, between, distance, distance_from_line, on_curve, towards
 from worldline.drawing.svg import (
@@ -239,8 +240,7 @@ class _Plot:
         for edge in self.edges:
             text = str(self.topology.weights[edge])
             drawn += [text_at(x, y + 3.5, text, size=10) for x, y in self._spots(edge, text_width(text, 10))]
-        looks: dict[str, Value] = {"stroke": PAPER, "stroke_width": 3.5, "paint_order": "stroke", "fill": "#52606d"}
-        return [element("g", drawn, class_="weights", text_anchor="middle", **looks)]
+        return haloed(drawn, class_="weights", text_anchor="middle", fill="#52606d")
 
     def _spots(self, edge: Edge, width: float) -> list[Point]:
         """Find where a label of this edge covers nothing and is as far as possible from other edges."""
@@ -316,8 +316,7 @@ class _Plot:
             best = max(spots, key=lambda spot: min(map(self.room.clearance, text_discs(spot, width, size))))
             self.room.take(text_discs(best, width, size))
             drawn.append(text_at(best[0], best[1] + size * 0.36, text, size=size))
-        looks: dict[str, Value] = {"stroke": PAPER, "stroke_width": 3, "paint_order": "stroke", "fill": _ROOT}
-        return [element("g", drawn, class_="distances", text_anchor="middle", font_weight=600, **looks)]
+        return haloed(drawn, class_="distances", text_anchor="middle", font_weight=600, fill=_ROOT)
 
 
 def _along(start: Point, end: Point) -> list[Disc]:

@@ -2,7 +2,8 @@
 
 Who is ill coughs, by its own clock, and everybody hears of that as light gets there. Who was near enough to where the
 cough came from catches the disease with some probability, which its own draws decide: what others draw doesn't matter.
-Who has been ill for long enough recovers, and closes its channels, since it will never cough again.
+Who has been ill for long enough recovers, and closes its channels, since it will never cough again. Pictures show who
+is well, ill and immune, and when.
 
 An illness lasts equally long for everybody, in one's own time. Walkers' clocks go slower than those in the lab, by
 γ = 1/√(1 − v²). A wall that stands still changes where one walks to and not how fast, so that γ stays as it is, and
@@ -33,6 +34,9 @@ class Person(Agent):
     state = "well"
     infected_at = -1.0
     recovered_at = -1.0
+
+    def shown_as(self) -> str:
+        return self.state
 
     def cough(self) -> None:
         if self.state == "ill":

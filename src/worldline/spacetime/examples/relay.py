@@ -32,6 +32,10 @@ class Runner(Agent):
     is_last = False
     age_at_end = -1.0
 
+    def shown_as(self) -> str:
+        """Have a colour of its own in pictures."""
+        return self.name
+
     def take(self, legs_run: int) -> None:
         """Run to the next one; the last one to the finish."""
         self.log(f"takes the baton at the age of {self.local_time:.4f}, and runs at {self.speed:g}")
@@ -62,6 +66,9 @@ class Judge(Agent):
 
     to_first: Channel
     age_at_end = -1.0
+
+    def shown_as(self) -> str:
+        return self.name
 
     def compare(self, name: str, age: float) -> None:
         self.age_at_end = self.local_time

@@ -10,7 +10,8 @@ from typing import Any
 from worldline.drawing.svg import PALETTE
 from worldline.model.errors import UsageError, shown
 from worldline.spacetime.boundary import Boundary
-from worldline.spacetime.pictures.happenings import Life, Story, thinned, told
+from worldline.spacetime.pictures.happenings import Life, Story, failures_of, thinned, told
+from worldline.spacetime.pictures.looks import Looks
 from worldline.spacetime.pictures.page import page
 from worldline.spacetime.pictures.projection import axis_name, check_axis
 from worldline.spacetime.story import Coordinates, Record
@@ -44,17 +45,22 @@ def animation_html(
     lambdas only some are shown, evenly chosen; the page says so.
     """
     story = told(records, n, until, None)
+    check_moves(n)
+    drawn_axes = _widest(story, n) if axes is None else _checked(axes, n)
+    shown_story, cuts = _thinned(story)
+    data = _Data(shown_story, drawn_axes, n, Looks(story)).json(boundaries)
+    agents = "1 agent" if len(story.lives) == 1 else f"{len(story.lives):,} agents"
+    lambdas = "1 lambda" if len(story.flights) == 1 else f"{len(story.flights):,} lambdas"
+    summary = f"{agents}, {lambdas}. {' '.join(cuts)}" if story.lives else "Nothing happened: there are no records."
+    return page(title or "Spacetime", summary.strip(), failures_of(story), data, flat=len(drawn_axes) == 1)
+
+
+def check_moves(n: int) -> None:
+    """Refuse a space in which nothing moves."""
     if n == 1:
         raise UsageError(
             "a space of one dimension is time alone, and nothing moves in it", advice="draw its diagram: minkowski_svg"
         )
-    drawn_axes = _widest(story, n) if axes is None else _checked(axes, n)
-    shown_story, cuts = _thinned(story)
-    data = _Data(shown_story, drawn_axes, n).json(boundaries)
-    agents = "1 agent" if len(story.lives) == 1 else f"{len(story.lives):,} agents"
-    lambdas = "1 lambda" if len(story.flights) == 1 else f"{len(story.flights):,} lambdas"
-    summary = f"{agents}, {lambdas}. {' '.join(cuts)}" if story.lives else "Nothing happened: there are no records."
-    return page(title or "Spacetime", summary.strip(), data, flat=len(drawn_axes) == 1)
 
 
 def _widest(story: Story, n: int) -> tuple[int, ...]:
@@ -107,8 +113,9 @@ def _simpler(life: Life, most: int) -> Life:
 class _Data:
     """Writes what is played as whole numbers: moments of time, and places, which are as large in both directions."""
 
-    def __init__(self, story: Story, axes: Sequence[int], n: int) -> None:
+    def __init__(self, story: Story, axes: Sequence[int], n: int, looks: Looks) -> None:
         self.story = story
+        self.looks = looks
         self.axes = axes
         self.n = n
         points = [at for life in story.lives for at in life.corners]
@@ -138,6 +145,14 @@ class _Data:
                 each for life in self.story.lives for jump in sorted(life.jumps) for each in (numbers[life.name], jump)
             ],
             "died": [numbers[life.name] for life in self.story.lives if life.end == "died"],
+            "looks": [[kind.text, -1 if kind.place is None else kind.place] for kind in self.looks.kinds],
+            "shown": self._shown() if self.looks.kinds else [],
+            "failures": [
+                each
+                for life in self.story.lives
+                for failure in life.failures
+                for each in (numbers[life.name], failure.what)
+            ],
             "whats": whats,
             "flights": self._flights(numbers, {what: number for number, what in enumerate(whats)}),
             "starts": starts,
@@ -166,6 +181,16 @@ class _Data:
             written += [new - old for new, old in zip(here, last, strict=True)]
             last = here
         return written
+
+    def _shown(self) -> list[int]:
+        """Return who is shown how from when on."""
+        places = {kind: place for place, kind in enumerate(self.looks.kinds)}
+        return [
+            each
+            for number, life in enumerate(self.story.lives)
+            for at, kind in self.looks.along(life)
+            for each in (number, self._time(at[0]), places[kind])
+        ]
 
     # -- Lambdas
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
+from worldline.drawing.halo import haloed
 from worldline.drawing.legend import Entry, Legend
-from worldline.drawing.lines import fading
+from worldline.drawing.lines import Look, fading
 from worldline.drawing.plane import Point, distance
 from worldline.drawing.scale import ticks_between
 from worldline.drawing.svg import (
-    PALETTE,
+    ALARM,
     PAPER,
     SOFT,
     Value,
@@ -28,6 +29,7 @@ from worldline.drawing.svg import (
     text_at,
     text_width,
     way,
+    wrapped,
 )
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.build import LambdaField
@@ -39,13 +41,15 @@ from worldline.spacetime.pictures.happenings import (
     Moment,
     Story,
     described,
+    failures_of,
     point,
     thinned,
     told,
 )
+from worldline.spacetime.pictures.looks import Looks
 from worldline.spacetime.pictures.names import Name, Names
 from worldline.spacetime.pictures.projection import Projection, projection_of
-from worldline.spacetime.pictures.signs import EVENT, HEAD, JUMP, dashes_of, entries_of, glyph, sign_of
+from worldline.spacetime.pictures.signs import EVENT, FAILURE, HEAD, JUMP, dashes_of, entries_of, glyph, sign_of
 from worldline.spacetime.story import Coordinates, Record
 
 AGENTS_MAX = 400
@@ -60,6 +64,7 @@ _GRID = "#eef1f4"
 _AXIS = "#8a96a3"
 _MARGIN = 20.0
 _NARROWEST = 520.0
+_SMALL = 11.5
 
 # Up to so many agents: how thick their lines are, how large their signs and their names.
 _SIZES = ((12, (2.2, 1.0, 11.5)), (40, (1.6, 0.8, 10.5)), (120, (1.2, 0.62, 9.0)), (10**9, (0.9, 0.5, 8.0)))
@@ -70,13 +75,6 @@ _LAMBDAS = (
     (1_000, (0.7, 0.45, 3.6)),
     (10**9, (0.5, 0.3, 2.8)),
 )
-
-_HALO: dict[str, Value | None] = {
-    "paint_order": "stroke",
-    "stroke": PAPER,
-    "stroke_width": 3,
-    "stroke_linejoin": "round",
-}
 
 _Chosen = TypeVar("_Chosen")
 
@@ -100,8 +98,10 @@ def minkowski_svg(
     whole = told(records, n, until, field)
     story, cuts = _thinned(whole)
     projection = projection_of(story, n, axis)
-    diagram = _Diagram(story, projection, field, title, walls.walls_of(boundaries, projection), cones)
-    return diagram.text([_caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
+    own_walls = walls.walls_of(boundaries, projection)
+    diagram = _Diagram(story, projection, field, title, own_walls, cones, Looks(whole))
+    failures = [line for each in failures_of(whole) for line in wrapped(each, diagram.width - 2 * _MARGIN, _SMALL)]
+    return diagram.text([*failures, _caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
 
 
 def _thinned(story: Story) -> tuple[Story, list[str]]:
@@ -165,6 +165,7 @@ class _Diagram:
         title: str,
         own_walls: list[Wall],
         cones: bool,
+        looks: Looks,
     ) -> None:
         self.story = story
         self.projection = projection
@@ -174,7 +175,8 @@ class _Diagram:
         self.frame = frame = Frame(story, projection, own_walls)
         self.stroke, self.sign_size, self.name_size = _chosen(_SIZES, len(story.lives))
         self.lambda_stroke, self.lambda_opacity, self.head = _chosen(_LAMBDAS, len(story.flights))
-        self.colours = {life.name: PALETTE[place % len(PALETTE)] for place, life in enumerate(story.lives)}
+        self.looks = looks
+        self.lives = {life.name: life for life in story.lives}
         self.signs, self.cuts = _signs(story)
         self.times = ticks_between(story.begin, story.end, frame.height / 60)
         before = 46.0 + max(text_width(label, 10.5) for label in self.times.labels)
@@ -194,6 +196,7 @@ class _Diagram:
 
     def text(self, caption: Sequence[str]) -> str:
         ways = {life.name: self._pieces(life) for life in self.story.lives}
+        failures = self._failures()  # First, so that there is room for them.
         names = self._names(ways)
         lines = [*caption, *self.cuts]
         top = self.floor + (56 if self.projection.has_space else 30)
@@ -211,8 +214,9 @@ class _Diagram:
             *self._events(),
             *names,
             *self._notes(),
+            *failures,
             *(
-                text_at(_MARGIN, top + 17 * place, fitted(line, self.width - 40, 11.5), size=11.5, fill=SOFT)
+                text_at(_MARGIN, top + 17 * place, fitted(line, self.width - 40, _SMALL), size=_SMALL, fill=SOFT)
                 for place, line in enumerate(lines)
             ),
         ]
@@ -227,6 +231,7 @@ class _Diagram:
         if not self.story.lives:
             return []
         return entries_of(
+            self.looks.kinds,
             [sign.sign for sign in self.signs],
             self.story.flights,
             jumps=any(life.jumps for life in self.story.lives),
@@ -237,7 +242,8 @@ class _Diagram:
     def _heads(self) -> list[str]:
         if not self.story.flights:
             return []
-        heads = dict.fromkeys([(SOFT, HEAD), *((colour, self.head) for colour in self.colours.values())])
+        colours = dict.fromkeys(self._colour(flight.source, flight.emitted) for flight in self.story.flights)
+        heads = dict.fromkeys([(SOFT, HEAD), *((colour, self.head) for colour in colours)])
         return [arrow_head(colour, size) for colour, size in heads]
 
     # -- Axes
@@ -281,7 +287,7 @@ class _Diagram:
     def _arrows(self) -> list[str]:
         drawn: dict[str, list[str]] = {}
         for flight in self.story.flights:
-            colour = self.colours[flight.source]
+            colour = self._colour(flight.source, flight.emitted)
             drawn.setdefault(colour, []).append(self._arrow(flight, colour))
         shades: dict[str, Value | None] = {"stroke_width": self.lambda_stroke, "stroke_opacity": self.lambda_opacity}
         return [element("g", lines, fill="none", stroke=colour, **shades) for colour, lines in drawn.items()]
@@ -309,6 +315,27 @@ class _Diagram:
                 pieces[-1].append(spot)
         return pieces
 
+    def _strokes(self, life: Life) -> list[tuple[Look, list[Point]]]:
+        """Return the parts of a worldline that are drawn in one way, without its jumps."""
+        changes = [(at[0], self.at(life.name, at), kind.look) for at, kind in self.looks.along(life)]
+        _, _, look = changes.pop(0)
+        strokes: list[tuple[Look, list[Point]]] = [(look, [self.at(life.name, life.corners[0])])]
+        for place, corner in enumerate(life.corners[1:], start=1):
+            end, is_jump = self.at(life.name, corner), place in life.jumps
+            while changes and changes[0][0] <= corner[0]:
+                time, spot, look = changes.pop(0)
+                if not is_jump:
+                    strokes[-1][1].append(end if time == corner[0] else spot)
+                    strokes.append((look, [strokes[-1][1][-1]]))
+            if is_jump:
+                strokes.append((look, [end]))
+            elif distance(strokes[-1][1][-1], end) >= _NEAREST or place == len(life.corners) - 1:
+                strokes[-1][1].append(end)
+        return [(look, line) for look, line in strokes if len(line) > 1]
+
+    def _colour(self, name: str, at: Coordinates) -> str:
+        return self.looks.at(self.lives[name], at[0]).colour
+
     def _worldlines(self, ways: dict[str, list[list[Point]]]) -> list[str]:
         drawn = []
         is_roomy = len(self.story.lives) <= _WIDE_TARGETS_UP_TO
@@ -320,13 +347,25 @@ class _Diagram:
             if is_roomy and line:
                 parts.append(element("path", d=line, stroke=PAPER, stroke_width=self.stroke + 2, stroke_opacity=0.8))
                 parts.append(element("path", d=line, stroke_width=10, stroke_opacity=0))
-            if line:
-                parts.append(element("path", d=line, class_="way"))
+            strokes: dict[Look, str] = {}
+            for look, stroke in self._strokes(life):
+                strokes[look] = strokes.get(look, "") + way(stroke)
+            first = self.looks.along(life)[0][1].look.colour
+            parts += [
+                element(
+                    "path",
+                    d=stroke,
+                    class_="way",
+                    stroke=None if look.colour == first else look.colour,
+                    stroke_dasharray=look.dashes,
+                )
+                for look, stroke in strokes.items()
+            ]
             if jumps:
                 parts.append(
                     element("path", d=jumps, class_="jump", stroke_width=self.stroke * 0.7, stroke_dasharray=JUMP)
                 )
-            drawn.append(element("g", parts, class_="worldline", stroke=self.colours[life.name]))
+            drawn.append(element("g", parts, class_="worldline", stroke=first))
         return [element("g", drawn, fill="none", stroke_width=self.stroke, stroke_linejoin="round")]
 
     def _names(self, ways: dict[str, list[list[Point]]]) -> list[str]:
@@ -334,13 +373,14 @@ class _Diagram:
         frame = self.frame
         self.names.avoid(lines, ((frame.left - 8, frame.top), (frame.left - 8, self.floor), (frame.right, self.floor)))
         wanted = [
-            Name(shortened(name, _NAME_UP_TO), self.colours[name], line) for name, line in zip(ways, lines, strict=True)
+            Name(shortened(name, _NAME_UP_TO), "" if self.looks.change else self._colour(name, (0.0,)), line)
+            for name, line in zip(ways, lines, strict=True)
         ]
         written = self.names.placed(wanted, self.name_size)
         if len(written) < len(wanted):
             missing = len(wanted) - len(written)
             self.cuts.append(f"For want of room, {'a name is' if missing == 1 else f'{missing:,} names are'} left out.")
-        return [element("g", written, class_="names", font_weight=600, **_HALO)] if written else []
+        return haloed(written, class_="names", font_weight=600)
 
     # -- What happened to agents
 
@@ -349,7 +389,7 @@ class _Diagram:
         for life, moment, sign in self.signs:
             x, y = self.at(life.name, moment.at)
             said = hover(f"{life.name} at {point(moment.at)}, local time {moment.local_time:.6g}: {described(moment)}")
-            mark = glyph(sign, x, y, self.colours[life.name], self.sign_size)
+            mark = glyph(sign, x, y, self._colour(life.name, moment.at), self.sign_size)
             drawn.append(element("g", (said, mark), class_="event"))
         return [element("g", drawn, class_="events")] if drawn else []
 
@@ -361,7 +401,17 @@ class _Diagram:
         texts = [
             self.names.note([self.at(sign.life.name, sign.moment.at)], shortened(text, 44), 9.5) for sign, text in noted
         ]
-        return [element("g", texts, class_="notes", fill=SOFT, **_HALO)]
+        return haloed(texts, class_="notes", fill=SOFT)
+
+    def _failures(self) -> list[str]:
+        """Write why the run has failed, where it did."""
+        found = [(life, each) for life in self.story.lives for each in life.failures]
+        texts = []
+        for life, failure in found:
+            x, y = self.at(life.name, failure.at)
+            text = fitted(failure.what, self.width / 2 - 2 * _MARGIN, 10.5)
+            texts.append(self.names.note([(x + 4, y), (x - 4, y)], text, 10.5))
+        return haloed(texts, class_="failures", fill=ALARM, font_weight=600)
 
 
 def _signs(story: Story) -> tuple[list[_Sign], list[str]]:
@@ -370,6 +420,7 @@ def _signs(story: Story) -> tuple[list[_Sign], list[str]]:
     marked = [each for each in every if each.sign]
     if len(marked) <= EVENTS_MAX:
         return marked, []
+    marked.sort(key=lambda each: each.sign != FAILURE)
     usual = [each for each in marked if each.sign == EVENT]
     rare = thinned([each for each in marked if each.sign != EVENT], EVENTS_MAX)
     kept = [*rare, *thinned(usual, EVENTS_MAX - len(rare))]

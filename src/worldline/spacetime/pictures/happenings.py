@@ -21,6 +21,8 @@ _BECAME: dict[Fate, str] = {
 }
 _EVENTS = ("absorbed", "timer", "crossed")
 _CORNERS = ("born", "turned", "jumped", "died", "ended")
+_ENDS = ("died", "ended", "failed", "waits")
+_FAILURES_UP_TO = 4
 _NUMBERS = re.compile("([0-9]+)")
 
 
@@ -39,15 +41,23 @@ class Moment(NamedTuple):
 class Life(NamedTuple):
     """The way of an agent: straight from corner to corner; to those that are in `jumps`, it jumped.
 
-    `end` is the kind of record that it ended with, or nothing if the picture stops before.
+    `kind` is its class, and `looks` what it is shown as from which point on. `end` is the kind of record that it ended
+    with, or nothing if the picture stops before.
     """
 
     name: str
+    kind: str
     maker: str
     corners: list[Coordinates]
     jumps: frozenset[int]
     moments: list[Moment]
+    looks: list[tuple[Coordinates, str]]
     end: str
+
+    @property
+    def failures(self) -> list[Record]:
+        """Why it couldn't go on, if that ended the run."""
+        return [record for moment in self.moments for record in moment.records if record.kind == "failed"]
 
 
 class Flight(NamedTuple):
@@ -94,6 +104,10 @@ def _said(record: Record) -> str:
         return f"born of {record.peer}" if record.peer else "born"
     if record.kind == "log":
         return f"“{record.what}”"
+    if record.kind == "shown":
+        return f"shown as {record.what}"
+    if record.kind == "waits":
+        return f"waits for {record.peer}"
     if record.kind in ("created", "held", "closed"):
         return f"{record.kind} a channel to {record.peer}"
     if record.kind == "attached":
@@ -102,7 +116,7 @@ def _said(record: Record) -> str:
 
 
 def told(records: Iterable[Record], n: int, until: float | None, field: LambdaField | None) -> Story:
-    """Read records; what is after `until`, in lab time, is left out."""
+    """Read records; what is after `until`, in lab time, is left out. A run that failed ends with what came last."""
     if type(n) is not int or n < 1:
         raise UsageError(f"a space can't have {shown(n)} dimensions", advice="give simulation.space.n")
     if isinstance(until, bool) or not isinstance(until, int | float | None) or not math.isfinite(until or 0):
@@ -119,10 +133,20 @@ def told(records: Iterable[Record], n: int, until: float | None, field: LambdaFi
     times = [at[0] for life in whole.values() for at in life.corners]
     last = max(times, default=0.0 if until is None else until)
     end = float(last if until is None else until)
+    if any(life.failures for life in whole.values()):
+        end = min(end, last)
+        whole = {name: _extended(life, own[name], end) for name, life in whole.items()}
     flights = _flights(own, whole, end, field)
     lives = [life for each in whole.values() if (life := _cut(each, end)) is not None]
     begin = min([at[0] for life in lives for at in life.corners] + [each.emitted[0] for each in flights], default=end)
     return Story(begin, end, lives, flights)
+
+
+def failures_of(story: Story) -> list[str]:
+    """Say who has made the run fail, where and why: the first of them, at least."""
+    found = [(life, each) for life in story.lives for each in life.failures]
+    first = sorted(found, key=lambda each: (each[1].at[0], each[0].name))[:_FAILURES_UP_TO]
+    return [f"Failed: {life.name}: {each.what}" for life, each in first]
 
 
 def natural(name: str) -> list[tuple[int, str]]:
@@ -159,8 +183,35 @@ def _life(name: str, records: list[Record]) -> Life:
             moments.append(Moment(record.at, record.local_time, [record]))
     if corners[-1] != moments[-1].at:
         corners.append(moments[-1].at)
-    end = next((record.kind for record in reversed(records) if record.kind in ("died", "ended")), "")
-    return Life(name, maker, corners, frozenset(jumps), moments, end)
+    end = next((record.kind for record in reversed(records) if record.kind in _ENDS), "")
+    kind = next((record.what for record in records if record.kind == "born"), "")
+    return Life(name, kind, maker, corners, frozenset(jumps), moments, _looks(kind, corners[0], records), end)
+
+
+def _looks(kind: str, start: Coordinates, records: list[Record]) -> list[tuple[Coordinates, str]]:
+    """Return what an agent is shown as, and from where on."""
+    looks, since = [(start, kind)], 0.0
+    for record in records:
+        if record.kind != "shown":
+            continue
+        at, text = record.at, record.what or kind
+        if record.local_time == since:  # It has had no time to be what it was before.
+            at, _ = looks.pop()
+        if not looks or looks[-1][1] != text:
+            looks.append((at, text))
+        since = record.local_time
+    return looks
+
+
+def _extended(life: Life, records: list[Record], end: float) -> Life:
+    """Let an agent go straight on to the end, if it is alive: nothing has happened to it until then."""
+    start = life.corners[-1]
+    velocity = next((each.velocity for each in sorted(records, key=lambda each: -each.number) if each.velocity), None)
+    if life.end or velocity is None or not start[0] < end:
+        return life
+    share = (end - start[0]) / velocity[0]
+    goal = (end, *(x + v * share for x, v in zip(start[1:], velocity[1:], strict=True)))
+    return life._replace(corners=[*life.corners, goal])
 
 
 def _placed(records: list[Record]) -> int:
@@ -186,7 +237,9 @@ def _cut(life: Life, end: float) -> Life | None:
     if kept[-1][0] < end:
         kept.append(at_time(kept[-1], corners[count], end))
     moments = [moment for moment in life.moments if moment.at[0] <= end]
-    return Life(life.name, life.maker, kept, frozenset(j for j in life.jumps if j < len(kept)), moments, "")
+    looks = [(at, text) for at, text in life.looks if at[0] <= end]
+    jumps = frozenset(jump for jump in life.jumps if jump < len(kept))
+    return life._replace(corners=kept, jumps=jumps, moments=moments, looks=looks, end="")
 
 
 def at_time(start: Coordinates, end: Coordinates, time: float) -> Coordinates:

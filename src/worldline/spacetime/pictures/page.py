@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from worldline.drawing.svg import escaped
 from worldline.spacetime.pictures.player import PROGRAM
 
@@ -10,9 +12,9 @@ _POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inl
 
 _STYLE = """
 :root{color-scheme:light dark;
---paper:#fff;--ink:#1f2933;--soft:#66727f;--faint:#e4e8ec;--light:#f0b429;--accent:#0072b2}
+--paper:#fff;--ink:#1f2933;--soft:#66727f;--faint:#e4e8ec;--light:#f0b429;--accent:#0072b2;--alarm:#b3261e}
 @media (prefers-color-scheme:dark){
-:root{--paper:#12171d;--ink:#e6ebf0;--soft:#98a4b1;--faint:#27303a;--light:#f0b429;--accent:#56b4e9}}
+:root{--paper:#12171d;--ink:#e6ebf0;--soft:#98a4b1;--faint:#27303a;--light:#f0b429;--accent:#56b4e9;--alarm:#ff7a70}}
 *{box-sizing:border-box}
 html,body{height:100%;margin:0}
 body{display:flex;flex-direction:column;background:var(--paper);color:var(--ink);
@@ -20,6 +22,12 @@ font:14px/1.4 system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu Sans',s
 header{padding:12px 18px 6px;display:flex;gap:4px 16px;flex-wrap:wrap;align-items:baseline}
 h1{font-size:16px;margin:0;font-weight:600;overflow-wrap:anywhere}
 .note{color:var(--soft);font-size:12px}
+.alarm{color:var(--alarm);font-size:12px;flex-basis:100%;overflow-wrap:anywhere}
+#legend{display:flex;flex-wrap:wrap;gap:2px 16px;margin:0;padding:0 18px 8px;list-style:none;font-size:12px}
+#legend li{display:flex;gap:5px;align-items:center}
+#legend canvas{position:static;width:16px;height:16px}
+#legend span{max-width:26ch;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
+#legend output{min-width:2ch;color:var(--soft)}
 main{flex:1;min-height:160px;position:relative}
 canvas{position:absolute;inset:0;width:100%;height:100%;display:block;touch-action:none}
 #tip{position:absolute;pointer-events:none;background:var(--ink);color:var(--paper);padding:3px 8px;border-radius:5px;
@@ -38,12 +46,13 @@ label{display:flex;gap:5px;align-items:center}
 _SPEEDS = (("0.1", "⅒ ×"), ("0.25", "¼ ×"), ("0.5", "½ ×"), ("1", "1 ×"), ("2", "2 ×"), ("4", "4 ×"), ("10", "10 ×"))
 
 
-def page(title: str, summary: str, data: str, *, flat: bool) -> str:
+def page(title: str, summary: str, failures: Iterable[str], data: str, *, flat: bool) -> str:
     """Write the page around its data, which is JSON without angle brackets."""
     options = "".join(
         f'<option value="{value}"{" selected" if value == "1" else ""}>{text}</option>' for value, text in _SPEEDS
     )
     hidden = " hidden" if flat else ""
+    alarms = "".join(f'<span class="alarm">{escaped(failure)}</span>' for failure in failures)
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -55,7 +64,8 @@ def page(title: str, summary: str, data: str, *, flat: bool) -> str:
 </style>
 </head>
 <body>
-<header><h1>{escaped(title)}</h1><span class="note">{escaped(summary)}</span></header>
+<header><h1>{escaped(title)}</h1><span class="note">{escaped(summary)}</span>{alarms}</header>
+<ul id="legend" aria-label="legend"></ul>
 <main><canvas id="view" role="img" aria-label="{escaped(title)}: {escaped(summary)}"></canvas>
 <div id="tip" hidden></div>
 <noscript>This page plays its animation with JavaScript, which is switched off.</noscript></main>

@@ -16,8 +16,6 @@ _POINTS_UP_TO = 2_000
 _ROUNDS = 48
 _NEARLY = 0.995  # If agents are spread so much along a coordinate, as a share of the most, that is drawn.
 
-_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-
 
 class Projection:
     """Says where an agent's point is, to the right: along `direction`, or if there is none in the agent's column."""
@@ -70,7 +68,7 @@ def check_axis(axis: object, n: int) -> None:
 
 
 def axis_name(axis: int, n: int) -> str:
-    return "x" if n == 2 else f"x{str(axis).translate(_LOWERED)}"
+    return "x" if n == 2 else f"x{axis}"
 
 
 def _title(direction: Sequence[float], n: int) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable
 
 from worldline.drawing.legend import Entry
 from worldline.drawing.lines import fading
-from worldline.drawing.svg import INK, PAPER, SOFT, arrow_end, cross, element, path, way
+from worldline.drawing.svg import ALARM, INK, PAPER, SOFT, arrow_end, cross, element, path, shortened, way
 from worldline.spacetime.pictures.happenings import Flight, Moment
+from worldline.spacetime.pictures.looks import Kind
 
 LIGHT = "#f0b429"
 WALL = "#8a96a3"
@@ -15,9 +16,12 @@ WALL_DASHES = "7 3 2 3"
 JUMP = "5 4"
 ATTACH = "3 2.5"
 HEAD = 6.5
+_KIND_UP_TO = 26  # Letters.
 
 # What an event is drawn as, if several things happened in it: the first of these.
+FAILURE = "failure"
 _SIGNS = (
+    ("failed", FAILURE),
     ("died", "death"),
     ("crossed", "boundary reached"),
     ("born", "birth"),
@@ -41,6 +45,9 @@ def sign_of(moment: Moment, maker: str) -> str:
 
 def glyph(sign: str, x: float, y: float, colour: str, size: float) -> str:
     """Draw what stands for an event; `size` is 1 where there is plenty of room."""
+    if sign == FAILURE:
+        ring = element("circle", cx=x, cy=y, r=6.5, fill=PAPER, stroke=ALARM, stroke_width=2)
+        return ring + element("path", d=cross(x, y, 3), stroke=ALARM, stroke_width=2, fill="none")
     if sign == "death":
         return element("path", d=cross(x, y, 4.2 * size), stroke=colour, stroke_width=2.2 * size, fill="none")
     if sign == "birth":
@@ -64,10 +71,14 @@ def dashes_of(flight: Flight) -> str | None:
 
 
 def entries_of(
-    signs: Iterable[str], flights: Iterable[Flight], *, jumps: bool, cones: bool, walls: bool
+    kinds: Iterable[Kind], signs: Iterable[str], flights: Iterable[Flight], *, jumps: bool, cones: bool, walls: bool
 ) -> list[Entry]:
     """Return what the legend explains: only what there is."""
-    there, entries = dict.fromkeys(signs), [Entry("worldline", _line(INK, 2.0, None))]
+    there = dict.fromkeys(signs)
+    entries = [
+        Entry(shortened(kind.text, _KIND_UP_TO), _line(kind.look.colour, 2.4, kind.look.dashes)) for kind in kinds
+    ]
+    entries = entries or [Entry("worldline", _line(INK, 2.0, None))]
     if jumps:
         entries.append(Entry("jump", _line(INK, 1.4, JUMP)))
     fates = dict.fromkeys((dashes_of(flight), flight.fate == "absorbed") for flight in flights)
@@ -79,7 +90,7 @@ def entries_of(
         entries.append(Entry("light cone", _cone))
     if walls:
         entries.append(Entry("boundary", _line(WALL, 1.4, WALL_DASHES)))
-    order = (EVENT, "birth", "death", "channel attached", "timer", "logged", "boundary reached")
+    order = (FAILURE, EVENT, "birth", "death", "channel attached", "timer", "logged", "boundary reached")
     return entries + [Entry(sign, _glyph(sign)) for sign in order if sign in there]
 
 

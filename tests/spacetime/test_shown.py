@@ -1,0 +1,203 @@
+"""What agents are shown as: noted when it changes, on whatever executes it, and without changing what happens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.spacetime.running import prepared, run
+from tests.spacetime.walkers import make_world, simulation_of
+from worldline.model.errors import ModelError, UsageError, WorldlineError
+from worldline.spacetime import Agent, AgentWrapper, Channel, ForwardSimulation, Minkowski, Record
+from worldline.spacetime.examples import find
+
+
+class Bulb(Agent):
+    """Is switched on and off."""
+
+    shown_as: Any = "off"
+
+    def switch(self, shown_as: Any) -> None:
+        self.shown_as = shown_as
+
+
+def looks(records: list[Record]) -> list[tuple[str, float, str]]:
+    return [(record.agent, record.at[0], record.what) for record in records if record.kind == "shown"]
+
+
+def classes(records: list[Record]) -> dict[str, str]:
+    return {record.agent: record.what for record in records if record.kind == "born"}
+
+
+def test_a_change_is_noted_where_it_happens() -> None:
+    def set_up(_: ForwardSimulation) -> None:
+        bulb = Bulb()
+        bulb.after(1.0, Bulb.switch, "on")
+        bulb.after(2.0, Bulb.switch, "on")
+        bulb.after(3.0, Bulb.switch, "off")
+
+    result, _ = run(set_up)
+    assert classes(result.records) == {"Bulb-1": "Bulb"}
+    assert looks(result.records) == [("Bulb-1", 0.0, "off"), ("Bulb-1", 1.0, "on"), ("Bulb-1", 3.0, "off")]
+
+
+class Lamp(Agent):
+    """Says by a method what it is like."""
+
+    brightness = 0
+
+    def shown_as(self) -> str:
+        return "bright" if self.brightness > 1 else ""
+
+    def brighten(self) -> None:
+        self.brightness += 1
+
+
+def test_a_method_may_say_it_and_nothing_is_the_class_again() -> None:
+    def set_up(_: ForwardSimulation) -> None:
+        lamp = Lamp()
+        for time in (1.0, 2.0):
+            lamp.after(time, Lamp.brighten)
+
+    assert looks(run(set_up)[0].records) == [("Lamp-1", 2.0, "bright")]
+
+
+class Mother(Agent):
+    """Makes somebody who is ill from the beginning, and somebody who dies at once."""
+
+    def bear(self) -> None:
+        child = Bulb()
+        child.shown_as = "ill"
+        child.after(5.0, Bulb.switch, "well")
+        child.jump_to((self.position.t + 1, *self.position[1:]))
+        Bulb().die()
+
+
+def test_who_is_made_in_an_event_is_looked_at_too() -> None:
+    result, _ = run(lambda _: Mother().after(1.0, Mother.bear))
+    assert classes(result.records)["Mother-1/Bulb-1"] == "Bulb"
+    assert looks(result.records) == [("Mother-1/Bulb-1", 2.0, "ill"), ("Mother-1/Bulb-1", 7.0, "well")]
+
+
+class Dog:
+    """Isn't an agent."""
+
+    shown_as = "awake"
+
+    def sleep(self) -> None:
+        self.shown_as = "asleep"
+
+
+def test_what_is_wrapped_says_it_itself() -> None:
+    def set_up(_: ForwardSimulation) -> None:
+        AgentWrapper(Dog()).after(1.0, "sleep")
+        AgentWrapper([])
+
+    result, _ = run(set_up)
+    assert classes(result.records) == {"AgentWrapper-1": "Dog", "AgentWrapper-2": "list"}
+    assert looks(result.records) == [("AgentWrapper-1", 0.0, "awake"), ("AgentWrapper-1", 1.0, "asleep")]
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_whether_it_is_looked_at_changes_nothing(seed: int) -> None:
+    traced = simulation_of(make_world(seed), "inline").run(until=12.0)
+    assert len(looks(traced.records)) > 5
+    assert simulation_of(make_world(seed), "inline", trace=False).run(until=12.0).digest == traced.digest
+
+
+class Gambler(Agent):
+    """Draws when it is looked at."""
+
+    other: Channel
+    drawn: tuple[float, ...] = ()
+
+    def shown_as(self) -> str:
+        return f"{self.random.random():.3f} at {self.position.t:g}"
+
+    def draw(self) -> None:
+        self.drawn = (*self.drawn, self.random.random())
+
+
+def test_draws_for_a_picture_arent_missing_elsewhere() -> None:
+    drawn = []
+    for trace in (False, True):
+        simulation = ForwardSimulation(Minkowski(1), trace=trace)
+        with simulation:
+            gambler = Gambler()
+            gambler.draw()
+            gambler.after(1.0, Gambler.draw)
+        simulation.run(until=2.0)
+        drawn.append(gambler.drawn)
+    assert drawn[0] == drawn[1]
+
+
+class Talker(Agent):
+    """Does something when it is looked at, which it can't."""
+
+    what: Any = None
+
+    def shown_as(self) -> Any:
+        return self.what if self.what is None or not callable(self.what) else self.what(self)
+
+    def become(self, what: str) -> None:
+        self.what = _DEEDS[what]
+
+
+_DEEDS: dict[str, Any] = {
+    "number": 4,
+    "error": lambda _: 1 / 0,
+    "log": lambda agent: agent.log("I am seen"),
+    "timer": lambda agent: agent.after(1.0, "become", "number"),
+    "child": lambda _: Bulb(),
+    "exit": lambda _: exit(3),
+}
+
+
+@pytest.mark.parametrize(
+    ("deed", "words"),
+    [
+        ("number", "it wants to be shown as 4"),
+        ("error", "ZeroDivisionError: division by zero"),
+        ("log", "Talker-1 can't log: nobody acts now"),
+        ("timer", "Talker-1 can't wait: nobody acts now"),
+        ("child", "a Bulb is made outside of a simulation"),
+        ("exit", "SystemExit: 3"),
+    ],
+)
+def test_who_does_more_than_say_it_has_failed(deed: str, words: str) -> None:
+    def set_up(_: ForwardSimulation) -> None:
+        talker = Talker()
+        talker.what = "quiet"
+        talker.after(1.0, Talker.become, deed)
+
+    simulation = prepared(set_up, "inline")
+    with pytest.raises(WorldlineError) as caught:
+        simulation.run(until=5.0)
+    assert caught.value.participant == "Talker-1"
+    assert words in str(caught.value)
+    assert "in shown_as at (1, 0)" in str(caught.value)
+    assert simulation.records_of_failure is not None
+    assert [each.kind for each in simulation.records_of_failure][-2:] == ["timer", "failed"]
+
+
+def test_a_mistake_before_the_run_is_told_then() -> None:
+    with pytest.raises(ModelError, match=r"Talker-1: it wants to be shown as None, in shown_as at \(0, 0\) \(say it"):
+        prepared(lambda _: Talker(), "inline")
+
+    def break_off(_: ForwardSimulation) -> None:
+        Talker()
+        raise UsageError("this one is told")
+
+    with pytest.raises(UsageError, match="this one is told"):
+        prepared(break_off, "inline")
+
+
+def test_an_epidemic_shows_who_is_ill() -> None:
+    result = find("epidemic").build(trace=True, seed=3, people=6).run(until=60.0)
+    states: dict[str, list[str]] = {}
+    for agent, _, what in looks(result.records):
+        states.setdefault(agent, []).append(what)
+    assert len(states) == 6
+    assert states["person-00"] == ["ill", "immune"]
+    assert all(["well", "ill", "immune"][: len(each)] == each for name, each in states.items() if name != "person-00")
