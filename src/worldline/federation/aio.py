@@ -20,13 +20,14 @@ from worldline.federation.blame import blame
 from worldline.federation.call import PATIENCE_S, Call, Declared
 from worldline.federation.conversation import GREETING_S, PULSE_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.greeting import Greeting
+from worldline.federation.limits import payload_max
 from worldline.federation.participant import Operations
 from worldline.federation.sockets import untrusted
 from worldline.lock import Action, Ledger, ParticipantEvent, RunEnded
 from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
 from worldline.wire.codec import encode_events
-from worldline.wire.frames import HEARTBEAT
+from worldline.wire.frames import FRAME_MAX, HEARTBEAT
 
 if TYPE_CHECKING:
     from worldline.federation.server import Server
@@ -47,6 +48,7 @@ class AsyncConnection(asyncio.Protocol):
         self._written = 0.0
         self._heard = self._loop.time()
         self._heartbeat_s = 2.5
+        self.frame_max = FRAME_MAX
         self._beating: asyncio.TimerHandle | None = None
         self.pulse: Callable[[], None] = lambda: None  # Tells what was said and left lying.
 
@@ -86,21 +88,23 @@ class AsyncConnection(asyncio.Protocol):
         try:
             async with asyncio.timeout(GREETING_S):
                 self._write(greeting.hello(await self._body()))
-                self._heartbeat_s = greeting.settle(await self._body()).heartbeat / 1e9
+                welcome = greeting.settle(await self._body())
+                self._heartbeat_s = welcome.heartbeat / 1e9
+                self.frame_max = self._conversation.frame_max = welcome.frame_max
         except TimeoutError as error:
             raise self._conversation.silent(GREETING_S) from error
         self._beat()
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         self._conversation.look()
-        self._write(encode_events(events))
+        self._write(encode_events(events, self.frame_max))
 
     def is_due(self, *, urgent: bool) -> bool:
         return urgent or self._loop.time() - self._written > TELL_AFTER_S
 
     async def ask(self, events: list[ParticipantEvent]) -> Action:
         if events:
-            self._write(encode_events(events))
+            self._write(encode_events(events, self.frame_max))
         await self._room.wait()
         while (answer := self._conversation.answer()) is None:
             await self._event()
@@ -261,4 +265,5 @@ async def connect_async(
     except BaseException:
         await connection.close()
         raise
+    call.ledger.payload_max = payload_max(connection.frame_max)
     return AsyncParticipant(call.ledger, connection)

@@ -17,6 +17,7 @@ from worldline.federation.call import PATIENCE_S, Call, Declared
 from worldline.federation.connection import SocketConnection
 from worldline.federation.conversation import GREETING_S, PULSE_S
 from worldline.federation.encrypted import Encrypted
+from worldline.federation.limits import payload_max
 from worldline.federation.participant import Participant
 from worldline.federation.sockets import untrusted
 from worldline.lock import Ledger, RunEnded, State
@@ -104,7 +105,9 @@ def connect(
                 plug = Encrypted(tls.wrap_socket(plug, server_hostname=call.host), GREETING_S)
             except OSError as error:
                 raise untrusted(error) from error
-        return Client(call.ledger, SocketConnection(plug, call.greeting, call.name, call.shake))
+        connection = SocketConnection(plug, call.greeting, call.name, call.shake)
+        call.ledger.payload_max = payload_max(connection.frame_max)
+        return Client(call.ledger, connection)
     except BaseException:
         plug.close()
         raise
