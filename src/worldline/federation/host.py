@@ -541,7 +541,7 @@ class Host:
 
     def _weigh(self, session: Session, member: Member) -> None:
         """Hold one back of whom too much is kept, or see whether what must be kept is too much (H3)."""
-        if member.base > self.arbiter.floor():
+        if member.base > self.arbiter.bounds.floor():
             if not session.paused and self.arbiter.router.relieve(member) > self._share // 2:
                 session.paused = True
                 self._paused.append(session)
@@ -570,7 +570,7 @@ class Host:
             )
 
     def _resume(self) -> None:
-        floor = self.arbiter.floor()
+        floor = self.arbiter.bounds.floor()
         moved, self._resumed_at = floor != self._resumed_at, floor
         for session in list(self._paused):
             member = session.member
