@@ -64,6 +64,7 @@ def serve(
                 key=key,
                 witness=recorder,
                 pace=realtime,
+                limits=setup.limits,
             )
             screen.arbiter, screen.remarks = server.host.arbiter, server.host.remarks
             address = server.open()

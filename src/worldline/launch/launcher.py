@@ -84,6 +84,7 @@ class Launch:
             token=self._token,
             witness=witness,
             pace=pace,
+            limits=setup.limits,
         )
         self._processes = Processes(hear)
 
