@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from worldline.federation.checker import check
 from worldline.federation.client import connect
-from worldline.federation.host import Limits
 from worldline.federation.inprocess import run
+from worldline.federation.limits import Limits
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
 from worldline.federation.server import Server

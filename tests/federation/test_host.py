@@ -463,12 +463,32 @@ def test_one_that_hasnt_joined_yet_may_vanish_misbehave_or_fail_and_come_again(l
     assert running(house)
 
 
-def test_lost_before_the_start_those_who_have_joined_are_told() -> None:
-    house = House("a", "b", "c")
-    a, b = house.join("a"), house.join("b")
-    a.hang_up("gone")
-    assert b.read() == [["abort", "b", "gone", "a", 0]]
-    assert refused(greeted(house, "c"))[0] == "over"
+@pytest.mark.parametrize("last_words", [b"", TOO_LONG, frame(b"\xc1"), frame(msgpack.encode([["fail", "no"]])), None])
+def test_one_that_goes_before_the_start_is_expected_again(last_words: bytes | None) -> None:
+    house = House("a", "b", limits=Limits(silence_s=8.0))
+    a = house.join("a")
+    if last_words is None:
+        house.pass_time(9.0)  # It was stopped.
+        assert a.read()[-1][0] == "abort"
+    else:
+        a.send(last_words)
+        a.hang_up("gone")
+    assert house.host.waiting() == "waiting for a, b"
+    assert running(house)
+    assert house.host.failure is None
+
+
+def test_a_guest_that_goes_between_its_invitation_and_its_start_is_expected_again() -> None:
+    house = House("a", "b", guests=["g"])
+    a, b = house.join("a", controls=True), house.join("b", controls=True)
+    guest = house.join("g")
+    a.read(), b.read()
+    a.say(["invite", "g", 5 * MS], ["advance", 10 * MS])
+    assert guest.read() == []  # b may still invite it for an earlier time.
+    guest.hang_up("gone")
+    b.say(["advance", 10 * MS])
+    assert not house.host.over
+    assert house.join("g").read() == [["start", "g", 5 * MS, 0, MS]]
 
 
 def test_the_first_word_is_join() -> None:
@@ -855,18 +875,18 @@ def test_with_hardly_any_memory_every_run_still_ends_and_ends_the_same() -> None
 def test_the_search_notices_a_host_that_locks_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin that must fail: a host that goes by memory alone, and looks at nobody's time."""
 
-    def pause(self: Host, session: Session, member: Member) -> None:
+    def weigh(self: Host, session: Session, member: Member) -> None:
         if not session.paused:
             session.paused = True
             self._paused.append(session)
 
     def resume(self: Host) -> None:
         for session in list(self._paused):
-            if session.member is not None and self.arbiter.router.outstanding(session.member) <= self._share // 2:
+            if session.member is not None and self.arbiter.router.relieve(session.member) <= self._share // 2:
                 session.paused = False
                 self._paused.remove(session)
 
-    monkeypatch.setattr(Host, "_pause", pause)
+    monkeypatch.setattr(Host, "_weigh", weigh)
     monkeypatch.setattr(Host, "_resume", resume)
     monkeypatch.setattr(HostedRun, "check", lambda self: None)  # What it would say at once has to show by itself.
     with pytest.raises(AssertionError, match=r"stuck: .*not read: \["):

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from worldline.federation.limits import Limits
 from worldline.launch import toml_document
 from worldline.launch.setup import Part, Setup, read_setup
 from worldline.launch.setup_words import TABLES
@@ -126,7 +127,14 @@ def test_the_page_shows_a_federation_that_is_accepted_and_means_what_it_says(fol
         assert setup.parts[guest] == Part(name=guest, directory=home, entry="robot_cell:visitor", guest=True)
 
 
-HEADINGS = [["Keys at the top"], ["[link]"], ["[link]", "[[links]]"], ["[[faults]]"], ["[[participants]]"]]
+HEADINGS = [
+    ["Keys at the top"],
+    ["[link]"],
+    ["[link]", "[[links]]"],
+    ["[[faults]]"],
+    ["[[participants]]"],
+    ["[limits]"],
+]
 
 
 @pytest.mark.parametrize(
@@ -146,8 +154,72 @@ def test_a_file_that_says_no_more_than_a_name_has_the_defaults(folder: Path) -> 
         name="cell",
         plan=Plan(roster=("a",), network=Network(default=Link(latency=Fixed(MS)))),
         parts={"a": Part(name="a", directory=folder.resolve())},
+        limits=Limits(join_s=600.0),
     )
     assert setup.parts["a"].publishes is None
+
+
+ALL_LIMITS = """
+[limits]
+memory = "1.5GiB"
+under_way = "4GB"
+flood = "12 MB"
+unread = "64kB"
+frame = "1MiB"
+silence = "1min"
+handshake = "500ms"
+join = "2h"
+topics = 12
+events = 34
+frames = 56
+strangers = 7
+"""
+
+
+def test_the_servers_limits_are_set_in_the_file_and_on_the_command_line(folder: Path) -> None:
+    limits = Limits(
+        memory_max=3 * 2**29,
+        under_way_max=4 * 10**9,
+        flood_max=12 * 10**6,
+        unread_max=64_000,
+        frame_max=2**20,
+        silence_s=60.0,
+        handshake_s=0.5,
+        join_s=7200.0,
+        topics_max=12,
+        events_max=34,
+        frames_max=56,
+        strangers_max=7,
+    )
+    assert setup_of(folder, SOUND + ALL_LIMITS).limits == limits
+    changed = setup_of(folder, SOUND, "limits.silence=90s", "limits.memory=2MB", "limits.join=never", "limits.topics=3")
+    assert changed.limits == Limits(silence_s=90.0, memory_max=2 * 10**6, join_s=None, topics_max=3)
+
+
+def test_people_are_waited_for_and_processes_not_for_ever(folder: Path) -> None:
+    (folder / "cell.toml").write_text(SOUND)
+    assert read_setup(folder / "cell.toml").limits.join_s == 600.0
+    assert read_setup(folder / "cell.toml", startable=False).limits.join_s is None
+
+
+@pytest.mark.parametrize(
+    ("line", "mistake"),
+    [
+        ("memory = 5", '5 isn\'t a size (write a number with its unit in quotes, such as "256MB" or "64KiB")'),
+        ('memory = "5"', '\'5\' isn\'t a size (write a number with its unit in quotes, such as "256MB" or "64KiB")'),
+        ('memory = "0.5B"', "'0.5B' isn't a size (it isn't a whole number of bytes)"),
+        ('memory = "0B"', "'0B' isn't possible here (use 1B to 1,125,899,906,842,624B)"),
+        ('frame = "64kB"', "'64kB' isn't possible here (use 131,072B to 1,073,741,824B)"),
+        ("silence = 5", '5 isn\'t a silence (write a number with its unit in quotes, such as "5ms")'),
+        ('silence = "0"', "'0' isn't a silence (a silence is at least 1000000ns)"),
+        ('join = "soon"', '\'soon\' isn\'t a join limit (write a number and a unit, such as "5ms", "1.5s" or "2h")'),
+        ("topics = 0", "0 isn't a number of topics (use 1 or more)"),
+        ("topics = true", "true isn't a number of topics (use 1 or more)"),
+        ('memry = "1MB"', 'there is no such key (did you mean "memory"?)'),
+    ],
+)
+def test_a_limit_that_cant_be_is_a_mistake(folder: Path, line: str, mistake: str) -> None:
+    assert mistakes_of(folder, f"{SOUND}[limits]\n{line}\n") == [f"limits.{line.split(' ')[0]}: {mistake}"]
 
 
 @pytest.mark.parametrize(
@@ -776,6 +848,7 @@ def federations(noise: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, An
         links=st.lists(rule, max_size=2),
         faults=st.lists(fault, max_size=2),
         buffers=BUFFERS,
+        limits=table({}, memory=st.just("1MB"), frame=st.just("1MiB"), silence=TIMES, topics=st.integers(1, 9)),
     )
 
 

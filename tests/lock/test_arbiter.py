@@ -629,10 +629,35 @@ def test_a_newcomer_receives_what_arrives_from_its_start_on() -> None:
     assert [message.sent for message in inviting.say("guest", Advance(100))["guest"].messages] == [15, 16]
 
 
-def test_the_loss_of_a_newcomer_that_is_expected_breaks_the_run_off() -> None:
+def test_who_is_lost_before_its_start_is_expected_again() -> None:
+    arbiter = Arbiter(plan(["a", "b"]))
+    arbiter.handle("a", Join())
+    assert arbiter.handle(OPERATOR, Lost("a", "gone")) == ()
+    assert arbiter.missing() == ["a", "b"]
+    arbiter.handle("b", Join())
+    assert arbiter.phase is Phase.GATHERING
+    assert [action.to for action in arbiter.handle("a", LISTENS)] == ["a", "b"]  # type: ignore[union-attr]
+    assert set(arbiter.members["a"].subscriptions) == {"red"}  # What it declares now counts, not what it did before.
+
+
+def test_a_newcomer_that_is_lost_before_its_start_is_expected_again() -> None:
     inviting = table(a=CONTROLS)
     inviting.say("a", Invite("guest", 20))
-    assert inviting.handle(OPERATOR, Lost("guest", "never came")) == (Abort("a", "never came", "guest", 20),)
+    inviting.handle("guest", Join())
+    assert inviting.handle(OPERATOR, Lost("guest", "gone")) == ()
+    assert inviting.say("a", Advance(30)) == {}
+    assert inviting.why("a").missing == ("guest",)
+    assert inviting.handle("guest", LISTENS) == (Start("guest", 20, 0, 5),)
+    assert inviting.leave("guest")["a"].horizon == FOREVER
+
+
+@pytest.mark.parametrize("invited", [True, False])
+def test_who_isnt_there_cant_be_lost(invited: bool) -> None:
+    inviting = table(a=CONTROLS)
+    if invited:
+        inviting.say("a", Invite("guest", 20))
+    assert inviting.handle(OPERATOR, Lost("guest", "never came")) == ()
+    assert inviting.arbiter.phase is Phase.RUNNING
 
 
 # --- Subscribing ---

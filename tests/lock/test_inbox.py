@@ -71,7 +71,7 @@ def test_it_behaves_like_a_sorted_list(seed: int) -> None:
             assert inbox.take(horizon) == sorted(each for each in model if each.arrival < horizon)
             model = [each for each in model if each.arrival >= horizon]
         else:
-            inbox.close("red", horizon)
+            inbox.close(("red",), horizon)
             model = [each for each in model if each.topic != "red"]
         assert inbox.first == min((each.arrival for each in model), default=FOREVER)
         assert len(inbox) == len(model)
@@ -84,7 +84,7 @@ def test_closing_a_topic_forgets_its_messages_new_and_old_and_leaves_the_others(
     inbox = inbox_of(message(1), message(6), message(7, topic="blue"))
     inbox.take(5)
     inbox.put(message(8))
-    inbox.close("red", 5)
+    inbox.close(("red",), 5)
     assert (inbox.first, len(inbox)) == (7, 1)
     assert inbox.take(100) == [message(7, topic="blue")]
 
@@ -118,7 +118,7 @@ def test_closing_a_topic_counts_its_losses_up_to_then_and_forgets_the_later_ones
     for arrival in (4, 5, 6):
         inbox.put_ghost(arrival, "red", "lost", 0)
         inbox.put_ghost(arrival, "blue", "lost", 0)
-    inbox.close("red", 5)
+    inbox.close(("red",), 5)
     assert inbox.dropped == {("red", "lost"): 1}
     inbox.count(100)
     assert inbox.dropped == {("red", "lost"): 1, ("blue", "lost"): 3}
@@ -145,6 +145,6 @@ def test_losses_that_may_still_be_forgotten_are_kept_however_many_they_are() -> 
     for _ in range(1_000):
         inbox.put_ghost(50, "red", "lost", 50)
     assert inbox.dropped == {}
-    inbox.close("red", 50)
+    inbox.close(("red",), 50)
     inbox.count(FOREVER)
     assert inbox.dropped == {}

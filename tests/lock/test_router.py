@@ -55,7 +55,7 @@ class Net:
         return {clock.name: latency for clock, latency in self.router.edges_into(self.members[name])}
 
     def edge(self, sender: str, receiver: str) -> tuple[int, str | None]:
-        return self.router.edge(self.members[sender], self.members[receiver])
+        return self.router.edges.named(self.members[sender], self.members[receiver])
 
     def publish(self, sender: str, sent: int, topic: str = "red", payload: bytes = b"") -> list[str]:
         return [member.name for member in self.router.publish(self.members[sender], topic, payload, sent)]
@@ -129,7 +129,7 @@ def test_the_control_link_counts_where_it_is_faster_than_the_topics() -> None:
 
 def test_only_controllers_concern_a_newcomer_before_its_start() -> None:
     net = Net(a=Join(controls=True), b=Join(), c=Join(subscribes=subscriptions("red")))
-    edges = net.router.controls_into(net.members["c"])
+    edges = net.router.edges.controls_into(net.members["c"])
     assert [(clock.name, latency) for clock, latency in edges] == [("a", 7)]
 
 

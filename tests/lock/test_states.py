@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from worldline.lock import Abort, Grant, Join, Leave, Over, ParticipantEvent, Start
+from worldline.lock import Abort, Grant, Join, Leave, Lost, Over, ParticipantEvent, Start
 from worldline.lock.events import Action, OperatorEvent
 from worldline.lock.states import PHASES, TRANSITIONS, Phase, State, diagram
 
@@ -17,6 +17,7 @@ stateDiagram-v2
     [*] --> expected
     expected --> joined: Join
     joined --> computing: Start
+    joined --> expected: Lost
     computing --> computing: Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop
     computing --> advancing: Advance
     computing --> awaiting: Next
@@ -70,10 +71,10 @@ def test_a_participant_comes_by_joining_and_goes_by_leaving() -> None:
 
 
 def test_who_waits_is_moved_by_the_arbiter_alone() -> None:
-    for state in (State.JOINED, State.ADVANCING, State.AWAITING):
+    for state in (State.ADVANCING, State.AWAITING):
         assert set(TRANSITIONS[state]) <= ACTIONS
         assert set(TRANSITIONS[state].values()) == {State.COMPUTING}
-    assert set(TRANSITIONS[State.JOINED]) == {Start}
+    assert TRANSITIONS[State.JOINED] == {Start: State.COMPUTING, Lost: State.EXPECTED}
     assert set(TRANSITIONS[State.ADVANCING]) == set(TRANSITIONS[State.AWAITING]) == {Grant}
 
 

@@ -84,6 +84,8 @@ class Peer:
 
     def send(self, data: bytes) -> None:
         self.house.host.receive(self.session, data, self.house.clock)
+        while self.house.host.busy:
+            self.house.host.work()
 
     def greet(self, name: str, federation: str = "", **wrong: Any) -> None:
         self.send(frame(msgpack.encode(self.hello(name, federation, **wrong))))

@@ -15,7 +15,6 @@ from worldline.model.errors import PeerError
 from worldline.model.message import Message
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.time import FOREVER
-from worldline.wire import codec
 from worldline.wire.codec import decode_answer, decode_events, encode_answer, encode_events
 from worldline.wire.frames import FRAME_MAX, Frames
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome
@@ -92,18 +91,9 @@ def test_fields_with_defaults_may_be_missing_and_further_ones_are_ignored(short:
 # --- What doesn't fit into one frame ---
 
 
-@pytest.fixture
-def small_frames(monkeypatch: pytest.MonkeyPatch) -> int:
-    limit = 200
-    monkeypatch.setattr(codec, "FRAME_MAX", limit)
-    return limit
-
-
 @given(st.lists(messages, max_size=30), times, st.booleans())
 def test_a_long_grant_is_delivered_in_parts(granted: list[Message], horizon: int, final: bool) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codec, "FRAME_MAX", 300)
-        parts = [decode_answer(body) for body in bodies(encode_answer(Grant("b", horizon, granted, final)), 300)]
+    parts = [decode_answer(body) for body in bodies(encode_answer(Grant("b", horizon, granted, final), 300), 300)]
     assert all(isinstance(part, Deliver) for part in parts[:-1])
     last = parts[-1]
     assert isinstance(last, Grant)
@@ -111,20 +101,20 @@ def test_a_long_grant_is_delivered_in_parts(granted: list[Message], horizon: int
     assert structs.replace(last, messages=[]) == Grant("b", horizon, [], final)
 
 
-def test_a_grant_that_just_fits_is_one_frame_and_one_byte_more_makes_two(small_frames: int) -> None:
+def test_a_grant_that_just_fits_is_one_frame_and_one_byte_more_makes_two() -> None:
+    longest = 200
+
     def grant(size: int) -> Grant:
         return Grant("b", 9, [Message(2, 1, "a", 0, 0, "t", b""), Message(2, 1, "a", 1, 0, "t", bytes(size))])
 
     overhead = len(msgpack.encode(grant(0)))
-    assert len(bodies(encode_answer(grant(small_frames - overhead)), small_frames)) == 1
-    assert len(bodies(encode_answer(grant(small_frames - overhead + 1)), small_frames)) == 2
+    assert len(bodies(encode_answer(grant(longest - overhead), longest), longest)) == 1
+    assert len(bodies(encode_answer(grant(longest - overhead + 1), longest), longest)) == 2
 
 
 @given(st.lists(st.builds(Publish, st.just("t"), st.binary(max_size=90), times), max_size=30))
 def test_a_long_list_of_events_is_said_in_several_frames(said: list[ParticipantEvent]) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(codec, "FRAME_MAX", 150)
-        parts = [decode_events(body) for body in bodies(encode_events(said), 150)]
+    parts = [decode_events(body) for body in bodies(encode_events(said, 150), 150)]
     assert [event for part in parts for event in part] == said
     assert all(parts) or parts == [[]]
 

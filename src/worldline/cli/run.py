@@ -37,7 +37,9 @@ class Executor(StrEnum):
 FederationFile = Annotated[Path, typer.Argument(metavar="FILE.toml", help="The file that describes the federation.")]
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Change a key of the file, such as link.latency=5ms."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a key of the file, such as link.latency=5ms or limits.silence=60s."
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(help="Another seed than the file's.")]
 Until = Annotated[str | None, typer.Option(metavar="TIME", help="Another end than the file's.")]

@@ -77,6 +77,7 @@ def serve(
                 declared={name: {**stated_by(part), "controls": part.controls} for name, part in setup.parts.items()},
                 witness=recorder,
                 pace=realtime,
+                limits=setup.limits,
             )
             screen.arbiter, screen.remarks = server.host.arbiter, server.host.remarks
             address = server.open()

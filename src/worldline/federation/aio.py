@@ -27,7 +27,7 @@ from worldline.lock import Action, Ledger, ParticipantEvent, RunEnded
 from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
 from worldline.wire.codec import encode_events
-from worldline.wire.frames import HEARTBEAT
+from worldline.wire.frames import FRAME_MAX, HEARTBEAT
 from worldline.wire.handshake import Welcome
 
 if TYPE_CHECKING:
@@ -49,6 +49,7 @@ class AsyncConnection(asyncio.Protocol):
         self._written = 0.0
         self._heard = self._loop.time()
         self._heartbeat_s = 2.5
+        self.frame_max = FRAME_MAX
         self._beating: asyncio.TimerHandle | None = None
         self.pulse: Callable[[], None] = lambda: None  # Tells what was said and left lying.
 
@@ -89,6 +90,7 @@ class AsyncConnection(asyncio.Protocol):
             async with asyncio.timeout(GREETING_S):
                 self._write(greeting.hello(await self._body()))
                 welcome = greeting.settle(await self._body())
+                self.frame_max = self._conversation.frame_max = welcome.frame_max
         except TimeoutError as error:
             raise self._conversation.silent(GREETING_S) from error
         self._heartbeat_s = welcome.heartbeat / 1e9
@@ -97,14 +99,14 @@ class AsyncConnection(asyncio.Protocol):
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         self._conversation.look()
-        self._write(encode_events(events))
+        self._write(encode_events(events, self.frame_max))
 
     def is_due(self, *, urgent: bool) -> bool:
         return urgent or self._loop.time() - self._written > TELL_AFTER_S
 
     async def ask(self, events: list[ParticipantEvent]) -> Action:
         if events:
-            self._write(encode_events(events))
+            self._write(encode_events(events, self.frame_max))
         await self._room.wait()
         while (answer := self._conversation.answer()) is None:
             await self._event()

@@ -13,6 +13,7 @@ from worldline.federation.address import Address, parse_address
 from worldline.federation.declaration import Declaration, Declared, said_at_joining
 from worldline.federation.environment import read_surroundings
 from worldline.federation.greeting import Greeting
+from worldline.federation.limits import payload_max
 from worldline.federation.sockets import client_context, dial
 from worldline.lock import Ledger
 from worldline.model import Stream, UsageError
@@ -74,7 +75,9 @@ class Call:
         stated = {}
         if welcome.declared is not None:
             stated = {**said_at_joining(welcome.declared), "period": welcome.period}
-        return Declaration(**{**stated, **self._said}).ledger(self.name)
+        ledger = Declaration(**{**stated, **self._said}).ledger(self.name)
+        ledger.payload_max = payload_max(welcome.frame_max)
+        return ledger
 
     def dial(self, patience_s: float) -> socket.socket:
         """Connect; to a server in this very process without a detour over the network."""

@@ -49,6 +49,7 @@ class SocketConnection:
         limit_silence(connection, self.silence_s)
         self._write(greeting.hello(self._body()))
         self.welcome = greeting.settle(self._body())
+        self.frame_max = self._conversation.frame_max = self.welcome.frame_max
         self.heartbeat_s = self.welcome.heartbeat / 1e9
         self.silence_s = 4 * self.heartbeat_s
         limit_silence(connection, self.silence_s)
@@ -61,11 +62,11 @@ class SocketConnection:
     # --- For the participant ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        self._write(encode_events(events))
+        self._write(encode_events(events, self.frame_max))
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         if events:  # Otherwise the pulse was quicker.
-            self._write(encode_events(events))
+            self._write(encode_events(events, self.frame_max))
         return self._answer()
 
     def is_due(self, *, urgent: bool) -> bool:

@@ -42,6 +42,15 @@ class Conversation:
         self._bodies: deque[bytes] = deque()
         self._delivered: list[Message] = []
 
+    @property
+    def frame_max(self) -> int:
+        """The longest frame, as the server's welcome says it."""
+        return self._frames.longest
+
+    @frame_max.setter
+    def frame_max(self, longest: int) -> None:
+        self._frames.longest = longest
+
     def feed(self, data: bytes) -> None:
         """Take what has come in."""
         self._bodies.extend(body for body in self._frames.feed(data) if body)

@@ -10,24 +10,42 @@ H1. A stranger learns nothing: version and token are judged before any word abou
     token for each, a name that nobody has a token for is refused in the same words as a wrong token.
 H2. Whatever a connection sends, the host stays sound: the connection is told why, and closed. If it spoke for a
     participant, that one is lost, and by the policy `abort` the run is broken off with its name.
-H3. Memory is bounded. What a participant has sent and somebody may still need is counted (`Member.outstanding`). Above
-    its share it isn't read any more, unless nobody is further behind than it: the one that is furthest behind is
-    always read, and it never waits for one that isn't (its bound lies beyond what it needs, see A3 of the arbiter), so
-    this can't lock up. If it floods the others without going on itself, it is lost. What a connection doesn't take
-    off our hands is counted too, and above a limit it is lost. Not limited: what a participant has asked for at once,
-    which is kept until it is complete.
+H3. Memory is bounded, and nobody is given up for going ahead. What a participant has sent and somebody may still have
+    to be given is counted (R1 of the router). Above its share of `memory_max` there are three cases:
+
+    a. It is ahead of somebody: its base is greater than the least. It isn't read until that one has caught up.
+    b. Nobody is further behind. It is read, whatever it sends: the others wait for it, so holding it back would hold
+       everybody up. What is counted then has been sent, by its own time, and not yet arrived: the network that it
+       simulates holds that much, at 30 MB a second over a link of 10 s as well, and somebody must keep it. Above
+       `under_way_max`, for all senders together, the run ends, and says who has sent what.
+    c. As b., but it doesn't go on: its next send stays where it was while it sends more than `flood_max`. Nobody can
+       take that before it goes on; it is lost.
+
+    Nothing locks up. Whoever isn't read has a base above the least one. The holder of the least base is read (b),
+    and it doesn't wait for anybody: every send is at least that base, and every latency is positive, so its bound lies
+    beyond what it needs (A3 of the arbiter). So it computes, or waits for what no participant can give: the barrier,
+    or a newcomer. When it goes on, the least base grows, and sooner or later reaches that of whoever isn't read. It is
+    bounded: of one in case a. its share is kept and one frame, of one in case b. what is under way, and a quarter.
+
+    What a connection doesn't take off our hands is counted too, and above a limit it is lost. Topics are counted, since
+    something is kept for each.
 H4. A participant that waits, for an answer or to be read, hears a heartbeat; one that computes has no need to.
+H5. Nobody is held up by one that says much. Work is done in turns: in one turn a connection is heard for a few frames
+    or events. What is left over waits, and so does what it sends after that: it isn't read meanwhile. All who have
+    something to say get their turn before anybody gets a second one.
+H6. Until its start nobody is lost: who goes before that is expected again, and waited for, for `join_s` at the most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 
+import msgspec
 from msgspec import msgpack
 from msgspec.structs import replace
 
 from worldline.federation.declaration import Declaration, Plain, agreed, said_at_joining
+from worldline.federation.limits import Limits
 from worldline.lock import (
     OPERATOR,
     Abort,
@@ -58,8 +76,8 @@ from worldline.model import (
     format_time,
 )
 from worldline.model.errors import shortened, shown
-from worldline.wire.codec import checked, decode_events, encode_answer
-from worldline.wire.frames import FRAME_MAX, HEARTBEAT, Frames, frame
+from worldline.wire.codec import checked, count_events, decode_event, decode_events, encode_answer, split_events
+from worldline.wire.frames import HEARTBEAT, Frames, frame
 from worldline.wire.handshake import (
     BAD_FEDERATION,
     BAD_TOKEN,
@@ -83,12 +101,11 @@ from worldline.wire.handshake import (
     is_genuine,
     server_proof,
 )
+from worldline.wire.words import Told
 
-MEMORY_MAX = 2**28
-UNREAD_MAX = 2**26
-STRANGERS_MAX = 256
-HANDSHAKE_S = 10.0
-SILENCE_S = 10.0
+# Frames and events, taken together, that a connection is heard for before others get their turn: about as long as the
+# answers to an ordinary frame take.
+_TURN = 16
 
 _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _encode = msgpack.Encoder().encode
@@ -99,10 +116,15 @@ class Session:
     """One connection, and the participant that it speaks for once that is known."""
 
     __slots__ = (
+        "bodies",
+        "busy",
         "challenge",
         "closing",
+        "events",
         "frames",
+        "hasty",
         "heard",
+        "heavy",
         "joining",
         "member",
         "name",
@@ -110,7 +132,10 @@ class Session:
         "out",
         "owner",
         "paused",
+        "said",
         "sent",
+        "stood_at",
+        "stood_with",
         "stuck_since",
     )
 
@@ -128,22 +153,14 @@ class Session:
         self.closing = False  # It is to be closed when all is sent.
         self.paused = False  # It isn't to be read at present.
         self.owner: object = None  # Whoever has its socket.
-
-
-@dataclass(frozen=True)
-class Limits:
-    """How much a host puts up with. Memory in bytes, times in seconds of the wall clock.
-
-    `memory_max` is for what all participants together have sent and somebody may still need: who has more than its
-    share isn't read for a while. `flood_max` is how much of that one may have that goes on sending and never goes on.
-    """
-
-    silence_s: float = SILENCE_S
-    handshake_s: float = HANDSHAKE_S
-    memory_max: int = MEMORY_MAX
-    flood_max: int = MEMORY_MAX
-    unread_max: int = UNREAD_MAX
-    strangers_max: int = STRANGERS_MAX
+        self.bodies: Iterator[bytes] = iter(())  # What has come in and hasn't been heard yet (H5).
+        self.events: list[msgspec.Raw] = []  # What is left of a long frame, the next one last.
+        self.busy = False  # There may be something left of either.
+        self.said = 0  # How many frames it has sent since the last tick.
+        self.hasty = False  # It isn't read before the next tick.
+        self.heavy = 0  # How much must be kept of what it has sent for another look at that to be worth while (H3).
+        self.stood_at = -1  # Its next send when it was last seen to go on, and how much was kept of it then.
+        self.stood_with = 0
 
 
 class Host:
@@ -160,13 +177,15 @@ class Host:
         limits: Limits | None = None,
         entropy: Callable[[int], bytes],
     ) -> None:
-        self.arbiter = Arbiter(plan, witness)
         self.limits = limits or Limits()
+        self.arbiter = Arbiter(plan, witness)
+        self.arbiter.topics_max = self.limits.topics_max
         self.federation = federation
         self.digest: bytes | None = None  # Of the run, when it has ended well.
         self.failure: WorldlineError | None = None  # Why it hasn't.
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
+        self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self._strangers: list[Session] = []
         self._token = token
         self._declared = declared or {}
@@ -174,6 +193,9 @@ class Host:
         self._entropy = entropy
         self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests))
         self._paused: list[Session] = []
+        self._resumed_at = -1  # The least base when those who aren't read were last looked at.
+        self._hasty: list[Session] = []
+        self._awaited: dict[str, float] = {}  # Who hasn't joined, and for how many seconds it has been waited for.
         self._ticked = 0.0
 
     @property
@@ -192,30 +214,66 @@ class Host:
         return session
 
     def receive(self, session: Session, data: bytes, now: float) -> None:
-        """Take what has come in over a connection."""
+        """Take what has come in over a connection. As long as it is `busy` with that, it isn't to be read."""
         session.heard = now
+        while session.busy:  # Its owner has read on all the same.
+            self._turn(session)
         if session.closing:
             return
+        session.bodies = iter(session.frames.feed(data))
+        self._turn(session)
+
+    def work(self) -> None:
+        """Give everybody who has said more than was heard another turn, one after the other."""
+        busy, self.busy = self.busy, []
+        for session in busy:
+            if session.busy:
+                self._turn(session)
+
+    def _turn(self, session: Session) -> None:
+        """Hear a connection for a while (H5)."""
+        left = _TURN
+        busy = True
         try:
-            for body in session.frames.feed(data):
+            while left > 0:
                 if session.closing:
-                    return
-                if not body:
+                    busy = False
+                    break
+                if session.events:
+                    left -= self._hear_on(session)
                     continue
-                if session.name:
-                    self._hear(session, body)
-                else:
-                    self._greet(session, body)
+                body = next(session.bodies, None)
+                if body is None:
+                    busy = False
+                    break
+                left -= 1
+                session.said += 1
+                if body:
+                    if session.name:
+                        left -= self._hear(session, body)
+                    else:
+                        self._greet(session, body)
         except WorldlineError as error:
+            busy = False
             self._fault(session, error)
         except Exception as error:  # A bug of ours: the run can't be trusted any more, but it ends in good order.
+            busy = False
             bug = InternalError(f"a bug in Worldline: {type(error).__name__}: {error}")
             bug.__cause__ = error
             self.end(bug)
             self._refuse(session, PROTOCOL_ERROR, shortened(str(bug)))
+        session.busy = busy
+        if session.said > self.limits.frames_max and not session.hasty:
+            session.hasty = session.paused = True
+            self._hasty.append(session)
+            self.dirty.append(session)
+        if busy and not session.hasty:
+            self.busy.append(session)
 
     def closed(self, session: Session, cause: str) -> None:
-        """A connection has ended, for whatever reason."""
+        """A connection has ended, for whatever reason. What came in whole before that counts."""
+        while session.busy:
+            self._turn(session)
         session.closing = True
         session.out.clear()
         if session in self._strangers:
@@ -229,6 +287,8 @@ class Host:
     def tick(self, now: float) -> None:
         """Beat the heart, and find those whose heart has stopped. To be called about every second."""
         limits = self.limits
+        self._wait_for_the_missing(min(now - self._ticked, limits.silence_s / 2))  # Not while this end has slept.
+        self._slow_down()
         if now - self._ticked > limits.silence_s / 2:
             # It is this end that has slept: what the others have said meanwhile hasn't been read yet.
             for session in self.sessions.values():
@@ -240,7 +300,7 @@ class Host:
         for session in list(self.sessions.values()):
             if self.over:
                 return
-            if session.paused:
+            if session.paused or session.busy:
                 session.heard = now  # It isn't listened to.
             if session.out:
                 session.stuck_since = now if session.stuck_since is None else session.stuck_since
@@ -253,6 +313,37 @@ class Host:
             elif not session.out and now - session.sent > limits.silence_s / 4 and self._listens(session):
                 self._put(session, HEARTBEAT)
         self._resume()
+
+    def _slow_down(self) -> None:
+        """Let those go on who weren't read because they had said too much since the last tick."""
+        for session in self.sessions.values():
+            session.said = 0
+        hasty, self._hasty = self._hasty, []
+        for session in hasty:
+            session.hasty = False
+            session.paused = session in self._paused
+            self.dirty.append(session)
+            if session.busy:
+                self.busy.append(session)
+
+    def _wait_for_the_missing(self, seconds: float) -> None:
+        """Wait a little longer for those who haven't joined, unless that has been long enough."""
+        arbiter, limit = self.arbiter, self.limits.join_s
+        if limit is None or self.over or not (arbiter.phase is Phase.GATHERING or arbiter.newcomers):
+            return
+        floor = arbiter.floor()  # A newcomer isn't late before everybody has come as far as its start.
+        missing = [name for name in arbiter.missing() if arbiter.members[name].start <= floor]
+        self._awaited = {name: self._awaited.get(name, 0.0) + seconds for name in missing}
+        late = [name for name, waited in self._awaited.items() if waited > limit]
+        if late:
+            there = [name for name, session in self.sessions.items() if session.member is not None]
+            self.end(
+                LossError(
+                    f"nothing was seen of {', '.join(late)} in {limit:g} seconds, and the run can't go on without",
+                    advice=f"{'here: ' + ', '.join(sorted(there)) if there else 'nobody came'}; limits.join sets how "
+                    "long to wait",
+                )
+            )
 
     def _listens(self, session: Session) -> bool:
         return session.paused or session.member is None or session.member.state in ASKING
@@ -283,10 +374,10 @@ class Host:
         self._strangers.remove(session)
         self.sessions[hello.name] = session
         session.name = hello.name
-        session.frames.longest = FRAME_MAX
+        session.frames.longest = self.limits.frame_max
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.silence_s / 4 * 1e9)
-        self._put(session, frame(Welcome(proof, heartbeat, FRAME_MAX, *self._stated(hello.name)).body()))
+        self._put(session, frame(Welcome(proof, heartbeat, self.limits.frame_max, *self._stated(hello.name)).body()))
 
     def _token_of(self, name: str) -> bytes:
         return self._token if isinstance(self._token, bytes) else self._token.get(name, self._nobodys)
@@ -313,10 +404,33 @@ class Host:
 
     # --- Hearing and answering ---
 
-    def _hear(self, session: Session, body: bytes) -> None:
+    def _hear(self, session: Session, body: bytes) -> int:
+        """Hear a frame, or begin to; return how many events that were."""
         if self.over:
-            return  # It has been told, and hadn't read it yet.
-        events = decode_events(body)
+            return 0  # It has been told, and hadn't read it yet.
+        count = count_events(body)
+        if count <= _TURN:
+            self._take(session, decode_events(body))
+            return count
+        if count > self.limits.events_max:
+            raise PeerError(
+                f"a frame of {count:,} events is too long",
+                participant=session.name,
+                advice=f"the limit is {self.limits.events_max:,}",
+            )
+        session.events = split_events(body)
+        session.events.reverse()
+        return 0
+
+    def _hear_on(self, session: Session) -> int:
+        """Hear more of a long frame."""
+        heard = session.events[-_TURN:]
+        del session.events[-_TURN:]
+        if not self.over:
+            self._take(session, [decode_event(raw) for raw in reversed(heard)])
+        return len(heard)
+
+    def _take(self, session: Session, events: list[Told]) -> None:
         if events and session.member is None:
             self._joined(session, events.pop(0))
         if not events or session.closing:
@@ -338,7 +452,7 @@ class Host:
                 if isinstance(event, Invite):
                     self._welcome(event.newcomer)
         if member is not None and member.outstanding > self._share:
-            self._pause(session, member)
+            self._weigh(session, member)
         if self._paused:
             self._resume()
 
@@ -379,7 +493,7 @@ class Host:
                 self.digest = action.digest
                 self._dismiss_uninvited()
             elif (session := self.sessions.get(action.to)) is not None:
-                self._put(session, encode_answer(action))
+                self._put(session, encode_answer(action, self.limits.frame_max))
 
     def _dismiss_uninvited(self) -> None:
         for session in self.sessions.values():
@@ -426,6 +540,9 @@ class Host:
         member = session.member
         if member is None or member.state is State.LEFT or self.over:
             return  # It has nothing more to say, or hasn't joined yet and may come again.
+        if member.state is State.JOINED:  # It is expected again (H6).
+            self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
+            return
         at = self._time_of(session)
         self.failure = error or LossError(cause, participant=session.name, at=at)
         self._break_off(Lost(session.name, cause), Abort("", cause, session.name, at))
@@ -456,31 +573,55 @@ class Host:
 
     # --- Those who run ahead ---
 
-    def _pause(self, session: Session, member: Member) -> None:
-        if session.paused:
-            return
-        outstanding = self.arbiter.router.outstanding(member)
-        if member.base <= self.arbiter.floor():
-            if outstanding > self.limits.flood_max:
-                self._drop(session, f"it has sent {outstanding:,} bytes, and nobody can take them before it goes on")
-        elif outstanding > self._share:
-            session.paused = True
-            self._paused.append(session)
-            self.dirty.append(session)
+    def _weigh(self, session: Session, member: Member) -> None:
+        """Hold one back of whom too much is kept, or see whether what must be kept is too much (H3)."""
+        if member.base > self.arbiter.bounds.floor():
+            if not session.paused and self.arbiter.router.relieve(member) > self._share // 2:
+                session.paused = True
+                self._paused.append(session)
+                self.dirty.append(session)
+        elif member.outstanding > session.heavy:
+            kept = self.arbiter.router.relieve(member)
+            session.heavy = max(self._share, kept + kept // 4)  # Looking costs what is kept: not with every frame.
+            if member.value > session.stood_at:
+                session.stood_at, session.stood_with = member.value, kept
+            if kept - session.stood_with > self.limits.flood_max:
+                sent = f"it has sent {kept:,} bytes without going on"
+                self._drop(session, f"{sent}, and nobody can take them before it does (limits.flood sets how many)")
+            elif kept > self._share:
+                self._check_under_way(session)
+
+    def _check_under_way(self, session: Session) -> None:
+        """Give up if the network holds more than there is room for."""
+        kept = {name: member.outstanding for name, member in self.arbiter.members.items() if member.outstanding}
+        total = sum(kept.values())
+        if total > self.limits.under_way_max:
+            most = ", ".join(f"{name} {kept[name]:,}" for name in sorted(kept, key=lambda name: -kept[name])[:3])
+            self._drop(
+                session,
+                f"{total:,} bytes are under way, sent and not yet received ({most}), and everybody waits for it: "
+                "send less, shorten the latency of its links, or raise limits.under_way",
+            )
 
     def _resume(self) -> None:
-        floor = self.arbiter.floor()
+        floor = self.arbiter.bounds.floor()
+        moved, self._resumed_at = floor != self._resumed_at, floor
         for session in list(self._paused):
             member = session.member
             assert member is not None
-            if member.base <= floor or self.arbiter.router.outstanding(member) <= self._share // 2:
-                session.paused = False
+            # As long as the least base hasn't moved, nothing more can be forgotten of one that is ahead of it.
+            if member.base <= floor or (moved and self.arbiter.router.relieve(member) <= self._share // 2):
+                session.paused = session.hasty
                 self._paused.remove(session)
                 self.dirty.append(session)
 
     def ahead(self) -> list[str]:
         """Return who isn't read at present because it runs far ahead of the others."""
         return [session.name for session in self._paused]
+
+    def hasty(self) -> list[str]:
+        """Return who isn't read at present because it has sent too many frames in this second."""
+        return [session.name for session in self._hasty if session.name]
 
     def slow(self) -> list[tuple[str, int]]:
         """Return who hasn't read what it was sent, and how many bytes."""
@@ -489,7 +630,8 @@ class Host:
     def remarks(self) -> list[str]:
         """Say who is in the way of memory: far ahead of the others, or slow to read."""
         ahead = [f"{name} is far ahead, and isn't read" for name in self.ahead()]
-        return ahead + [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
+        hasty = [f"{name} sends too many frames, and is slowed down" for name in self.hasty()]
+        return ahead + hasty + [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
 
     def waiting(self) -> str:
         """Say for whom everybody waits, in one line."""

@@ -59,8 +59,13 @@ class Plug:
             self.write()
             if self._closed or session.paused:
                 return
+        if session.busy:  # What has come in before is heard first.
+            return
         try:
             size = self._socket.recv_into(self._buffer)
+            data = bytes(self._buffer[:size])
+            while isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
+                data += self._socket.recv()  # It is decrypted already: the selector won't tell of it.
         except _LATER:
             return
         except OSError as error:
@@ -69,9 +74,7 @@ class Plug:
         if not size:
             self.close("its connection was closed, and it hadn't left")
             return
-        self._host.receive(session, bytes(self._buffer[:size]), time.monotonic())
-        if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
-            self.act()  # It is decrypted already: the selector won't tell of it.
+        self._host.receive(session, data, time.monotonic())
 
     def write(self) -> None:
         """Send as much as fits, and see to it that the rest follows."""

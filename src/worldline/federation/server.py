@@ -19,7 +19,8 @@ from typing import Self, TypeVar
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.declaration import Plain
-from worldline.federation.host import Host, Limits
+from worldline.federation.host import Host
+from worldline.federation.limits import Limits
 from worldline.federation.outcome import Outcome, outcome_of
 from worldline.federation.plug import Plug
 from worldline.federation.sockets import server_context
@@ -218,10 +219,14 @@ class Server:
         over = Phase.OVER
         while arbiter.phase is not over:
             ready = select(0)
-            if brisk:
-                while not ready and clock() - now < _SPIN_S:
-                    ready = select(0)
-            for key, _ in ready or select(max(0.0, timer - now)):
+            if not host.busy:
+                if brisk:
+                    while not ready and clock() - now < _SPIN_S:
+                        ready = select(0)
+                ready = ready or select(max(0.0, timer - now))
+            if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
+                host.work()
+            for key, _ in ready:
                 key.data()
             if host.dirty:
                 self._send_all()

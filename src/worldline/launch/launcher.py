@@ -86,6 +86,7 @@ class Launch:
             declared={name: stated_by(part) for name, part in setup.parts.items()},
             witness=witness,
             pace=pace,
+            limits=setup.limits,
         )
         self._processes = Processes(hear)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 from typing import Any
 
+from worldline.federation.limits import Limits
 from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
 from worldline.launch.startable import check_command, check_module
 from worldline.launch.toml_document import Document, Place, nearest, quoted, said
@@ -54,6 +56,7 @@ class Setup:
     plan: Plan
     parts: dict[str, Part]
     warnings: tuple[str, ...] = ()
+    limits: Limits = field(default_factory=Limits)
 
 
 # --- What several places must agree on ---
@@ -205,7 +208,26 @@ def read_setup(file: Path, *, changes: Iterable[str] = (), startable: bool = Tru
         plan=made,
         parts=dict(sorted(parts.items())),
         warnings=tuple(document.warnings),
+        limits=_limits(top.get("limits", {}), startable=startable),
     )
+
+
+JOIN_S = 600.0
+"""How long `worldline run` waits for the participants that it has started, unless the file says otherwise.
+
+A simulator that has to load a world may take minutes; after ten, nobody is watching any more. `worldline serve` waits
+for ever: people start its participants, whenever they like.
+"""
+
+
+def _limits(described: dict[str, Any], *, startable: bool) -> Limits:
+    """Return the server's limits: those that the file says, and the usual ones."""
+    said = {f"{key}{'_s' if key in _TIMES else '_max'}": value for key, value in described.items()}
+    join_s = said.pop("join_s", JOIN_S if startable else None)
+    return Limits(**said, join_s=None if join_s == inf else join_s)
+
+
+_TIMES = ("silence", "handshake", "join")
 
 
 def _check_whole(document: Document, top: dict[str, Any], *, startable: bool) -> None:

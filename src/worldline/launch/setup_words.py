@@ -5,12 +5,15 @@ A reader sees its own place only. What several places must agree on is for the s
 
 from __future__ import annotations
 
+import math
+import re
 import shlex
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple
 
+from worldline.federation.limits import FRAME_LEAST
 from worldline.launch.startable import mode_of
 from worldline.launch.toml_document import TOP, Place, Table, quoted, said
 from worldline.model.buffer import Buffer, as_buffer
@@ -18,6 +21,7 @@ from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Latency, as_distribution
 from worldline.model.message import check_name
 from worldline.model.reading import parse_time
+from worldline.model.time import MS, SECOND
 
 # --- Readers of single values ---
 
@@ -56,6 +60,55 @@ def _time(what: str, *, least: int = 0) -> Callable[[Place], int]:
         if time < least:
             raise ConfigurationError(f"{shown(text)} isn't {what}", advice=f"{what} is at least {least}ns")
         return time
+
+    return read
+
+
+_SIZE = re.compile(r"([0-9]{1,12})(?:\.([0-9]{1,6}))?\s*([A-Za-z]+)", re.ASCII)
+_SIZE_UNITS = {"B": 1, **{f"{k}B": 1000**n for n, k in enumerate("kMGT", 1)}}
+_SIZE_UNITS |= {f"{k}iB": 1024**n for n, k in enumerate("KMGT", 1)}
+
+
+def _size(least: int = 1, most: int = 2**50) -> Callable[[Place], int]:
+    """Read a size; like a time, it stands with its unit."""
+    advice = 'write a number with its unit in quotes, such as "256MB" or "64KiB"'
+
+    def read(place: Place) -> int:
+        try:
+            text = place.text()
+        except ConfigurationError:
+            raise ConfigurationError(f"{said(place.value)} isn't a size", advice=advice) from None
+        match = _SIZE.fullmatch(text.strip())
+        if match is None or match[3] not in _SIZE_UNITS:
+            raise ConfigurationError(f"{shown(text)} isn't a size", advice=advice)
+        whole, fraction = match[1], match[2] or ""
+        size, rest = divmod(int(whole + fraction) * _SIZE_UNITS[match[3]], 10 ** len(fraction))
+        if rest:
+            raise ConfigurationError(f"{shown(text)} isn't a size", advice="it isn't a whole number of bytes")
+        if not least <= size <= most:
+            raise ConfigurationError(f"{shown(text)} isn't possible here", advice=f"use {least:,}B to {most:,}B")
+        return int(size)
+
+    return read
+
+
+def _seconds(what: str, least: int = MS) -> Callable[[Place], float]:
+    """Read a time of the wall clock."""
+    read = _time(what, least=least)
+    return lambda place: read(place) / SECOND
+
+
+def _join(place: Place) -> float:
+    if place.value == "never":
+        return math.inf
+    return _seconds("a join limit")(place)
+
+
+def _count(what: str) -> Callable[[Place], int]:
+    def read(place: Place) -> int:
+        if type(place.value) is not int or not 1 <= place.value <= 10**9:
+            raise ConfigurationError(f"{said(place.value)} isn't a number of {what}", advice="use 1 or more")
+        return int(place.value)
 
     return read
 
@@ -238,6 +291,23 @@ FAULT = Table(
     needs=(("partition", "hold"), ("start",)),
     either=(("partition", "hold"),),
 )
+LIMITS = Table(
+    "[limits]",
+    {
+        "memory": _size(),
+        "under_way": _size(),
+        "flood": _size(),
+        "unread": _size(),
+        "frame": _size(FRAME_LEAST, 2**30),
+        "silence": _seconds("a silence"),
+        "handshake": _seconds("a handshake"),
+        "join": _join,
+        "topics": _count("topics"),
+        "events": _count("events"),
+        "frames": _count("frames"),
+        "strangers": _count("connections"),
+    },
+)
 PARTICIPANT = Table(
     "[[participants]]",
     {
@@ -269,7 +339,8 @@ FILE = Table(
         "faults": _many(FAULT),
         "participants": _many(PARTICIPANT),
         "buffers": _buffers,
+        "limits": _one(LIMITS),
     },
     needs=(("participants",),),
 )
-TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT)
+TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS)

@@ -105,16 +105,18 @@ class Arbiter:
         self.end = FOREVER if plan.end is None else plan.end
         self.barrier = FOREVER
         self.ceiling = FOREVER  # The barrier or the first newcomer's start: nobody is granted more.
+        self.topics_max: int | None = None  # How many topics a participant may have to do with.
         self.bounds = Bounds()
-        self.router = Router(plan, self.bounds, witness)
+        self.newcomers: dict[str, Member] = {}  # Invited, and not started.
+        self.router = Router(plan, self.bounds, witness, self.newcomers)
         self._witness = witness
         self._aftermath = Aftermath()
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
-        self.newcomers: dict[str, Member] = {}  # Invited, and not started.
         self._absent = len(self.members)  # Those of the roster who haven't joined.
         self._present = len(self.members)  # Those of the roster and those who came later, less those who have left.
         self._capped: list[tuple[int, int, Member, int]] = []  # A heap of (goal, serial, who, its request).
         self._requests = 0
+        self._rewired: dict[str, Member] = {}  # Those whose subscriptions have changed, and their edges not yet.
         self._actions: list[Action] = []
         self._handlers: dict[type, Callable[[Member, Any], None]] = {
             Join: self._join,
@@ -196,13 +198,14 @@ class Arbiter:
         for subscription in join.subscribes:
             as_buffer(subscription.buffer)
         as_time(join.latency_least, "the least latency of a participant's sends")
+        self._check_topics(member, len(join.publishes or ()) + len(topics))
         for topic in join.publishes or ():
             self._aftermath.publishes(topic)
         member.introduce(join)
         member.since = self.events
         member.move(Join)
         if member.name in self.newcomers:
-            self.bounds.rewire(member, self.router.controls_into(member))
+            self.bounds.rewire(member, self.router.edges.controls_into(member))
             self._expect(member)
             return
         self._absent -= 1
@@ -238,6 +241,8 @@ class Arbiter:
         if topic not in member.publications:
             if not member.may_publish(topic):
                 raise self._bad_publish(member, event)
+            if topic not in member.spent:
+                self._check_topics(member, member.topics + 1)
             self._aftermath.publishes(check_name(topic, "a topic"))
         for sleeper in self.router.publish(member, topic, payload, at):
             self._ask(sleeper)
@@ -266,6 +271,16 @@ class Arbiter:
             promise=member.promise,
             attempt=event.at,
         )
+
+    def _check_topics(self, member: Member, count: int) -> None:
+        """Refuse to keep something for ever more topics; those declared or published on count, in use or not."""
+        if self.topics_max is not None and count > self.topics_max:
+            raise UsageError(
+                f"it has to do with more than {self.topics_max:,} topics",
+                participant=member.name,
+                at=member.now,
+                advice="use fewer topics, or raise limits.topics",
+            )
 
     def _promise(self, member: Member, event: Promise) -> None:
         if event.until < member.promise:
@@ -308,11 +323,12 @@ class Arbiter:
         as_buffer(event.subscription.buffer)
         if topic in member.subscriptions:
             raise PeerError(f"it subscribes to {topic!r} already", participant=member.name, at=member.now)
+        self._check_topics(member, member.topics + 1)
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.since)
         member.granted = event.now  # All that was granted ahead is taken back: the new topic may have more to say (A1).
         self.router.subscribe(member, event.subscription, event.since)
-        self.bounds.rewire(member, self.router.edges_into(member))
+        self._rewired[member.name] = member
         self._move(member, event.now)
 
     def _unsubscribe(self, member: Member, event: Unsubscribe) -> None:
@@ -321,13 +337,14 @@ class Arbiter:
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.until)
         self.router.unsubscribe(member, event.topic, event.until)
-        self.bounds.rewire(member, self.router.edges_into(member))
+        self._rewired[member.name] = member
         self._move(member, event.now)
 
     def _leave(self, member: Member, event: Leave) -> None:
         self._check_now(member, event.now)
         if event.waited is not None and not 0 <= event.waited <= event.now:
             raise PeerError(f"it can't have waited since {format_time(event.waited)}", participant=member.name)
+        self._check_topics(member, len(event.dropped))
         member.now = event.now
         member.digest = event.digest
         for topic, count in event.dropped.items():
@@ -473,6 +490,10 @@ class Arbiter:
 
     def _settle(self) -> None:
         """Grant all who are ready, and those whom that sets free, until nobody is."""
+        if self._rewired:  # Once, however many subscriptions there were: nobody looks at edges before now.
+            for member in self._rewired.values():
+                self.bounds.rewire(member, self.router.edges_into(member))
+            self._rewired.clear()
         while ready := self.bounds.take_ready():
             begun = False
             for clock, bound in ready:
@@ -525,7 +546,7 @@ class Arbiter:
             if other.state is State.JOINED:  # Another newcomer: only an earlier invitation or the end concern it yet.
                 latency = self.plan.network.control_latency if newcomer.controls else FOREVER
             else:
-                latency, _ = self.router.edge(newcomer, other)
+                latency = self.router.edges.least(newcomer, other)
             if latency < FOREVER:
                 self.bounds.connect(newcomer, other, latency)
         self._raise_ceiling()
@@ -552,9 +573,21 @@ class Arbiter:
 
     def _lose(self, event: Lost) -> None:
         member = self.members.get(event.name)
-        if member is None or member.state is State.LEFT:
-            return  # It had nothing more to say.
-        self._abort(event.cause, member)
+        if member is None or member.state in (State.LEFT, State.EXPECTED):
+            return  # It had nothing more to say, or has said nothing yet.
+        if member.state is State.JOINED:
+            self._await(member)
+        else:
+            self._abort(event.cause, member)
+
+    def _await(self, member: Member) -> None:
+        """Expect a participant again that has gone before its start: it has had no effect on anything."""
+        member.move(Lost)
+        if member.name in self.newcomers:
+            self.bounds.rewire(member, [])
+            self._expect(member)
+        else:
+            self._absent += 1
 
     def _abort(self, cause: str, culprit: Member | None = None) -> None:
         self.phase = Phase.OVER

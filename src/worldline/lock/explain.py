@@ -49,7 +49,7 @@ def _explain(arbiter: Arbiter, member: Member, exact: Exact) -> Why:
     for clock, latency in chain:
         sender = arbiter.members[clock.name]
         # Before a newcomer's start only an earlier invitation or the end concern it, whatever it will listen to.
-        topic = None if receiver.state is State.JOINED else arbiter.router.edge(sender, receiver)[1]
+        topic = None if receiver.state is State.JOINED else arbiter.router.edges.named(sender, receiver)[1]
         hops.append(Hop(sender.name, receiver.name, topic, latency))
         receiver = sender
     return because(

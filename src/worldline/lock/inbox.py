@@ -6,6 +6,7 @@ that move on to a heap. So a message costs an append and its part of one small s
 
 from __future__ import annotations
 
+from collections.abc import Container
 from heapq import heappop, heappush
 
 from worldline.model.message import Message
@@ -58,19 +59,21 @@ class Inbox:
         taken.sort()
         return taken
 
-    def close(self, topic: str, until: int) -> None:
-        """Forget a topic from `until` on."""
-        self.fresh = [message for message in (*self.fresh, *self._later) if message.topic != topic]
-        self._later = []
-        self.first = min((message.arrival for message in self.fresh), default=FOREVER)
-        self.count(until, topic)
-        self._ghosts = [ghost for ghost in self._ghosts if ghost[1] != topic]
+    def close(self, topics: Container[str], until: int) -> None:
+        """Forget topics from `until` on."""
+        if self.fresh or self._later:
+            self.fresh = [message for message in (*self.fresh, *self._later) if message.topic not in topics]
+            self._later = []
+            self.first = min((message.arrival for message in self.fresh), default=FOREVER)
+        if self._ghosts:
+            self.count(until, topics)
+            self._ghosts = [ghost for ghost in self._ghosts if ghost[1] not in topics]
 
-    def count(self, before: int, topic: str | None = None) -> None:
-        """Count the losses that would have arrived before a time, of one topic or of all."""
+    def count(self, before: int, topics: Container[str] | None = None) -> None:
+        """Count the losses that would have arrived before a time, of some topics or of all."""
         kept = []
         for ghost in self._ghosts:
-            if ghost[0] < before and topic in (None, ghost[1]):
+            if ghost[0] < before and (topics is None or ghost[1] in topics):
                 self.dropped[ghost[1:]] = self.dropped.get(ghost[1:], 0) + 1
             else:
                 kept.append(ghost)

@@ -81,6 +81,7 @@ class Ledger:
         self.ended = False
         self.state = State.JOINED
         self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped.
+        self.payload_max = PAYLOAD_MAX  # A server may take less.
         self._outbox: list[ParticipantEvent] = [join]
         self._publishes = join.publishes
         self._controls = join.controls
@@ -274,7 +275,7 @@ class Ledger:
             or sent < self._promised
             or sent > TIME_MAX
             or payload.__class__ is not bytes
-            or len(payload) > PAYLOAD_MAX
+            or len(payload) > self.payload_max
             or topic not in self._topics
         ):
             self._check_send(topic, payload, sent)
@@ -321,12 +322,12 @@ class Ledger:
                 at=self.now,
                 advice="worldline.payload makes bytes of objects",
             )
-        if len(payload) > PAYLOAD_MAX:
+        if len(payload) > self.payload_max:
             raise UsageError(
                 f"a payload of {len(payload):,} bytes is too large",
                 participant=self.name,
                 at=self.now,
-                advice=f"the limit is {PAYLOAD_MAX:,}; send it in parts",
+                advice=f"the limit is {self.payload_max:,}; send it in parts",
             )
         self._topics[topic] = True
 

@@ -31,9 +31,11 @@ class Member(Clock):
         "publishes",
         "sequence",
         "since",
+        "spent",
         "start",
         "state",
         "subscriptions",
+        "sweep_at",
     )
 
     def __init__(self, name: str, start: int) -> None:
@@ -46,7 +48,9 @@ class Member(Clock):
         self.digest = b""
         self.inbox = Inbox()
         self.publications: dict[str, Any] = {}  # By topic; the router's.
-        self.publishes: tuple[str, ...] | None = ()
+        self.spent: dict[str, int] = {}  # Topics that it has published on and that are out of use: how many messages.
+        self.sweep_at = 0  # How many publications there must be before the router looks for spent ones.
+        self.publishes: dict[str, None] | None = {}
         self.subscriptions: dict[str, Buffer] = {}
         self.latency_least = 0
         self.controls = False
@@ -75,10 +79,15 @@ class Member(Clock):
         self.legal = frozenset((Leave,))
 
     def introduce(self, join: Join) -> None:
-        self.publishes = join.publishes
+        self.publishes = None if join.publishes is None else dict.fromkeys(join.publishes)
         self.subscriptions = {subscription.topic: subscription.buffer for subscription in join.subscribes}
         self.latency_least = join.latency_least
         self.controls = join.controls
 
     def may_publish(self, topic: str) -> bool:
         return self.publishes is None or topic in self.publishes
+
+    @property
+    def topics(self) -> int:
+        """How many topics the arbiter keeps something of on this participant's behalf."""
+        return max(len(self.publications) + len(self.spent), len(self.publishes or ())) + len(self.subscriptions)

@@ -4,17 +4,35 @@ It keeps the subscriptions, opens the paths and puts each published message into
 **retains** messages for those who subscribe late. A subscription at time t covers arrivals from t on, also of
 messages that were published before the arbiter heard of it; so a message is kept until its last possible arrival lies
 before the earliest time at which anybody can still act, and not a moment of wall-clock time decides.
+
+What is kept
+------------
+R1. A message is kept, and counted for its sender (`Member.outstanding`), as long as somebody may have to be given it:
+    one who listens and hasn't been granted its arrival, or one who may still subscribe by then.
+R2. Usually that is judged in a hurry: the message's *expiry*, after which it can't arrive on any link of the network,
+    lies before the least base of all. For a link of ``exponential(1ms, 500ms)`` the expiry is 22 s after the send,
+    though hardly a message takes two. So when a sender's messages get too many, they are judged one by one (`relieve`):
+    if nobody can come any more (nobody controls, and nobody is invited), all possible receivers are known, and what
+    the path to each draws for a message can be worked out in advance. A message is forgotten when its last arrival
+    at any of them lies before the earliest time at which one of them may act. That isn't the least base of all:
+    nobody receives what it sends itself, so it doesn't matter how far behind the sender is. Why it is the least base of
+    the others, or what the sender can wake one of them by: whoever of the others acts first acts by itself, at its
+    base, or is woken; not by another of them, since that one would have acted before it; so by the sender, which
+    takes the sender's next send and the least latency to a sleeper.
+R3. A topic on which nothing is under way any more is forgotten but for the number of messages that there were, which
+    draws go by. What paths remember (FIFO, bandwidth) lies before every later send by then, and so has no effect on it.
+    It is looked for whenever a sender's topics have doubled, which costs each topic a constant.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from heapq import heappop, heappush
 
 from worldline.lock.bounds import Bounds, Clock
+from worldline.lock.edges import Edges
 from worldline.lock.events import Subscription
 from worldline.lock.member import Member
-from worldline.lock.states import State
 from worldline.lock.witness import Witness
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
@@ -22,12 +40,14 @@ from worldline.model.plan import Plan
 from worldline.model.time import FOREVER
 
 _FORGET_EVERY = 64  # Messages of a publication after which those that have arrived everywhere are forgotten.
+_TOPICS_KEPT = 64  # Topics of a sender up to which nobody looks whether they are in use.
 _MESSAGE_COST = 256  # Bytes that a message takes besides its payload, here and in inboxes; about.
 _NO_MESSAGE = Message(0, 0, "", 0, 0, "", b"")
 _message = tuple.__new__  # A third of the price of Message(...), in the busiest loop of all.
 
 
-# A message that is kept for late subscribers: its expiry, its number on its topic, send time, sequence number, payload.
+# A message that is kept for late subscribers: its expiry or last arrival, its number on its topic, send time, sequence
+# number, payload.
 _Retained = tuple[int, int, int, int, bytes]
 
 # A message under way on a path: arrival, send time, sequence number, copy, payload, and the reason if it gets lost.
@@ -52,31 +72,55 @@ class _Target:
 class _Publication:
     """What one sender publishes on one topic."""
 
-    __slots__ = ("lasting", "lifetime", "published", "retained", "sender", "targets", "topic")
+    __slots__ = ("judged", "lasting", "lifetime", "probes", "published", "retained", "sender", "targets", "topic")
 
-    def __init__(self, sender: Member, topic: str, paths: Paths) -> None:
+    def __init__(self, sender: Member, topic: str, paths: Paths, published: int = 0) -> None:
         self.sender = sender
         self.topic = topic
         # Draws go by a message's number on its topic, not by the sender's sequence number, which counts all topics: so
         # the fates of messages on one topic don't change when their sender takes up another.
-        self.published = 0
+        self.published = published
         self.targets: dict[str, _Target] = {}
         self.lifetime = paths.lifetime(topic, sender.name, sender.latency_least)
         self.lasting = self.lifetime.constant
         self.retained: deque[_Retained] = deque()
+        self.judged: list[_Retained] = []  # A heap of those of which it is known when they arrive last.
+        self.probes: dict[str, Path] | None = None  # The paths that tell, by receiver.
 
-    def is_spent(self, floor: int) -> bool:
-        """Whether all that was published has arrived before the floor, wherever it goes."""
-        if self.retained and self.retained[-1][0] >= floor:
-            return False
-        backlogs = (target.backlog for target in self.targets.values() if target.backlog is not None)
-        return all(flight[0] < floor for backlog in backlogs for flight in backlog)
+    def kept(self) -> list[_Retained]:
+        """Return what is kept for late subscribers, in the order of publishing."""
+        return [*sorted(self.judged, key=lambda kept: kept[1]), *self.retained] if self.judged else list(self.retained)
+
+    def forget(self, floor: int) -> None:
+        """Drop what arrives nowhere at the floor or later."""
+        freed = 0
+        retained, judged = self.retained, self.judged
+        while retained and retained[0][0] < floor:
+            freed += len(retained.popleft()[4]) + _MESSAGE_COST
+        while judged and judged[0][0] < floor:
+            freed += len(heappop(judged)[4]) + _MESSAGE_COST
+        self.sender.outstanding -= freed
+
+    def last(self) -> int:
+        """Return when all that was published has arrived, wherever it goes; -1 if it has."""
+        backlogs = (target.backlog for target in self.targets.values() if target.backlog)
+        arrivals = [flight[0] for backlog in backlogs for flight in backlog]
+        return max([*arrivals, *(kept[0] for kept in (*self.retained, *self.judged))], default=-1)
+
+    def floor(self, acts: int) -> int:
+        """Return the time from which on arrivals count, if nobody who isn't given it subscribes before `acts`."""
+        for target in self.targets.values():
+            if target.listens_from < FOREVER and target.member.granted < acts:
+                acts = target.member.granted  # It has been put into an inbox, and is there still.
+        return acts
 
 
 class Router:
-    """The subscriptions, publications and retained messages of a run."""
+    """The subscriptions, publications and retained messages of a run. `newcomers` are those invited, by name."""
 
-    def __init__(self, plan: Plan, bounds: Bounds, witness: Witness | None = None) -> None:
+    def __init__(
+        self, plan: Plan, bounds: Bounds, witness: Witness | None = None, newcomers: dict[str, Member] | None = None
+    ) -> None:
         self._bounds = bounds
         self._witness = witness
         self._paths = Paths(plan.network, plan.seed)
@@ -84,11 +128,13 @@ class Router:
         links = (plan.network.default, *(rule.link for rule in plan.network.rules))
         self._queues = any(link.bandwidth is not None for link in links)
         self._members: dict[str, Member] = {}
+        self._newcomers = {} if newcomers is None else newcomers
         self._publications: dict[tuple[str, str], _Publication] = {}
-        self._by_topic: dict[str, list[_Publication]] = {}
+        self._by_topic: dict[str, dict[str, _Publication]] = {}  # Topic → sender → what it publishes.
         self._subscribers: dict[str, dict[str, tuple[Member, int]]] = {}  # Topic → name → who, and since when.
-        self._publishers: dict[str | None, list[Member]] = {}  # By topic; None: those who may publish on any.
-        self._controllers: list[Member] = []
+        self._departed: list[tuple[int, int, _Publication]] = []  # A heap of what those who have left had under way.
+        self._serial = 0
+        self.edges = Edges(self._paths, self._control_latency)
 
     # --- Who is there ---
 
@@ -96,50 +142,16 @@ class Router:
         """Take in a participant that starts."""
         self._clear_away()
         self._members[member.name] = member
-        for topic in (None,) if member.publishes is None else member.publishes:
-            self._publishers.setdefault(topic, []).append(member)
-        if member.controls:
-            self._controllers.append(member)
-        for publication in self._publications.values():
-            self._shadow(publication, member)
+        self.edges.admit(member)
+        if self._queues:
+            for publication in self._publications.values():
+                self._shadow(publication, member)
         for topic in member.subscriptions:
             self._listen(member, topic, member.start)
 
     def edges_into(self, receiver: Member) -> list[tuple[Clock, int]]:
         """Return everybody who can reach the receiver, with the least latency over all that they can reach it by."""
-        least: dict[str, int] = {}
-        for topic, buffer in receiver.subscriptions.items():
-            if buffer.limit == 0:
-                continue  # What is discarded on arrival can't be waited for.
-            for sender in self._publishers_of(topic):
-                if sender is not receiver:
-                    latency = self._latency_min(topic, sender, receiver)
-                    least[sender.name] = min(latency, least.get(sender.name, FOREVER))
-        for controller, latency in self.controls_into(receiver):
-            least[controller.name] = min(latency, least.get(controller.name, FOREVER))
-        return [(self._members[name], latency) for name, latency in least.items()]
-
-    def controls_into(self, receiver: Member) -> list[tuple[Clock, int]]:
-        """Return the edges of the control link alone: all that concerns a newcomer before its start."""
-        return [(sender, self._control_latency) for sender in self._controllers if sender is not receiver]
-
-    def edge(self, sender: Member, receiver: Member) -> tuple[int, str | None]:
-        """Return the least latency of all ways from one to the other, FOREVER if there is none, and its topic."""
-        latency, through = FOREVER, None
-        if sender.controls:
-            latency = self._control_latency
-        for topic, buffer in receiver.subscriptions.items():
-            if buffer.limit != 0 and sender.may_publish(topic):
-                least = self._latency_min(topic, sender, receiver)
-                if least < latency:
-                    latency, through = least, topic
-        return latency, through
-
-    def _publishers_of(self, topic: str) -> Iterable[Member]:
-        return (*self._publishers.get(topic, ()), *self._publishers.get(None, ()))
-
-    def _latency_min(self, topic: str, sender: Member, receiver: Member) -> int:
-        return max(self._paths.link(topic, sender.name, receiver.name).latency.minimum, sender.latency_least)
+        return self.edges.into(receiver)
 
     # --- Messages ---
 
@@ -188,53 +200,108 @@ class Router:
         self._listen(member, subscription.topic, since)
 
     def unsubscribe(self, member: Member, topic: str, until: int) -> None:
-        del member.subscriptions[topic]
-        self._subscribers.get(topic, {}).pop(member.name, None)
-        member.inbox.close(topic, until)
-        if self._witness is not None:
-            self._witness.closed(member.name, topic, until)
-        for publication in self._by_topic.get(topic, ()):
-            target = publication.targets.get(member.name)
-            if target is not None:
-                target.listens_from = FOREVER
-                if target.backlog is None:
-                    del publication.targets[member.name]
+        member.inbox.close((topic,), until)
+        self._ignore(member, topic, until)
 
     def dismiss(self, member: Member, until: int) -> None:
         """Let a participant go: nothing that arrives at `until` or later is for it, and nothing more comes from it."""
+        member.inbox.close(member.subscriptions, until)
         for topic in list(member.subscriptions):
-            self.unsubscribe(member, topic, until)
-        for published in (None,) if member.publishes is None else member.publishes:
-            self._publishers[published].remove(member)
-        if member.controls:
-            self._controllers.remove(member)
+            self._ignore(member, topic, until)
+        self.edges.dismiss(member)
         del self._members[member.name]
         if self._queues:
             for publication in self._publications.values():
                 publication.targets.pop(member.name, None)
+        for publication in member.publications.values():
+            self._serial += 1
+            heappush(self._departed, (publication.last(), self._serial, publication))
+        member.publications.clear()
+        member.spent.clear()
+        self._clear_away()
 
     def _clear_away(self) -> None:
         """Forget the publications of those who have left, once nobody can subscribe to the last of them in time."""
         floor = self._bounds.floor()
-        for key, publication in list(self._publications.items()):
-            if publication.sender.state is State.LEFT and publication.is_spent(floor):
-                del self._publications[key]
-                self._by_topic[publication.topic].remove(publication)
+        while self._departed and self._departed[0][0] < floor:
+            _, serial, publication = heappop(self._departed)
+            last = publication.last()  # Somebody may have come to whom it is longer under way.
+            if last < floor:
+                self._strike(publication)
+            else:
+                heappush(self._departed, (last, serial, publication))
 
-    def outstanding(self, sender: Member) -> int:
-        """Return about how many bytes are kept of what a participant has sent, after forgetting what can be."""
-        for publication in sender.publications.values():
+    def _strike(self, publication: _Publication) -> None:
+        del self._publications[publication.sender.name, publication.topic]
+        publishers = self._by_topic[publication.topic]
+        del publishers[publication.sender.name]
+        if not publishers:
+            del self._by_topic[publication.topic]
+
+    def _sweep(self, sender: Member) -> None:
+        """Forget the topics on which nothing is under way any more, but for their number of messages (R3)."""
+        floor = self._bounds.floor()
+        for topic, publication in list(sender.publications.items()):
             self._forget(publication)
+            if not (publication.retained or publication.judged) and publication.last() < floor:
+                sender.spent[topic] = publication.published
+                del sender.publications[topic]
+                self._strike(publication)
+        sender.sweep_at = max(_TOPICS_KEPT, 2 * len(sender.publications))
+
+    def relieve(self, sender: Member) -> int:
+        """Forget all of a sender's that nobody can be given any more (R2); return about how many bytes are left."""
+        acts = self._acts(sender)
+        known = not (self.edges.controllers or self._newcomers)
+        for publication in sender.publications.values():
+            if known:
+                self._judge(publication)
+            publication.forget(publication.floor(acts))
         return sender.outstanding
+
+    def _acts(self, sender: Member) -> int:
+        """Return a time before which nobody but the sender acts (R2), nor anybody whom it may invite."""
+        earliest, nearest = FOREVER, self._control_latency if sender.controls else FOREVER
+        for member in (*self._members.values(), *self._newcomers.values()):
+            if member is not sender:
+                earliest = min(earliest, member.base)
+                if member.sleeping:
+                    nearest = min(nearest, self.edges.least(sender, member))
+        return min(earliest, sender.value + nearest)
+
+    def _judge(self, publication: _Publication) -> None:
+        """Find out when what is kept arrives last, at those who are there: nobody else can come."""
+        probes = publication.probes
+        if probes is None:
+            probes = publication.probes = {}
+            for member in self._members.values():
+                target = publication.targets.get(member.name)
+                # A path that queues has seen every message and keeps what is under way on it itself.
+                if member is not publication.sender and (target is None or target.backlog is None):
+                    probes[member.name] = self._open(publication, member).path
+        for name in [name for name in probes if name not in self._members]:
+            del probes[name]
+        retained, judged = publication.retained, publication.judged
+        while retained:
+            _, number, sent, sequence, payload = retained.popleft()
+            last = -1
+            for path in probes.values():
+                arrival = sent + path.constant if path.constant else max(path.carry(sent, number, len(payload))[0])
+                last = max(last, arrival)
+            heappush(judged, (last, number, sent, sequence, payload))
 
     def retained(self) -> int:
         """Return how many messages are kept for late subscribers."""
-        return sum(len(publication.retained) for publication in self._publications.values())
+        return sum(len(each.retained) + len(each.judged) for each in self._publications.values())
 
     def _publication(self, sender: Member, topic: str) -> _Publication:
-        publication = _Publication(sender, check_name(topic, "a topic"), self._paths)
+        check_name(topic, "a topic")
+        if len(sender.publications) >= sender.sweep_at:
+            self._sweep(sender)
+        self._clear_away()
+        publication = _Publication(sender, topic, self._paths, sender.spent.pop(topic, 0))
         self._publications[sender.name, topic] = sender.publications[topic] = publication
-        self._by_topic.setdefault(topic, []).append(publication)
+        self._by_topic.setdefault(topic, {})[sender.name] = publication
         for member, since in self._subscribers.get(topic, {}).values():
             if member is not sender:
                 self._aim(publication, member, since)
@@ -247,8 +314,9 @@ class Router:
         """Make a participant a target of a topic, with all that is under way to it."""
         if member.subscriptions[topic].limit == 0:
             return  # It keeps nothing, so it needn't be sent anything, and nobody holds it up.
+        self.edges.listen(member, topic)
         self._subscribers.setdefault(topic, {})[member.name] = (member, since)
-        for publication in self._by_topic.get(topic, ()):
+        for publication in self._by_topic.get(topic, {}).values():
             if member is publication.sender:
                 continue
             target = self._aim(publication, member, since)
@@ -256,8 +324,25 @@ class Router:
                 for flight in target.backlog:
                     self._deliver(publication, target, flight, [])
             else:
-                for kept in publication.retained:
+                for kept in publication.kept():
                     self._carry(publication, target, kept[1:], [])
+
+    def _ignore(self, member: Member, topic: str, until: int) -> None:
+        """Take back that a participant is a target of a topic."""
+        del member.subscriptions[topic]
+        self.edges.ignore(member, topic)
+        subscribers = self._subscribers.get(topic, {})
+        subscribers.pop(member.name, None)
+        if not subscribers:
+            self._subscribers.pop(topic, None)
+        if self._witness is not None:
+            self._witness.closed(member.name, topic, until)
+        for publication in self._by_topic.get(topic, {}).values():
+            target = publication.targets.get(member.name)
+            if target is not None:
+                target.listens_from = FOREVER
+                if target.backlog is None:
+                    del publication.targets[member.name]
 
     def _aim(self, publication: _Publication, member: Member, since: int) -> _Target:
         """Return the member as a target of a publication that listens from then on."""
@@ -274,7 +359,7 @@ class Router:
         if link.bandwidth is None:
             return
         target = publication.targets[member.name] = self._open(publication, member)
-        for kept in publication.retained:
+        for kept in publication.kept():
             self._carry(publication, target, kept[1:], [])
 
     def _open(self, publication: _Publication, member: Member) -> _Target:
@@ -315,11 +400,7 @@ class Router:
     def _forget(self, publication: _Publication) -> None:
         """Drop what nobody can subscribe to in time any more."""
         floor = self._bounds.floor()
-        retained = publication.retained
-        freed = 0
-        while retained and retained[0][0] < floor:
-            freed += len(retained.popleft()[4]) + _MESSAGE_COST
-        publication.sender.outstanding -= freed
+        publication.forget(publication.floor(floor))
         for target in publication.targets.values():
             backlog = target.backlog
             while backlog and backlog[0][0] < floor:

@@ -65,7 +65,7 @@ _ACTS: dict[type, State] = dict.fromkeys(
 
 TRANSITIONS: dict[State, dict[type, State]] = {
     State.EXPECTED: {Join: State.JOINED},
-    State.JOINED: {Start: State.COMPUTING},
+    State.JOINED: {Start: State.COMPUTING, Lost: State.EXPECTED},
     State.COMPUTING: {**_ACTS, Advance: State.ADVANCING, Next: State.AWAITING, Leave: State.LEFT},
     State.ADVANCING: {Grant: State.COMPUTING},
     State.AWAITING: {Grant: State.COMPUTING},
@@ -76,7 +76,7 @@ PHASES: dict[Phase, dict[type, Phase]] = {
     Phase.GATHERING: {
         Start: Phase.RUNNING,
         Barrier: Phase.GATHERING,
-        Lost: Phase.OVER,
+        Lost: Phase.GATHERING,  # Nothing has happened yet that couldn't happen without it: it is expected again.
         End: Phase.OVER,
         Abort: Phase.OVER,
     },
@@ -87,7 +87,7 @@ PHASES: dict[Phase, dict[type, Phase]] = {
 
 # What a participant itself may say in a state: the table without the arbiter's own moves.
 LEGAL: dict[State, frozenset[type]] = {
-    state: frozenset(kind for kind in moves if kind not in (Start, Grant)) for state, moves in TRANSITIONS.items()
+    state: frozenset(kind for kind in moves if kind not in (Start, Grant, Lost)) for state, moves in TRANSITIONS.items()
 }
 
 

@@ -24,40 +24,51 @@ T = TypeVar("T")
 
 _FEW = 64  # So few messages are encoded first, and measured then.
 _PORTION = 2**20
+EVENTS_SAID_MAX = 2**14
+"""How many events a client says in one frame. Servers take more, from clients that know no such limit."""
+
 _OVERHEAD = 64
+
+_FEW_EVENTS = 0xA0  # Up to this first byte, an array has at most 15 items.
+_COUNTED = {0xDC: 3, 0xDD: 5}  # The first byte of a longer array, and how many bytes say how long it is, this included.
 
 _encoder = msgpack.Encoder()
 _decode_events: Callable[[bytes], list[Told]] = msgpack.Decoder(list[Told]).decode
+_decode_event: Callable[[msgspec.Raw], Told] = msgpack.Decoder(Told).decode
+_split: Callable[[bytes], list[msgspec.Raw]] = msgpack.Decoder(list[msgspec.Raw]).decode
 _decode_answer: Callable[[bytes], Answer] = msgpack.Decoder(Answer).decode
 
 
-def encode_events(events: list[ParticipantEvent]) -> bytes:
+def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> bytes:
     """Return what a participant says as a frame, or as several if it is too long for one."""
     encoded = _framed(events)
-    if len(encoded) - HEADER_SIZE <= FRAME_MAX:
+    if len(encoded) - HEADER_SIZE <= longest and len(events) <= EVENTS_SAID_MAX:
         return bytes(encoded)
     if len(events) == 1:
-        raise UsageError(f"{type(events[0]).__name__} is too long to be said, with {len(encoded):,} bytes")
+        raise UsageError(
+            f"{type(events[0]).__name__} is too long to be said, with {len(encoded):,} bytes",
+            advice=f"the server takes frames of {longest:,} bytes",
+        )
     middle = len(events) // 2
-    return encode_events(events[:middle]) + encode_events(events[middle:])
+    return encode_events(events[:middle], longest) + encode_events(events[middle:], longest)
 
 
-def encode_answer(answer: Answer) -> bytes:
+def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
     """Return an answer as a frame, after frames with those of its messages that don't fit into it."""
     if not isinstance(answer, Grant) or len(answer.messages) < _FEW:
         encoded = _framed(answer)
-        if len(encoded) - HEADER_SIZE <= FRAME_MAX or not isinstance(answer, Grant):
+        if len(encoded) - HEADER_SIZE <= longest or not isinstance(answer, Grant):
             return bytes(encoded)
-    *first, last = _portions(answer.messages)
+    *first, last = _portions(answer.messages, longest)
     return b"".join([*(_framed(Deliver(portion)) for portion in first), _framed(replace(answer, messages=last))])
 
 
-def _portions(messages: list[Message]) -> Iterator[list[Message]]:
+def _portions(messages: list[Message], longest: int) -> Iterator[list[Message]]:
     """Cut messages into portions of about a megabyte, or of one message that is larger."""
     start = size = 0
     for place, message in enumerate(messages):
         size += len(message.payload) + 4 * (len(message.topic) + len(message.sender)) + _OVERHEAD
-        if size > min(_PORTION, FRAME_MAX) and place > start:
+        if size > min(_PORTION, longest) and place > start:
             yield messages[start:place]
             start, size = place, len(message.payload)
     yield messages[start:]
@@ -73,6 +84,24 @@ def _framed(value: object) -> bytearray:
 def decode_events(body: bytes) -> list[Told]:
     """Read a participant's frame."""
     return checked(_decode_events, body)
+
+
+def count_events(body: bytes) -> int:
+    """Return how many events a frame says that it holds, without reading them; 0 if it isn't a frame of events."""
+    first = body[0]
+    if first < _FEW_EVENTS:
+        return max(0, first - 0x90)
+    return int.from_bytes(body[1 : _COUNTED[first]], "big") if first in _COUNTED else 0
+
+
+def split_events(body: bytes) -> list[msgspec.Raw]:
+    """Cut a participant's frame into events that aren't read yet: reading them all takes long if there are many."""
+    return checked(_split, body)
+
+
+def decode_event(raw: msgspec.Raw) -> Told:
+    """Read one event of a frame."""
+    return checked(_decode_event, raw)  # type: ignore[arg-type]
 
 
 def decode_answer(body: bytes) -> Answer:

@@ -12,8 +12,11 @@ from worldline.model.errors import PeerError
 from worldline.model.payload import PAYLOAD_MAX
 
 HEADER_SIZE = 4
-FRAME_MAX = PAYLOAD_MAX + 2**16
-"""The longest body: the largest payload, and what has to be said about it."""
+SAID_MAX = 2**16
+"""What has to be said about a payload is shorter than this."""
+
+FRAME_MAX = PAYLOAD_MAX + SAID_MAX
+"""The longest body, unless the welcome says otherwise: the largest payload, and what has to be said about it."""
 
 HEARTBEAT = bytes(HEADER_SIZE)
 

@@ -1,0 +1,49 @@
+"""How much a server puts up with. Set in a federation's file, under [limits], or by whoever makes a `Server`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from worldline.model.payload import PAYLOAD_MAX
+from worldline.wire.frames import FRAME_MAX, SAID_MAX
+
+FRAME_LEAST = 2 * SAID_MAX
+"""The least that the longest frame may be: as much again for the payload as for what has to be said about it."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Sizes in bytes, times in seconds of the wall clock, which isn't simulated time.
+
+    `silence_s`       how long a participant may be silent, or leave unread what it is sent, before it counts as lost.
+    `handshake_s`     how long a connection may take to say who it is.
+    `join_s`          how long the run waits for one who hasn't joined; None: for ever.
+    `memory_max`      for what all participants together have sent and somebody may still have to be given: who has
+                      more than its share, and is ahead of others, isn't read until they have caught up.
+    `under_way_max`   for the same, where nobody can be held back: the one that everybody waits for has sent it.
+    `flood_max`       how much of that one may send without going on itself.
+    `unread_max`      how much may be put out for a participant that doesn't read it.
+    `frame_max`       the longest frame; payloads are shorter by 64 KiB, and never longer than 16 MiB.
+    `topics_max`      how many topics a participant may publish on and subscribe to.
+    `events_max`      how many events a frame may hold.
+    `frames_max`      how many frames a participant may send in a second before it isn't read for the rest of it.
+    `strangers_max`   how many connections may be waiting to be admitted.
+    """
+
+    silence_s: float = 10.0
+    handshake_s: float = 10.0
+    join_s: float | None = None
+    memory_max: int = 2**28
+    under_way_max: int = 2**31
+    flood_max: int = 2**28
+    unread_max: int = 2**26
+    frame_max: int = FRAME_MAX
+    topics_max: int = 2**16
+    events_max: int = 2**17
+    frames_max: int = 50_000
+    strangers_max: int = 256
+
+
+def payload_max(frame_max: int) -> int:
+    """Return the longest payload where frames are no longer than this."""
+    return min(PAYLOAD_MAX, frame_max - SAID_MAX)
