@@ -6,6 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
 from worldline.model.errors import ModelError, UsageError, shown
+from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.message import check_name
 from worldline.spacetime.build import Body, Core, Vector, as_vector, current_core
 from worldline.spacetime.space import Minkowski, Point
@@ -41,15 +42,17 @@ class Agent:
     def name(self) -> str:
         """What it is called, in errors, traces and digests; it can be named right after it was made.
 
-        Who was made by another agent has that one's name before its own: ``queen/bee``.
+        Who was made by another agent has that one's name before its own: ``queen/bee``; or, after many generations,
+        what stands for it: see `model.lineage`.
         """
         return self._wl_body.name
 
     @name.setter
     def name(self, name: str) -> None:
         check_name(name, "an agent")
-        if "/" in name:
-            raise UsageError(f"{shown(name)} can't be an agent's name", advice="what is before a / is its maker's")
+        if SEPARATOR in name or is_short(name):
+            advice = "~ and a hash stand for a maker's name" if is_short(name) else "what is before a / is its maker's"
+            raise UsageError(f"{shown(name)} can't be an agent's name", advice=advice)
         self._wl_acting("be named").rename(self._wl_body, name)
 
     @property

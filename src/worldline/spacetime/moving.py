@@ -168,7 +168,6 @@ def states_of(core: Core) -> list[tuple[str, type[Agent], tuple[Any, ...], bytes
         return [
             (body.name, type(body.agent), body.state(), _final_state(body.agent))
             for body in core.bodies.values()
-            if body.is_here
         ]
 
 
@@ -192,7 +191,7 @@ def bring_back(core: Core, states: Iterable[tuple[str, type[Agent], tuple[Any, .
     """Give agents the state that they had at the end, in whichever process they were."""
     with _moving(core), _uncollected():
         for name, kind, state, attributes in states:
-            body = core.body(name, core.me)
+            body = core.settle(name)
             body.restore(state)
             if body.agent is None:
                 _take_agent(core, body, kind, pickle.loads(attributes))
