@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 from worldline.kernel.build import Core, Engine, Handlers, handlers_of
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.parcel import fingerprint, size_of
+from worldline.kernel.taken import METHODS, advice_on
 from worldline.kernel.topology import Topology
 from worldline.kernel.waiting import Message
 from worldline.model.errors import ModelError, WorldlineError, shown
@@ -141,7 +142,9 @@ class Roster:
             self.endings[root] = self.engine.now
         else:
             del self.engine.directory[entity.name]
-            self.monitors.update({(entity.name, what): monitor for what, monitor in monitors_of(entity)})
+            for what, monitor in monitors_of(entity):
+                monitor.end = self.engine.now
+                self.monitors[entity.name, what] = monitor
             self.engine.directory[root]._wl_absorb(entity.name, entity._wl_history)
 
     def _enter(self, entity: Core, name: str, rank: int, place: int, *, since: int) -> None:
@@ -297,6 +300,7 @@ class Roster:
             participant=name,
             at=now,
             topic=topic if doing else None,
+            advice=advice_on(error, target, METHODS),
         )
 
     def _refuse_name(self, name: object) -> NoReturn:

@@ -1104,7 +1104,7 @@ class Core:
 
     def fail(self, body: Body, function: object, error: BaseException) -> None:
         """Note that a model has failed: nothing that is later in the lab is wanted any more."""
-        self.failures.append((body.point[0], body.name, blamed(error, body.name, body.point, function)))
+        self.failures.append((body.point[0], body.name, blamed(error, body.name, body.point, function, body.agent)))
         self.cap = min(self.cap, body.point[0])
         body.frozen = True
 

@@ -165,10 +165,7 @@ def restored_agent(agent: Agent, state: dict[str, Any]) -> None:
 def states_of(core: Core) -> list[tuple[str, type[Agent], tuple[Any, ...], bytes]]:
     """Return what has become of the agents here; what can't leave the process is said to be left behind."""
     with _moving(core), _uncollected():
-        return [
-            (body.name, type(body.agent), body.state(), _final_state(body.agent))
-            for body in core.bodies.values()
-        ]
+        return [(body.name, type(body.agent), body.state(), _final_state(body.agent)) for body in core.bodies.values()]
 
 
 def _final_state(agent: Agent) -> bytes:
