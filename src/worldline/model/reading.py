@@ -49,9 +49,12 @@ def as_time(value: TimeLike, what: str = "a time") -> int:
 
 
 def as_int(value: Any) -> int | None:
-    """Return a whole number of whichever class, such as NumPy's, as an int; None if it isn't one."""
-    if isinstance(value, bool):
-        return None
+    """Return a whole number of whichever class, such as NumPy's, as an int; None if it isn't one.
+
+    Those that Python counts as ints, but that mean something else, are none: True, or the member of an enum.
+    """
+    if isinstance(value, int):
+        return value if type(value) is int else None
     try:
         return index(value)
     except TypeError:
