@@ -956,7 +956,9 @@ def test_an_attribute_that_hides_a_method_is_named_when_that_goes_wrong() -> Non
         me.record = []
         me.record("level", 3)
 
-    assert "its attribute record hides the method of that name: call it something else" in str(error_of(act, ModelError))
+    assert "its attribute record hides the method of that name: call it something else" in str(
+        error_of(act, ModelError)
+    )
     error = error_of(lambda _: [] + (), ModelError)  # type: ignore[operator]
     assert error.advice is None
 
