@@ -23,8 +23,9 @@ def check_class(kind: type, base: type, properties: Iterable[str], methods: Iter
         for name in names:
             owner = next(each for each in kind.__mro__ if name in vars(each))
             if owner not in base.__mro__ and not (is_method and callable(vars(owner)[name])):
+                every = base.__name__.lower()
                 raise UsageError(
-                    f"{kind.__name__} has an attribute {name} of its own, which hides that of every {base.__name__.lower()}",
+                    f"{kind.__name__} has an attribute {name} of its own, which hides that of every {every}",
                     advice=_ADVICE,
                 )
 

@@ -474,7 +474,7 @@ class Core:
                 found.point = found.death = grave[0]
         return found
 
-    def settle(self, name: str) -> Body:
+    def house(self, name: str) -> Body:
         """Return the body of a name, which lives here from now on."""
         body: Body = self.body(name, self.me)
         self.elsewhere.pop(name, None)
@@ -482,7 +482,7 @@ class Core:
         body.home = self.me
         return body
 
-    def known(self) -> list[Body]:
+    def everybody(self) -> list[Body]:
         """Return all bodies that anything here has to do with."""
         return [*self.bodies.values(), *self.elsewhere.values()]
 
@@ -1156,7 +1156,7 @@ class Core:
 
     def arrive(self, name: str, state: tuple[object, ...]) -> Body:
         """Let a body live here from now on."""
-        body: Body = self.settle(name)
+        body: Body = self.house(name)
         body.restore(state)
         if not body.done:
             self.live += 1
@@ -1231,7 +1231,7 @@ class Core:
 
     def wake_all(self) -> None:
         body: Body
-        for body in self.known():
+        for body in self.everybody():
             body.waiters = []
             body.waits_for = None
         for body in self.bodies.values():

@@ -210,6 +210,7 @@ class Crew:
     def _take_watch(self, name: str, news: str, watcher: str, worker: int) -> None:
         core = self._core
         body = core.body(name, self._me)
+        assert body.is_here, f"{name} is thought to be here"  # Otherwise the watcher would take it for dead.
         if news:
             lane = core.lane(news, body, core.body(watcher, worker))
             lane.is_news = True
@@ -379,7 +380,7 @@ class Crew:
         everybody = [name for names, _ in ready for name in names]
         for gone in self._gathered("leaving", [everybody] * self._count):
             core.homes.update((name, moves[name]) for name in gone)
-        for body in core.known():
+        for body in core.everybody():
             body.home = core.homes.get(body.name, body.home)
             body.partners = {}
         core.forget_lanes()

@@ -188,7 +188,7 @@ def bring_back(core: Core, states: Iterable[tuple[str, type[Agent], tuple[Any, .
     """Give agents the state that they had at the end, in whichever process they were."""
     with _moving(core), _uncollected():
         for name, kind, state, attributes in states:
-            body = core.settle(name)
+            body = core.house(name)
             body.restore(state)
             if body.agent is None:
                 _take_agent(core, body, kind, pickle.loads(attributes))
