@@ -47,7 +47,7 @@ ALLOWED = {
         "msgspec",
         "msgspec.structs",
     ),
-    *("random", "re", "statistics", "types", "typing"),
+    *("operator", "random", "re", "statistics", "types", "typing"),
 }
 
 

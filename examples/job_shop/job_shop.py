@@ -147,13 +147,13 @@ def main() -> None:
         office = simulation["office"]
         hours = [took / HOUR for took in sorted(office.done)]
         under_way = result.monitors["office", "under way"]
-        print(f"{len(hours)} of {office.released} orders done; {under_way.mean(result.now):.1f} under way in the mean")
+        print(f"{len(hours)} of {office.released} orders done; {under_way.mean():.1f} under way in the mean")
         print(f"half of them took up to {hours[len(hours) // 2]:.1f} h, the longest {hours[-1]:.1f} h")
         for name in STATIONS:
             queue = result.monitors[name, "queue"]
-            length = f"a queue of {queue.mean(result.now):.2f} in the mean, at most {max(queue.values)}"
+            length = f"a queue of {queue.mean():.2f} in the mean, at most {max(queue.values)}"
             print(f"  {name:<6} {simulation[name].breakdowns:3} breakdowns, {length}")
-        waiting = result.monitors["workshop", "waiting"].mean(result.now)
+        waiting = result.monitors["workshop", "waiting"].mean()
         print(f"{waiting:.2f} machines wait for a repairer in the mean")
         print("digest", result.digest.hex())
 

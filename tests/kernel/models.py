@@ -48,7 +48,7 @@ class Observation(NamedTuple):
     now: int
     events: int
     dropped: dict[tuple[str, str, str], int]
-    monitors: dict[tuple[str, str], list[tuple[int, Any]]]
+    monitors: dict[tuple[str, str], tuple[int | None, list[tuple[int, Any]]]]  # The end, and what was recorded.
     states: dict[str, dict[str, Any]]
     created: dict[str, dict[str, Any]]  # Those that the run has created, and that live.
 
@@ -63,7 +63,7 @@ def observe(simulation: Simulation, until: str | None = None, executor: Any = "i
         now=result.now,
         events=result.events,
         dropped=result.dropped,
-        monitors={key: list(monitor) for key, monitor in result.monitors.items()},
+        monitors={key: (monitor.end, list(monitor)) for key, monitor in result.monitors.items()},
         states={name: state for name, state in found.items() if name in added},
         created={name: state for name, state in found.items() if name not in added},
     )
@@ -266,6 +266,47 @@ def lineage() -> Simulation:
     simulation = Simulation(network=Network(default=link("1us")), seed=11)
     for name in roots:
         simulation.add(name, Ancestor(roots, 2))
+    return simulation
+
+
+class Monarch(Diarist):
+    """Tells all founders its name, has an heir, and leaves: some before the answer is there."""
+
+    def __init__(self, founders: list[str], left: int) -> None:
+        super().__init__()
+        self.founders = founders
+        self.left = left
+
+    def start(self) -> None:
+        self.schedule("reign", delay=US)
+
+    def on_reign(self, _: None) -> None:
+        for name in self.founders:
+            self.send(name, "crown", self.name)
+        self.record("left", self.left)
+        if self.left:
+            self.create(Monarch(self.founders, self.left - 1), "heir" if self.left % 3 else None)
+        if self.name not in self.founders:
+            self.schedule("leave", delay=(1 + self.left % 3) * US)
+
+    def on_crown(self, name: str) -> None:
+        self.write(name)
+        self.send(name, "hail", self.name)
+
+    def on_hail(self, founder: str) -> None:
+        self.write(founder)
+
+    def on_leave(self, _: None) -> None:
+        self.end()
+
+
+@model()
+def dynasties() -> Simulation:
+    """Generations follow each other until there are hashes in their names, at equal times, so that names decide."""
+    founders = ["a", "b", "b/1", "~"]
+    simulation = Simulation(network=Network(default=link("1us")), seed=5)
+    for name in founders:
+        simulation.add(name, Monarch(founders, 90 if name != "b" else 0))
     return simulation
 
 

@@ -92,6 +92,8 @@ def test_models_do_what_they_are_for() -> None:
         assert seen.digest not in [inline(other).digest for other in MODELS if other != name]
     assert inline("lineage").dropped
     assert inline("lineage").created
+    assert any("/~" in name for name, _ in inline("dynasties").monitors)
+    assert any("/~" in name for name, *_ in inline("dynasties").dropped)
     assert inline("strangers").dropped
     assert len(inline("weather").dropped) > 3
     assert inline("gauges").monitors

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from worldline.model import Stream, UsageError
+from worldline.model import ConfigurationError, Stream, UsageError
 
 PLAIN = "worldline.kernel.draws"
 COMPILED = "worldline.kernel._draws"
@@ -147,6 +147,12 @@ def test_exponential_draws_are_whole_and_those_of_expovariate_but_for_rounding(m
         assert all(type(value) is int for value in drawn[-1])
         assert drawn[-1] == pytest.approx(expected, rel=1e-12, abs=0.51)
     assert all(each == drawn[0] for each in drawn)
+
+
+def test_the_mean_of_exponential_draws_can_be_text(draws: Draws) -> None:
+    assert draws(1, "a").exponential("2us") == draws(1, "a").exponential(2_000)
+    with pytest.raises(ConfigurationError, match="'soon' isn't a mean"):
+        draws(1, "a").exponential("soon")
 
 
 def test_exponential_draws_have_their_mean(draws: Draws) -> None:

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import copy
 import enum
+import gc
 import pickle
+import re
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.kernel.actors import Actor, Loner, Steps, burst_max, error_of, payloads, stage
-from worldline.kernel import Entity, Message, Simulation, Timer, build, process
-from worldline.model import MS, TIME_MAX, ConfigurationError, ModelError, Stream, Stuck, UsageError, WorldlineError
+from worldline.kernel import Entity, Message, Simulation, Timer, build, process, receive
+from worldline.model import (
+    MS,
+    TIME_MAX,
+    ConfigurationError,
+    ModelError,
+    Network,
+    Stream,
+    Stuck,
+    UsageError,
+    WorldlineError,
+    link,
+)
 
 TOO_LATE = "arrived after its receiver had ended"
 IS_COMPILED = build == "compiled"
@@ -471,7 +485,8 @@ def test_a_created_entity_can_be_spoken_to_at_once() -> None:
         ("", "can't name an entity"),
         (" x", "can't name an entity"),
         (5, "can't name an entity"),
-        ("x" * 254, "can't name an entity"),
+        ("x" * 256, "can't name an entity"),
+        ("~" + "0a" * 16, "~ and a hash stand for a creator's name"),
         ("taken", "has created a 'taken' before"),
         ("gone", "has created a 'gone' before"),
         ("listed", "there is an entity named 'a/listed' already"),
@@ -529,25 +544,82 @@ def test_an_entity_that_has_ended_can_not_be_created_again() -> None:
     error_of(act, UsageError)
 
 
-@pytest.mark.parametrize("depth", [127, 128])
-def test_names_of_descendants_grow_until_they_are_too_long(depth: int) -> None:
-    # Surprising, but said clearly: an entity that creates its successor can do so only so often.
-    class Generation(Entity):
-        def __init__(self, left: int) -> None:
-            self.left = left
+class Generation(Entity):
+    """Creates its successor, and ends."""
 
-        def start(self) -> None:
-            if self.left:
-                self.create(Generation(self.left - 1))
-            self.end()
+    def __init__(self, left: int, names: list[str]) -> None:
+        self.left = left
+        self.names = names
 
+    def start(self) -> None:
+        self.names.append(self.name)
+        if self.left:
+            self.create(Generation(self.left - 1, self.names))
+        self.end()
+
+
+def test_a_lineage_has_no_end_and_names_stay_short() -> None:
+    names: list[str] = []
     simulation = Simulation()
-    simulation.add("a", Generation(depth))
-    if depth == 127:
-        assert simulation.run().events == 128
-    else:
-        with pytest.raises(ConfigurationError, match="a name has at most 255 printable characters"):
-            simulation.run()
+    simulation.add("a", Generation(1_000, names))
+    result = simulation.run()
+    assert result.events == len(set(names)) == 1_001
+    assert names[127] == "a" + 127 * "/1"  # As long as names may be, all of it can be read.
+    assert all(re.fullmatch("a/~[0-9a-f]{32}/1", name) for name in names[128:])
+    assert result.digest.hex() == "373901a6d8e0f83e07c23c44a3c36194"
+
+
+class Mother(Entity):
+    """Creates one child after the other."""
+
+    def __init__(self, children: int) -> None:
+        self.children = children
+
+    def start(self) -> Steps:
+        for _ in range(self.children):
+            self.create(process(brief))
+            yield 20
+
+
+def brief(me: Entity) -> Steps:
+    me.send("b", "hello")
+    yield receive()
+
+
+class Answerer(Entity):
+    def on_hello(self, _: None) -> None:
+        self.send(self.sender, "well")
+
+
+def families(children: int, generations: int) -> Simulation:
+    simulation = Simulation(network=Network(default=link("uniform(1ns, 9ns)", fifo=True)), seed=1)
+    simulation.add("a", Mother(children))
+    simulation.add("b", Answerer())
+    simulation.add("c", process(heir, generations))
+    return simulation
+
+
+def heir(me: Entity, left: int) -> Steps:
+    yield 20
+    if left:
+        me.create(process(heir, left - 1))
+
+
+def test_of_those_who_were_created_and_have_ended_nothing_is_kept() -> None:
+    simulation = families(children=2_500, generations=2_500)
+    tracemalloc.start()
+    try:
+        kept = [kept_at(simulation, time) for time in (30_000, 50_000)]
+    finally:
+        tracemalloc.stop()
+    assert kept[1] - kept[0] < 50_000  # For 2,000 of them.
+
+
+def kept_at(simulation: Simulation, time: int) -> int:
+    simulation.run(until=time)
+    gc.collect()
+    kept, _ = tracemalloc.get_traced_memory()
+    return kept
 
 
 # -- Ending, and messages to those who aren't there
@@ -831,8 +903,64 @@ def test_entities_are_not_copied(copying: Callable[[Any], Any]) -> None:
 
 @pytest.mark.parametrize("name", ["name", "now", "sender", "sent_at", "random", "has_ended"])
 def test_what_the_kernel_keeps_in_an_entity_is_not_the_models_to_set(name: str) -> None:
-    with pytest.raises(AttributeError):
+    with pytest.raises(UsageError, match=f"an entity's {name} can't be set .*call your own attribute something else"):
         setattr(Actor(), name, "mine")
+
+
+def test_a_name_is_given_by_adding_or_creating() -> None:
+    error = error_of(lambda me: setattr(me, "name", "mine"), UsageError)
+    assert "add(name, entity) or create(entity, name) gives it one" in str(error)
+    assert (error.participant, error.at) == ("a", 0)
+
+
+class Named:
+    name = "a mixin's"
+
+
+@pytest.mark.parametrize(
+    ("bases", "own", "hidden"),
+    [
+        ((Entity,), {"name": "x"}, "name"),
+        ((Entity,), {"__slots__": ("now",)}, "now"),
+        ((Entity,), {"random": property(lambda _: 4)}, "random"),
+        ((Named, Entity), {}, "name"),
+        ((Entity,), {"send": None}, "send"),
+        ((Entity,), {"__slots__": ("record",)}, "record"),
+    ],
+)
+def test_a_class_that_hides_what_every_entity_has_is_refused(
+    bases: tuple[type, ...], own: dict[str, Any], hidden: str
+) -> None:
+    problem = f"Car has an attribute {hidden} of its own, which hides that of every entity"
+    with pytest.raises(UsageError, match=problem):
+        type("Car", bases, own)
+
+
+def test_a_method_can_be_replaced_by_another() -> None:
+    class Loud(Entity):
+        def send(self, to: str, topic: str, payload: Any = None, **options: Any) -> None:
+            super().send(to, topic.upper(), payload, **options)
+
+        def start(self) -> None:
+            self.send("b", "x")
+
+    simulation = Simulation()
+    simulation.add("a", Loud())
+    simulation.add("b", Actor())
+    simulation.run()
+    assert [message.topic for message in simulation["b"].got] == ["X"]
+
+
+def test_an_attribute_that_hides_a_method_is_named_when_that_goes_wrong() -> None:
+    def act(me: Any) -> None:
+        me.record = []
+        me.record("level", 3)
+
+    assert "its attribute record hides the method of that name: call it something else" in str(
+        error_of(act, ModelError)
+    )
+    error = error_of(lambda _: [] + (), ModelError)  # type: ignore[operator]
+    assert error.advice is None
 
 
 def test_other_names_are_the_models() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.kernel.actors import Actor, Steps, error_of, stage
 from worldline.kernel import Monitor, process
-from worldline.model import ModelError
+from worldline.model import SECOND, ConfigurationError, ModelError, UsageError
 
 
 def monitor(*recorded: tuple[int, Any]) -> Monitor:
@@ -44,9 +44,46 @@ def test_the_mean_of_one_moment_is_the_value() -> None:
     assert type(monitor((5, 7)).mean()) is float
 
 
+def test_the_last_value_counts_until_the_end() -> None:
+    made = monitor((0, 0), (10, 4))
+    assert made.mean() == 0  # It isn't known yet how long it holds.
+    made.end = 40
+    assert made.mean() == 4 * 30 / 40
+    assert made.mean(until=20) == 4 * 10 / 20
+    made.record(50, 1)  # The run goes on.
+    assert made.mean() == 4 * 40 / 50
+
+
+def test_times_are_nanoseconds_or_text() -> None:
+    made = Monitor()
+    made.record("1s", 1)
+    made.record("3s", 5)
+    assert made.times == [SECOND, 3 * SECOND]
+    assert [made.at(time) for time in ("999ms", "1s", "2.5s", 3 * SECOND)] == [None, 1, 1, 5]
+    assert made.mean(until="4s") == made.mean(until=4 * SECOND) == 7 / 3
+    for wrong in (1.5, True, "soon", -1):
+        with pytest.raises(ConfigurationError, match="isn't a time"):
+            made.at(wrong)  # type: ignore[arg-type]
+        with pytest.raises(ConfigurationError, match="isn't a time"):
+            made.mean(until=wrong)  # type: ignore[arg-type]
+
+
+def test_values_are_recorded_in_the_order_of_their_times() -> None:
+    with pytest.raises(UsageError, match="a value for 4ns can't be recorded after one for 5ns"):
+        monitor((5, 1), (4, 2))
+
+
+def test_there_is_no_mean_of_what_is_no_number() -> None:
+    for values in (("rain", "sun"), (None, 1), (1, None)):
+        with pytest.raises(UsageError, match="there is a mean of numbers only"):
+            monitor(*((10 * place, value) for place, value in enumerate(values))).mean(until=20)
+
+
 def test_there_is_no_mean_of_nothing() -> None:
     with pytest.raises(ValueError, match="nothing was recorded"):
         Monitor().mean()
+    with pytest.raises(ValueError, match="nothing was recorded before 4ns: the first value is of 5ns"):
+        monitor((5, 7)).mean(until=4)
     assert Monitor().at(5) is None
     assert list(Monitor()) == []
 
@@ -168,4 +205,34 @@ def test_results_of_a_run_that_goes_on_show_what_was_recorded_so_far() -> None:
 
     simulation = stage(act)
     assert len(simulation.run(until=25).monitors["a", "x"]) == 3
+    assert simulation.result().monitors["a", "x"].mean() == (10 * 10 + 20 * 5) / 25
     assert len(simulation.run(until=50).monitors["a", "x"]) == 5
+    assert simulation.result().monitors["a", "x"].mean() == 20
+
+
+def test_a_mean_ends_with_the_run_or_with_the_entity() -> None:
+    def brief(me: Any) -> Steps:
+        me.record("x", 0)
+        yield 10
+        me.record("x", 8)
+        yield 10  # It ends at 20.
+
+    def act(me: Actor) -> Steps:
+        me.create(process(brief), "kim")
+        me.record("x", 0)
+        yield 10
+        me.record("x", 8)
+        yield 70
+
+    def leave(me: Actor) -> Steps:
+        yield from brief(me)
+        me.end()
+
+    for until, end in ((None, 80), (160, 160)):
+        monitors = stage(act, c=leave).run(until=until).monitors
+        assert {name: made.end for (name, _), made in monitors.items()} == {"a": end, "a/kim": 20, "c": 20}
+        assert {name: made.mean() for (name, _), made in monitors.items()} == {
+            "a": 8 * (end - 10) / end,
+            "a/kim": 4,
+            "c": 4,
+        }

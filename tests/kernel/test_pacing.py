@@ -405,7 +405,7 @@ SMALL = (trio, round_trip, quartet, distant_calls)
 def check_equal(outcome: Outcome, expected: Observation, seed: int) -> None:
     result = outcome.result
     assert result is not None, f"seed {seed}: {outcome.failures[0].error}"
-    monitors = {key: list(monitor) for key, monitor in result.monitors.items()}
+    monitors = {key: (monitor.end, list(monitor)) for key, monitor in result.monitors.items()}
     found = expected._replace(
         digest=result.digest.hex(),
         now=result.now,

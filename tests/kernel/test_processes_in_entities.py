@@ -512,6 +512,79 @@ def test_waiting_for_a_process_has_a_limit() -> None:
     assert log == [(None, 4, False), ("done", 10, True)]
 
 
+def test_a_limit_that_has_passed_can_be_told_from_none() -> None:
+    log: Log = []
+    late = object()
+
+    def steps(me: Any) -> Steps:
+        def work() -> Steps:
+            yield 10
+
+        worker, signal = me.process(work()), Signal()
+        log.append(((yield wait(worker, limit=4, default=late)), me.now))
+        log.append(((yield wait(worker, limit=40, default=late)), me.now))
+        log.append(((yield wait(signal, limit=5, default=late)), me.now))
+        me.process(fire(signal))
+        log.append(((yield wait(signal, limit=5, default=late)), me.now))
+        log.append(((yield wait(signal, limit=5, default=late)), me.now))  # It has fired already.
+        log.append(((yield wait(Signal(), limit=0, default=late)), me.now))
+
+    def fire(signal: Signal) -> Steps:
+        yield 1
+        signal.fire()
+
+    play(steps)
+    assert log == [(late, 4), (None, 10), (late, 15), (None, 16), (None, 16), (late, 16)]
+
+
+def test_a_default_is_given_to_nobody_else() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        process = me.process(sleep(me))
+        yield 2
+        process.interrupt()
+        yield 2
+        log.append((process.value, me.now))
+
+    def sleep(me: Any) -> Steps:
+        try:
+            yield wait(Signal(), limit=5, default="late")
+        except Interrupt:
+            log.append(((yield 1), me.now))
+            log.append(((yield wait(Signal(), limit=20)), me.now))
+
+    play(steps)
+    assert log == [(None, 3), (None, 4), (None, 23)]
+
+
+def test_a_default_needs_a_limit() -> None:
+    with pytest.raises(UsageError, match=r'a wait without a limit has no use for a default \(give it one: limit="1s"'):
+        wait(Signal(), default="late")
+
+
+class Whole:
+    """As NumPy's whole numbers are."""
+
+    def __index__(self) -> int:
+        return 5
+
+
+def test_whole_numbers_of_other_classes_are_times() -> None:
+    log: Log = []
+
+    def steps(me: Any) -> Steps:
+        yield Whole()
+        yield receive(limit=Whole())  # type: ignore[arg-type]
+        yield wait(Signal(), limit=Whole())  # type: ignore[arg-type]
+        me.send(me.name, "x", delay=Whole())
+        log.append(((yield receive()).arrival, me.schedule("y", delay=Whole()).time))
+        yield receive()
+
+    play(steps)
+    assert log == [(20, 25)]
+
+
 def test_a_process_that_waits_for_itself_waits_for_ever_and_the_run_still_ends() -> None:
     made: list[Process] = []
 

@@ -70,6 +70,16 @@ class Tick(IntEnum):
     ONE = 1
 
 
+class Whole:
+    """As NumPy's whole numbers are."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
 NOT_TIMES = [
     1.0, 0.5, float("nan"), float("inf"), True, False, None, b"5ms", [5], (5,), 5j, Decimal(5), Fraction(5), object,
     {"ms": 5}, Tick.ONE,
@@ -161,6 +171,13 @@ def test_what_is_neither_whole_number_nor_text_is_no_time(value):
     assert repr(value) in str(refusal.value)
     assert "the release" in str(refusal.value)
     assert "nanoseconds" in refusal.value.advice
+
+
+def test_whole_numbers_of_other_classes_are_times_too():
+    time = as_time(Whole(5))
+    assert (type(time), time) == (int, 5)
+    with pytest.raises(ConfigurationError, match="lies between 0 and"):
+        as_time(Whole(-5))
 
 
 @pytest.mark.parametrize("value", [-1, -TIME_MAX, TIME_MAX + 1, FOREVER, 2**64])

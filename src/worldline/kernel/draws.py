@@ -16,6 +16,7 @@ except ImportError:
 
 from worldline.model.errors import UsageError
 from worldline.model.randomness import key_of
+from worldline.model.reading import as_time
 
 if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
@@ -33,6 +34,7 @@ _LOW = cython.declare(cython.ulonglong, 2**32 - 1)
 _WORD_MAX = 2**63
 
 Number = float  # Under its own name, Cython would take `float` for a C double, and round whole numbers.
+Mean = float | str
 
 
 @cython.cfunc
@@ -126,8 +128,10 @@ class Draws:
         drawn: cython.double = (self._bits() >> 11) * _UNIT
         return -log(1.0 - drawn) / lambd
 
-    def exponential(self, mean: Number) -> int:
+    def exponential(self, mean: Mean) -> int:
         """Draw whole nanoseconds, exponentially distributed: `round(expovariate(1 / mean))` without its detours."""
+        if isinstance(mean, str):
+            mean = as_time(mean, "a mean")
         drawn: cython.double = (self._bits() >> 11) * _UNIT
         delay: cython.double = -log(1.0 - drawn) * mean + 0.5
         if cython.compiled and -1e18 < delay < 1e18:

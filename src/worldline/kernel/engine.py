@@ -42,7 +42,7 @@ from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.kernel.waiting import Inbox, Interrupt, Message, Receive, Signal, Wait, refuse
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.message import check_name
-from worldline.model.reading import as_time
+from worldline.model.reading import as_int, as_time
 from worldline.model.time import TIME_MAX, format_time
 
 if cython.compiled:
@@ -450,10 +450,18 @@ class Core:
         """What others know it by; None before it has been added to a simulation."""
         return self._wl_name
 
+    @name.setter
+    def name(self, _: object) -> None:
+        _refuse_to_set("name")
+
     @property
     def now(self) -> int:
         """The time, in nanoseconds."""
         return self._wl_engine.now if self._wl_engine is not None else 0
+
+    @now.setter
+    def now(self, _: object) -> None:
+        _refuse_to_set("now")
 
     @property
     def sender(self) -> str:
@@ -461,11 +469,19 @@ class Core:
         engine: Engine = _acting(self)
         return engine.sender.name
 
+    @sender.setter
+    def sender(self, _: object) -> None:
+        _refuse_to_set("sender")
+
     @property
     def sent_at(self) -> int:
         """When the message that is being handled was sent; 0 if that was before the beginning."""
         engine: Engine = _acting(self)
         return max(engine.sent, 0)
+
+    @sent_at.setter
+    def sent_at(self, _: object) -> None:
+        _refuse_to_set("sent_at")
 
     @property
     def random(self) -> Draws:
@@ -475,9 +491,17 @@ class Core:
             self._wl_random = Draws(engine.roster.seed, self._wl_name)
         return self._wl_random
 
+    @random.setter
+    def random(self, _: object) -> None:
+        _refuse_to_set("random")
+
     @property
     def has_ended(self) -> bool:
         return self._wl_state == _ENDED
+
+    @has_ended.setter
+    def has_ended(self, _: object) -> None:
+        _refuse_to_set("has_ended")
 
     @property
     def _wl_is_here(self) -> bool:
@@ -705,6 +729,13 @@ def _acting(entity: Core) -> Engine:
     if engine is None or engine.actor is not entity or entity._wl_state != _ALIVE:
         _refuse_to_act(entity)
     return engine
+
+
+def _refuse_to_set(what: str) -> None:
+    advice = "call your own attribute something else"
+    if what == "name":
+        advice = f"add(name, entity) or create(entity, name) gives it one; {advice}"
+    raise UsageError(f"an entity's {what} can't be set", advice=advice)
 
 
 def _refuse_to_act(entity: Any) -> None:
@@ -963,6 +994,7 @@ def _wait(process: Process, yielded: object) -> object:
     """Return what a process waits for if it is there already; otherwise see to it that it is told."""
     owner: Core = process._owner
     limit: cython.longlong = -1
+    default = None
     if type(yielded) is Receive:
         if owner._wl_inbox is None:
             owner._wl_inbox = Inbox()
@@ -972,24 +1004,26 @@ def _wait(process: Process, yielded: object) -> object:
         owner._wl_inbox.readers.append((yielded.topic, process))
         process._waits_on = owner._wl_inbox
         limit = yielded.limit
-    elif type(yielded) is str:
-        process._ticket = owner._wl_after(as_time(yielded, "a delay"), process)
-        return _PENDING
     else:
         what = yielded
         if type(yielded) is Wait:
             what = yielded.what
             limit = yielded.limit
+            default = yielded.default
         if type(what) is Process:
             what = _end_of(what)
         if not isinstance(what, Signal):
-            raise refuse(what)
+            if what is not yielded or not (isinstance(what, str) or as_int(what) is not None):
+                raise refuse(what)
+            process._ticket = owner._wl_after(as_time(what, "a delay"), process)
+            return _PENDING
         if what.fired:
             return what.value
         what.waiters.append(process)
         process._waits_on = what
     if limit >= 0:
         process._ticket = owner._wl_after(limit, process)
+        process._value = default
     return _PENDING
 
 
@@ -1023,10 +1057,9 @@ def _finish(process: Process, value: object) -> cython.int:
 def _wake(process: Process) -> cython.int:
     """Let a process go on whose time has come: with what it was given, or because the limit of its wait has passed."""
     process._ticket = _NEVER
+    value = process._value
     if process._waits_on is not None:
         _stop_waiting(process)
-        return _resume(process, None, None)
-    value = process._value
     process._value = None
     return _resume(process, value, None)
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from worldline.kernel.build import Core
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.roster import extras_of
+from worldline.kernel.taken import METHODS, PROPERTIES, check_class
 from worldline.model.errors import UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.randomness import Stream
@@ -23,6 +24,10 @@ class Entity(Core):
     """
 
     ends_with_its_process: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        check_class(cls, Entity, PROPERTIES, METHODS)
 
     def create(self, entity: Entity, name: str | None = None) -> str:
         """Let a new entity enter, now, and return its name: this one's, a slash, and the given name or a number."""

@@ -43,7 +43,10 @@ class Model:
 
 @dataclass
 class Part:
-    """What one worker has to tell of a run. `chains` are (name, time of its end, chain)."""
+    """What one worker has to tell of a run. `chains` are (name, time of its end, chain).
+
+    Monitors of those who haven't ended have no end either: when the run ended, one worker alone can't say.
+    """
 
     now: int
     events: int

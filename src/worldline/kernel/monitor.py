@@ -6,18 +6,34 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
+from worldline.model.errors import UsageError
+from worldline.model.reading import as_time
+from worldline.model.time import TimeLike, format_time
+
 
 class Monitor:
-    """The values of one quantity, each from its time on until the next."""
+    """The values of one quantity, each from its time on until the next; the last one until `end`.
 
-    __slots__ = ("times", "values")
+    The end is that of the run so far, or of the entity if that has ended. A monitor that is no run's has None, and its
+    last value has no duration yet.
+    """
+
+    __slots__ = ("end", "times", "values")
 
     def __init__(self) -> None:
         self.times: list[int] = []
         self.values: list[Any] = []
+        self.end: int | None = None
 
-    def record(self, time: int, value: Any) -> None:
-        self.times.append(time)
+    def record(self, time: TimeLike, value: Any) -> None:
+        """Write down a value as of a time, which isn't before the last one."""
+        at = as_time(time)
+        if self.times and at < self.times[-1]:
+            raise UsageError(
+                f"a value for {format_time(at)} can't be recorded after one for {format_time(self.times[-1])}",
+                advice="record values in the order of their times",
+            )
+        self.times.append(at)
         self.values.append(value)
 
     def __len__(self) -> int:
@@ -34,20 +50,30 @@ class Monitor:
     def __repr__(self) -> str:
         return f"<Monitor of {len(self)} values>"
 
-    def at(self, time: int) -> Any:
+    def at(self, time: TimeLike) -> Any:
         """Return the value that held at a time; None before the first."""
-        place = bisect_right(self.times, time)
+        place = bisect_right(self.times, as_time(time))
         return self.values[place - 1] if place else None
 
-    def mean(self, until: int | None = None) -> float:
-        """Return the mean over time, from the first value on: each counts as long as it held."""
+    def mean(self, until: TimeLike | None = None) -> float:
+        """Return the mean over time, from the first value on: each counts as long as it held, the last until the end.
+
+        With `until` it is the mean up to then: what came later doesn't count, and the last value goes on until then.
+        """
         if not self.times:
             raise ValueError("nothing was recorded")
-        end = self.times[-1] if until is None else until
-        if end <= self.times[0]:
-            return float(self.values[0])
-        total = 0
-        for place, (start, value) in enumerate(self):
-            stop = min(self.times[place + 1], end) if place + 1 < len(self) else end
-            total += value * max(0, stop - start)
-        return total / (end - self.times[0])
+        first, last = self.times[0], self.times[-1]
+        end = as_time(until) if until is not None else max(last, self.end or 0)
+        if end < first:
+            raise ValueError(
+                f"nothing was recorded before {format_time(end)}: the first value is of {format_time(first)}"
+            )
+        try:
+            if end == first:
+                return float(self.at(first))
+            total = 0
+            for value, start, stop in zip(self.values, self.times, [*self.times[1:], max(last, end)], strict=True):
+                total += value * (min(stop, end) - min(start, end))
+            return total / (end - first)
+        except TypeError as error:
+            raise UsageError("there is a mean of numbers only", advice="look at its values") from error

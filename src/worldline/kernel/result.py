@@ -35,9 +35,13 @@ def combined(parts: Sequence[Part], until: int | None) -> Result:
         for what, number in part.dropped.items():
             dropped[what] = dropped.get(what, 0) + number
         monitors.update(part.monitors)
+    now = max(part.now for part in parts) if until is None else until
+    for monitor in monitors.values():
+        if monitor.end is None:
+            monitor.end = now
     return Result(
         digest=run_digest(chain for part in parts for chain in part.chains),
-        now=max(part.now for part in parts) if until is None else until,
+        now=now,
         events=sum(part.events for part in parts),
         dropped=dict(sorted(dropped.items())),
         monitors=dict(sorted(monitors.items())),

@@ -1,8 +1,13 @@
 """Who is there: finds entities by name, on this worker or another, and the links between them.
 
 Names tell where an entity stands. One that was added before the run has a *place* of its own; one that is created by
-another stands where its creator does, has the creator's name in front of its own, runs on the same worker and uses the
-same links. So every worker knows where any name belongs, without being told who was created elsewhere.
+another stands where its creator does, has the creator's name in front of its own (or, after many generations, what
+stands for it: see `model.lineage`), runs on the same worker and uses the same links. So every worker knows where any
+name belongs, without being told who was created elsewhere.
+
+Those who are created can be without end. So of one that has ended nothing stays here: its chain goes into that of who
+has its place, its monitors are the run's, and its creator only knows how many it has numbered, and the names that it
+has given.
 """
 
 from __future__ import annotations
@@ -15,21 +20,24 @@ from typing import Any, NoReturn
 from worldline.kernel.build import Core, Engine, Handlers, handlers_of
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.parcel import fingerprint, size_of
+from worldline.kernel.taken import METHODS, advice_on
 from worldline.kernel.topology import Topology
 from worldline.kernel.waiting import Message
 from worldline.model.errors import ModelError, WorldlineError, shown
+from worldline.model.lineage import SEPARATOR, descendant, is_short
 from worldline.model.message import check_name
 from worldline.model.path import Path
 from worldline.model.randomness import Stream
 from worldline.model.time import format_time
 
-SEPARATOR = "/"
 TOO_LATE = "arrived after its receiver had ended"
 OUTSIDE = ""  # The name of the sender of what is sent from outside; no entity can have it.
 
 _LAST_RANK = 2**30
 
 _SUGGESTED_AMONG = 10_000
+
+_PATHS_MAX = 1_000
 
 
 def described(error: BaseException) -> str:
@@ -44,7 +52,7 @@ def described(error: BaseException) -> str:
 class Extras:
     """What few entities have, kept apart so that the others are small."""
 
-    __slots__ = ("children", "monitors", "named", "numbers", "paths", "streams")
+    __slots__ = ("children", "monitors", "named", "numbers", "paths", "paths_max", "streams")
 
     def __init__(self) -> None:
         self.children = 0
@@ -52,6 +60,7 @@ class Extras:
         self.monitors: dict[str, Monitor] = {}
         self.numbers: dict[str, int] = {}
         self.paths: dict[tuple[str, str], Path] = {}
+        self.paths_max = _PATHS_MAX  # How many there may be until it is time to let some go.
         self.streams: dict[str, Stream] = {}
 
 
@@ -86,6 +95,7 @@ class Roster:
         self._me = me
         self._topology = topology
         self._late: dict[str, int] = {}
+        self._late_names: list[str] = []
         self._handlers: dict[type, Handlers] = {}
 
     # -- Coming and going
@@ -98,8 +108,9 @@ class Roster:
     def add_late(self, name: str, entity: Core) -> None:
         """Let an entity enter that somebody outside adds to a simulation that has begun: it has a place of its own."""
         self._check_free(name)
-        place = len(self._names) + len(self._late)
+        place = len(self._names) + len(self._late_names)
         self._late[name] = place
+        self._late_names.append(name)
         self._enter(entity, name, self._rank_between(name), place, since=self.engine.now - 1)
 
     def create(self, creator: Core, entity: Core, name: str | None) -> str:
@@ -110,15 +121,16 @@ class Roster:
             name = str(extras.children)
         else:
             check_name(name, "an entity")
-            if SEPARATOR in name or _is_number(name):
+            if SEPARATOR in name or _is_number(name) or is_short(name):
+                advice = f"it must not have a {SEPARATOR} in it or be a number; those are given without a name"
                 raise ModelError(
                     f"{shown(name)} can't name an entity that is created during the run",
-                    advice=f"it must not have a {SEPARATOR} in it or be a number; those are given without a name",
+                    advice="~ and a hash stand for a creator's name" if is_short(name) else advice,
                 )
             if name in extras.named:
                 raise ModelError(f"it has created a {shown(name)} before", advice="every name is used once")
             extras.named.add(name)
-        full = check_name(f"{creator.name}{SEPARATOR}{name}", "an entity")
+        full = descendant(self._root(creator._wl_place), creator.name, name)
         self._check_free(full)
         self._enter(entity, full, self._rank_between(full), creator._wl_place, since=self.engine.now)
         return full
@@ -130,7 +142,9 @@ class Roster:
             self.endings[root] = self.engine.now
         else:
             del self.engine.directory[entity.name]
-            self.monitors.update({(entity.name, what): monitor for what, monitor in monitors_of(entity)})
+            for what, monitor in monitors_of(entity):
+                monitor.end = self.engine.now
+                self.monitors[entity.name, what] = monitor
             self.engine.directory[root]._wl_absorb(entity.name, entity._wl_history)
 
     def _enter(self, entity: Core, name: str, rank: int, place: int, *, since: int) -> None:
@@ -196,9 +210,8 @@ class Roster:
 
     def _root(self, place: int) -> str:
         """Return the name that has the place."""
-        if place < len(self._names):
-            return self._names[place]
-        return next(name for name, late in self._late.items() if late == place)
+        listed = len(self._names)
+        return self._names[place] if place < listed else self._late_names[place - listed]
 
     # -- Links
 
@@ -219,10 +232,21 @@ class Roster:
             found = self._topology.path(topic, (source, sender.name), (goal, receiver.name))
             if found is None:
                 self._refuse_link(source, goal)
+            if len(extras.paths) >= extras.paths_max:
+                self._let_paths_go(extras)
             path = extras.paths[receiver.name, topic] = found
         number = extras.numbers.get(topic, 0)
         extras.numbers[topic] = number + 1
         return path.carry(self.engine.now, number, size_of(payload) if path.queues else 0)
+
+    def _let_paths_go(self, extras: Extras) -> None:
+        """Forget those paths to entities created during the run that can be made anew as they are now."""
+        extras.paths = {
+            key: path
+            for key, path in extras.paths.items()
+            if not path.is_idle(self.engine.now) or self._is_listed(key[0])
+        }
+        extras.paths_max = max(_PATHS_MAX, 2 * len(extras.paths))
 
     # -- Trouble
 
@@ -246,6 +270,8 @@ class Roster:
     def _has_been(self, name: str) -> bool:
         """Whether there was a created entity of that name. If its creator is gone too, nobody knows any more."""
         creator, _, last = name.rpartition(SEPARATOR)
+        if is_short(last):  # It stands for the creator of somebody.
+            return True
         found = self.engine.directory.get(creator)
         if found is None:
             return self._place_of(creator) is not None and SEPARATOR in creator and self._has_been(creator)
@@ -274,6 +300,7 @@ class Roster:
             participant=name,
             at=now,
             topic=topic if doing else None,
+            advice=advice_on(error, target, METHODS),
         )
 
     def _refuse_name(self, name: object) -> NoReturn:

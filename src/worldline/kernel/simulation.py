@@ -13,11 +13,11 @@ from worldline.kernel.model import Model, Sending
 from worldline.kernel.parcel import seal
 from worldline.kernel.progress import Progress
 from worldline.kernel.result import Result, combined
-from worldline.kernel.roster import SEPARATOR
 from worldline.kernel.topology import Topology
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.latency import Latency
+from worldline.model.lineage import SEPARATOR
 from worldline.model.links import Link, Network, Rule, check_network, link
 from worldline.model.message import check_name
 from worldline.model.reading import as_time

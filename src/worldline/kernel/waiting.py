@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final, NamedTuple
 
-from worldline.model.errors import ModelError, shown
+from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
 
@@ -45,11 +45,12 @@ class Receive:
 class Wait:
     """The wish for a signal, or for the end of a process, with a limit; see `wait`."""
 
-    __slots__ = ("limit", "what")
+    __slots__ = ("default", "limit", "what")
 
-    def __init__(self, what: Any, limit: int) -> None:
+    def __init__(self, what: Any, limit: int, default: Any) -> None:
         self.what = what
         self.limit = limit
+        self.default = default
 
 
 def receive(topic: str | None = None, *, limit: TimeLike | None = None) -> Receive:
@@ -60,9 +61,14 @@ def receive(topic: str | None = None, *, limit: TimeLike | None = None) -> Recei
     return Receive(topic, NO_LIMIT if limit is None else as_time(limit, "a limit"))
 
 
-def wait(what: Any, *, limit: TimeLike | None = None) -> Wait:
-    """Wait for a signal or a process's end: ``value = yield wait(signal, limit="5ms")``; None if it takes longer."""
-    return Wait(what, NO_LIMIT if limit is None else as_time(limit, "a limit"))
+def wait(what: Any, *, limit: TimeLike | None = None, default: Any = None) -> Wait:
+    """Wait for a signal or a process's end: ``value = yield wait(signal, limit="5ms")``; if it takes longer, `default`.
+
+    Where None may be what the signal is fired with, or what the process returns, another default tells the two apart.
+    """
+    if limit is None and default is not None:
+        raise UsageError("a wait without a limit has no use for a default", advice='give it one: limit="1s"')
+    return Wait(what, NO_LIMIT if limit is None else as_time(limit, "a limit"), default)
 
 
 class Inbox:

@@ -62,5 +62,9 @@ class Worker:
         chains = [(entity.name, endings.get(entity.name, FOREVER), entity._wl_history) for entity in present]
         if self._me == 0:
             chains.append((OUTSIDE, FOREVER, b"%x" % self._sent_from_outside))
-        monitors = {(entity.name, what): monitor for entity in present for what, monitor in monitors_of(entity)}
-        return Part(engine.now, engine.events, chains, dict(engine.dropped), {**self.roster.monitors, **monitors})
+        monitors = dict(self.roster.monitors)
+        for entity in present:
+            for what, monitor in monitors_of(entity):
+                monitor.end = endings.get(entity.name)
+                monitors[entity.name, what] = monitor
+        return Part(engine.now, engine.events, chains, dict(engine.dropped), monitors)

@@ -106,6 +106,10 @@ class Path:
             return (arrival, self._arrive(sent, departure + drawn)), None
         return (arrival,), None
 
+    def is_idle(self, now: int) -> bool:
+        """Whether nothing that was sent so far matters to what is sent from now on: a new path would do the same."""
+        return self._busy_until <= now and self._last <= now
+
     def _departure(self, sent: int) -> int:
         """Return when the message leaves; FOREVER if it doesn't: into a partition, or a hold that is never released."""
         departure = sent

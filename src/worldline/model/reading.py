@@ -6,6 +6,8 @@ Text such as ``"5ms"`` is read at the edges only and is exact: ``"0.1ns"`` isn't
 from __future__ import annotations
 
 import re
+from operator import index
+from typing import Any
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import DAY, HOUR, MINUTE, MS, NS, SECOND, TIME_MAX, US, TimeLike, format_time, is_time
@@ -38,11 +40,25 @@ def as_time(value: TimeLike, what: str = "a time") -> int:
     """Take a time as nanoseconds or text; refuse floats, which can't say what they mean exactly."""
     if isinstance(value, str):
         return parse_time(value, what)
-    if type(value) is not int:
+    time = value if type(value) is int else as_int(value)
+    if time is None:
         raise _refusal(value, f"{what} is a whole number of nanoseconds or text with a unit", what)
-    if not is_time(value):
+    if not is_time(time):
         raise _refusal(value, f"{what} lies between 0 and {format_time(TIME_MAX)}", what)
-    return value
+    return time
+
+
+def as_int(value: Any) -> int | None:
+    """Return a whole number of whichever class, such as NumPy's, as an int; None if it isn't one.
+
+    Those that Python counts as ints, but that mean something else, are none: True, or the member of an enum.
+    """
+    if isinstance(value, int):
+        return value if type(value) is int else None
+    try:
+        return index(value)
+    except TypeError:
+        return None
 
 
 def as_latency(value: TimeLike, what: str = "a latency") -> int:

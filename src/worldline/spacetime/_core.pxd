@@ -81,6 +81,7 @@ cdef class Body:
     cdef public object random
     cdef public int home
     cdef readonly Vector death
+    cdef object __weakref__
     cdef long long born
     cdef long long notes
     cdef object shown
@@ -95,6 +96,8 @@ cdef class Core:
     cdef readonly object seed
     cdef public list boundaries
     cdef readonly dict bodies
+    cdef readonly object elsewhere
+    cdef readonly dict graves
     cdef readonly dict lanes
     cdef readonly dict homes
     cdef readonly int me

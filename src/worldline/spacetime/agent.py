@@ -5,9 +5,12 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
 
+from worldline.kernel.taken import check_class
 from worldline.model.errors import ModelError, UsageError, shown
+from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.message import check_name
 from worldline.spacetime.build import Body, Core, Vector, as_vector, current_core
+from worldline.spacetime.functions import METHODS
 from worldline.spacetime.space import Minkowski, Point
 
 if TYPE_CHECKING:
@@ -44,25 +47,35 @@ class Agent:
     def name(self) -> str:
         """What it is called, in errors, traces and digests; it can be named right after it was made.
 
-        Who was made by another agent has that one's name before its own: ``queen/bee``.
+        Who was made by another agent has that one's name before its own: ``queen/bee``; or, after many generations,
+        what stands for it: see `model.lineage`.
         """
         return self._wl_body.name
 
     @name.setter
     def name(self, name: str) -> None:
         check_name(name, "an agent")
-        if "/" in name:
-            raise UsageError(f"{shown(name)} can't be an agent's name", advice="what is before a / is its maker's")
+        if SEPARATOR in name or is_short(name):
+            advice = "~ and a hash stand for a maker's name" if is_short(name) else "what is before a / is its maker's"
+            raise UsageError(f"{shown(name)} can't be an agent's name", advice=advice)
         self._wl_acting("be named").rename(self._wl_body, name)
 
     @property
     def space(self) -> Minkowski:
         return self._wl_core.space
 
+    @space.setter
+    def space(self, _: Any) -> None:
+        _refuse_to_set("space")
+
     @property
     def position(self) -> Vector:
         """Where the last event was; in an event, that one."""
         return self._wl_seen().point
+
+    @position.setter
+    def position(self, _: Any) -> None:
+        _refuse_to_set("position", "jump_to(point) takes it elsewhere; ")
 
     @property
     def velocity(self) -> Vector:
@@ -79,10 +92,18 @@ class Agent:
         """How much time has passed for the agent itself."""
         return self._wl_seen().local_time
 
+    @local_time.setter
+    def local_time(self, _: Any) -> None:
+        _refuse_to_set("local_time")
+
     @property
     def random(self) -> Random:
         """Draws of its own: what others draw, and when, doesn't matter."""
         return cast("Random", self._wl_core.draws(self._wl_seen()))
+
+    @random.setter
+    def random(self, _: Any) -> None:
+        _refuse_to_set("random")
 
     def jump_to(self, point: Point) -> None:
         """Be at another point at once, which must be in the future, or where light from here is."""
@@ -153,12 +174,7 @@ class Agent:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        hidden = [name for name in _PROPERTIES if name in vars(cls)]
-        if hidden:
-            raise UsageError(
-                f"{cls.__name__} has a {hidden[0]} of its own, which hides that of every agent",
-                advice="call it something else",
-            )
+        check_class(cls, Agent, _PROPERTIES, METHODS)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name} at {self._wl_body.point}>"
@@ -168,6 +184,10 @@ class Agent:
             f"{self.name} is an agent, and can't be copied or sent",
             advice="send a reference: channel.target(), or self.reference()",
         )
+
+
+def _refuse_to_set(what: str, advice: str = "") -> None:
+    raise UsageError(f"an agent's {what} can't be set", advice=f"{advice}call your own attribute something else")
 
 
 _PROPERTIES = ("local_time", "name", "position", "random", "space", "velocity")

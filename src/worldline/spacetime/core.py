@@ -31,13 +31,18 @@ S4. What is not causal in the simulation is never visible in it: that a lane is 
     agent learns of a death by a lambda on a lane of its own (`is_news`), which blocks like others.
 
 In a run of several workers a core has the bodies of one. Others stand in it as bodies that aren't here (`is_here`),
-whose positions come with frames; what is sent to them goes to the `outbox`.
+whose positions come with frames; what is sent to them goes to the `outbox`. They stand in it as long as a lane or a
+reference leads to or from them.
+
+Agents that are made during a run can be without end. So of one that has died no more is kept than its part in the
+digest, and where it died: a *grave*. Whoever asks for it later, by its name, is given a body that is dead.
 """
 
 from heapq import heappop, heappush
 from math import inf
 from struct import pack, unpack
 from types import FunctionType
+from weakref import WeakValueDictionary
 
 try:
     import cython
@@ -47,6 +52,7 @@ except ImportError:
 from worldline.kernel.build import Draws
 from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.model.errors import ModelError, Stuck, UsageError, shown
+from worldline.model.lineage import SEPARATOR, descendant
 from worldline.model.randomness import key_of
 from worldline.spacetime.functions import Closure, blamed, is_importable, look_of, name_of, sealed
 
@@ -378,6 +384,8 @@ class Core:
         self.seed = seed
         self.me = me
         self.bodies = {}
+        self.elsewhere = WeakValueDictionary()
+        self.graves = {}  # By name: where one died that was made during the run, its chain, and how many events it had.
         self.lanes = {}
         self.homes = {}  # Where bodies have moved to, or were placed.
         self.batch = []
@@ -409,6 +417,8 @@ class Core:
     def add(self, kind: str, agent: object) -> Body:
         """Let an agent begin where its maker is, with a name of its own."""
         maker: Body = self.maker()
+        if SEPARATOR in kind:
+            raise UsageError(f"a class named {shown(kind)} can't name agents", advice="what is before a / is a maker's")
         name = f"{kind}-{maker.count(kind)}"
         while f"/{name}" in maker.counts:  # Somebody was given it.
             name = f"{kind}-{maker.count(kind)}"
@@ -434,26 +444,51 @@ class Core:
         """Give a body that has just been made another name."""
         if body.events or body.counts or body.random is not None or body.lanes or body.outs:
             raise UsageError(f"{body.name} is known already", advice="name an agent right after it was made")
-        name = self._name_below(self.maker(), name)
+        maker: Body = self.maker()
+        kind, _, number = name.rpartition("-")
+        is_number = number.isascii() and number.isdecimal() and number[0] != "0"
+        if f"/{name}" in maker.counts or (is_number and int(number) <= maker.counts.get(kind, 0)):
+            raise UsageError(f"there is an agent named {shown(name)} already", advice="every name is used once")
+        maker.counts[f"/{name}"] = 1
+        name = self._name_below(maker, name)
         del self.bodies[body.name]
         body.name = name
         self.bodies[name] = body
 
-    def _name_below(self, maker: Body, name: str) -> str:
+    def _name_below(self, maker: Body, own: str) -> str:
         """Return a name for whom an agent has made. It has the maker's in it, so that only the maker's count."""
-        if f"/{name}" in maker.counts:
+        name = descendant(maker.name.partition(SEPARATOR)[0], maker.name, own) if maker.name else own
+        if name in self.bodies or name in self.graves:
             raise UsageError(f"there is an agent named {shown(name)} already", advice="every name is used once")
-        maker.counts[f"/{name}"] = 1
-        return f"{maker.name}/{name}" if maker.name else name
+        return name
 
     def body(self, name: str, home: int) -> Body:
         """Return the body of a name; one that stands for it, if it isn't here."""
-        found = self.bodies.get(name)
+        found: Body = self.bodies.get(name)
         if found is None:
-            found = Body(name, self.n, self.homes.get(name, home))
-            found.is_here = False
-            self.bodies[name] = found
+            found = self.elsewhere.get(name)
+        if found is None:
+            grave = self.graves.get(name)
+            found = Body(name, self.n, self.homes.get(name, home) if grave is None else self.me)
+            if grave is None:
+                found.is_here = False
+                self.elsewhere[name] = found
+            else:
+                found.done = True
+                found.point = found.death = grave[0]
         return found
+
+    def house(self, name: str) -> Body:
+        """Return the body of a name, which lives here from now on."""
+        body: Body = self.body(name, self.me)
+        self.elsewhere.pop(name, None)
+        self.bodies[name] = body
+        body.home = self.me
+        return body
+
+    def everybody(self) -> list[Body]:
+        """Return all bodies that anything here has to do with."""
+        return [*self.bodies.values(), *self.elsewhere.values()]
 
     def lane(self, name: str, source: Body, target: Body, key: object = None) -> Lane:
         """Return the lane of a name, made if it isn't there; its key follows from the name, but takes a while."""
@@ -532,7 +567,7 @@ class Core:
             body.death = body.point
             for lane in body.outs:
                 if lane.is_news:  # Who wants the news may be luck; so they are nothing that this agent has sent.
-                    self.deliver(lane, new_lambda(body.death, 0, _DEATH, None, (), 0, None))
+                    self._send_news(lane, body.death)
             for lane in list(body.outs):
                 if not lane.is_news:
                     self.give_up(lane)
@@ -548,6 +583,9 @@ class Core:
         body.lanes.clear()
         body.outs.clear()
         self._publish(body)
+        if not silently and SEPARATOR in body.name:
+            self.graves[body.name] = body.death, int(body.chain), body.events
+            del self.bodies[body.name]
 
     def _empty(self, lane: Lane) -> None:
         """Let what is under way on a lane vanish, and with it the ends of channels that it carries."""
@@ -636,7 +674,12 @@ class Core:
         if not body.done:
             body.outs.append(news)
         elif body.death is not None:
-            self.deliver(news, new_lambda(body.death, 0, _DEATH, None, (), 0, None))
+            self._send_news(news, body.death)
+
+    def _send_news(self, news: Lane, death: Vector) -> None:
+        self.deliver(news, new_lambda(death, 0, _DEATH, None, (), 0, None))
+        if not news.target.is_here:  # Nothing more will be sent on it, and what comes of it is the other worker's.
+            self.lanes.pop(news.name, None)
 
     def close(self, lane: Lane) -> None:
         """Let nothing more be sent on a lane."""
@@ -668,12 +711,13 @@ class Core:
 
     def lose(self, name: str, target: Body) -> None:
         """Let a lane's target no longer wait for it."""
-        if target.is_here:
+        if target.is_here and not target.done:
             lane: Lane = self.lane(name, target, target)
             lane.gone = True
             self._wake(target)
-        else:
-            self.lanes.pop(name, None)
+            return
+        self.lanes.pop(name, None)
+        if not target.is_here:
             self.outbox.append((target, ("gone", name, target.name)))
 
     def unwatch(self, lane: Lane) -> None:
@@ -1058,13 +1102,15 @@ class Core:
         finally:
             self.acting = None
             _current = before
+            if body.done and body.name in self.graves:
+                body.agent = body.receiver = None  # They refer to each other, and nobody else needs them.
         if self.trace is not None:
             self._look_around(body)
         return 0
 
     def fail(self, body: Body, function: object, error: BaseException) -> None:
         """Note that a model has failed: nothing that is later in the lab is wanted any more."""
-        made = blamed(error, body.name, body.point, function)
+        made = blamed(error, body.name, body.point, function, body.agent)
         self.failures.append((body.point[0], body.name, made))
         self.note("failed", body, made.problem, None)
         self.cap = min(self.cap, body.point[0])
@@ -1097,10 +1143,12 @@ class Core:
 
     # -- Other workers
 
-    def hear_position(self, name: str, home: int, position: object) -> None:
+    def hear_position(self, name: str, position: object) -> None:
         """Take in where a body of another worker is; None if it is gone."""
-        body: Body = self.body(name, home)
+        body: Body = self.elsewhere.get(name)
         i: cython.Py_ssize_t
+        if body is None:  # Nobody here has to do with it any more.
+            return
         if position is None:
             body.done = True
         else:
@@ -1116,8 +1164,7 @@ class Core:
 
     def arrive(self, name: str, state: tuple[object, ...]) -> Body:
         """Let a body live here from now on."""
-        body: Body = self.body(name, self.me)
-        body.home = self.me
+        body: Body = self.house(name)
         body.restore(state)
         if not body.done:
             self.live += 1
@@ -1129,6 +1176,8 @@ class Core:
             self.live -= 1
         body.is_here = False
         body.home = home
+        del self.bodies[body.name]
+        self.elsewhere[body.name] = body
         body.agent = body.receiver = body.random = body.timer = None
         lane: Lane
         for lane in body.lanes:
@@ -1190,7 +1239,7 @@ class Core:
 
     def wake_all(self) -> None:
         body: Body
-        for body in self.bodies.values():
+        for body in self.everybody():
             body.waiters = []
             body.waits_for = None
         for body in self.bodies.values():

@@ -176,7 +176,7 @@ class Crew:
         for letter in letters:
             self._take(letter)
         for name, position in positions:
-            core.hear_position(name, other, position)
+            core.hear_position(name, position)
         if cap < core.cap:
             core.cap = self._told_cap = cap
 
@@ -189,7 +189,7 @@ class Crew:
         name, source, home, target = names
         if name.endswith("!") and name not in core.lanes:
             return  # News that nobody waits for any more.
-        lane = core.lane(name, core.body(source, home), core.body(target, self._me))
+        lane = core.lanes.get(name) or core.lane(name, core.body(source, home), core.body(target, self._me))
         core.deliver(lane, new_lambda(*parts))
 
     def _take_gone(self, name: str, target: str) -> None:
@@ -197,7 +197,7 @@ class Crew:
 
     def _take_unwatch(self, name: str, news: str) -> None:
         lane = self._core.lanes.pop(news, None)
-        body = self._core.bodies[name]
+        body = self._core.body(name, self._me)
         if lane is not None and lane in body.outs:
             body.outs.remove(lane)
 
@@ -209,7 +209,8 @@ class Crew:
 
     def _take_watch(self, name: str, news: str, watcher: str, worker: int) -> None:
         core = self._core
-        body = core.bodies[name]
+        body = core.body(name, self._me)
+        assert body.is_here, f"{name} is thought to be here"  # Otherwise the watcher would take it for dead.
         if news:
             lane = core.lane(news, body, core.body(watcher, worker))
             lane.is_news = True
@@ -343,7 +344,7 @@ class Crew:
         found = []
         before, self._events_before = self._events_before, {}
         for body in core.bodies.values():
-            if body.is_here and not body.done:
+            if not body.done:
                 sources = tuple(dict.fromkeys(lane.source.name for lane in body.lanes if lane.source is not body))
                 load = body.events - before.get(body.name, body.events)
                 self._events_before[body.name] = body.events
@@ -370,7 +371,7 @@ class Crew:
         leaving: list[list[Body]] = [[] for _ in range(self._count)]
         for name, worker in moves.items():
             body = core.bodies.get(name)
-            if body is not None and body.is_here:
+            if body is not None:
                 leaving[worker].append(body)
         ready = [packed_if_possible(core, bodies) for bodies in leaving]
         for worker, (names, _) in enumerate(ready):
@@ -379,7 +380,7 @@ class Crew:
         everybody = [name for names, _ in ready for name in names]
         for gone in self._gathered("leaving", [everybody] * self._count):
             core.homes.update((name, moves[name]) for name in gone)
-        for body in core.bodies.values():
+        for body in core.everybody():
             body.home = core.homes.get(body.name, body.home)
             body.partners = {}
         core.forget_lanes()

@@ -14,7 +14,11 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any, NamedTuple
 
 from worldline.kernel.parcel import Parcel, fingerprint, seal
+from worldline.kernel.taken import advice_on
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
+
+METHODS = ("after", "die", "jump_to", "log", "reference")
+"""Those of every agent."""
 
 
 def name_of(function: Any) -> str:
@@ -146,7 +150,7 @@ def look_of(receiver: Any) -> str:
     return said
 
 
-def blamed(error: BaseException, name: str, point: Any, function: Any) -> WorldlineError:
+def blamed(error: BaseException, name: str, point: Any, function: Any, agent: Any = None) -> WorldlineError:
     """Return the error that ends a run because an agent raised one."""
     if isinstance(error, WorldlineError):
         if not isinstance(error, Stuck) and error.participant in (None, name):
@@ -156,7 +160,10 @@ def blamed(error: BaseException, name: str, point: Any, function: Any) -> Worldl
         return error
     said = f": {error}" if str(error) else ""
     made = ModelError(
-        f"{type(error).__name__}{said}, in {name_of(function)} at {point}", participant=name, function=name_of(function)
+        f"{type(error).__name__}{said}, in {name_of(function)} at {point}",
+        participant=name,
+        advice=advice_on(error, agent, METHODS),
+        function=name_of(function),
     )
     made.__cause__ = error
     return made

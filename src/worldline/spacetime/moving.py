@@ -165,11 +165,7 @@ def restored_agent(agent: Agent, state: dict[str, Any]) -> None:
 def states_of(core: Core) -> list[tuple[str, type[Agent], tuple[Any, ...], bytes]]:
     """Return what has become of the agents here; what can't leave the process is said to be left behind."""
     with _moving(core), _uncollected():
-        return [
-            (body.name, type(body.agent), body.state(), _final_state(body.agent))
-            for body in core.bodies.values()
-            if body.is_here
-        ]
+        return [(body.name, type(body.agent), body.state(), _final_state(body.agent)) for body in core.bodies.values()]
 
 
 def _final_state(agent: Agent) -> bytes:
@@ -192,7 +188,7 @@ def bring_back(core: Core, states: Iterable[tuple[str, type[Agent], tuple[Any, .
     """Give agents the state that they had at the end, in whichever process they were."""
     with _moving(core), _uncollected():
         for name, kind, state, attributes in states:
-            body = core.body(name, core.me)
+            body = core.house(name)
             body.restore(state)
             if body.agent is None:
                 _take_agent(core, body, kind, pickle.loads(attributes))

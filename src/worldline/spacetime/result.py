@@ -8,7 +8,7 @@ from typing import Any
 
 from worldline.lock.journal import run_digest
 from worldline.model.errors import UsageError, WorldlineError
-from worldline.spacetime.build import Core
+from worldline.spacetime.build import Core, Vector
 from worldline.spacetime.story import Record, records_of
 
 
@@ -61,12 +61,16 @@ def failed(error: WorldlineError, lab: float, result: Result) -> Broken:
 
 
 def part_of(core: Core) -> Part:
-    chains = [
-        (body.name, round(body.point[0] * 1e9), b"%x %x" % (body.chain, body.events))
-        for body in core.bodies.values()
-        if body.is_here
-    ]
+    """Return what a core has to tell, at the end: its graves, of which there may be many, are cleared on the way."""
+    chains = [_chain(body.name, body.point, body.chain, body.events) for body in core.bodies.values()]
+    while core.graves:
+        name, grave = core.graves.popitem()
+        chains.append(_chain(name, *grave))
     return Part(core.events, chains, records_of(core.trace or ()))
+
+
+def _chain(name: str, end: Vector, chain: int, events: int) -> tuple[str, int, bytes]:
+    return name, round(end[0] * 1e9), b"%x %x" % (chain, events)
 
 
 def combined(parts: Iterable[Part], until: float, *, is_traced: bool) -> Result:

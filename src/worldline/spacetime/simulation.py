@@ -130,13 +130,14 @@ class ForwardSimulation:
 
     @property
     def agents(self) -> dict[str, Agent]:
-        """All agents by name, those that have ended too: to look at, before a run and after."""
+        """All agents by name: to look at, before a run and after. Those that the run has made are gone if they died."""
         return {name: body.agent for name, body in sorted(self._core.bodies.items())}
 
     def __getitem__(self, name: str) -> Agent:
         """Return an agent."""
         if name not in self._core.bodies:
-            raise UsageError(f"there is no agent named {shown(name)}")
+            advice = "one that is made during a run is gone when it has died"
+            raise UsageError(f"there is no agent named {shown(name)}", advice=advice if "/" in str(name) else None)
         agent: Agent = self._core.bodies[name].agent
         return agent
 

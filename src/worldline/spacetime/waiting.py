@@ -24,13 +24,13 @@ def waits_of(core: Core) -> dict[str, Wait]:
     return {
         body.name: Wait(body.blocked_by.source.name, body.position(core.n))
         for body in core.bodies.values()
-        if body.is_here and not body.done and body.blocked_by is not None
+        if not body.done and body.blocked_by is not None
     }
 
 
 def living(core: Core) -> list[str]:
     """Return who hasn't ended."""
-    return [body.name for body in core.bodies.values() if body.is_here and not body.done]
+    return [body.name for body in core.bodies.values() if not body.done]
 
 
 def stood_still(waits: Mapping[str, Wait], alive: Sequence[str], result: Result) -> Broken:
