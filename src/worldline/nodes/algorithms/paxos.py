@@ -296,4 +296,5 @@ ALGORITHM = Algorithm(
     until="60s",
     latency="uniform(1ms, 1s)",
     faults="crash,partition,link,loss,duplication",
+    least={"nodes": 1, "proposers": 1},
 )
