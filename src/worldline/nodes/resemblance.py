@@ -1,7 +1,7 @@
 """Tells whether two failures are the same: the same property or error, and a reason of the same shape.
 
 A reason says who and how many: ``2 and 1 are inside``, ``without one: [0, 1]``. In a smaller network these are others,
-so numbers, quoted texts and lists are all taken for the same; what is left of a reason is its shape.
+so numbers, quoted texts and lists are all taken for the same, and so are one and many; what is left is its shape.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _QUOTED = re.compile(r"(?<!\w)('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)")  
 _NUMBER = re.compile(r"-?\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?:(?:ns|us|ms|s|min|h)\b)?")
 _WORD = re.compile(r"\b(?:None|True|False|inf|nan)\b")
 _LIST = re.compile(r"\[[^\[\]{}]*\]|\{[^\[\]{}]*\}|\((?:# ?,? ?)*\)")
-_SEVERAL = re.compile(r"#(?:(?:, and |, | and | or )#)+")
+_SEVERAL = re.compile(r"#(?:(?:, and | and |, or | or |[-:;,/ ]+|[<=>-]+)#)+")
+_PLURAL = {"are": "is", "were": "was", "have": "has", "do": "does"}
+_VERB = re.compile(rf"\b({'|'.join(_PLURAL)})(?=\b|n't)")
+_NOUN = re.compile(r"(?<=# )(\w+?)s\b|\b(\w+?)s(?=:? #)")
 
 
 def shape_of(text: str) -> str:
@@ -28,7 +31,7 @@ def shape_of(text: str) -> str:
     before = ""
     while text != before:  # From the innermost list to the outermost.
         before, text = text, _LIST.sub(_VALUE, _SEVERAL.sub(_VALUE, text))
-    return text
+    return _NOUN.sub(r"\1\2", _VERB.sub(lambda found: _PLURAL[found[1]], text))
 
 
 def likeness_of(failure: WorldlineError, algorithm: Algorithm) -> tuple[str, ...]:
