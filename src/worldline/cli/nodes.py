@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from msgspec import structs
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from worldline.cli.nodes_run import Narrator, Outputs, run_one
 from worldline.cli.nodes_search import Search, run_many
@@ -19,7 +19,8 @@ from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.deadline import PATIENCE_S
-from worldline.nodes.faults import as_fault, parse_kinds, time_of
+from worldline.nodes.faults import KINDS, as_fault, parse_kinds, time_of
+from worldline.nodes.keeping import as_kept
 from worldline.nodes.loading import load_file
 from worldline.nodes.reading import parse_edges
 from worldline.nodes.schedule import load
@@ -28,8 +29,8 @@ from worldline.nodes.trial import Trial
 
 LIST = "list"
 CLAIMED = "claimed"
+_SUMMARY_MAX = 78
 _NETWORK, _FAULTS, _END, _SEEDS, _SHOWN = "The network", "What goes wrong", "The end", "Many seeds", "What is shown"
-_COLUMNS_MIN = 240  # Where nobody looks at a terminal, lines needn't be short.
 
 
 def nodes(
@@ -110,6 +111,12 @@ def nodes(
     no_shrink: Annotated[
         bool, typer.Option("--no-shrink", rich_help_panel=_SEEDS, help="Leave what fails as it was found.")
     ] = False,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_SEEDS, metavar="NAMES", help="What shrinking leaves as it is (below): nodes,rounds."
+        ),
+    ] = None,
     record: Annotated[
         Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.mcap", help="Record the run.")
     ] = None,
@@ -163,6 +170,9 @@ def nodes(
             until=None if until is None else as_time(until),
             events_max=events_max,
         )
+    if keep is not None and (seeds is None or no_shrink):
+        raise UsageError("--keep is about shrinking, and nothing is shrunk", advice="use --seeds, without --no-shrink")
+    kept = as_kept(keep or (), trial.algorithm)
     outputs = Outputs(record, diagram, topology_plot, root, save_to)
     outputs.check()
     if seeds is None:
@@ -178,6 +188,7 @@ def nodes(
         seconds_max=seconds_max,
         keeps_going=keep_going,
         shrinks=not no_shrink,
+        kept=kept,
         save_to=save_to,
     )
     run_many(search, console, trace="" if quiet else "times" if times else "plain")
@@ -227,12 +238,12 @@ def _faults(algorithm: Algorithm, text: str | None) -> str:
 
 
 def _list(console: Console) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("algorithm", "topology", "stands", "what it does"):
-        table.add_column(title, overflow="fold")
+    """Show each algorithm on two lines of 80 columns: where it runs and what it stands, and what it does."""
     for name in NAMES:
         found = find(name)
-        table.add_row(name, found.topology, found.faults, found.summary)
-    if not console.is_terminal:
-        console.width = _COLUMNS_MIN
-    console.print(table, soft_wrap=False)
+        kinds = parse_kinds(found.faults)
+        stands = "all faults" if set(kinds) == set(KINDS) else ", ".join(kinds)
+        console.print(Text.assemble((f"{name:23}", "bold"), found.topology, f"; stands {stands}" if stands else ""))
+        what, _, how = found.summary.partition(": ")
+        does = found.summary if len(found.summary) <= _SUMMARY_MAX else f"{how[:1].upper()}{how[1:]}" or what
+        console.print(f"  {does}", style="dim")

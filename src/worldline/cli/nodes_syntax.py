@@ -21,4 +21,12 @@ Faults, for --fault:
 
 Kinds of faults, for --faults:
   crash=2,partition=1,link=2,loss=0.1,duplication=0.1   or some of these
+
+What is kept, for --keep, while a failure is shrunk:
+  nodes        how many nodes there are
+  topology     the graph itself
+  parameters   all parameters, or the name of each: rounds
+  faults       all faults, those too that the seed drew
+  messages     how long every message takes
+  seed         what the seed draws
 """
