@@ -94,7 +94,7 @@ Message = Prepare | Promise | Accept | Accepted | Refused | Ask | Chosen
 
 
 class Paxos(Node):
-    """Consensus on one value: majorities promise and accept, in ballots that may fail, until one is chosen."""
+    """Consensus on one value: majorities promise and accept, in ballots that may fail, till one is chosen."""
 
     stable = ("promised", "accepted")
 

@@ -38,7 +38,7 @@ _IDS_UP_TO = 500
 _DISTANCES_UP_TO = 200
 _WEIGHTS_UP_TO = 200  # Edges.
 _LINKS_UP_TO = 120  # Edges.
-_LINK = 8.0  # The size of their numbers.
+_LINK = 8.5  # The size of their numbers.
 _HOVER_UP_TO = 3_000  # Edges.
 _STUB = 20.0  # How far edges go that go around a torus.
 _NARROWEST = 380.0
@@ -143,7 +143,7 @@ class _Plot:
         if not self.shows_edges:
             lines.append("These are too many edges to draw.")
         if self.shows_links:
-            lines.append("At the ends of edges: the number under which a node knows the link.")
+            lines.append("At the ends of edges: numbers of local links.")
         if self.wraps:
             lines.append("Edges that leave at the border come in on the other side.")
         if self.routes is not None:
@@ -265,7 +265,8 @@ class _Plot:
     def _spot_of_link(self, here: int, there: int, text: str) -> Point | None:
         """Find the nearest place to a node, on the line of a link, that covers no other label or node."""
         width = text_width(text, _LINK)
-        near = self.frame.radius + 3.0 + max(width, _LINK) / 2
+        head = self._head if self.steps.get(there) == here else 0.0  # An arrow that ends here isn't covered.
+        near = self.frame.radius + 3.0 + max(width, _LINK) / 2 + head
         if (min(here, there), max(here, there)) in self.wraps:
             spots = [self._outside(here, there, near - self.frame.radius)]
         else:
