@@ -41,4 +41,5 @@ ALGORITHM = Algorithm(
     node=BrokenMutex,
     topology="clique:3",
     properties=(one_inside, all_served, two_messages_for_each),
+    least={"nodes": 1, "rounds": 1},
 )

@@ -122,17 +122,20 @@ def hasty(tmp_path: Path) -> str:
 def test_the_list_names_all_of_them(worldline: Command) -> None:
     code, out, err = worldline("list")
     assert (code, err) == (0, "")
-    assert [line.split()[0] for line in out.splitlines() if not line.startswith(" ")] == ["algorithm", *NAMES]
-    words = " ".join(out.split())
-    for name in NAMES:
-        found = find(name)
-        row = (name, found.topology, found.faults, found.summary.split()[0])
-        assert " ".join(filter(None, row)) in words
+    heads = [line for line in out.splitlines() if not line.startswith(" ")]
+    assert [line.split()[0] for line in heads] == list(NAMES)
+    for name, line in zip(NAMES, heads, strict=True):
+        assert line.split()[1].rstrip(";") == find(name).topology
+        assert ("; stands " in line) is bool(find(name).faults)
 
 
-def test_the_list_has_a_line_for_each(worldline: Command) -> None:
+def test_the_list_has_two_lines_for_each_that_fit_into_80_columns(worldline: Command) -> None:
     _, out, _ = worldline("list")
-    assert len(out.splitlines()) == len(NAMES) + 1
+    lines = out.splitlines()
+    assert len(lines) == 2 * len(NAMES)
+    assert max(map(len, lines)) <= 80
+    for name, does in zip(NAMES, lines[1::2], strict=True):
+        assert find(name).summary.lower().endswith(does.strip().lower())
 
 
 def test_a_run_is_printed(worldline: Command) -> None:
@@ -748,3 +751,39 @@ def test_a_recording_is_whole_though_nobody_reads_the_trace(
     started.stdout.close()
     assert started.wait(timeout=60) == 0
     assert Recording(tmp_path / "run.mcap").outcome.status == "complete"  # type: ignore[union-attr]
+
+
+# --- What is kept while a failure is shrunk ---
+
+
+@pytest.mark.parametrize(("keep", "left"), [("nodes", "3 nodes (clique:3)"), ("count,seed", "2 nodes (clique:2)")])
+def test_what_is_kept_is_kept(worldline: Command, hasty: str, keep: str, left: str) -> None:
+    code, out, _ = worldline("--file", hasty, "--set", "count=3", "--seeds", "50", "--keep", keep)
+    assert code == 1
+    assert left in out
+    assert ("count = 3;" in out) is ("count" in keep)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (
+            ("--seeds", "5", "--keep", "nodes,colour"),
+            "'colour' can't be kept (there are nodes, topology, parameters, faults, messages, seed; and of hasty: ",
+        ),
+        (("--keep", "nodes"), "--keep is about shrinking, and nothing is shrunk"),
+        (("--seeds", "5", "--no-shrink", "--keep", "nodes"), "--keep is about shrinking, and nothing is shrunk"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(worldline: Command, hasty: str, words: tuple[str, ...], problem: str) -> None:
+    code, out, err = worldline("--file", hasty, *words)
+    assert (code, out) == (2, "")
+    assert problem in err
+
+
+def test_a_failure_is_drawn(worldline: Command, hasty: str, tmp_path: Path) -> None:
+    code, _, err = worldline("--file", hasty, "--seed", "1", "--diagram", "bad.svg", "-q")
+    assert code == 1
+    text = (tmp_path / "bad.svg").read_text()
+    assert 'class="failure"' in text
+    assert err.removeprefix("worldline: ").strip() in text

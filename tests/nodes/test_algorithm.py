@@ -87,3 +87,26 @@ def test_an_algorithm_without_parameters_says_so() -> None:
 def test_a_parameter_whose_default_is_none() -> None:
     with suppress(ConfigurationError):
         assert TUNABLE.parsed({"limit": "5"})["limit"] in (5, "5")
+
+
+def test_the_least_of_nodes_and_parameters_can_be_stated() -> None:
+    made = Algorithm(name="tunable", node=Tunable, topology="ring:3", least={"nodes": 3, "count": 0})
+    assert made.least == {"nodes": 3, "count": 0}
+    assert TUNABLE.least == {}
+
+
+@pytest.mark.parametrize(
+    ("least", "problem"),
+    [
+        ({"colour": 1}, "there is no least value of 'colour' .only of numbers: nodes, count."),
+        ({"share": 1}, "there is no least value of 'share'"),
+        ({"fast": 1}, "there is no least value of 'fast'"),
+        ({"nodes": 0}, "0 can't be the least nodes"),
+        ({"count": 1.5}, "1.5 can't be the least count"),
+        ({"count": True}, "True can't be the least count"),
+        (3, "3 says of nothing how little of it there may be"),
+    ],
+)
+def test_other_leasts_are_refused(least: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        Algorithm(name="tunable", node=Tunable, topology="ring:3", least=least)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from tests.nodes.chatter import Listener, pair
 from worldline.model.errors import ConfigurationError
 from worldline.model.time import MS, SECOND
 from worldline.nodes import Fault, as_topology, draw_faults, fault
-from worldline.nodes.faults import as_fault, check_faults, is_over, parse_kinds
+from worldline.nodes.faults import as_fault, check_faults, is_milder, parse_kinds
 
 RING = as_topology("ring:5")
 
@@ -155,20 +156,35 @@ def test_the_shortest_run_can_have_faults() -> None:
     draw_faults({"crash": 1}, RING, 1, 0)
 
 
+CRASHES = ("1s crash 0", "3s recover 0")
+TWO_CRASHES = ("1s crash 0", "2s recover 0", "5s crash 0", "6s recover 0")
+PARTITIONS = ("1s partition 0", "2s repair", "5s partition 1 2", "6s repair")
+
+
 @pytest.mark.parametrize(
-    ("texts", "over"),
+    ("less", "than", "milder"),
     [
-        ([], True),
-        (["1s crash 0"], False),
-        (["1s crash 0", "2s recover 0"], True),
-        (["1s crash 0", "2s recover 1"], False),
-        (["1s crash 0", "2s crash 0", "3s recover 0", "5s recover 0"], True),
-        (["1s recover 0", "2s crash 0"], False),
-        (["1s down 0 1", "2s up 1 0"], True),
-        (["1s partition 0", "2s partition 1", "3s repair"], True),
-        (["1s partition 0", "3s repair", "4s partition 1"], False),
-        (["1s add 0 2", "2s remove 0 1"], True),
+        ((), CRASHES, True),
+        (CRASHES, CRASHES, True),
+        (CRASHES, (), False),
+        (("1s crash 0",), CRASHES, False),  # For ever.
+        (("3s recover 0",), CRASHES, True),
+        (("2s crash 0", "2500ms recover 0"), CRASHES, True),
+        (("500ms crash 0", "3s recover 0"), CRASHES, False),
+        (("1s crash 0", "4s recover 0"), CRASHES, False),
+        (("1s crash 1", "3s recover 1"), CRASHES, False),
+        (("1s crash 0", "6s recover 0"), TWO_CRASHES, False),  # One outage out of two.
+        (("5s crash 0", "6s recover 0"), TWO_CRASHES, True),
+        (("1s partition 0", "6s repair"), PARTITIONS, False),
+        (("5s partition 1 2", "6s repair"), PARTITIONS, True),
+        (("5s partition 2 1", "6s repair"), PARTITIONS, True),
+        (("1s down 0 1", "2s up 0 1"), ("1s down 1 0", "2s up 0 1"), True),
+        (("1s down 0 1",), ("1s down 1 0", "2s up 0 1"), False),
+        (("1s crash 0",), ("1s crash 0", "2s crash 1"), True),  # It was for ever before.
+        (("1s remove 0 1",), ("1s remove 0 1", "2s add 0 1"), False),
+        ((), ("1s remove 0 1", "2s add 0 1"), True),
+        ((), ("1s add 0 2",), False),  # Then there is a link less.
     ],
 )
-def test_whether_all_is_well_in_the_end(texts: list[str], over: bool) -> None:
-    assert is_over(as_fault(text) for text in texts) is over
+def test_milder_is_what_has_less_amiss_at_any_time(less: Sequence[str], than: Sequence[str], milder: bool) -> None:
+    assert is_milder([as_fault(text) for text in less], [as_fault(text) for text in than]) is milder

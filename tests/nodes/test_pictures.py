@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import subprocess
@@ -14,9 +15,9 @@ from xml.etree import ElementTree
 import pytest
 
 from worldline.drawing.plane import distance, distance_from_line
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, ModelError
 from worldline.model.links import link
-from worldline.model.time import MS, SECOND
+from worldline.model.time import MS, SECOND, format_time
 from worldline.nodes.algorithms.bellman_ford import BellmanFord
 from worldline.nodes.events import Event, Start
 from worldline.nodes.node import Node
@@ -435,7 +436,7 @@ def test_a_crash_interrupts_the_lifeline_until_the_recovery() -> None:
     assert sum(x for x, _ in cross) / 4 == pytest.approx(start[0], abs=0.02)
     assert float(of_tag(marks["1: Recover"], "circle")[0].get("cx", "")) == pytest.approx(end[0], abs=0.02)
     assert {"Crash", "Recover"} <= set(texts(of_class(root, "mark-texts")[0]))
-    assert {"crash", "recovery", "other event", "start"} <= set(texts(of_class(root, "legend")[0]))
+    assert {"crash", "recovery", "link down", "link up", "start"} <= set(texts(of_class(root, "legend")[0]))
 
 
 def test_every_node_recovers_for_itself() -> None:
@@ -619,3 +620,73 @@ def test_a_picture_has_a_size_and_a_white_ground_and_needs_nothing_else() -> Non
         assert not re.findall(r"href=|src=|url\((?!#)", svg)
         named = {each.get("id") for each in of_tag(root, "marker")}
         assert named >= set(re.findall(r"url\(#([^)]*)\)", svg)) > set()
+
+
+# -- What went wrong
+
+
+def test_a_failure_stands_out_where_and_when_it_was() -> None:
+    run = ran("clique:3")
+    at = run.records[len(run.records) // 2].at
+    failure = ModelError("all is well: that doesn't hold, since 1 < 2", participant="node 1", at=at)
+    root = drawn(run, failure=failure)
+    (mark,) = of_class(root, "failure")
+    assert said(mark) == str(failure)
+    line, sign = points(of_tag(mark, "path")[0]), points(of_tag(mark, "path")[1])
+    assert line[0][0] == line[1][0] == pytest.approx(sign[0][0])
+    height = lifelines(root)[1]
+    assert min(y for _, y in sign) < height < max(y for _, y in sign)
+    message = next(each for each in of_class(root, "message") if f"at {format_time(at)}," in said(each))
+    assert line[0][0] in (
+        pytest.approx(points(line_of(message))[0][0], abs=0.02),
+        pytest.approx(points(line_of(message))[-1][0], abs=0.02),
+    )
+    assert "here it went wrong" in texts(of_class(root, "legend")[0])
+    assert str(failure) in texts(root)
+
+
+def test_a_failure_of_nobody_s_is_a_line_through_all() -> None:
+    root = drawn(ran("clique:3"), failure=ModelError("in the end", at=0))
+    (mark,) = of_class(root, "failure")
+    ys = [y for _, y in points(of_tag(mark, "path")[0])]
+    assert min(ys) < min(lifelines(root)) <= max(lifelines(root)) < max(ys)
+    assert not of_tag(mark, "circle")
+
+
+def test_without_a_failure_nothing_stands_out() -> None:
+    root = drawn(ran("clique:3"))
+    assert not of_class(root, "failure")
+    assert "here it went wrong" not in texts(root)
+
+
+def test_links_that_go_down_and_up_have_signs_of_their_own() -> None:
+    root = drawn(ran("line:2", faults=["10ms down 0 1", "2s up 0 1"]))
+    assert {"link down", "link up"} <= set(texts(of_class(root, "legend")[0]))
+    marks = [said(each) for each in of_class(root, "mark")]
+    assert marks[2:] == [f"{node}: Link {what}" for what in ("down 0, at 10ms", "up 0, at 2s") for node in (0, 1)]
+
+
+# -- Local links
+
+
+@pytest.mark.parametrize(
+    "text", ["clique:3", "clique:8", "ring:8", "line:4", "star:7", "grid:3x4", "tree:15", "torus:4x4"]
+)
+def test_each_end_of_an_edge_has_the_number_that_its_node_knows_it_by(text: str) -> None:
+    topology = as_topology(text)
+    links = of_class(parsed(topology_svg(topology)), "link")
+    expected = {
+        f"link {link} of {here}, to {there}"
+        for here, row in enumerate(topology.neighbours)
+        for link, there in enumerate(row)
+    }
+    assert {said(each) for each in links} == expected
+    assert all(said(each).split()[1] == texts(each)[-1] for each in links)
+    labels = [of_tag(each, "text")[0] for each in links]
+    places = [(float(each.get("x", "")), float(each.get("y", ""))) for each in labels]
+    gaps = [math.dist(a, b) for place, a in enumerate(places) for b in places[:place]]
+    assert min(gaps, default=9.0) > 8.0  # None lies upon another.
+
+
+def test_so_many_edges_have_no_numbers() -> None:
+    assert not of_class(parsed(topology_svg(as_topology("clique:20"))), "link")

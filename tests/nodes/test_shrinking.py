@@ -186,7 +186,9 @@ def modest(run: Scheduler) -> bool:
     return not run.node(0).fails
 
 
-DEMANDING = Algorithm(name="demanding", node=Demanding, topology="ring:7", properties=(modest,))
+DEMANDING = Algorithm(
+    name="demanding", node=Demanding, topology="ring:7", properties=(modest,), least={"nodes": 1, "size": 1}
+)
 
 
 class Raises(Hasty):

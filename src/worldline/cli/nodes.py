@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from msgspec import structs
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from worldline.cli.nodes_run import Narrator, Outputs, run_one
 from worldline.cli.nodes_search import Search, run_many
@@ -19,62 +19,82 @@ from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.deadline import PATIENCE_S
-from worldline.nodes.faults import as_fault, parse_kinds, time_of
+from worldline.nodes.faults import KINDS, as_fault, parse_kinds, time_of
+from worldline.nodes.keeping import as_kept
 from worldline.nodes.loading import load_file
-from worldline.nodes.reading import FORMS, parse_edges
+from worldline.nodes.reading import parse_edges
 from worldline.nodes.schedule import load
 from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.trial import Trial
 
 LIST = "list"
 CLAIMED = "claimed"
-_COLUMNS_MIN = 240  # Where nobody looks at a terminal, lines needn't be short.
+_SUMMARY_MAX = 78
+_NETWORK, _FAULTS, _END, _SEEDS, _SHOWN = "The network", "What goes wrong", "The end", "Many seeds", "What is shown"
 
 
 def nodes(
     context: typer.Context,
     algorithm: Annotated[
-        str | None, typer.Argument(metavar="[ALGORITHM|list]", help="Its name; `list` shows those that there are.")
+        str | None, typer.Argument(metavar="ALGORITHM|list", help="Its name; `list` shows those that there are.")
     ] = None,
     file: Annotated[
         Path | None, typer.Option(metavar="FILE.py", help="Your own: a file with a class of nodes, or an ALGORITHM.")
     ] = None,
     topology: Annotated[
-        str | None, typer.Option(metavar="SHAPE|FILE", help=f"{FORMS}; a .graphml or .edges file.")
+        str | None,
+        typer.Option(
+            rich_help_panel=_NETWORK, metavar="SHAPE|FILE", help="Where it runs: a shape (below), .graphml or .edges."
+        ),
     ] = None,
-    edges: Annotated[str | None, typer.Option(metavar="EDGES", help="0-1,0-2,1-2; with weights 0-1=5.")] = None,
+    edges: Annotated[
+        str | None, typer.Option(rich_help_panel=_NETWORK, metavar="EDGES", help="0-1,0-2,1-2; with weights 0-1=5.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="What every draw follows from; with --seeds, the first one.")] = 0,
-    seeds: Annotated[int | None, typer.Option(min=1, help="Try that many seeds, until one fails.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(rich_help_panel=_SEEDS, min=1, help="Try that many seeds, until one fails.")
+    ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that try seeds (default: one for each processor).")
+        int | None,
+        typer.Option(rich_help_panel=_SEEDS, min=1, help="Processes that try seeds (default: one for each processor)."),
     ] = None,
     parameters: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter of the algorithm.")
     ] = None,
     latency: Annotated[
-        str | None, typer.Option(metavar="LATENCY", help='How long messages take: 5ms, "uniform(1ms, 9ms)", ...')
+        str | None,
+        typer.Option(rich_help_panel=_NETWORK, metavar="LATENCY", help="How long messages take (below): 5ms."),
     ] = None,
     fifo: Annotated[
-        bool | None, typer.Option("--fifo/--no-fifo", help="Whether messages on a link keep their order.")
+        bool | None,
+        typer.Option("--fifo/--no-fifo", rich_help_panel=_NETWORK, help="Whether messages on a link keep their order."),
     ] = None,
-    loss: Annotated[float, typer.Option(min=0.0, max=1.0, help="Which share of the messages gets lost.")] = 0.0,
+    loss: Annotated[
+        float, typer.Option(rich_help_panel=_FAULTS, min=0.0, max=1.0, help="Which share of the messages gets lost.")
+    ] = 0.0,
     fault: Annotated[
-        list[str] | None, typer.Option(metavar="FAULT", help='What goes wrong, and when: "2s crash 1", "3s recover 1".')
+        list[str] | None,
+        typer.Option(rich_help_panel=_FAULTS, metavar="FAULT", help='What goes wrong, and when (below): "2s crash 1".'),
     ] = None,
     faults: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=_FAULTS,
             metavar="KINDS",
-            help="Faults that the seed draws: crash=2,partition,link,loss=0.1,duplication=0.1; "
-            "or `claimed`: those that it stands.",
+            help="Faults that the seed draws (below): crash,loss=0.1; or `claimed`: those that it stands.",
         ),
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="When the run ends, if not by itself.")] = None,
+    until: Annotated[
+        str | None, typer.Option(rich_help_panel=_END, metavar="TIME", help="When the run ends, if not by itself.")
+    ] = None,
     events_max: Annotated[
-        int, typer.Option(min=1, help="After so many events it is taken to have no end.")
+        int, typer.Option(rich_help_panel=_END, min=1, help="After so many events it is taken to have no end.")
     ] = EVENTS_MAX,
     seconds_max: Annotated[
-        float, typer.Option(min=0.001, help="After so many seconds of real time a run is taken to have no end.")
+        float,
+        typer.Option(
+            rich_help_panel=_END, min=0.001, help="After so many seconds of real time a run is taken to have no end."
+        ),
     ] = PATIENCE_S,
     schedule: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Run a schedule that --save has written.")
@@ -82,20 +102,43 @@ def nodes(
     save_to: Annotated[
         Path | None, typer.Option("--save", metavar="FILE.json", help="Write down the run, or the shrunk one, whole.")
     ] = None,
-    keep_going: Annotated[bool, typer.Option("--keep-going", help="Try all seeds, and count those that fail.")] = False,
-    no_properties: Annotated[bool, typer.Option("--no-properties", help="Judge nothing, which is faster.")] = False,
-    no_shrink: Annotated[bool, typer.Option("--no-shrink", help="Leave what fails as it was found.")] = False,
-    record: Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Record the run.")] = None,
-    diagram: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw its space-time diagram.")] = None,
+    keep_going: Annotated[
+        bool, typer.Option("--keep-going", rich_help_panel=_SEEDS, help="Try all seeds, and count those that fail.")
+    ] = False,
+    no_properties: Annotated[
+        bool, typer.Option("--no-properties", rich_help_panel=_SEEDS, help="Judge nothing, which is faster.")
+    ] = False,
+    no_shrink: Annotated[
+        bool, typer.Option("--no-shrink", rich_help_panel=_SEEDS, help="Leave what fails as it was found.")
+    ] = False,
+    keep: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=_SEEDS, metavar="NAMES", help="What shrinking leaves as it is (below): nodes,rounds."
+        ),
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.mcap", help="Record the run.")
+    ] = None,
+    diagram: Annotated[
+        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw its space-time diagram.")
+    ] = None,
     topology_plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.svg", help="Draw the topology, with routes.")
+        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw the topology, with routes.")
     ] = None,
     root: Annotated[
-        int, typer.Option("--routes-to", metavar="NODE", help="Whither the routes lead that are drawn.")
+        int,
+        typer.Option(
+            "--routes-to", rich_help_panel=_SHOWN, metavar="NODE", help="Whither the routes lead that are drawn."
+        ),
     ] = 0,
-    times: Annotated[bool, typer.Option("--times", help="Put the time in front of every line.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the trace as JSON, a record on each line.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no trace.")] = False,
+    times: Annotated[
+        bool, typer.Option("--times", rich_help_panel=_SHOWN, help="Put the time in front of every line.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", rich_help_panel=_SHOWN, help="Print the trace as JSON, a record on each line.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=_SHOWN, help="Print no trace.")] = False,
 ) -> None:
     """Run a distributed algorithm and print what happens, or try it on many seeds.
 
@@ -127,6 +170,9 @@ def nodes(
             until=None if until is None else as_time(until),
             events_max=events_max,
         )
+    if keep is not None and (seeds is None or no_shrink):
+        raise UsageError("--keep is about shrinking, and nothing is shrunk", advice="use --seeds, without --no-shrink")
+    kept = as_kept(keep or (), trial.algorithm)
     outputs = Outputs(record, diagram, topology_plot, root, save_to)
     outputs.check()
     if seeds is None:
@@ -142,6 +188,7 @@ def nodes(
         seconds_max=seconds_max,
         keeps_going=keep_going,
         shrinks=not no_shrink,
+        kept=kept,
         save_to=save_to,
     )
     run_many(search, console, trace="" if quiet else "times" if times else "plain")
@@ -191,12 +238,12 @@ def _faults(algorithm: Algorithm, text: str | None) -> str:
 
 
 def _list(console: Console) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("algorithm", "topology", "stands", "what it does"):
-        table.add_column(title, overflow="fold")
+    """Show each algorithm on two lines of 80 columns: where it runs and what it stands, and what it does."""
     for name in NAMES:
         found = find(name)
-        table.add_row(name, found.topology, found.faults, found.summary)
-    if not console.is_terminal:
-        console.width = _COLUMNS_MIN
-    console.print(table, soft_wrap=False)
+        kinds = parse_kinds(found.faults)
+        stands = "all faults" if set(kinds) == set(KINDS) else ", ".join(kinds)
+        console.print(Text.assemble((f"{name:23}", "bold"), found.topology, f"; stands {stands}" if stands else ""))
+        what, _, how = found.summary.partition(": ")
+        does = found.summary if len(found.summary) <= _SUMMARY_MAX else f"{how[:1].upper()}{how[1:]}" or what
+        console.print(f"  {does}", style="dim")

@@ -119,7 +119,7 @@ def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outp
         raise
     if recorder is not None:
         _record(run, recorder, failure)
-    _draw(trial, run, outputs)
+    _draw(trial, run, outputs, failure)
     if outputs.save is not None:
         save(trial, outputs.save, file=source)
     narrator.end(trial, run, failure)
@@ -143,10 +143,11 @@ def _record(run: Scheduler, recorder: Recorder, failure: WorldlineError | None) 
         recorder.abandon(failure.problem, participant=failure.participant, at=failure.at)
 
 
-def _draw(trial: Trial, run: Scheduler, outputs: Outputs) -> None:
+def _draw(trial: Trial, run: Scheduler, outputs: Outputs, failure: WorldlineError | None) -> None:
     title = f"{trial.algorithm.name}, {run.topology.name or f'{run.num_nodes} nodes'}, seed {trial.seed}"
     if outputs.diagram is not None:
-        _write(outputs.diagram, diagram_svg(run.records, run.num_nodes, title=title, until=run.now))
+        drawn = diagram_svg(run.records, run.num_nodes, title=title, until=run.now, failure=failure)
+        _write(outputs.diagram, drawn)
     if outputs.topology_plot is not None:
         routes = _routes(run, outputs.root)
         _write(outputs.topology_plot, topology_svg(run.topology, routes=routes, title=title))

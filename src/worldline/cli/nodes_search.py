@@ -35,6 +35,7 @@ class Search(NamedTuple):
     seconds_max: float
     keeps_going: bool
     shrinks: bool
+    kept: frozenset[str]
     save_to: Path | None
 
 
@@ -54,7 +55,7 @@ def run_many(asked: Search, console: Console, *, trace: str) -> None:
     failure = report.failure.failure
     if asked.shrinks and not isinstance(failure, Stuck):  # What has no end has no short form either.
         with bar("runs", RUNS_MAX) as progress:
-            short = shrink(failed, patience_s=asked.seconds_max, progress=progress)
+            short = shrink(failed, keep=asked.kept, patience_s=asked.seconds_max, progress=progress)
         if asked.save_to is not None:
             save(short.trial, asked.save_to, file=asked.source)
         _show_shrunk(console, short, asked.save_to, trace)
@@ -119,6 +120,9 @@ def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: st
     fewer = f", and from {shrunk.records_before:,} to {lines:,} lines of trace" if lines < shrunk.records_before else ""
     console.print(f"shrunk in {shrunk.runs:,} runs, from {shrunk.drawn:,} draws to {shrunk.left}{fewer}:")
     console.print(shrunk.text())
+    if shrunk.unsure:
+        least = ", ".join(f'"{name}": ...' for name in shrunk.unsure)
+        console.print(f"(every run fails, so {' and '.join(shrunk.unsure)} stay: say in ALGORITHM least={{{least}}})")
     if saved is None:
         console.print("(--save FILE.json keeps it, to be run again)")
     else:

@@ -30,7 +30,7 @@ def spacetime(
     example: Annotated[
         str | None,
         typer.Argument(
-            metavar="[EXAMPLE|list|RUN.mcap]",
+            metavar="EXAMPLE|list|RUN.mcap",
             help="Its name; `list` shows those that there are. A recording is looked at, and not run.",
         ),
     ] = None,

@@ -17,12 +17,16 @@ from worldline.nodes.properties import Property
 LATENCY = "uniform(1ns, 1s)"
 """How long messages take where nobody says anything else."""
 
+NODES = "nodes"
+"""What the number of nodes is called where parameters have names."""
+
 
 class Algorithm(Struct, frozen=True, kw_only=True):
     """A distributed algorithm, ready to be tried.
 
     `until` ends a run that wouldn't end by itself. `latency` is what the algorithm needs messages to take, and `fifo`
-    whether they must not overtake each other. `faults` are those that it claims to stand.
+    whether they must not overtake each other. `faults` are those that it claims to stand. `least` is what it can't do
+    with less of, of nodes and of its parameters: ``{"nodes": 3, "rounds": 1}``. Shrinking goes down to that.
     """
 
     name: str
@@ -33,6 +37,7 @@ class Algorithm(Struct, frozen=True, kw_only=True):
     latency: str = LATENCY
     fifo: bool = False
     faults: str = ""
+    least: dict[str, int] = {}
 
     def __post_init__(self) -> None:
         parse_kinds(self.faults)
@@ -40,6 +45,26 @@ class Algorithm(Struct, frozen=True, kw_only=True):
             raise ConfigurationError(
                 f"{self.name}: {shown(self.properties)} aren't properties", advice="write properties=(one, another)"
             )
+
+        self._check_least()
+
+    def _check_least(self) -> None:
+        if not isinstance(self.least, dict):
+            raise ConfigurationError(
+                f"{self.name}: {shown(self.least)} says of nothing how little of it there may be",
+                advice=f'write least={{"{NODES}": 2}}',
+            )
+        if not self.least:
+            return
+        counted = {name: value for name, value in self.parameters().items() if type(value) is int}
+        for name, value in self.least.items():
+            if name != NODES and name not in counted:
+                there = ", ".join((NODES, *counted))
+                raise ConfigurationError(
+                    f"{self.name}: there is no least value of {shown(name)}", advice=f"only of numbers: {there}"
+                )
+            if type(value) is not int or (name == NODES and value < 1):
+                raise ConfigurationError(f"{self.name}: {shown(value)} can't be the least {name}", advice="use 1")
 
     @property
     def summary(self) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, get_args
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, get_args
 
 from msgspec import Struct
 
@@ -91,20 +92,45 @@ def _check_link(each: Fault, links: dict[tuple[int, int], bool]) -> None:
         links[a, b] = False
 
 
-def is_over(faults: Iterable[Fault]) -> bool:
-    """Whether all is well again in the end: everybody up, every link, and no partition left."""
-    amiss: dict[tuple[str, tuple[int, ...]], bool] = {}
-    for each in sorted(faults, key=time_of):
-        nodes = () if each.verb in ("partition", "repair") else tuple(sorted(each.nodes))
-        if each.verb in _ENDED_BY:
-            amiss[_ENDED_BY[each.verb], nodes] = True
-        else:
-            amiss[each.verb, nodes] = False
-    return not any(amiss.values())
+def is_milder(faults: Sequence[Fault], than: Sequence[Fault]) -> bool:
+    """Whether nothing is ever amiss that wasn't at that time with the others.
+
+    So outages may be shorter, or not there at all. What ends one can't be left out alone: who stands a crash of a
+    second needn't stand one for ever.
+    """
+    firsts: dict[tuple[int, ...], str] = {}
+    for each in sorted(than, key=time_of):
+        if each.verb in ("add", "remove"):
+            firsts.setdefault(tuple(sorted(each.nodes)), each.verb)
+    # A link that is added isn't there before: whoever leaves that out has one less for ever.
+    missing = {("add", ends): True for ends, verb in firsts.items() if verb == "add"}
+    times = sorted({each.at for each in (*faults, *than)})
+    mild, harsh = _amiss(faults, times, missing), _amiss(than, times, missing)
+    return all(here <= there for here, there in zip(mild, harsh, strict=True))
 
 
-_ENDED_BY = {"crash": "recover", "down": "up", "partition": "repair"}
-ENDINGS = tuple(_ENDED_BY.values())
+_Amiss = dict[tuple[str, tuple[int, ...]], bool]
+
+
+def _amiss(faults: Iterable[Fault], times: Sequence[int], missing: _Amiss) -> Iterator[frozenset[Any]]:
+    """Yield for each time what is amiss from then on."""
+    state: _Amiss = dict(missing)
+    waiting = deque(sorted(faults, key=time_of))
+    for at in times:
+        while waiting and waiting[0].at <= at:
+            each = waiting.popleft()
+            nodes = tuple(sorted(each.nodes))
+            if each.verb == "repair":
+                state = {what: is_amiss for what, is_amiss in state.items() if what[0] != "repair"}
+            elif each.verb in _ENDED_BY:
+                state[_ENDED_BY[each.verb], nodes] = True
+            else:
+                state[each.verb, nodes] = False
+        yield frozenset(what for what, is_amiss in state.items() if is_amiss)
+
+
+_ENDED_BY = {"crash": "recover", "down": "up", "partition": "repair", "remove": "add"}
+ENDINGS = ("recover", "up", "repair")
 
 
 # -- Drawn from a seed

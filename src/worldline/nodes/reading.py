@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -85,21 +85,19 @@ def parse(text: str, *, seed: int = 0) -> Topology:
     return _changed(make(*sizes, **options), changes, text, seed)
 
 
-def smaller(text: str) -> list[str]:
-    """Return the same kind of topology with fewer nodes, fewest first; none for those with rows and columns."""
+def smaller(text: str, least: int = 1) -> Iterator[str]:
+    """Yield the same kind of topology with fewer nodes, fewest first; none for those with rows and columns."""
     name, _, rest = text.partition(":")
     size, comma, options = rest.partition(",")
     if name not in _SHAPES or not _NUMBER.fullmatch(size) or name == "hypercube":
-        return []
-    found = []
-    for number in range(1, int(size)):
+        return
+    for number in range(least, int(size)):
         shorter = f"{name}:{number}{comma}{options}"
         try:
             parse(shorter)
         except ConfigurationError:  # Some shapes need more.
             continue
-        found.append(shorter)
-    return found
+        yield shorter
 
 
 def parse_edges(text: str, num_nodes: int | None = None) -> Topology:

@@ -3,21 +3,37 @@
 First the algorithm is tried with fewer nodes and smaller parameters, on a few seeds each. Then all that the seed has
 drawn is written down: the faults, and how long each message was under way. What is written down is taken out again as
 far as the failure stays: a fault doesn't happen, a message takes the usual time. What is left is what it takes.
+
+What must not happen is that it slips into a failure that isn't the one that was found, in which a correct program would
+fail as well. These keep it from that:
+
+S1. It is the same failure: see `resemblance`.
+S2. Circumstances only get milder: nothing is amiss that wasn't at that time (`faults.is_milder`), no message gets lost
+    that wouldn't, latencies stay in their range, and a network that was connected stays connected. The end of the run
+    stays where it was.
+S3. Nothing goes below what the algorithm states as its least. Where it states nothing, nobody knows from where on
+    nothing can work, for want of nodes or rounds. So a smaller form counts only if it can do what the larger one could:
+    if that one passes without faults, when every message takes the usual time, or on some of the seeds, then so must
+    the smaller one. If the larger one passes nowhere, there is nothing to go by, and it stays as it is.
+S4. What the user wants kept is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from msgspec import Struct, structs
 
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.time import format_time
+from worldline.nodes.algorithm import NODES
 from worldline.nodes.deadline import PATIENCE_S, deadline
-from worldline.nodes.faults import Fault, is_over
-from worldline.nodes.properties import Violation
+from worldline.nodes.faults import ENDINGS, Fault, is_milder, time_of
+from worldline.nodes.keeping import FAULTS, MESSAGES, SEED, TOPOLOGY, as_kept
 from worldline.nodes.reading import smaller
+from worldline.nodes.resemblance import likeness_of
 from worldline.nodes.script import Delays, MessageId, Script, script_of
 from worldline.nodes.trace import Record
 from worldline.nodes.trial import Trial
@@ -25,6 +41,8 @@ from worldline.nodes.trial import Trial
 _SEEDS_MIN, _SEEDS_MAX = 100, 500  # For each simpler form of the trial: more for failures that are rare.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
 _LONGER = 100
+_PASSING = 20  # Seeds of which one should pass, where some pass.
+_UNTROUBLED = 10  # Seeds that should all pass without faults.
 RUNS_MAX = 5_000
 
 T = TypeVar("T")
@@ -34,6 +52,7 @@ class Shrunk(Struct, frozen=True, kw_only=True):
     """A trial that fails, with little left to leave out, and its history.
 
     `drawn` is what the seed had decided before: how many messages take how long, and how many faults there are.
+    `unsure` is what might be smaller, if its least value were stated: every run fails, so no run shows what can work.
     """
 
     trial: Trial
@@ -42,6 +61,7 @@ class Shrunk(Struct, frozen=True, kw_only=True):
     records_before: int
     drawn: int
     runs: int
+    unsure: tuple[str, ...] = ()
 
     @property
     def left(self) -> int:
@@ -71,26 +91,38 @@ class Shrunk(Struct, frozen=True, kw_only=True):
 def shrink(
     trial: Trial,
     *,
+    keep: str | Iterable[str] = (),
     runs_max: int = RUNS_MAX,
     patience_s: float | None = PATIENCE_S,
     progress: Callable[[int], None] | None = None,
 ) -> Shrunk:
-    """Return the shortest schedule that is found for the failure of a trial; no run of it takes longer than that."""
-    runs = _Runs(runs_max, patience_s, progress)
+    """Return the shortest schedule that is found for the failure of a trial; no run of it takes longer than that.
+
+    `keep` names what stays as it is: ``"nodes,rounds"``.
+    """
+    kept = as_kept(keep, trial.algorithm)
     outcome = trial.run()
     failure = outcome.failure
     if failure is None:
         raise UsageError("this trial doesn't fail, so there is nothing to shrink")
+    events_max = trial.events_max
     # What takes much longer than the failure that is looked for isn't it.
     trial = structs.replace(trial, events_max=min(trial.events_max, _LONGER * outcome.events + _LONGER))
     before = _written_down(trial)
     records_before = len(_history(trial))
-    sign = _sign(failure)
-    for simpler in _simplified(trial, sign, runs):
-        trial = simpler
+    if FAULTS in kept:
+        trial = trial.pinned()
+    elif TOPOLOGY in kept:
+        trial = structs.replace(trial, topology=trial.graph())
+    runs = _Runs(failure, runs_max, patience_s, progress)
+    unsure: tuple[str, ...] = ()
+    if MESSAGES not in kept:  # They are those of this very form.
+        forms = _Forms(trial, kept, runs)
+        trial, unsure = forms.smallest(), tuple(forms.unsure)
     written = _written_down(trial)
-    if runs.fails(written, sign):
-        trial = _taken_out(written, sign, runs)
+    if runs.fails(written):
+        trial = _taken_out(written, kept, runs)
+    trial = structs.replace(trial, events_max=events_max)  # When it is mended, it may take as long as it takes.
     found = trial.run().failure
     assert found is not None
     return Shrunk(
@@ -100,6 +132,7 @@ def shrink(
         records_before=records_before,
         drawn=_decisions(before),
         runs=runs.done,
+        unsure=unsure,
     )
 
 
@@ -109,36 +142,49 @@ def _decisions(trial: Trial) -> int:
 
 
 class _Runs:
-    """Runs trials, and counts them: at some point it is enough."""
+    """Runs trials, and counts them: at some point it is enough. It knows the failure that is looked for."""
 
-    def __init__(self, runs_max: int, patience_s: float | None, progress: Callable[[int], None] | None) -> None:
+    def __init__(
+        self,
+        failure: WorldlineError,
+        runs_max: int,
+        patience_s: float | None,
+        progress: Callable[[int], None] | None,
+    ) -> None:
         self.done = 0
+        self._failure = failure
         self._max = runs_max
         self._patience_s = patience_s
         self._progress = progress
 
-    def fails(self, trial: Trial, sign: str) -> bool:
+    def fails(self, trial: Trial) -> bool:
         """Whether a trial fails in the way that is looked for; no trial does once there were too many."""
-        if self.done >= self._max:
+        failure = self._tried(trial)
+        if failure is None or failure is _UNKNOWN:
             return False
+        is_it = likeness_of(failure, trial.algorithm) == likeness_of(self._failure, trial.algorithm)
+        if isinstance(failure, Stuck) and not is_it:
+            self.done = self._max  # Nobody wants to wait for more of that.
+        return is_it
+
+    def passes(self, trial: Trial) -> bool:
+        """Whether nothing is wrong with a trial; of none that is known once there were too many."""
+        return self._tried(trial) is None
+
+    def _tried(self, trial: Trial) -> WorldlineError | None:
+        if self.done >= self._max:
+            return _UNKNOWN
         self.done += 1
         if self._progress is not None:
             self._progress(self.done)
         try:
             with deadline(self._patience_s):
-                failure = trial.run().failure
+                return trial.run().failure
         except (UsageError, Stuck):  # A parameter doesn't fit: the node that it names isn't there, or it has no end.
-            return False
-        if isinstance(failure, Stuck) and sign != _sign(failure):
-            self.done = self._max  # Nobody wants to wait for more of that.
-        return failure is not None and _sign(failure) == sign
+            return _UNKNOWN
 
 
-def _sign(failure: WorldlineError) -> str:
-    """Return what two failures of the same kind have in common: the property, or the kind of error."""
-    if isinstance(failure, Violation):
-        return str(failure.facts["property"])
-    return f"{type(failure).__name__} {type(failure.__cause__).__name__}"
+_UNKNOWN = ModelError("it wasn't tried, or couldn't be")
 
 
 def _history(trial: Trial) -> list[Record]:
@@ -150,38 +196,85 @@ def _history(trial: Trial) -> list[Record]:
     raise AssertionError("a trial that failed doesn't fail any more")
 
 
-# -- Simpler forms
+# -- Smaller forms
 
 
-def _simplified(trial: Trial, sign: str, runs: _Runs) -> Iterator[Trial]:
-    """Yield ever simpler trials that fail in the same way."""
-    topology = trial.topology or trial.algorithm.topology
-    if isinstance(topology, str) and not trial.faults:
-        sizes = [structs.replace(trial, topology=text) for text in smaller(topology)[:_SMALLER_MAX]]
-        found = _first_failing(sizes, sign, runs)
-        if found is not None:
-            trial = found
-            yield trial
-    defaults = trial.algorithm.parameters()
-    for name, value in {**defaults, **trial.parameters}.items():
-        if type(value) is int:
-            forms = [
-                structs.replace(trial, parameters={**trial.parameters, name: less})
-                for less in range(1, min(value, _SMALLER_MAX))
-            ]
-            found = _first_failing(forms, sign, runs)
-            if found is not None:
-                trial = found
-                yield trial
+class _Forms:
+    """Looks for the smallest form of a trial: with the fewest nodes, and the least values of whole-number parameters.
 
+    `unsure` gets the names of what stays as it was because nothing is known of it.
+    """
 
-def _first_failing(forms: Sequence[Trial], sign: str, runs: _Runs) -> Trial | None:
-    for form in forms:
-        for seed in range(max(_SEEDS_MIN, min(2 * form.seed, _SEEDS_MAX))):
+    def __init__(self, trial: Trial, kept: frozenset[str], runs: _Runs) -> None:
+        self._trial = trial
+        self._kept = kept
+        self._runs = runs
+        self._is_connected = trial.graph().is_connected
+        self._abilities: list[Callable[[Trial, _Runs], bool]] | None = None
+        self.unsure: list[str] = []
+
+    def smallest(self) -> Trial:
+        """Return the smallest form that is found."""
+        trial, least = self._trial, self._trial.algorithm.least
+        topology = trial.topology or trial.algorithm.topology
+        if isinstance(topology, str) and not trial.faults and not {NODES, TOPOLOGY} & self._kept:  # Faults name nodes.
+            shapes = islice(smaller(topology, least.get(NODES, 1)), _SMALLER_MAX)
+            trial = self._first(NODES, [structs.replace(trial, topology=shape) for shape in shapes]) or trial
+        for name, value in {**trial.algorithm.parameters(), **trial.parameters}.items():
+            if type(value) is int and name not in self._kept:
+                values = range(least.get(name, 1), value)[:_SMALLER_MAX]
+                forms = [structs.replace(trial, parameters={**trial.parameters, name: each}) for each in values]
+                trial = self._first(name, forms) or trial
+        return trial
+
+    def _first(self, name: str, forms: Sequence[Trial]) -> Trial | None:
+        """Return the first of some forms, which differ in one thing, that fails as the trial does."""
+        if not forms:
+            return None
+        is_stated = name in self._trial.algorithm.least
+        if not is_stated and not self._known_abilities():
+            self.unsure.append(name)
+            return None
+        for form in forms:
+            found = self._failing(form)
+            if found is not None and (is_stated or all(each(found, self._runs) for each in self._known_abilities())):
+                return found
+        return None
+
+    def _failing(self, form: Trial) -> Trial | None:
+        """Return a form with the first seed on which it fails."""
+        seeds: Iterable[int] = range(max(_SEEDS_MIN, min(2 * form.seed, _SEEDS_MAX)))
+        for seed in [form.seed] if SEED in self._kept else seeds:
             tried = structs.replace(form, seed=seed)
-            if runs.fails(tried, sign):
+            if (not self._is_connected or tried.graph().is_connected) and self._runs.fails(tried):
                 return tried
-    return None
+        return None
+
+    def _known_abilities(self) -> list[Callable[[Trial, _Runs], bool]]:
+        if self._abilities is None:  # It takes some runs.
+            self._abilities = [each for each in _ABILITIES if each(self._trial, self._runs)]
+        return self._abilities
+
+
+def _passes_untroubled(trial: Trial, runs: _Runs) -> bool:
+    """Whether faults are to blame: without any, it passes."""
+    if not trial.faults and not trial.kinds:
+        return False
+    untroubled = structs.replace(trial, faults=(), kinds={})
+    return all(runs.passes(structs.replace(untroubled, seed=seed)) for seed in range(_UNTROUBLED))
+
+
+def _passes_calmly(trial: Trial, runs: _Runs) -> bool:
+    """Whether it passes if nothing out of the ordinary happens at all."""
+    return runs.passes(structs.replace(trial, faults=(), kinds={}, script=Script(_usual(trial), {})))
+
+
+def _passes_sometimes(trial: Trial, runs: _Runs) -> bool:
+    """Whether it depends on the seed."""
+    return any(runs.passes(structs.replace(trial, seed=seed)) for seed in range(_PASSING))
+
+
+_ABILITIES = (_passes_untroubled, _passes_calmly, _passes_sometimes)
 
 
 # -- Written down, and taken out
@@ -189,33 +282,40 @@ def _first_failing(forms: Sequence[Trial], sign: str, runs: _Runs) -> Trial | No
 
 def _written_down(trial: Trial) -> Trial:
     """Return the same trial with everything written down that the seed draws for it."""
-    latency = trial.link().latency
-    middle = latency.draw(2**63)
-    usual = min(max(_nearest(middle, 10 ** max(0, len(str(middle)) - 2)), latency.minimum), latency.maximum)
-    script = script_of(_history(trial), usual)
+    script = script_of(_history(trial), _usual(trial))
     return structs.replace(trial.pinned(), script=script, kinds={})
 
 
-def _taken_out(trial: Trial, sign: str, runs: _Runs) -> Trial:
-    ends_well = is_over(trial.faults)
+def _usual(trial: Trial) -> int:
+    """Return a round time that is about the middle of what messages take."""
+    latency = trial.link().latency
+    middle = latency.draw(2**63)
+    return min(max(_nearest(middle, 10 ** max(0, len(str(middle)) - 2)), latency.minimum), latency.maximum)
+
+
+def _taken_out(trial: Trial, kept: frozenset[str], runs: _Runs) -> Trial:
+    harshest = trial.faults
 
     def with_faults(faults: Sequence[Fault]) -> Trial:
         return structs.replace(trial, faults=tuple(faults))
 
     def fails_with(faults: Sequence[Fault]) -> bool:
-        # Who stands a crash needn't stand one for ever: what ends it stays, unless nothing did in the first place.
-        return (is_over(faults) or not ends_well) and runs.fails(with_faults(faults), sign)
+        return is_milder(faults, harshest) and runs.fails(with_faults(faults))
 
-    def with_messages(kept: Sequence[tuple[MessageId, Delays]]) -> Trial:
+    def with_messages(messages: Sequence[tuple[MessageId, Delays]]) -> Trial:
         assert trial.script is not None
-        return structs.replace(trial, script=Script(trial.script.usual[0], dict(kept)))
+        return structs.replace(trial, script=Script(trial.script.usual[0], dict(messages)))
 
     for _ in range(2):  # Without some of the messages, faults may turn out to be needless too.
-        trial = with_faults(_least(trial.faults, fails_with))
-        assert trial.script is not None
-        messages = list(trial.script.exceptions.items())
-        trial = with_messages(_least(messages, lambda kept: runs.fails(with_messages(kept), sign)))
-    return _rounded(trial, sign, runs)
+        if FAULTS not in kept:
+            trial = with_faults(_least(trial.faults, fails_with))
+        if MESSAGES not in kept:
+            assert trial.script is not None
+            messages = list(trial.script.exceptions.items())
+            trial = with_messages(_least(messages, lambda rest: runs.fails(with_messages(rest))))
+    if MESSAGES not in kept:
+        trial = _with_round_delays(trial, runs)
+    return trial if FAULTS in kept else _with_round_faults(trial, runs)
 
 
 def _least(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
@@ -237,21 +337,38 @@ def _least(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
     return kept
 
 
-def _rounded(trial: Trial, sign: str, runs: _Runs) -> Trial:
-    """Replace odd times by round ones where that changes nothing."""
+# -- Odd times are replaced by round ones where that changes nothing
+
+
+def _with_round_delays(trial: Trial, runs: _Runs) -> Trial:
     assert trial.script is not None
-    latency, unit = trial.link().latency, max(1, trial.script.usual[0] // 5)
+    latency, unit = trial.link().latency, _unit(trial)
     for message, delays in list(trial.script.exceptions.items()):
         near = tuple(min(max(_nearest(delay, unit), latency.minimum), latency.maximum) for delay in delays)
         if near != delays:
             script = Script(trial.script.usual[0], {**trial.script.exceptions, message: near})
             changed = structs.replace(trial, script=script)
-            if runs.fails(changed, sign):
+            if runs.fails(changed):
                 trial = changed
-    rounded = structs.replace(
-        trial, faults=tuple(structs.replace(fault, at=_nearest(fault.at, unit)) for fault in trial.faults)
-    )  # All at once: one by one, a recovery might come to lie before its crash.
-    return rounded if rounded != trial and runs.fails(rounded, sign) else trial
+    return trial
+
+
+def _with_round_faults(trial: Trial, runs: _Runs) -> Trial:
+    """Let what goes wrong begin a bit later, and end a bit earlier: never the other way round."""
+    unit = _unit(trial)
+    for fault in trial.faults:
+        at = fault.at // unit * unit if fault.verb in ENDINGS else -(-fault.at // unit) * unit
+        rounded = [structs.replace(fault, at=at) if each is fault else each for each in trial.faults]
+        changed = structs.replace(trial, faults=tuple(sorted(rounded, key=time_of)))
+        if at != fault.at and is_milder(changed.faults, trial.faults) and runs.fails(changed):
+            trial = changed
+    return trial
+
+
+def _unit(trial: Trial) -> int:
+    """Return what times are whole numbers of when they are round."""
+    assert trial.script is not None
+    return max(1, trial.script.usual[0] // 5)
 
 
 def _nearest(time: int, unit: int) -> int:

@@ -134,4 +134,5 @@ ALGORITHM = Algorithm(
     node=BellmanFord,
     topology="clique:3",
     properties=(always("no distance is shorter than the true one")(NeverTooShort), shortest, nearer),
+    least={"nodes": 1},
 )

@@ -73,4 +73,5 @@ ALGORITHM = Algorithm(
     node=BellmanFordIds,
     topology="random:12,degree=4,connected,weights=1-9",
     properties=(shortest, nearer),  # At the end only: large networks are what this one is for.
+    least={"nodes": 1},
 )

@@ -259,4 +259,5 @@ ALGORITHM = Algorithm(
     until="3s",
     latency="uniform(1ms, 10ms)",
     faults="crash,duplication",
+    least={"nodes": 1},
 )

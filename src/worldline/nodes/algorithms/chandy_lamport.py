@@ -228,4 +228,5 @@ ALGORITHM = Algorithm(
         undisturbed,
     ),
     fifo=True,
+    least={"nodes": 1, "initiator": 0, "money": 1, "payments": 1},
 )

@@ -156,4 +156,5 @@ ALGORITHM = Algorithm(
     node=ChangRoberts,
     topology="ring:8,shuffled",
     properties=(never_two_leaders, only_the_highest, all_know, within_bounds),
+    least={"nodes": 3},
 )

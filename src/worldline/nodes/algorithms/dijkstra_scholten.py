@@ -223,4 +223,5 @@ ALGORITHM = Algorithm(
         is_declared,
         all_acknowledged,
     ),
+    least={"nodes": 1, "root": 0, "spreads": 1, "pieces_max": 1},
 )

@@ -147,4 +147,5 @@ ALGORITHM = Algorithm(
     node=EchoNode,
     topology="random:12,degree=3",
     properties=(always("the initiator decides last")(DecidesLast), right_count, spanning_tree, messages),
+    least={"nodes": 1, "initiator": 0},
 )

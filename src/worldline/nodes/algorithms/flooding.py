@@ -84,4 +84,5 @@ ALGORITHM = Algorithm(
     node=Flooding,
     topology="random:12,degree=3",
     properties=(at_most_once, everybody, messages),
+    least={"nodes": 1, "initiator": 0},
 )

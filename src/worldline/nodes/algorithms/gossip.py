@@ -176,4 +176,5 @@ ALGORITHM = Algorithm(
     ),
     until="100s",
     faults="crash,partition,link,loss,duplication",
+    least={"nodes": 1, "initiator": 0, "patience": 1},
 )

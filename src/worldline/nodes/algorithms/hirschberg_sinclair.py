@@ -135,4 +135,5 @@ ALGORITHM = Algorithm(
     node=HirschbergSinclair,
     topology="ring:8,shuffled",
     properties=(never_two_leaders, only_the_highest, all_know, within_bounds),
+    least={"nodes": 3},
 )

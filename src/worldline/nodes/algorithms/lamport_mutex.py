@@ -224,4 +224,5 @@ ALGORITHM = Algorithm(
     topology="clique:4",
     properties=(one_inside, granted_in_order, all_served, three_messages_for_each),
     fifo=True,
+    least={"nodes": 1, "rounds": 1},
 )

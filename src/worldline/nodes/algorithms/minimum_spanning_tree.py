@@ -363,4 +363,5 @@ ALGORITHM = Algorithm(
         within_bounds,
     ),
     fifo=True,
+    least={"nodes": 1},
 )

@@ -94,7 +94,7 @@ Message = Prepare | Promise | Accept | Accepted | Refused | Ask | Chosen
 
 
 class Paxos(Node):
-    """Consensus on one value: majorities promise and accept, in ballots that may fail, until one is chosen."""
+    """Consensus on one value: majorities promise and accept, in ballots that may fail, till one is chosen."""
 
     stable = ("promised", "accepted")
 
@@ -296,4 +296,5 @@ ALGORITHM = Algorithm(
     until="60s",
     latency="uniform(1ms, 1s)",
     faults="crash,partition,link,loss,duplication",
+    least={"nodes": 1, "proposers": 1},
 )

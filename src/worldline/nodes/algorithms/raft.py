@@ -429,4 +429,5 @@ ALGORITHM = Algorithm(
     until="10s",
     latency="uniform(1ms, 20ms)",
     faults="crash,partition,link,loss,duplication",
+    least={"nodes": 1, "commands": 1},
 )

@@ -99,4 +99,5 @@ ALGORITHM = Algorithm(
     node=RicartAgrawala,
     topology="clique:4",
     properties=(one_inside, granted_in_order, all_served, two_messages_for_each),
+    least={"nodes": 1, "rounds": 1},
 )

@@ -260,4 +260,5 @@ ALGORITHM = Algorithm(
         decided,
     ),
     faults="crash,partition,link,loss,duplication",
+    least={"nodes": 1, "patience": 1},
 )

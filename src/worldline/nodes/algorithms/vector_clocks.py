@@ -172,4 +172,5 @@ ALGORITHM = Algorithm(
     topology="random:6,degree=3",
     properties=(exact, grows),
     faults="crash,partition,link,loss,duplication",
+    least={"nodes": 1, "rounds": 1},
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from worldline.drawing.axis import decimal, ticks
 from worldline.drawing.halo import haloed
@@ -32,9 +32,10 @@ from worldline.drawing.svg import (
     text_width,
     way,
 )
+from worldline.model.errors import WorldlineError
 from worldline.model.time import format_time
 from worldline.nodes.pictures.happenings import Message, Story, told
-from worldline.nodes.pictures.signs import entries_of, glyph
+from worldline.nodes.pictures.signs import entries_of, failure_entry, failure_glyph, glyph
 from worldline.nodes.pictures.width import width_of
 from worldline.nodes.trace import Record
 
@@ -59,25 +60,52 @@ _BAND_GROUP = "#f7dfa2"
 _BAND_INK = "#8a6100"
 
 
-def diagram_svg(records: Sequence[Record], num_nodes: int, *, title: str = "", until: int | None = None) -> str:
+def diagram_svg(
+    records: Sequence[Record],
+    num_nodes: int,
+    *,
+    title: str = "",
+    until: int | None = None,
+    failure: WorldlineError | None = None,
+) -> str:
     """Draw the space-time diagram of a run. `until` is when it ended, if that was after the last record.
 
-    Only so much is drawn as anybody can look at: the first records, of the first nodes; the picture says so.
+    `failure` is what it ended with, if it did: when and where stands out. Only so much is drawn as anybody can look at:
+    the first records, of the first nodes; the picture says so.
     """
     first, shown = records[:RECORDS_MAX], min(num_nodes, NODES_MAX)
     drawn = [record for record in first if max(record.node or 0, record.peer or 0) < shown]
     cuts = []
     if len(first) < len(records):
         cuts.append(f"Only the first {RECORDS_MAX:,} of {len(records):,} records are drawn.")
-        until = None
+        until = failure = None
     if num_nodes > NODES_MAX:
         cuts.append(f"Only the first {NODES_MAX:,} of {num_nodes:,} nodes are drawn, and messages between these.")
-    return _Diagram(told(drawn, until), shown, title, cuts).text()
+    return _Diagram(told(drawn, until), shown, title, cuts, _flaw(failure, shown)).text()
+
+
+class _Flaw(NamedTuple):
+    """What went wrong, when, and at which node, if it was at one that is drawn."""
+
+    at: int
+    node: int | None
+    text: str
+
+
+def _flaw(failure: WorldlineError | None, num_nodes: int) -> _Flaw | None:
+    if failure is None or failure.at is None:
+        return None
+    name = (failure.participant or "").removeprefix("node ")
+    node = int(name) if name.isdecimal() and int(name) < num_nodes else None
+    return _Flaw(failure.at, node, str(failure))
 
 
 class _Diagram:
-    def __init__(self, story: Story, num_nodes: int, title: str, cuts: Sequence[str]) -> None:
+    def __init__(
+        self, story: Story, num_nodes: int, title: str, cuts: Sequence[str], flaw: _Flaw | None = None
+    ) -> None:
         self.story = story
+        self.flaw = flaw
         self.num_nodes = num_nodes
         self.title = title
         self.cuts = cuts
@@ -92,7 +120,8 @@ class _Diagram:
         self.usual_way = self._usual_way()
         self.is_wide = self.plot_width >= _NAMES_AGAIN_FROM
         self.width = self.right + _BEYOND + (self.left - 12 if self.is_wide else 14)
-        self.legend = Legend(entries_of(story, self.looks, self.head), self.width - 40)
+        entries = entries_of(story, self.looks, self.head)
+        self.legend = Legend([*entries, failure_entry()] if flaw is not None else entries, self.width - 40)
         self.happened = _happened(story)
         self.lanes = self._lanes()
         # From above: the title, the legend, what happened in the network, the lifelines, and the time axis.
@@ -115,7 +144,7 @@ class _Diagram:
 
     def text(self) -> str:
         caption = [self._caption(), *self.cuts]
-        height = self.floor + 36 + 17 * len(caption)
+        height = self.floor + 36 + 17 * (len(caption) + (self.flaw is not None))
         labels = self._message_labels()
         content = [
             element("defs", [arrow_head(colour, self.head) for colour in self._colours()]) if self.looks else "",
@@ -128,6 +157,7 @@ class _Diagram:
             *self._marks(),
             *self._notes(),
             *labels,
+            *self._failure(self.floor + 44 + 17 * len(caption)),
             *(
                 text_at(20, self.floor + 44 + 17 * place, fitted(line, self.width - 40, 11.5), size=11.5, fill=SOFT)
                 for place, line in enumerate(caption)
@@ -302,7 +332,7 @@ class _Diagram:
                 discs = text_discs((left + width / 2, base - 3), width, 9)
                 if left + width < self.width and self.room.is_free(discs):
                     self.room.take(discs)
-                    colour = ALARM if mark.what == "Crash" else INK
+                    colour = ALARM if mark.what in ("Crash", "LinkDown") else INK
                     labels.append(text_at(left, base, text, size=9, fill=colour))
                     break
         return [*drawn, *haloed(labels, class_="mark-texts")]
@@ -328,6 +358,25 @@ class _Diagram:
                     labels.append(text_at(left, base, shown, size=9.5, fill="#52606d"))
                     break
         return [element("g", dots, fill=INK), *haloed(labels, class_="note-texts")]
+
+    def _failure(self, base: float) -> list[str]:
+        """Draw when something turned out to be wrong, and at which node; what it was stands below the picture."""
+        if self.flaw is None:
+            return []
+        at, node, text = self.flaw
+        x = self.x(at)
+        parts = [
+            hover(text),
+            path(((x, self.ceiling), (x, self.floor)), stroke=ALARM, stroke_width=1.6, stroke_dasharray="7 3"),
+            failure_glyph(x, self.ceiling if node is None else self.y(node)),
+        ]
+        if node is not None:
+            parts.insert(2, element("circle", cx=x, cy=self.y(node), r=13, fill=ALARM, fill_opacity=0.18))
+        shown = fitted(text, self.width - 40, 11.5)
+        return [
+            element("g", parts, class_="failure"),
+            text_at(20, base, shown, size=11.5, fill=ALARM, class_="failure-text"),
+        ]
 
     # -- What happened to the network
 

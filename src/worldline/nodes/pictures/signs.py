@@ -11,7 +11,16 @@ from worldline.nodes.pictures.happenings import Story
 
 _KINDS_UP_TO = 14
 
-_MARK_NAMES = {"Start": "start", "Timer": "timer", "Crash": "crash", "Recover": "recovery", "": "other event"}
+_MARK_NAMES = {
+    "Start": "start",
+    "Timer": "timer",
+    "Crash": "crash",
+    "Recover": "recovery",
+    "LinkDown": "link down",
+    "LinkUp": "link up",
+    "": "other event",
+}
+_WELL = "#00734f"
 
 
 def entries_of(story: Story, looks: Mapping[str, Look], head: float) -> list[Entry]:
@@ -48,8 +57,25 @@ def glyph(what: str, x: float, y: float) -> str:
     if what == "Crash":
         return element("path", d=cross(x, y, 5), stroke=ALARM, stroke_width=2.6, fill="none")
     if what == "Recover":
-        return element("circle", cx=x, cy=y, r=4.5, fill=PAPER, stroke="#00734f", stroke_width=2)
+        return element("circle", cx=x, cy=y, r=4.5, fill=PAPER, stroke=_WELL, stroke_width=2)
+    if what in ("LinkDown", "LinkUp"):  # A plug that is pulled out, or in.
+        is_down = what == "LinkDown"
+        colour, gap = (ALARM, 2.5) if is_down else (_WELL, 0.0)
+        arms = ((x, y - 6), (x, y - gap)), ((x, y + gap), (x, y + 6))
+        bars = [way(((x - 3.5, y + side), (x + 3.5, y + side))) for side in ((-gap, gap) if is_down else (0.0,))]
+        return element("path", d="".join((*map(way, arms), *bars)), stroke=colour, stroke_width=2, fill="none")
     return element("rect", x=x - 3, y=y - 3, width=6, height=6, fill=SOFT)
+
+
+def failure_glyph(x: float, y: float) -> str:
+    """Draw what stands for a property that doesn't hold, or an error."""
+    triangle = f"{way(((x, y - 9), (x + 9, y + 7), (x - 9, y + 7)))}z"
+    sign = f"{way(((x, y - 3.5), (x, y + 2)))}{way(((x, y + 4), (x, y + 5.4)))}"
+    return element("path", d=triangle, fill=ALARM) + element("path", d=sign, stroke=PAPER, stroke_width=1.8)
+
+
+def failure_entry() -> Entry:
+    return Entry("here it went wrong", lambda x, y: failure_glyph(x + 12, y))
 
 
 def _glyph_sample(what: str) -> Callable[[float, float], str]:

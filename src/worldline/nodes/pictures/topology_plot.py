@@ -38,6 +38,8 @@ EDGES_MAX = 30_000
 _IDS_UP_TO = 500
 _DISTANCES_UP_TO = 200
 _WEIGHTS_UP_TO = 200  # Edges.
+_LINKS_UP_TO = 120  # Edges.
+_LINK = 8.5  # The size of their numbers.
 _HOVER_UP_TO = 3_000  # Edges.
 _STUB = 20.0  # How far edges go that go around a torus.
 _NARROWEST = 380.0
@@ -45,6 +47,7 @@ _NARROWEST = 380.0
 _ROUTE = "#0072b2"
 _ROOT = "#08415c"
 _NODE = "#e8eef4"
+_LINK_INK = "#7a4a00"
 # From near to far; black stands out on all of them.
 _SHADES = ("#8fc7e8", "#a9d3ec", "#c1dff1", "#d5e9f5", "#e6f2f9")
 
@@ -97,8 +100,9 @@ class _Plot:
         self.shows_ids = topology.num_nodes <= _IDS_UP_TO
         self.wraps = _wraps(topology)
         self.shows_weights = len(self.edges) <= _WEIGHTS_UP_TO and any(each != 1 for each in topology.weights.values())
+        self.shows_links = 0 < len(self.edges) <= _LINKS_UP_TO
         self.shows_distances = routes is not None and topology.num_nodes <= _DISTANCES_UP_TO
-        around = 2.4 if self.shows_weights else 1.2 if self.shows_distances else 0.4
+        around = 2.4 if self.shows_weights else 1.6 if self.shows_links else 1.2 if self.shows_distances else 0.4
         self.frame = framed(topology, around, 24.0 if self.wraps else 0.0)
         self.room = Room()
         self.room.take(Disc(x, y, self.frame.radius) for x, y in self.frame.places)
@@ -110,12 +114,20 @@ class _Plot:
         caption = self._caption(width)
         height = self.frame.height + 40 + 17 * len(caption)
         head = arrow_head(_ROUTE, self._head)
+        links = self._link_numbers()  # They find their room first: they have to be at their ends.
         content = [
             element("defs", head) if self.steps else "",
             text_at(20, 26, fitted(self.title, width - 40, 15), size=15, font_weight=600) if self.title else "",
             element(
                 "g",
-                [*self._edges(), *self._routes(), *self._weights(), *self._nodes(), *self._distances()],
+                [
+                    *self._edges(),
+                    *self._routes(),
+                    *links,
+                    *self._weights(),
+                    *self._nodes(),
+                    *self._distances(),
+                ],
                 transform=f"translate({number((width - self.frame.width) / 2)} 36)",
             ),
             *(
@@ -131,6 +143,8 @@ class _Plot:
         lines = [f"{n:,} {'node' if n == 1 else 'nodes'}, {m:,} {'edge' if m == 1 else 'edges'}"]
         if not self.shows_edges:
             lines.append("These are too many edges to draw.")
+        if self.shows_links:
+            lines.append("At the ends of edges: numbers of local links.")
         if self.wraps:
             lines.append("Edges that leave at the border come in on the other side.")
         if self.routes is not None:
@@ -231,6 +245,41 @@ class _Plot:
         if abs(x) > abs(y):
             return start[0] + math.copysign(distance, x), start[1]
         return start[0], start[1] + math.copysign(distance, y)
+
+    def _link_numbers(self) -> list[str]:
+        """Write at each end of an edge under which number the node there knows it: on the line, where there is room."""
+        if not self.shows_links:
+            return []
+        drawn = []
+        for edge in self.edges:
+            for here, there in (edge, edge[::-1]):
+                text = str(self.topology.neighbours[here].index(there))
+                spot = self._spot_of_link(here, there, text)
+                if spot is not None:
+                    radius = _LINK * 0.62 + (len(text) - 1) * 2.2
+                    back = element("circle", cx=spot[0], cy=spot[1], r=radius, fill=PAPER)
+                    said = hover(f"link {text} of {here}, to {there}")
+                    label = text_at(spot[0], spot[1] + _LINK * 0.36, text, size=_LINK)
+                    drawn.append(element("g", (said, back, label), class_="link"))
+        return [element("g", drawn, class_="links", text_anchor="middle", fill=_LINK_INK)]
+
+    def _spot_of_link(self, here: int, there: int, text: str) -> Point | None:
+        """Find the nearest place to a node, on the line of a link, that covers no other label or node."""
+        width = text_width(text, _LINK)
+        head = self._head if self.steps.get(there) == here else 0.0  # An arrow that ends here isn't covered.
+        near = self.frame.radius + 3.0 + max(width, _LINK) / 2 + head
+        if (min(here, there), max(here, there)) in self.wraps:
+            spots = [self._outside(here, there, near - self.frame.radius)]
+        else:
+            curve = self._curve((min(here, there), max(here, there)))
+            length = distance(curve[0], curve[2])
+            shares = [(near + step) / length for step in (0.0, 3.0, 6.0, 10.0, 14.0, 19.0)]
+            spots = [on_curve(curve, share if here < there else 1 - share) for share in shares if share < 0.5]
+        discs = {spot: text_discs(spot, width, _LINK) for spot in spots}
+        free = next((spot for spot, taken in discs.items() if self.room.is_free(taken)), None)
+        if free is not None:
+            self.room.take(discs[free])
+        return free
 
     def _weights(self) -> list[str]:
         """Write the weights beside the middle of edges, or where there is room."""

@@ -1,0 +1,122 @@
+"""Failures that are the same, and failures that aren't: what is compared of a reason is its shape."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from worldline.model.errors import ModelError, WorldlineError
+from worldline.nodes import Algorithm, Event, Node, Protocol, Scheduler, Start, Trial, Violation, always, at_end
+from worldline.nodes.resemblance import likeness_of, shape_of
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2 and 1 are inside at the same time", "0 and 3 are inside at the same time"),
+        ("2 and 1 are inside", "0, 1 and 3 are inside"),
+        ("without one: [0, 1]", "without one: [2]"),
+        ("without one: [0, 1]", "without one: []"),
+        ("{1: [2, 3], 4: {}} are left", "{} are left"),
+        ("3 hasn't decided", "0 and 1 haven't decided"),
+        ("1 message is missing", "12 messages are missing"),
+        ("node 1 waits", "node 17 waits"),
+        ("nodes 1 and 2: late", "node 3: late"),
+        ("it took 1.5ms", "it took 3s"),
+        ("it took -1.25e-7 of 1,000", "it took 2 of 3"),
+        ("stamped <1 0 0> and <0 2 0>", "stamped <1 0> and <0 2>"),
+        ("(1, 0) came before (2, 3)", "(0, 0) came before (7, 1)"),
+        ("heard 'hello' from n3", 'heard "it\'s" from n4'),
+        ("has chosen None", "has chosen 5"),
+    ],
+)
+def test_who_and_how_many_makes_no_difference(one: str, other: str) -> None:
+    assert shape_of(one) == shape_of(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("2 and 1 are inside", "2 was never inside"),
+        ("1 doesn't hold what 2 has", "1 doesn't know what 2 has"),
+        ("it isn't there, and 'that' isn't either", "it isn't here, and 'that' isn't either"),
+        ("there are 2", "there are 2 too many"),
+        ("(too late) 2", "(too early) 2"),
+        ("", "1"),
+    ],
+)
+def test_words_do(one: str, other: str) -> None:
+    assert shape_of(one) != shape_of(other)
+
+
+class Grumbles(Node):
+    """Fails as it is told to."""
+
+    def __init__(self, *given: object, how: str = "") -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self.how = how
+
+    def execute(self, event: Event) -> None:
+        match event:
+            case Start():
+                self.set_timer("1s")
+            case Protocol():
+                pass
+            case _ if self.how == "lookup":
+                raise LookupError(f"nothing of {self.id}")
+            case _ if self.how == "value":
+                raise ValueError(f"nothing of {self.id}")
+            case _ if self.how == "elsewhere":
+                raise ValueError(f"nothing of {self.id}")
+            case _ if self.how == "link":
+                self.send("x", 17)
+
+
+class Judge:
+    """Complains at once, or at the end only."""
+
+    def __call__(self, run: Scheduler) -> bool:
+        how = run.node(0).how
+        assert how != "at once", "node 0 is in the wrong"
+        assert how != "late" or run.last is not None, "node 0 is in the wrong"
+        return True
+
+
+@at_end("it is well")
+def well(run: Scheduler) -> bool:
+    return run.node(0).how != "ends badly"  # type: ignore[no-any-return]
+
+
+@at_end("all can be judged")
+def judged(run: Scheduler) -> bool:
+    return bool(1 / (run.node(0).how != "can't be judged"))
+
+
+GRUMBLES = Algorithm(
+    name="grumbles", node=Grumbles, topology="line:2", properties=(always("nobody is wrong")(Judge), well, judged)
+)
+
+
+def failure(how: str, **options: object) -> WorldlineError:
+    found = Trial(algorithm=GRUMBLES, parameters={"how": how}, **options).run().failure  # type: ignore[arg-type]
+    assert found is not None
+    return found
+
+
+HOWS = ("lookup", "value", "elsewhere", "link", "at once", "late", "ends badly", "can't be judged")
+
+
+@pytest.mark.parametrize("one", HOWS)
+@pytest.mark.parametrize("other", HOWS)
+def test_what_has_another_cause_is_another_failure(one: str, other: str) -> None:
+    """Another property, another time to judge it, another exception, the same one from another line."""
+    same = likeness_of(failure(one), GRUMBLES) == likeness_of(failure(other, topology="ring:5"), GRUMBLES)
+    assert same is (one == other)
+
+
+def test_where_it_happened_makes_no_difference() -> None:
+    first = failure("value")
+    assert isinstance(first, ModelError)
+    assert not isinstance(first, Violation)
+    moved = structs.replace(GRUMBLES, topology="clique:7")
+    assert likeness_of(first, GRUMBLES) == likeness_of(failure("value", seed=3), moved)
