@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 
 from worldline.kernel.channel import Channel
 from worldline.kernel.failures import Failure, first_error, told
+from worldline.kernel.forking import check_guarded
 from worldline.kernel.mesh import PeerGone
 from worldline.kernel.on_processes import Processes
 from worldline.kernel.progress import Look, Progress
 from worldline.kernel.ranks import Ranks
-from worldline.kernel.staff import Staff, check_guarded, some_of
+from worldline.kernel.staff import Staff, some_of
 from worldline.kernel.team import Team
 from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import ConfigurationError, WorldlineError, shown
