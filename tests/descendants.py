@@ -11,8 +11,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from tests.federation.transports import PATIENCE_S
@@ -53,16 +53,30 @@ class Family:
         assert self.are_gone(), f"somebody is left; said was {self._said.decode()}"
         return self._said.decode()
 
+    def await_complaint(self, text: str) -> None:
+        """Wait until it is said on stderr."""
+        assert self.program.stderr is not None
+        until = time.monotonic() + PATIENCE_S
+        while text.encode() not in self._said:
+            is_more = select.select([self.program.stderr], [], [], max(0.0, until - time.monotonic()))[0]
+            said = os.read(self.program.stderr.fileno(), 2**16) if is_more else b""
+            assert said, f"{text!r} wasn't said, but: {self._said.decode()}"
+            self._said += said
+
     def _stderr_so_far(self) -> str:
         assert self.program.stderr is not None
         is_more = select.select([self.program.stderr], [], [], 1)[0]
         return os.read(self.program.stderr.fileno(), 2**16).decode() if is_more else ""
 
 
+def family(code: str, *arguments: str) -> AbstractContextManager[Family]:
+    """Run a program of Python, and see to it that nothing of it stays."""
+    return family_of(sys.executable, "-u", "-c", code, *arguments)
+
+
 @contextmanager
-def family(code: str, *arguments: str, wrapper: Sequence[str] = ()) -> Iterator[Family]:
-    """Run a program of Python, with a session of its own, and see to it that nothing of it stays."""
-    command = [*wrapper, sys.executable, "-u", "-c", code, *arguments]
+def family_of(*command: str) -> Iterator[Family]:
+    """Run a command, with a session of its own, and see to it that nothing of it stays."""
     with subprocess.Popen(
         command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     ) as program:

@@ -209,7 +209,26 @@ ACCIDENTS: dict[str, Callable[[Accident], Any]] = {
     "_exit with 0": lambda me: os._exit(0),
     "kill": lambda me: os.kill(os.getpid(), signal.SIGKILL),
     "abort": lambda me: os.abort(),
+    # What keeps a process from ending.
+    "spin": lambda me: _spin(me),
+    "stop": lambda me: _stop(me),
 }
+
+
+def _say(word: str) -> None:
+    """Say something, in one piece with its line's end, whoever else is talking."""
+    os.write(1, f"{word} {os.getpid()}\n".encode())
+
+
+def _spin(_: Accident) -> None:
+    _say("spins")
+    while True:
+        pass
+
+
+def _stop(_: Accident) -> None:
+    _say("stops")
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def iter_of(*values: Any) -> Waiting:

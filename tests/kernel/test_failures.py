@@ -50,6 +50,7 @@ ROOT = Path(__file__).parents[2]
 # Errors that aren't the same inline: an exit ends the process there, and what can't be pickled is kept.
 ODD = ("error with a lock in it", "odd usage", "exit", "interrupt", "itself as receiver")
 DEADLY = ("_exit", "_exit with 0", "kill", "abort")
+ENDLESS = ("spin", "stop")
 
 
 def failure_of(simulation: Simulation, executor: Any) -> WorldlineError:
@@ -68,7 +69,7 @@ def told(error: WorldlineError) -> tuple[Any, ...]:
 # -- What the model does wrong
 
 
-@pytest.mark.parametrize("what", [what for what in ACCIDENTS if what not in (*ODD, *DEADLY, "nothing")])
+@pytest.mark.parametrize("what", [what for what in ACCIDENTS if what not in (*ODD, *DEADLY, *ENDLESS, "nothing")])
 def test_an_error_says_the_same_on_every_executor(what: str) -> None:
     expected = told(failure_of(accident(what), "inline"))
     assert expected[2], "who was it?"

@@ -56,6 +56,17 @@ def _send_too_late(agent: Agent) -> None:
     channel.send("hear")
 
 
+def _spin() -> None:
+    os.write(1, b"spins\n")
+    while True:
+        pass
+
+
+def _stop() -> None:
+    os.write(1, b"stops\n")
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 ACCIDENTS: dict[str, Callable[[Agent], Any]] = {
     "divide": _divide,
     "assert": _raise(AssertionError()),
@@ -72,6 +83,8 @@ ACCIDENTS: dict[str, Callable[[Agent], Any]] = {
     "_exit": lambda _: os._exit(7),
     "_exit with 0": lambda _: os._exit(0),
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "spin": lambda _: _spin(),
+    "stop": lambda _: _stop(),
 }
 
 
