@@ -161,6 +161,20 @@ def _sleep_and_raise(me: Accident) -> Waiting:
     raise KeyError(me.name)
 
 
+class OwnEnd(BaseException):
+    """What no handler of exceptions catches."""
+
+
+def _exit_later() -> Waiting:
+    yield 5 * US
+    sys.exit("enough")
+
+
+def _interrupted_later() -> Waiting:
+    yield 5 * US
+    raise KeyboardInterrupt
+
+
 def _create(me: Accident) -> None:
     me.create(Accident("divide", me.now + US), "child")
 
@@ -204,7 +218,12 @@ ACCIDENTS: dict[str, Callable[[Accident], Any]] = {
     "itself as receiver": lambda me: me.send(me, "ball"),
     # What ends a process.
     "exit": lambda me: sys.exit(3),
+    "exit without a word": lambda me: sys.exit(),
     "interrupt": lambda me: _raise(KeyboardInterrupt()),
+    "end of a generator": lambda me: _raise(GeneratorExit()),
+    "an exception of its own": lambda me: _raise(OwnEnd("of its own")),
+    "exit in a process": lambda me: me.process(_exit_later()),
+    "interrupt in a process": lambda me: me.process(_interrupted_later()),
     "_exit": lambda me: os._exit(7),
     "_exit with 0": lambda me: os._exit(0),
     "kill": lambda me: os.kill(os.getpid(), signal.SIGKILL),

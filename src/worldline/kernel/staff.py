@@ -14,6 +14,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from math import inf
 from multiprocessing import connection
 from typing import Any, Generic, TypeVar
 
@@ -28,7 +29,6 @@ Task = TypeVar("Task")
 Report = TypeVar("Report")
 
 _LOOK_EVERY_S = 0.1
-_LOOK_AFTER_EVENTS = 1_000
 _LOOK_AFTER_EVENTS_MAX = 1_000_000
 _LAST_WORDS_S = 5.0
 _BEREFT = 65  # The exit code of a worker that has ended because another had.
@@ -149,6 +149,8 @@ class Staff(Generic[Task, Report]):
                         return _breakdown(speaker, said)
                     if kind == "done":
                         self._reports[speaker] = said
+                    elif kind == "reached":
+                        self._reached[speaker] = said
             except (EOFError, ConnectionError):
                 continue
         return first_error(self._reports[each] for each in sorted(self._reports)) or self._loss(number)
@@ -170,7 +172,7 @@ class Staff(Generic[Task, Report]):
         number = self._culprit(suspects)
         process = self._processes[number]
         problem = f"{self._named(number)}, {process.how_it_ended()}"
-        at = self._reached[number][0]
+        at = self._reached[number][0] or None  # Nobody knows, if it has never said.
         return process.mistake() or LossError(
             problem, at=at, advice="the run is broken off", worker=number, exit_code=process.exitcode
         )
@@ -223,8 +225,9 @@ class _Looks:
 
     def __init__(self, pipe: connection.Connection) -> None:
         self._pipe = pipe
-        self._told = self._looked = time.monotonic()
-        self._events = _LOOK_AFTER_EVENTS
+        self._looked = time.monotonic()
+        self._told = -inf
+        self._events = 1  # Each may take long; if not, it soon becomes more.
 
     def __call__(self, now: int, events: int) -> int:
         clock = time.monotonic()
@@ -233,7 +236,7 @@ class _Looks:
         elif clock - self._looked < _LOOK_EVERY_S / 4:
             self._events = min(2 * self._events, _LOOK_AFTER_EVENTS_MAX)
         self._looked = clock
-        if clock - self._told >= _LOOK_EVERY_S:
+        if clock - self._told >= _LOOK_EVERY_S and now:
             self._told = clock
             self._pipe.send(("reached", (now, events)))
         return self._events
