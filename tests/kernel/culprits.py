@@ -228,6 +228,11 @@ ACCIDENTS: dict[str, Callable[[Accident], Any]] = {
     "_exit with 0": lambda me: os._exit(0),
     "kill": lambda me: os.kill(os.getpid(), signal.SIGKILL),
     "abort": lambda me: os.abort(),
+    # What makes one more of it.
+    "fork": lambda me: _fork(),
+    "fork that exits": lambda me: _fork(lambda: os._exit(0)),
+    "fork that exits as programs do": lambda me: _fork(lambda: sys.exit(3), 3),
+    "fork that raises": lambda me: _fork(lambda: 1 / 0, 1),
     # What keeps a process from ending.
     "spin": lambda me: _spin(me),
     "stop": lambda me: _stop(me),
@@ -237,6 +242,15 @@ ACCIDENTS: dict[str, Callable[[Accident], Any]] = {
 def _say(word: str) -> None:
     """Say something, in one piece with its line's end, whoever else is talking."""
     os.write(1, f"{word} {os.getpid()}\n".encode())
+
+
+def _fork(act: Callable[[], Any] | None = None, code: int = 0) -> None:
+    """Fork, and wait for the child if it doesn't come back."""
+    child = os.fork()
+    if child == 0 and act is not None:
+        act()
+    if child and act is not None:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code
 
 
 def _spin(_: Accident) -> None:

@@ -51,6 +51,7 @@ ROOT = Path(__file__).parents[2]
 ODD = ("error with a lock in it", "odd usage", "itself as receiver")
 DEADLY = ("_exit", "_exit with 0", "kill", "abort")
 ENDLESS = ("spin", "stop")
+FORKS = ("fork", "fork that exits", "fork that exits as programs do", "fork that raises")
 
 
 def failure_of(simulation: Simulation, executor: Any) -> WorldlineError:
@@ -69,7 +70,9 @@ def told(error: WorldlineError) -> tuple[Any, ...]:
 # -- What the model does wrong
 
 
-@pytest.mark.parametrize("what", [what for what in ACCIDENTS if what not in (*ODD, *DEADLY, *ENDLESS, "nothing")])
+@pytest.mark.parametrize(
+    "what", [what for what in ACCIDENTS if what not in (*ODD, *DEADLY, *ENDLESS, *FORKS, "nothing")]
+)
 def test_an_error_says_the_same_on_every_executor(what: str) -> None:
     expected = told(failure_of(accident(what), "inline"))
     assert expected[2], "who was it?"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.descendants import Family, family, family_of
+from tests.kernel.culprits import accident
 
 pytestmark = [pytest.mark.once, pytest.mark.timeout(60)]
 
@@ -153,3 +154,42 @@ def test_a_stopped_worker_is_named_and_may_go_on() -> None:
         waited_for(everybody, "worker 0, with a")
         assert everybody.stderr().count("\n") == 1
         assert everybody.program.returncode == 0
+
+
+def test_a_stopped_process_of_a_search_is_named(tmp_path: Path) -> None:
+    with family_of(*searching("stop", tmp_path)) as everybody:
+        everybody.await_complaint(
+            " of the search, with seeds 0 to 31, is stopped, and the run waits for it (kill -CONT "
+        )
+
+
+# -- Handlers that fork
+
+RUN_AND_TELL = """
+import sys
+from tests.kernel.culprits import accident
+if __name__ == "__main__":
+    print("digest", accident(sys.argv[1]).run(executor=sys.argv[2]).digest.hex())
+"""
+STRAY = (
+    "worldline: a process that was forked in an event has come back from it, and is ended"
+    " (end it in the event: os._exit(0))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [("fork", STRAY), ("fork that exits", ""), ("fork that exits as programs do", ""), ("fork that raises", STRAY)],
+)
+@pytest.mark.parametrize("executor", ["processes(1)", "processes(2)"])
+def test_what_an_event_forks_does_not_take_part(what: str, said: str, executor: str) -> None:
+    with family(RUN_AND_TELL, what, executor) as everybody:
+        digest = everybody.await_line("digest")
+        assert everybody.stderr() == said
+    assert digest == accident("nothing").run().digest.hex()
+
+
+def test_inline_a_fork_that_exits_is_no_failure_of_the_model() -> None:
+    with family(RUN_AND_TELL, "fork that exits as programs do", "inline") as everybody:
+        assert everybody.await_line("digest") == accident("nothing").run().digest.hex()
+        assert everybody.stderr() == ""

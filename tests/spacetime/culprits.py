@@ -75,6 +75,8 @@ ACCIDENTS: dict[str, Callable[[Agent], Any]] = {
     "two parts": lambda agent: _raise(TwoPartsError("one", "other"))(agent),
     "exit": lambda _: sys.exit(3),
     "exit with a word": lambda _: sys.exit("enough"),
+    "interrupt": lambda agent: _raise(KeyboardInterrupt())(agent),
+    "end of a generator": lambda agent: _raise(GeneratorExit())(agent),
     "closed channel": _send_too_late,
     "superluminal": lambda agent: setattr(agent, "velocity", (2.0, 3.0)),
     "into the past": lambda agent: agent.jump_to((0.0, 0.0)),

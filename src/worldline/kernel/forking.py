@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import weakref
 from multiprocessing import forkserver, process, reduction
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, Protocol
 
 from worldline.kernel.fork_server_side import PROGRAM
 from worldline.lifeline import Lifeline, hold_on
@@ -31,6 +32,10 @@ def check_guarded() -> None:
     """End this process if it is a worker whose script would start workers: the parent tells. To be called first."""
     if getattr(process.current_process(), "_inheriting", False):
         os._exit(_UNGUARDED)
+
+
+class Closable(Protocol):
+    def close(self) -> None: ...
 
 
 class WorkerProcess(ForkServerProcess):
@@ -84,12 +89,41 @@ class WorkerProcess(ForkServerProcess):
 
     def run(self) -> None:
         hold_on(self._end.detach())
-        super().run()
+        worker = os.getpid()
+        try:
+            super().run()
+        finally:
+            if os.getpid() != worker:
+                end_stray(sys.exc_info()[1])
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what goes to the worker: its end of the lifeline in place of the program's."""
         kept = {name: value for name, value in self.__dict__.items() if name not in ("_line", "_let_go")}
         return {**kept, "_end": reduction.DupFd(self._line.end)}
+
+
+def close_in_forks(*talk: Closable) -> None:
+    """Let processes that a worker's code forks say nothing: it would be taken for the worker's word."""
+
+    def close() -> None:
+        for each in talk:
+            each.close()
+
+    os.register_at_fork(after_in_child=close)
+
+
+def end_stray(error: BaseException | None) -> NoReturn:
+    """End a process that the model has forked in an event, and that has come back from it: only the worker goes on."""
+    if not isinstance(error, SystemExit):
+        print(
+            "worldline: a process that was forked in an event has come back from it, and is ended"
+            " (end it in the event: os._exit(0))",
+            file=sys.stderr,
+        )
+    sys.stdout.flush()
+    sys.stderr.flush()
+    code = error.code if isinstance(error, SystemExit) else 1
+    os._exit(code if isinstance(code, int) else 1 if code else 0)
 
 
 class WorkerContext(ForkServerContext):

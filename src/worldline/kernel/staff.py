@@ -7,6 +7,7 @@ of their own, and each by a pipe to the parent, on which it says how far it is a
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import sys
@@ -19,7 +20,7 @@ from multiprocessing import connection
 from typing import Any, Generic, TypeVar
 
 from worldline.kernel.failures import Failure, first_error, raised_outside, told
-from worldline.kernel.forking import WorkerProcess, fork_server
+from worldline.kernel.forking import WorkerProcess, close_in_forks, fork_server
 from worldline.kernel.mesh import Mesh, PeerGone
 from worldline.kernel.progress import Look, Progress
 from worldline.kernel.stops import LOOK_EVERY_S, Stops
@@ -195,6 +196,8 @@ def _live(
     """Be a worker: the whole life of its process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent is interrupted too, and ends the workers.
     mesh = Mesh(sockets, pipe)
+    close_in_forks(mesh, pipe)
+    me = os.getpid()
     try:
         report = work(number, mesh, task, _Looks(pipe))
         pipe.send(("done", told(report)))
@@ -207,6 +210,8 @@ def _live(
     except (BrokenPipeError, EOFError):
         pass  # The parent is gone, and nobody is left who could be told.
     except BaseException:
+        if os.getpid() != me:  # Forked in an event; it has nothing to say here.
+            raise
         _say(pipe, ("broken", traceback.format_exc()))
     finally:
         mesh.close()

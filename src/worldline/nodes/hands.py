@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import traceback
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from multiprocessing import connection
 from typing import Any, Generic, TypeVar
 
 from worldline.kernel.failures import raised_outside
-from worldline.kernel.forking import WorkerProcess, check_guarded, fork_server
+from worldline.kernel.forking import WorkerProcess, check_guarded, close_in_forks, fork_server
 from worldline.kernel.stops import LOOK_EVERY_S, Stops
 from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
 
@@ -122,6 +123,8 @@ def _help(
 ) -> None:
     """Be one of the processes, for its whole life."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The program is interrupted too, and ends this.
+    close_in_forks(pipe)
+    me = os.getpid()
     try:
         begun = begin(*given)
         while True:
@@ -132,6 +135,8 @@ def _help(
     except WorldlineError as error:
         pipe.send((None, raised_outside(error).error))
     except BaseException:
+        if os.getpid() != me:  # Forked in an event; it has nothing to say here.
+            raise
         pipe.send((None, InternalError(f"a process of the search broke down: {traceback.format_exc()}")))
 
 
