@@ -161,6 +161,20 @@ def _sleep_and_raise(me: Accident) -> Waiting:
     raise KeyError(me.name)
 
 
+class OwnEnd(BaseException):
+    """What no handler of exceptions catches."""
+
+
+def _exit_later() -> Waiting:
+    yield 5 * US
+    sys.exit("enough")
+
+
+def _interrupted_later() -> Waiting:
+    yield 5 * US
+    raise KeyboardInterrupt
+
+
 def _create(me: Accident) -> None:
     me.create(Accident("divide", me.now + US), "child")
 
@@ -204,12 +218,50 @@ ACCIDENTS: dict[str, Callable[[Accident], Any]] = {
     "itself as receiver": lambda me: me.send(me, "ball"),
     # What ends a process.
     "exit": lambda me: sys.exit(3),
+    "exit without a word": lambda me: sys.exit(),
     "interrupt": lambda me: _raise(KeyboardInterrupt()),
+    "end of a generator": lambda me: _raise(GeneratorExit()),
+    "an exception of its own": lambda me: _raise(OwnEnd("of its own")),
+    "exit in a process": lambda me: me.process(_exit_later()),
+    "interrupt in a process": lambda me: me.process(_interrupted_later()),
     "_exit": lambda me: os._exit(7),
     "_exit with 0": lambda me: os._exit(0),
     "kill": lambda me: os.kill(os.getpid(), signal.SIGKILL),
     "abort": lambda me: os.abort(),
+    # What makes one more of it.
+    "fork": lambda me: _fork(),
+    "fork that exits": lambda me: _fork(lambda: os._exit(0)),
+    "fork that exits as programs do": lambda me: _fork(lambda: sys.exit(3), 3),
+    "fork that raises": lambda me: _fork(lambda: 1 / 0, 1),
+    # What keeps a process from ending.
+    "spin": lambda me: _spin(me),
+    "stop": lambda me: _stop(me),
 }
+
+
+def _say(word: str) -> None:
+    """Say something, in one piece with its line's end, whoever else is talking."""
+    os.write(1, f"{word} {os.getpid()}\n".encode())
+
+
+def _fork(act: Callable[[], Any] | None = None, code: int = 0) -> None:
+    """Fork, and wait for the child if it doesn't come back."""
+    child = os.fork()
+    if child == 0 and act is not None:
+        act()
+    if child and act is not None:
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == code
+
+
+def _spin(_: Accident) -> None:
+    _say("spins")
+    while True:
+        pass
+
+
+def _stop(_: Accident) -> None:
+    _say("stops")
+    os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def iter_of(*values: Any) -> Waiting:

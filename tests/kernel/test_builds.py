@@ -7,6 +7,7 @@ import gc
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tracemalloc
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 
+import worldline
 from tests.kernel.actors import Actor, Steps, pending
 from worldline.kernel import (
     Entity,
@@ -32,7 +34,7 @@ from worldline.kernel import (
     receive,
     wait,
 )
-from worldline.kernel.build import UNCOMPILED
+from worldline.kernel.build import UNCOMPILED, compiled
 from worldline.model import HOUR, MS, TIME_MAX, US, ModelError, Network, Rule, link, partition, uniform
 
 ROOT = Path(__file__).parents[2]
@@ -665,3 +667,39 @@ def test_clearing_the_queue_keeps_what_is_alive_in_order() -> None:
     simulation.run()
     expected = [number for number in range(500) if number != 13]
     assert rung == sorted(expected, key=lambda number: (number % 7, number))
+
+
+# -- Why there is no compiled one
+
+
+@pytest.mark.parametrize(
+    ("name", "needed", "reason"),
+    [
+        ("worldline.kernel._no_such", (), "it isn't compiled for this Python"),
+        ("worldline.spacetime._no_such", (), "it isn't compiled for this Python"),
+        ("worldline.kernel.topology", ("Nothing",), "worldline.kernel.topology was compiled for another version: "),
+        ("tests.kernel.damaged", (), "tests.kernel.damaged can't be loaded: the size of Queue has changed"),
+    ],
+)
+def test_why_nothing_compiled_is_used_is_said_in_plain_words(
+    name: str, needed: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(UNCOMPILED, raising=False)
+    with pytest.raises(ImportError) as raised:
+        compiled(name, needed)
+    assert str(raised.value).startswith(reason)
+
+
+def test_without_compiled_modules_both_rooms_say_so(tmp_path: Path) -> None:
+    """The whole package, as it is where there is no compiler: its sources alone."""
+    source = Path(worldline.__file__).parent
+    shutil.copytree(source, tmp_path / "worldline", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    code = (
+        "from worldline.kernel import build; from worldline.spacetime.build import build as other; print(build, other)"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), UNCOMPILED: ""}
+    said = subprocess.run(
+        [sys.executable, "-P", "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    plain = "plain Python (it isn't compiled for this Python)"
+    assert (said.stdout, said.stderr) == (f"{plain} {plain}\n", "")

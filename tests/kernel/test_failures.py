@@ -47,9 +47,11 @@ pytestmark = pytest.mark.timeout(50)
 
 ROOT = Path(__file__).parents[2]
 
-# Errors that aren't the same inline: an exit ends the process there, and what can't be pickled is kept.
-ODD = ("error with a lock in it", "odd usage", "exit", "interrupt", "itself as receiver")
+# Errors that aren't the same inline: what can't be pickled is kept there.
+ODD = ("error with a lock in it", "odd usage", "itself as receiver")
 DEADLY = ("_exit", "_exit with 0", "kill", "abort")
+ENDLESS = ("spin", "stop")
+FORKS = ("fork", "fork that exits", "fork that exits as programs do", "fork that raises")
 
 
 def failure_of(simulation: Simulation, executor: Any) -> WorldlineError:
@@ -68,7 +70,9 @@ def told(error: WorldlineError) -> tuple[Any, ...]:
 # -- What the model does wrong
 
 
-@pytest.mark.parametrize("what", [what for what in ACCIDENTS if what not in (*ODD, *DEADLY, "nothing")])
+@pytest.mark.parametrize(
+    "what", [what for what in ACCIDENTS if what not in (*ODD, *DEADLY, *ENDLESS, *FORKS, "nothing")]
+)
 def test_an_error_says_the_same_on_every_executor(what: str) -> None:
     expected = told(failure_of(accident(what), "inline"))
     assert expected[2], "who was it?"
@@ -205,9 +209,16 @@ def test_a_worker_that_ends_itself_is_named(what: str, how: str, code: int, coun
     names = "b2, suicidal" if count > 1 else "a0, a1, a2 and 4 more"
     assert f"worker {count - 1}, with {names}, {how}" in str(error)
     assert error.facts == {"worker": count - 1, "exit_code": code}
-    assert error.at is not None
-    assert 0 <= error.at <= 300 * US
+    assert error.at is None or 0 < error.at <= 300 * US
     check_gone(tmp_path)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_how_far_a_worker_was_is_known_from_its_first_events_on(count: int) -> None:
+    """However few they are, and however long each takes."""
+    error = failure_of(accident("kill", busy=4), processes(count))
+    assert error.at is not None
+    assert 0 < error.at <= 3 * MS
 
 
 @pytest.mark.parametrize("victim", ["idle", "busy"])

@@ -19,8 +19,8 @@ from tests.federation.transports import PATIENCE_S
 from tests.kernel.culprits import accident
 from tests.kernel.matrix import MPIEXEC, ROOT, Prints, prints, reports
 from tests.kernel.models import MODELS
-from worldline.kernel import build
-from worldline.model import WorldlineError
+from worldline.kernel import build, mpi
+from worldline.model import ConfigurationError, WorldlineError
 
 pytestmark = pytest.mark.timeout(110)
 
@@ -59,6 +59,9 @@ WRONG = (
     "unknown",
     "unknown child",
     "no handler",
+    "exit",
+    "interrupt",
+    "end of a generator",
 )
 
 TELL_ERRORS = """
@@ -190,6 +193,71 @@ def test_ranks_need_not_share_a_hash_seed() -> None:
     assert ended.returncode == 0, ended.stderr
     first, second = re.findall("[0-9a-f]{32}", ended.stdout)  # Two ranks may well write on one line.
     assert first == second
+
+
+# -- Ranks that don't come
+
+SKIPS = """
+import sys
+from mpi4py import MPI
+from tests.kernel.culprits import accident
+from worldline.kernel import assembly, mpi
+assembly._NOTICE_S = assembly._ANSWER_S = 0.3
+accident("nothing").run(executor=mpi(patience_s=1))
+if MPI.COMM_WORLD.Get_rank() not in map(int, sys.argv[1]):
+    accident("nothing").run(executor=mpi(patience_s=1))
+MPI.COMM_WORLD.Barrier()
+"""
+
+
+@pytest.mark.once
+@pytest.mark.parametrize(("missing", "named"), [("1", "rank 1"), ("02", "ranks 0, 2")])
+def test_a_rank_that_skips_a_run_is_named(missing: str, named: str) -> None:
+    ended = mpiexec(3, SKIPS, missing)
+    assert ended.returncode != 0
+    notice, *rest = [line for line in ended.stderr.splitlines() if line.startswith("worldline: ")]
+    assert notice == f"worldline: waiting for {named} to come to this run"
+    assert rest
+    advice = "every rank runs the same script, and makes the same runs; mpi(patience_s=...) waits longer"
+    assert set(rest) == {f"worldline: {named} didn't come to this run within 1 seconds ({advice})"}
+
+
+LATE = """
+import os, sys
+from pathlib import Path
+from mpi4py import MPI
+from tests.federation.transports import eventually
+from tests.kernel.culprits import accident
+from worldline.kernel import assembly, mpi
+assembly._NOTICE_S = assembly._ANSWER_S = 0.05
+said = Path(sys.argv[1], "said")
+say, assembly._say = assembly._say, lambda text: (say(text), said.touch())
+for _ in range(2):
+    if MPI.COMM_WORLD.Get_rank() == 1:
+        eventually(said.exists)
+        said.unlink()
+    accident("nothing").run(executor=mpi())
+"""
+
+
+@pytest.mark.once
+def test_a_rank_that_is_late_is_waited_for(tmp_path: Path) -> None:
+    ended = mpiexec(2, LATE, str(tmp_path))
+    assert (ended.returncode, ended.stdout) == (0, "")
+    assert ended.stderr == "worldline: waiting for rank 1 to come to this run\n" * 2
+
+
+@pytest.mark.parametrize("patience", [0, -1, "soon", None, True])
+def test_a_patience_is_a_number_of_seconds(patience: Any) -> None:
+    with pytest.raises(ConfigurationError, match="isn't a patience"):
+        mpi(patience_s=patience)
+
+
+@pytest.mark.once
+def test_what_an_event_forks_on_a_rank_does_not_take_part() -> None:
+    code = "import sys; from tests.kernel.culprits import accident; accident(sys.argv[1]).run(executor='mpi')"
+    ended = mpiexec(2, code, "fork that exits as programs do")
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 # -- Work that isn't the kernel's

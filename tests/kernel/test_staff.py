@@ -95,7 +95,7 @@ def test_a_bug_is_a_breakdown_with_its_trace() -> None:
 def test_a_worker_that_is_lost_is_described() -> None:
     error = error_of("die", "wait", "wait")
     assert isinstance(error, LossError)
-    assert str(error) == "at 0s: worker 0, with the job die, was killed by SIGKILL (the run is broken off)"
+    assert str(error) == "worker 0, with the job die, was killed by SIGKILL (the run is broken off)"
     assert error.facts == {"worker": 0, "exit_code": -9}
 
 

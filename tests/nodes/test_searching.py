@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from worldline.model.errors import ConfigurationError, LossError, Stuck, UsageError
+from worldline.model.errors import ConfigurationError, LossError, Stuck, UsageError, WorldlineError
 from worldline.nodes import Node, at_end, searching
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import find
@@ -102,38 +103,44 @@ class Raises(Node):
 
 
 class Luck:
-    """Takes the place of the pool: every block gets done at a time of its own choice, by the process of the tests."""
-
-    _processes = None
+    """Takes the place of the processes: every block gets done at a time of its own choice, by that of the tests."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
-        self._waiting: list[tuple[Future[Any], Callable[..., Any], tuple[Any, ...]]] = []
+        self._waiting: list[tuple[int, Any]] = []
+        self._room = 0
 
-    def __call__(self, _workers: int, _context: Any, begin: Callable[..., None], given_: tuple[Any, ...]) -> Luck:
-        begin(*given_)
+    def __call__(
+        self, workers: int, begin: Callable[..., Any], given_: tuple[Any, ...], work: Callable[..., Any], _: Any
+    ) -> Luck:
+        self._room = 2 * workers
+        self._work = partial(work, begin(*given_))
         return self
 
-    def submit(self, task: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        self._waiting.append((future, task, arguments))
-        self._random.shuffle(self._waiting)
-        while self._waiting and (len(self._waiting) > 3 or self._random.random() < 0.3):
-            self._do()
-        future.result = lambda timeout=None: self._wait(future)  # type: ignore[method-assign]
-        return future
+    def __enter__(self) -> Luck:
+        return self
 
-    def _do(self) -> None:
-        future, task, arguments = self._waiting.pop()
-        future.set_result(task(*arguments))
-
-    def _wait(self, future: Future[Any]) -> Any:
-        while not future.done():
-            self._do()
-        return Future.result(future)
-
-    def shutdown(self, **_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         self._waiting.clear()
+
+    @property
+    def has_room(self) -> bool:
+        return (len(self._waiting) < self._room and self._random.random() < 0.9) or not self._waiting
+
+    def give(self, number: int, piece: Any) -> None:
+        self._waiting.append((number, piece))
+        self._random.shuffle(self._waiting)
+
+    def take(self) -> list[tuple[int, Any]]:
+        count = self._random.randint(1, len(self._waiting))
+        taken, self._waiting = self._waiting[:count], self._waiting[count:]
+        return [(number, self._done_with(piece)) for number, piece in taken]
+
+    def _done_with(self, piece: Any) -> Any:
+        try:
+            return self._work(piece)
+        except WorldlineError as error:
+            return error
 
 
 @pytest.fixture
@@ -199,7 +206,7 @@ def test_the_report_follows_from_the_seeds_alone(
     assert (alone.failure and alone.failure.seed) == (failing[0] if failing else None)
     assert alone.tried == (failing[0] - first + 1 if failing else count)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "ProcessPoolExecutor", Luck(luck))
+        patch.setattr(searching, "Hands", Luck(luck))
         assert facts(search(trial, seeds, workers=workers)) == facts(alone)
 
 
@@ -209,7 +216,7 @@ def test_borders_of_blocks_are_no_special_places(bad: int, monkeypatch: pytest.M
     trial = listed(bad, bad + 1, 79)
     alone = facts(search(trial, range(80)))
     for workers in (2, 3):
-        monkeypatch.setattr(searching, "ProcessPoolExecutor", Luck(bad))
+        monkeypatch.setattr(searching, "Hands", Luck(bad))
         assert facts(search(trial, range(80), workers=workers)) == alone
     assert alone[0] == bad + 1
 
@@ -343,7 +350,7 @@ def test_what_cannot_be_sent_is_refused_in_plain_words(nobody_left: None) -> Non
 def test_what_cannot_be_run_is_refused_and_is_no_failure_of_a_seed(
     workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "ProcessPoolExecutor", Luck(0))
+    monkeypatch.setattr(searching, "Hands", Luck(0))
     with pytest.raises(ConfigurationError, match="isn't a latency"):
         search(structs.replace(listed(), latency="soon"), range(9), workers=workers)
 
@@ -361,8 +368,12 @@ def test_a_process_that_dies_is_a_loss_and_takes_the_others_with_it(
 ) -> None:
     algorithm, file = moody
     trial = Trial(algorithm=algorithm, parameters={"kills": "5"})
-    with pytest.raises(LossError, match="a process that tried seeds has died"):
+    with pytest.raises(LossError) as lost:
         search(trial, range(40), workers=2, file=file)
+    assert re.fullmatch(
+        r"process \d of the search, with seeds 4 to 5, was killed by SIGKILL \(was it killed, or out of memory\?\)",
+        str(lost.value),
+    )
 
 
 def test_a_failure_is_told_at_once(moody: tuple[Algorithm, Path], nobody_left: None) -> None:

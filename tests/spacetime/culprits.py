@@ -56,6 +56,17 @@ def _send_too_late(agent: Agent) -> None:
     channel.send("hear")
 
 
+def _spin() -> None:
+    os.write(1, b"spins\n")
+    while True:
+        pass
+
+
+def _stop() -> None:
+    os.write(1, b"stops\n")
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
 ACCIDENTS: dict[str, Callable[[Agent], Any]] = {
     "divide": _divide,
     "assert": _raise(AssertionError()),
@@ -64,6 +75,8 @@ ACCIDENTS: dict[str, Callable[[Agent], Any]] = {
     "two parts": lambda agent: _raise(TwoPartsError("one", "other"))(agent),
     "exit": lambda _: sys.exit(3),
     "exit with a word": lambda _: sys.exit("enough"),
+    "interrupt": lambda agent: _raise(KeyboardInterrupt())(agent),
+    "end of a generator": lambda agent: _raise(GeneratorExit())(agent),
     "closed channel": _send_too_late,
     "superluminal": lambda agent: setattr(agent, "velocity", (2.0, 3.0)),
     "into the past": lambda agent: agent.jump_to((0.0, 0.0)),
@@ -72,6 +85,8 @@ ACCIDENTS: dict[str, Callable[[Agent], Any]] = {
     "_exit": lambda _: os._exit(7),
     "_exit with 0": lambda _: os._exit(0),
     "kill": lambda _: os.kill(os.getpid(), signal.SIGKILL),
+    "spin": lambda _: _spin(),
+    "stop": lambda _: _stop(),
 }
 
 

@@ -41,7 +41,7 @@ from worldline.spacetime import Agent, AgentWrapper, Channel, ForwardSimulation,
 pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
 
 ROOT = Path(__file__).parents[2]
-DEADLY = ("_exit", "_exit with 0", "kill")
+DEADLY = ("_exit", "_exit with 0", "kill", "spin", "stop")
 UNTIL = 8.0
 
 

@@ -3,14 +3,30 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"
 
 
-def check_wanted() -> None:
+def compiled(name: str, needed: Iterable[str]) -> ModuleType:
+    """Return a compiled module that has what is needed; an ImportError says in plain words why there is none."""
     if os.environ.get(UNCOMPILED, "0") not in ("", "0"):
         raise ImportError(f"{UNCOMPILED} is set")
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name == name:
+            raise ImportError("it isn't compiled for this Python") from None
+        raise ImportError(f"{name} can't be loaded: {error}") from error
+    except Exception as error:  # Of another version, or damaged: then the loader and Cython raise all sorts of things.
+        raise ImportError(f"{name} can't be loaded: {error}") from error
+    missing = [each for each in needed if not hasattr(module, each)]
+    if missing:
+        raise ImportError(f"{name} was compiled for another version: it has no {missing[0]}")
+    return module
 
 
 if TYPE_CHECKING:
@@ -27,17 +43,18 @@ if TYPE_CHECKING:
         def exponential(self, mean: float | str) -> int: ...
         def spread(self, least: int, number: int) -> int: ...
 else:
+    _engine_names = ("Core", "Engine", "Handlers", "Process", "Timer", "handlers_of")
     try:
-        check_wanted()
-        from worldline.kernel._draws import Draws
-        from worldline.kernel._engine import Core, Engine, Handlers, Process, Timer, advance, handlers_of
-
+        Draws = compiled("worldline.kernel._draws", ("Draws",)).Draws
+        _engine = compiled("worldline.kernel._engine", (*_engine_names, "advance"))
+        advance = _engine.advance
         build = "compiled"
     except ImportError as reason:
+        from worldline.kernel import engine as _engine
         from worldline.kernel.draws import Draws
-        from worldline.kernel.engine import Core, Engine, Handlers, Process, Timer, handlers_of
         from worldline.kernel.plain import advance
 
         build = f"plain Python ({reason})"
+    globals().update({name: getattr(_engine, name) for name in _engine_names})
 
 __all__ = ["Core", "Draws", "Engine", "Handlers", "Process", "Timer", "advance", "build", "handlers_of"]

@@ -38,8 +38,7 @@ class Crew:
             if base < min(bound, end):
                 try:
                     worker.advance(min(bound, end, base + pacing.stride), events)
-                except (WorldlineError, SystemExit, KeyboardInterrupt) as error:
-                    # An exit would end this worker alone, so for the run it is an error like others.
+                except WorldlineError as error:
                     return self._fail(error)
                 self._collect()  # First, since what is under way makes bounds smaller.
                 events = look(worker.engine.now, worker.engine.events)
@@ -52,14 +51,13 @@ class Crew:
             for other, frame in heard:
                 end = min(end, self._hear(other, frame))
 
-    def _fail(self, error: BaseException) -> Failure:
+    def _fail(self, error: WorldlineError) -> Failure:
         engine = self._worker.engine
         self._collect()
         self._tell(self._pacing.farewell(engine.now))
-        blamed = error if isinstance(error, WorldlineError) else self._worker.roster.blame(error, engine.failed, None)
         sender = engine.sender.name
         # The order of events: by arrival, time sent, whether from outside, sender, and the sender's own order.
-        return Failure((engine.now, engine.sent, sender == OUTSIDE, sender, engine.order), blamed)
+        return Failure((engine.now, engine.sent, sender == OUTSIDE, sender, engine.order), error)
 
     def _collect(self) -> None:
         """Sort what was sent to other workers by worker."""

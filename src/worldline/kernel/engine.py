@@ -38,6 +38,7 @@ try:
 except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
+from worldline.kernel.interruptions import is_from_outside
 from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.kernel.waiting import Inbox, Interrupt, Message, Receive, Signal, Wait, refuse
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
@@ -1131,7 +1132,7 @@ def _check_idle(engine: Engine) -> None:
 def _fail(engine: Engine, error: BaseException, target: Any, what: Any) -> None:
     """End the run because of what was raised while an event was handled."""
     engine.failed = target
-    if not isinstance(error, Exception):
+    if is_from_outside(error):
         raise error
     cause = error.__cause__ if isinstance(error, WorldlineError) else error
     raise engine.roster.blame(error, target, what) from cause

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol, cast
 
+from worldline.kernel.assembly import PATIENCE_S
 from worldline.kernel.model import Model
 from worldline.kernel.placement import Placement
 from worldline.kernel.progress import Progress
@@ -51,11 +52,17 @@ def processes(workers: int, *, placement: Placement | None = None) -> Executor:
     return Processes(workers, placement)
 
 
-def mpi(*, placement: Placement | None = None) -> Executor:
-    """Run a simulation on the ranks of MPI: ``mpiexec -n 4 python model.py``. Every rank runs the whole script."""
+def mpi(*, placement: Placement | None = None, patience_s: float = PATIENCE_S) -> Executor:
+    """Run a simulation on the ranks of MPI: ``mpiexec -n 4 python model.py``. Every rank runs the whole script.
+
+    Ranks that have come to a run wait so many seconds for those that haven't; then it is said who is missing, and all
+    are ended. Without a limit it is `math.inf`.
+    """
     from worldline.kernel.ranks import Ranks
 
-    return Ranks(placement)
+    if isinstance(patience_s, bool) or not isinstance(patience_s, int | float) or not patience_s > 0:
+        raise ConfigurationError(f"{shown(patience_s)} isn't a patience", advice="it's a number of seconds above 0")
+    return Ranks(placement, patience_s)
 
 
 def as_executor(executor: Any) -> Executor | Inline:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from worldline.kernel.channel import Channel
 from worldline.kernel.crew import Crew
 from worldline.kernel.failures import Failure
+from worldline.kernel.forking import check_guarded
 from worldline.kernel.mesh import PeerGone
 from worldline.kernel.model import Model, Part
 from worldline.kernel.pacing import Pacing
@@ -15,7 +16,7 @@ from worldline.kernel.progress import Look, Progress
 from worldline.kernel.reports import part_told, settled
 from worldline.kernel.result import Result
 from worldline.kernel.share import Share, shares_of, unpacked_share
-from worldline.kernel.staff import Staff, check_guarded, some_of
+from worldline.kernel.staff import Staff, some_of
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError
 

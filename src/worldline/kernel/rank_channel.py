@@ -38,7 +38,7 @@ class RankChannel:
         asked = 0
         while not (heard := self.poll()):
             asked += 1
-            _rest(asked)
+            rest(asked)
         return heard
 
     def finish(self) -> None:
@@ -50,11 +50,11 @@ class RankChannel:
         while not everybody.Test():
             self.poll()
             asked += 1
-            _rest(asked)
+            rest(asked)
         self.poll()
 
 
-def _rest(asked: int) -> None:
+def rest(asked: int) -> None:
     if asked > _ASKED_BEFORE_SLEEP:
         time.sleep(_SLEEP_S)
     else:

@@ -23,13 +23,14 @@ Report = TypeVar("Report")
 class Ranks:
     """Runs a simulation on the ranks of MPI's world."""
 
-    def __init__(self, placement: Placement | None) -> None:
+    def __init__(self, placement: Placement | None, patience_s: float) -> None:
         try:
             from mpi4py import MPI
         except (ImportError, RuntimeError) as error:
             raise UsageError(f"MPI can't be used: {error}", advice="pip install 'worldline[mpi]'") from error
         self._mpi: Any = MPI
         self.placement = placement
+        self._patience_s = patience_s
 
     @property
     def is_main(self) -> bool:
@@ -57,4 +58,4 @@ class Ranks:
         that `work` raises is one that all ranks raise, as `Team.agreed` and `Team.check_equal` do. Everything else ends
         all ranks.
         """
-        return gathered(self._mpi, work)
+        return gathered(self._mpi, work, self._patience_s)

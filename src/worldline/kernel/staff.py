@@ -7,7 +7,6 @@ of their own, and each by a pipe to the parent, on which it says how far it is a
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import socket
@@ -16,31 +15,25 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from itertools import combinations
+from math import inf
 from multiprocessing import connection
 from typing import Any, Generic, TypeVar
 
 from worldline.kernel.failures import Failure, first_error, raised_outside, told
-from worldline.kernel.forking import fork_server
+from worldline.kernel.forking import WorkerProcess, close_in_forks, fork_server
 from worldline.kernel.mesh import Mesh, PeerGone
 from worldline.kernel.progress import Look, Progress
+from worldline.kernel.stops import LOOK_EVERY_S, Stops
 from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
 
 Task = TypeVar("Task")
 Report = TypeVar("Report")
 
 _LOOK_EVERY_S = 0.1
-_LOOK_AFTER_EVENTS = 1_000
 _LOOK_AFTER_EVENTS_MAX = 1_000_000
 _LAST_WORDS_S = 5.0
 _BEREFT = 65  # The exit code of a worker that has ended because another had.
-_UNGUARDED = 64  # The exit code of a worker that was about to run the whole script again.
 _NAMES_SHOWN = 3
-
-
-def check_guarded() -> None:
-    """End this process if it is a worker whose script would start workers: the parent tells. To be called first."""
-    if getattr(multiprocessing.process.current_process(), "_inheriting", False):
-        os._exit(_UNGUARDED)
 
 
 def some_of(names: Sequence[str], nobody: str) -> str:
@@ -74,7 +67,7 @@ class Staff(Generic[Task, Report]):
         self._tasks = tasks
         self._describe = describe
         self._count = len(tasks)
-        self._processes: list[Any] = []
+        self._processes: list[WorkerProcess] = []
         self._pipes: list[connection.Connection] = []
         self._reached = [(0, 0)] * self._count
         self._reports: dict[int, Report | Failure] = {}
@@ -92,8 +85,8 @@ class Staff(Generic[Task, Report]):
                 self._pipes.append(mine)
                 arguments = (self._work, number, task, theirs, ends[number])
                 process = context.Process(target=_live, args=arguments, name=f"worker {number}", daemon=True)
-                process.start()
                 self._processes.append(process)
+                process.start()
                 theirs.close()
                 for end in ends[number].values():
                     end.close()
@@ -114,16 +107,16 @@ class Staff(Generic[Task, Report]):
         for pipe in self._pipes:
             pipe.close()
         for process in self._processes:
-            process.join(_LAST_WORDS_S if self._is_over else 0)
-            if process.is_alive():
-                process.kill()
-                process.join()
-            process.close()
+            if self._is_over:
+                process.join(_LAST_WORDS_S)
+            process.end()
 
     def watch(self, progress: Progress) -> list[Report | Failure]:
         """Wait until all have reported; return the reports, by number. If one is lost, say which and why."""
+        stops = Stops(self._named)
         while len(self._reports) < self._count:
-            ready = connection.wait(self._pipes)
+            ready = connection.wait(self._pipes, LOOK_EVERY_S)
+            stops.look(self._processes)
             for number, pipe in enumerate(self._pipes):
                 if pipe not in ready:
                     continue
@@ -157,6 +150,8 @@ class Staff(Generic[Task, Report]):
                         return _breakdown(speaker, said)
                     if kind == "done":
                         self._reports[speaker] = said
+                    elif kind == "reached":
+                        self._reached[speaker] = said
             except (EOFError, ConnectionError):
                 continue
         return first_error(self._reports[each] for each in sorted(self._reports)) or self._loss(number)
@@ -176,18 +171,15 @@ class Staff(Generic[Task, Report]):
         """Say what has become of a worker that is gone: that one, unless it went because another had."""
         suspects = list(range(self._count)) if number is None else [number, *range(self._count)]
         number = self._culprit(suspects)
-        code = self._processes[number].exitcode
-        at = self._reached[number][0]
-        if code == _UNGUARDED:
-            return UsageError(
-                "the script runs the simulation whenever it is loaded, and every worker loads it",
-                advice="put what starts the run under: if __name__ == '__main__':",
-            )
-        how = "is gone" if code is None else f"ended by itself with exit code {code}"
-        if code is not None and code < 0:
-            how = f"was killed by {signal.Signals(-code).name}"
-        who = f"worker {number}, with {self._describe(number)}"
-        return LossError(f"{who}, {how}", at=at, advice="the run is broken off", worker=number, exit_code=code)
+        process = self._processes[number]
+        problem = f"{self._named(number)}, {process.how_it_ended()}"
+        at = self._reached[number][0] or None  # Nobody knows, if it has never said.
+        return process.mistake() or LossError(
+            problem, at=at, advice="the run is broken off", worker=number, exit_code=process.exitcode
+        )
+
+    def _named(self, number: int) -> str:
+        return f"worker {number}, with {self._describe(number)}"
 
 
 def _breakdown(number: int, trace: str) -> InternalError:
@@ -204,6 +196,8 @@ def _live(
     """Be a worker: the whole life of its process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent is interrupted too, and ends the workers.
     mesh = Mesh(sockets, pipe)
+    close_in_forks(mesh, pipe)
+    me = os.getpid()
     try:
         report = work(number, mesh, task, _Looks(pipe))
         pipe.send(("done", told(report)))
@@ -216,6 +210,8 @@ def _live(
     except (BrokenPipeError, EOFError):
         pass  # The parent is gone, and nobody is left who could be told.
     except BaseException:
+        if os.getpid() != me:  # Forked in an event; it has nothing to say here.
+            raise
         _say(pipe, ("broken", traceback.format_exc()))
     finally:
         mesh.close()
@@ -234,8 +230,9 @@ class _Looks:
 
     def __init__(self, pipe: connection.Connection) -> None:
         self._pipe = pipe
-        self._told = self._looked = time.monotonic()
-        self._events = _LOOK_AFTER_EVENTS
+        self._looked = time.monotonic()
+        self._told = -inf
+        self._events = 1  # Each may take long; if not, it soon becomes more.
 
     def __call__(self, now: int, events: int) -> int:
         clock = time.monotonic()
@@ -244,7 +241,7 @@ class _Looks:
         elif clock - self._looked < _LOOK_EVERY_S / 4:
             self._events = min(2 * self._events, _LOOK_AFTER_EVENTS_MAX)
         self._looked = clock
-        if clock - self._told >= _LOOK_EVERY_S:
+        if clock - self._told >= _LOOK_EVERY_S and now:
             self._told = clock
             self._pipe.send(("reached", (now, events)))
         return self._events

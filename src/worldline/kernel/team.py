@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
+from worldline.kernel.assembly import PATIENCE_S, assembled
 from worldline.kernel.failures import Failure, told
+from worldline.kernel.forking import end_stray
 from worldline.kernel.rank_channel import RankChannel
 from worldline.model.errors import ConfigurationError, WorldlineError
 
@@ -53,16 +56,26 @@ class Team:
         return list(self._world.allgather(told(report)))
 
 
-def gathered(mpi: Any, work: Callable[[Team], Report | Failure]) -> list[Report | Failure]:
+def gathered(
+    mpi: Any, work: Callable[[Team], Report | Failure], patience_s: float = PATIENCE_S
+) -> list[Report | Failure]:
     """Do the work of this rank, while all others do theirs; return what each reports, on all of them."""
-    world = mpi.COMM_WORLD.Dup()
+    world = assembled(mpi, patience_s)
+    me = os.getpid()
     try:
         team = Team(mpi, world)
-        reports = team.gather(work(team))
-    except WorldlineError:  # All ranks have agreed on it.
+        report = work(team)
+        if os.getpid() != me:
+            end_stray(None)
+        reports = team.gather(report)
+    except WorldlineError as error:  # All ranks have agreed on it.
+        if os.getpid() != me:
+            end_stray(error)
         world.Free()
         raise
-    except BaseException:  # Whatever it is, the other ranks wait for this one, and would for ever.
+    except BaseException as error:  # Whatever it is, the other ranks wait for this one, and would for ever.
+        if os.getpid() != me:
+            end_stray(error)
         traceback.print_exc()
         sys.stderr.flush()
         world.Abort(70)

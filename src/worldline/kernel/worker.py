@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
+from worldline.kernel.interruptions import begin_run
 from worldline.kernel.model import Model, Part, Sending
 from worldline.kernel.parcel import fingerprint
 from worldline.kernel.roster import OUTSIDE, Roster, monitors_of
@@ -18,6 +19,7 @@ class Worker:
     """Holds those entities of a model that `workers` gives to number `me`; all of them, if it is empty."""
 
     def __init__(self, model: Model, workers: Sequence[int] = (), me: int = 0) -> None:
+        begin_run()
         self.roster = Roster(model.names, model.topology, model.seed, workers, me)
         self.engine = self.roster.engine
         for place, name in enumerate(model.names):

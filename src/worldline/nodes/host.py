@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 from typing import Protocol as Interface
 
 from worldline.kernel.entity import Entity
+from worldline.kernel.interruptions import is_from_outside
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
 from worldline.model.links import Link
 from worldline.model.reading import as_time
@@ -133,7 +134,9 @@ class Host(Entity):
         try:
             node = setting.make(setting.num_nodes, self.id, self._numbered, self.transmit, **setting.parameters)
             _check_executes(node)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if is_from_outside(error):
+                raise
             kind = setting.make if isinstance(setting.make, type) else object
             raise blamed(error, kind, self.id, self.now, None) from error
         if isinstance(node, Node):
@@ -156,7 +159,9 @@ class Host(Entity):
         node = self.create_node()
         try:
             self._execute(event)  # type: ignore[misc]
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if is_from_outside(error):
+                raise
             raise blamed(error, type(node), self.id, self.now, event) from error
 
     # -- What the node does
@@ -239,7 +244,9 @@ class Host(Entity):
             event = Protocol(message, end.link)
             try:
                 self._execute(event)  # type: ignore[misc]
-            except (Exception, SystemExit) as error:
+            except BaseException as error:
+                if is_from_outside(error):
+                    raise
                 raise blamed(error, type(self.node), self.id, self.now, event) from error
         else:
             self._receive(end, message, self.sent_at)

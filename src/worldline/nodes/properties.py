@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
+from worldline.kernel.interruptions import is_from_outside
 from worldline.kernel.roster import described
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 from worldline.nodes.blame import place_of
@@ -118,7 +119,9 @@ def _complaint(each: Property, check: Check, run: Scheduler) -> str | None:
         holds: object = check(run)
     except AssertionError as failed:
         return str(failed).partition("\n")[0]
-    except Exception as error:
+    except BaseException as error:
+        if is_from_outside(error):
+            raise
         problem = error.text() if isinstance(error, WorldlineError) else described(error)
         raise _broken(each, f"raised {problem}{place_of(error, (each.check,))}", run) from error
     if holds is None:

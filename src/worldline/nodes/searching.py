@@ -7,21 +7,17 @@ counts when all blocks before its own are done. So the report depends on the see
 from __future__ import annotations
 
 import pickle
-import signal
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from hashlib import blake2b
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from worldline.kernel.forking import fork_server
-from worldline.model.errors import LossError, Stuck, UsageError, shown
+from worldline.model.errors import Stuck, UsageError, WorldlineError, shown
 from worldline.nodes.deadline import PATIENCE_S, deadline
+from worldline.nodes.hands import Hands
 from worldline.nodes.loading import load_file
 from worldline.nodes.trial import Outcome, Trial
 
@@ -85,17 +81,18 @@ def search(
     failure: Outcome | None = None
     how = _How(patience_s, keeps_going, bool(trial.algorithm.properties))
     results = _here(trial, blocks, how) if workers == 1 else _apart(trial, blocks, workers, file, how)
-    for block in results:
-        tried += block.seeds
-        events += block.events
-        faults += block.faults
-        hashed.update(block.digests)
-        if progress is not None:
-            progress(tried)
-        failed += block.failed
-        failure = failure or block.failure
-        if failure is not None and not keeps_going:
-            break
+    with closing(results):
+        for block in results:
+            tried += block.seeds
+            events += block.events
+            faults += block.faults
+            hashed.update(block.digests)
+            if progress is not None:
+                progress(tried)
+            failed += block.failed
+            failure = failure or block.failure
+            if failure is not None and not keeps_going:
+                break
     return Report(tried=tried, events=events, faults=faults, failed=failed, failure=failure, digest=hashed.hexdigest())
 
 
@@ -124,39 +121,26 @@ def _tried(trial: Trial, patience_s: float | None) -> Outcome:
         return Outcome(seed=trial.seed, failure=stuck, now=0, events=0, faults=0, digest="")
 
 
-def _here(trial: Trial, blocks: Iterator[Sequence[int]], how: _How) -> Iterator[_Block]:
+def _here(trial: Trial, blocks: Iterator[Sequence[int]], how: _How) -> Generator[_Block]:
     for block in blocks:
         yield _try_block(trial, block, how)
 
 
 # -- In other processes
 
-_given: tuple[Trial, _How]
 
-
-def _begin(file: Path | None, packed: bytes, how: _How) -> None:
-    """Make a worker ready: it loads the algorithm itself if it is a file's, and is given the rest."""
-    global _given
+def _begin(file: Path | None, packed: bytes, how: _How) -> tuple[Trial, _How]:
+    """Make a process ready: it loads the algorithm itself if it is a file's, and is given the rest."""
     facts = pickle.loads(packed)
     if file is not None:
         loaded = load_file(file)
         facts["algorithm"] = loaded if how.is_judged else structs.replace(loaded, properties=())
-    _given = Trial(**facts), how
+    return Trial(**facts), how
 
 
-def _try_there(seeds: Sequence[int]) -> _Block:
-    trial, how = _given
+def _try_there(given: tuple[Trial, _How], seeds: Sequence[int]) -> _Block:
+    trial, how = given
     return _try_block(trial, seeds, how)
-
-
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Let no signal in between: a process that was started, but isn't known to its pool yet, would never be ended."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGALRM))
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _apart(
@@ -165,7 +149,7 @@ def _apart(
     workers: int,
     file: Path | None,
     how: _How,
-) -> Iterator[_Block]:
+) -> Generator[_Block]:
     fields = [name for name in trial.__struct_fields__ if file is None or name != "algorithm"]
     try:
         packed = pickle.dumps({name: getattr(trial, name) for name in fields})
@@ -173,23 +157,34 @@ def _apart(
         raise UsageError(
             f"the algorithm can't be sent to other processes: {error}", advice="put it into a file of its own"
         ) from error
-    context = fork_server(__name__)
-    pool = ProcessPoolExecutor(workers, context, _begin, (file, packed, how))
-    waiting: deque[Future[_Block]] = deque()
-    is_over = False
-    try:
-        for block in blocks:
-            with _uninterrupted():
-                waiting.append(pool.submit(_try_there, block))
-            if len(waiting) >= workers * _AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-        is_over = True
-    except BrokenProcessPool as error:
-        raise LossError("a process that tried seeds has died", advice="was it killed, or out of memory?") from error
-    finally:
-        if not is_over:  # Nobody waits for seeds that don't matter any more. Pools can do that from Python 3.14 on.
-            for process in list((pool._processes or {}).values()):
-                process.terminate()
-        pool.shutdown(cancel_futures=True)
+    with Hands(workers, _begin, (file, packed, how), _try_there, _described) as hands:
+        yield from _in_order(blocks, hands, workers * _AHEAD)
+
+
+def _in_order(blocks: Iterator[Sequence[int]], hands: Hands[Sequence[int], _Block], ahead_max: int) -> Iterator[_Block]:
+    """Hand blocks out, so many ahead of what was yielded, and yield what came of them in their order."""
+    numbered = enumerate(blocks)
+    done: dict[int, _Block | WorldlineError] = {}
+    given = yielded = 0
+    is_more = True
+    while True:
+        while is_more and hands.has_room and given < yielded + ahead_max:
+            piece = next(numbered, None)
+            if piece is None:
+                is_more = False
+            else:
+                hands.give(*piece)
+                given += 1
+        if yielded == given:
+            return
+        done.update(hands.take())
+        while yielded in done:
+            block = done.pop(yielded)
+            if isinstance(block, WorldlineError):
+                raise block
+            yielded += 1
+            yield block
+
+
+def _described(seeds: Sequence[int]) -> str:
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"

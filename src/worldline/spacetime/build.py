@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from worldline.kernel.build import check_wanted
+from worldline.kernel.build import compiled
 
 if TYPE_CHECKING:
     from worldline.spacetime.core import (
@@ -31,17 +31,38 @@ if TYPE_CHECKING:
 
     build = ""
 else:
+    _core_names = (
+        "Body",
+        "ClosedError",
+        "Core",
+        "Lambda",
+        "Lane",
+        "Outlet",
+        "current_core",
+        "make_current",
+        "new_lambda",
+    )
+    _geometry_names = (
+        "COORDINATE_MAX",
+        "LambdaField",
+        "Trajectory",
+        "Vector",
+        "as_vector",
+        "as_velocity",
+        "from_speeds",
+        "product",
+    )
     try:
-        check_wanted()
-        from worldline.spacetime import _core as _chosen_core
-        from worldline.spacetime import _geometry as _chosen_geometry
-
+        _core = compiled("worldline.spacetime._core", _core_names)
+        _geometry = compiled("worldline.spacetime._geometry", _geometry_names)
         build = "compiled"
     except ImportError as reason:
-        from worldline.spacetime import core as _chosen_core
-        from worldline.spacetime import geometry as _chosen_geometry
+        from worldline.spacetime import core as _core
+        from worldline.spacetime import geometry as _geometry
 
         build = f"plain Python ({reason})"
+    globals().update({name: getattr(_core, name) for name in _core_names})
+    globals().update({name: getattr(_geometry, name) for name in _geometry_names})
 
 __all__ = [
     "COORDINATE_MAX",
@@ -63,7 +84,3 @@ __all__ = [
     "new_lambda",
     "product",
 ]
-
-if not TYPE_CHECKING:
-    for _chosen in (_chosen_geometry, _chosen_core):
-        globals().update({name: getattr(_chosen, name) for name in __all__ if hasattr(_chosen, name)})

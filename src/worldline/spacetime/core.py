@@ -50,6 +50,7 @@ except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
 from worldline.kernel.build import Draws
+from worldline.kernel.interruptions import is_from_outside
 from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.model.errors import ModelError, Stuck, UsageError, shown
 from worldline.model.lineage import SEPARATOR, descendant
@@ -1097,7 +1098,9 @@ class Core:
                 function(body.receiver, *arguments)
             else:
                 function(body.receiver)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if is_from_outside(error):
+                raise
             self.fail(body, function, error)
         finally:
             self.acting = None

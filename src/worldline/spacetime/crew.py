@@ -94,9 +94,10 @@ class Crew:
         """Do all that happens here."""
         core = self._core
         self._watch_sources()
+        events = look(0, 0)
         while not self._is_over:
-            is_busy = core.run(_SLICE)
-            look(max(0, round(min(core.lab, _SHOWN_MAX) * 1e9)), core.events)
+            is_busy = core.run(min(events, _SLICE))
+            events = look(max(0, round(min(core.lab, _SHOWN_MAX) * 1e9)), core.events)
             self._tell()
             self._is_swept_now = False
             if core.steps > self._steps_at_sweep:

@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 from worldline.kernel.channel import Channel
 from worldline.kernel.failures import Failure, first_error, told
+from worldline.kernel.forking import check_guarded
+from worldline.kernel.interruptions import begin_run
 from worldline.kernel.mesh import PeerGone
 from worldline.kernel.on_processes import Processes
 from worldline.kernel.progress import Look, Progress
 from worldline.kernel.ranks import Ranks
-from worldline.kernel.staff import Staff, check_guarded, some_of
+from worldline.kernel.staff import Staff, some_of
 from worldline.kernel.team import Team
 from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import ConfigurationError, WorldlineError, shown
@@ -117,6 +119,7 @@ def _work(number: int, channel: Channel, task: Task, look: Look) -> Report | Fai
 
 
 def _worked(number: int, channel: Channel, task: Task, look: Look) -> Report | Failure:
+    begin_run()
     for path in task.files:
         load_module(path)
     space, field, boundaries, seed, placing, is_traced = _loaded(task.setting)
@@ -125,7 +128,6 @@ def _worked(number: int, channel: Channel, task: Task, look: Look) -> Report | F
     unpacked(core, task.bodies)
     if is_traced:
         core.trace = []
-    look(0, 0)
     Crew(core, channel, task.workers, placing).run(look)
     if core.failures:
         lab, name, error = min(core.failures, key=lambda failure: failure[:2])

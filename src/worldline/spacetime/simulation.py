@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from worldline.kernel.executors import Executor, Inline, as_executor
+from worldline.kernel.interruptions import begin_run
 from worldline.kernel.progress import Progress
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
 from worldline.model.randomness import Stream
@@ -151,6 +152,7 @@ class ForwardSimulation:
         if self._core.setting_up:
             raise UsageError("the simulation is still being set up", advice="run it after the with block")
         end = self._end(until)
+        begin_run()
         self._is_over = True
         core = self._core
         if until is not None:

@@ -1,0 +1,47 @@
+"""Tells what ends a run from outside from what the model's code has raised itself.
+
+Whatever a handler raises is a failure of the model, an exit too, and it is told alike on every executor: who, and when.
+Three things aren't, and pass as they are: a `KeyboardInterrupt` that nobody's code has raised, since it was Ctrl-C; an
+`Interruption`; and whatever is raised in a process that a handler has forked, which isn't the one of the run.
+"""
+
+from __future__ import annotations
+
+import dis
+import os
+from types import TracebackType
+
+_RAISES = dis.opmap["RAISE_VARARGS"]
+
+_run_by = 0  # The process of the last run that began here; another one has inherited it.
+
+
+class Interruption(BaseException):
+    """Ends a run at once, by somebody else's wish: an alarm's, for instance."""
+
+
+def begin_run() -> None:
+    """Say that a run is this process's own."""
+    global _run_by
+    _run_by = os.getpid()
+
+
+def is_from_outside(error: BaseException) -> bool:
+    """Whether an error that came out of the model's code isn't the model's."""
+    if isinstance(error, Exception):
+        return False
+    return (
+        isinstance(error, Interruption)
+        or _run_by not in (0, os.getpid())
+        or (isinstance(error, KeyboardInterrupt) and not _was_raised(error.__traceback__))
+    )
+
+
+def _was_raised(trace: TracebackType | None) -> bool:
+    """Whether the innermost line is a `raise`; a signal comes in between instructions, and never at that one."""
+    if trace is None:
+        return False
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code.co_code
+    return 0 <= trace.tb_lasti < len(code) and code[trace.tb_lasti] == _RAISES
