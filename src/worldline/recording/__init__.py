@@ -3,6 +3,7 @@
 from worldline.recording.facts import Count, Header, LossCount, Outcome, Part
 from worldline.recording.fingerprint import float_fingerprint
 from worldline.recording.reader import Arrival, Condition, Loss, Recording, Unheard, Verdict
+from worldline.recording.shelf import Shelf
 from worldline.recording.writer import Recorder, Schema
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Recorder",
     "Recording",
     "Schema",
+    "Shelf",
     "Unheard",
     "Verdict",
     "float_fingerprint",

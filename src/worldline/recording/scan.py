@@ -17,7 +17,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-import lz4.frame
+import lz4.frame  # type: ignore[import-untyped]  # It comes with mcap.
 import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
@@ -26,6 +26,7 @@ from mcap.records import Channel, Chunk, DataEnd, Footer, Message, Metadata, Sch
 from mcap.writer import MCAP0_MAGIC
 
 from worldline.model.errors import UsageError, shown
+from worldline.model.printable import printable
 from worldline.model.time import FOREVER
 from worldline.recording.chunks import CHUNK_MAX, CHUNK_SIZE
 from worldline.recording.facts import HEADER_NAME, OUTCOME_NAME
@@ -44,7 +45,13 @@ _DAMAGE = (McapError, struct.error, ValueError, OverflowError, RuntimeError, Mem
 
 
 class Damaged(Exception):  # noqa: N818 - says what was found, as the errors of `model` do.
-    """The file isn't what was written; only for this room, which turns it into a verdict or an error."""
+    """The file isn't what was written; only for this room, which turns it into a verdict or an error.
+
+    What it quotes from the file is somebody else's text.
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(printable(problem))
 
 
 class Place(NamedTuple):
@@ -57,10 +64,18 @@ class Place(NamedTuple):
     loose: bool = False
 
 
+def header_of(path: Path) -> dict[str, str] | None:
+    """Return what a recording says of itself at its start, however it goes on; None: the file isn't a recording."""
+    try:
+        return Scan(path, header_only=True).header
+    except UsageError:
+        return None
+
+
 class Scan:
     """The skeleton of a file. `whole` says that it ends as it should; `damage` why it can't be what was written."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, header_only: bool = False) -> None:
         self.path = path
         self.header: dict[str, str] = {}
         self.outcome: dict[str, str] | None = None
@@ -74,14 +89,15 @@ class Scan:
         try:
             with path.open("rb") as file:
                 self._size = file.seek(0, 2)
-                self._scan(file)
+                offset = self._read_header(file)
+                if not header_only:
+                    self._scan(file, offset)
         except FileNotFoundError as error:
             raise UsageError(f"there is no file {path}") from error
         except OSError as error:
             raise UsageError(f"{path} can't be read: {error.strerror or error}") from error
 
-    def _scan(self, file: BinaryIO) -> None:
-        offset = self._read_header(file)
+    def _scan(self, file: BinaryIO, offset: int) -> None:
         while offset < self._size:
             if self._footer is not None:
                 break
@@ -254,7 +270,7 @@ def _decompressed(compression: str, data: bytes, size: int) -> bytes:
             raise ValueError("the frame has another size")
         return zstandard.ZstdDecompressor().decompress(data, max_output_size=size + 1)
     if compression == "lz4":
-        return lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=size + 1)
+        return bytes(lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=size + 1))
     raise Damaged(f"a chunk is packed with {shown(compression)}, which isn't known")
 
 
