@@ -1,4 +1,4 @@
-"""Whatever is in a file, a reader comes to a verdict or refuses it: it never falls over, and never takes much memory."""
+"""Whatever is in a file, a reader comes to a verdict or refuses it: it never falls over, nor takes much memory."""
 
 from __future__ import annotations
 

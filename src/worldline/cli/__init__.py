@@ -13,9 +13,9 @@ from platform import python_version
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 from worldline.cli.check import check
+from worldline.cli.console import PlainConsole
 from worldline.cli.digest import digest
 from worldline.cli.info import info
 from worldline.cli.init import init
@@ -55,6 +55,6 @@ def main() -> NoReturn:
     try:
         app()
     except WorldlineError as error:
-        Console(stderr=True).print(f"worldline: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+        PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
         sys.exit(error.exit_code)
     sys.exit(0)

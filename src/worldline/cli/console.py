@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -16,6 +17,8 @@ from rich.segment import Segment
 from rich.text import Text
 
 from worldline.model.printable import printable, printable_colours, printable_lines
+from worldline.recording import Shelf
+from worldline.recording.shelf import Kept
 
 
 class PlainConsole(Console):
@@ -36,6 +39,19 @@ class PlainConsole(Console):
                 yield Segment(printable_lines(segment.text), segment.style)
 
 
+def words_aside(record: Shelf | None) -> AbstractContextManager[object]:
+    """Print to standard error meanwhile, if a recording goes to standard output."""
+    if record is not None and record.is_standard_output:
+        return redirect_stdout(sys.stderr)
+    return nullcontext()
+
+
+def say_replaced(kept: Kept) -> None:
+    """Say what has become of the recording that was there before, if there was one."""
+    if kept.note:
+        PlainConsole(sys.stderr).print(kept.note)
+
+
 def cell(text: str) -> str:
     """Return somebody else's text for a cell of a table, where a line break would look like another row."""
     return printable(text)
@@ -43,4 +59,5 @@ def cell(text: str) -> str:
 
 def coloured(text: str) -> Text:
     """Return a line that a program has printed, in its colours, which end with it."""
-    return Text.from_ansi(printable_colours(text), end="")
+    shown = printable_colours(text)
+    return Text.from_ansi(shown, end="") if "\x1b" in shown else Text(shown, end="")

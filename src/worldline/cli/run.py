@@ -157,8 +157,10 @@ def recording(setup: Setup, screen: Screen, shelf: Shelf | None) -> Iterator[Rec
         raise
     finally:
         if recorder.begun:
-            for line in shelf.put():
-                screen.note(line)
+            kept = shelf.put()
+            if kept.note:
+                screen.note(kept.note)
+            screen.note(f"recorded in {kept.path}")
         else:
             shelf.clear()
 

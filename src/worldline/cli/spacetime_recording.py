@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from worldline.cli.console import say_replaced
 from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
 from worldline.model import LossError, ModelError, Plan, UsageError
-from worldline.recording import Condition, Recorder, Recording
+from worldline.recording import Condition, Recorder, Recording, Shelf
 from worldline.spacetime.result import Result
 from worldline.spacetime.testimony import Setting, nanoseconds, recall, testify
 
 
-def write(path: Path, name: str, seed: int, setting: Setting, result: Result) -> None:
+def write(shelf: Shelf, name: str, seed: int, setting: Setting, result: Result) -> None:
     """Record a run that was traced, whole or not at all."""
     plan = Plan(roster=tuple(name for name, _, _ in result.chains), seed=seed, end=nanoseconds(setting.until))
-    recorder = Recorder(path, plan, federation=name, encoding="json")
+    recorder = Recorder(shelf.target, plan, federation=name, encoding="json", overwrite=True)
     try:
         testify(setting, result, recorder)
         recorder.close()
     except BaseException:
         recorder.abandon("it couldn't be recorded")
-        path.unlink(missing_ok=True)
+        shelf.clear()
         raise
+    say_replaced(shelf.put())
 
 
 def retell(path: Path, narrator: Narrator, outputs: Outputs) -> None:

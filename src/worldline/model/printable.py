@@ -1,4 +1,4 @@
-"""Makes texts of others fit to be shown: what a terminal would obey, and what would look like a line of ours, is escaped.
+"""Makes texts of others fit to be shown: what a terminal would obey, or what looks like a line of ours, is escaped.
 
 A failure's text, a name in a file or what a participant prints is written by somebody else. Control characters in it
 could move the cursor, overwrite what stands there, or begin a new line that looks like one of ours; so could line
@@ -37,7 +37,7 @@ def printable_lines(text: str) -> str:
 
 
 def printable_colours(text: str) -> str:
-    """Return a line that a program has printed: its tabs and colours stay. Whoever shows it sees to it that they end."""
+    """Return a line that a program has printed, with its tabs and colours. Whoever shows it sees that those end."""
     return text if text.isprintable() else _BUT_COLOURS.sub(lambda match: match["colour"] or _escaped(match), text)
 
 

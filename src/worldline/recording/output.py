@@ -1,4 +1,4 @@
-"""Where a recorder's bytes go: whole records, front to back; and behind them, in a file of ours, what isn't a chunk yet.
+"""Where a recorder's bytes go: whole records, front to back; and behind them, in a file, what isn't a chunk yet.
 
 A file is cut into chunks by content alone, so what has been recorded since the last chunk isn't in it, for hours if
 little is recorded. Therefore a file has a **tail**: the records of the chunk in progress, one by one, which MCAP allows

@@ -89,10 +89,10 @@ class Recording:
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
         self._scan = Scan(self.path)
-        written = self._scan.header.get("format")
+        written = shortened(str(self._scan.header.get("format")))
         if written != str(FORMAT):
             raise UsageError(
-                f"{self.path} has format {shortened(str(written))}, and this version of Worldline reads format {FORMAT}",
+                f"{self.path} has format {written}, and this version of Worldline reads format {FORMAT}",
                 advice="use the version that recorded it",
             )
         try:

@@ -12,10 +12,18 @@ import os
 import stat
 from os import PathLike
 from pathlib import Path
+from typing import NamedTuple
 
 from worldline.model.errors import LossError, UsageError, shortened
 from worldline.recording.scan import header_of
 from worldline.saving.destination import Destination, destination
+
+
+class Kept(NamedTuple):
+    """Where a recording is, and what became of what was there before, if anything was."""
+
+    path: Path
+    note: str = ""
 
 
 class Shelf:
@@ -43,22 +51,26 @@ class Shelf:
         found = self._destination
         return found.is_stream and found.descriptor is None and stat.S_ISFIFO(found.path.stat().st_mode)
 
-    def put(self) -> list[str]:
-        """Give a recording that is finished its name; return what there is to be said about it."""
-        path = self._destination.path
+    @property
+    def path(self) -> Path:
+        """Where it was wanted."""
+        return self._destination.path
+
+    def put(self) -> Kept:
+        """Give a recording that is finished its name; return where it is, and what else there is to be said."""
+        path = self.path
         if self._destination.is_stream:
-            return [f"recorded in {path}"]
+            return Kept(path)
         try:
             before = self._replaced()
             if before is not None:
                 self._destination.file.replace(self._previous)
             self.target.replace(self._destination.file)
         except UsageError as error:  # It wasn't so when the run began.
-            return [f"recorded in {self.target}: {error}"]
+            return Kept(self.target, str(error))
         except OSError as error:
             raise LossError(f"the recording {self.target} can't be named {path}: {error.strerror or error}") from error
-        said = [] if before is None else [f"{path} was {before}; it is now {self._previous}"]
-        return [*said, f"recorded in {path}"]
+        return Kept(path, "" if before is None else f"{path} was {before}; it is now {self._previous}")
 
     def clear(self) -> None:
         """Take away what was written, if nobody is to have it."""

@@ -130,15 +130,14 @@ def _descriptor(path: Path) -> int | None:
     It is told by the way there: where it leads to may be a file, and to put another in its place would leave whoever
     has opened it with the old one.
     """
-    at = os.path.abspath(path)
+    at = path
     for _ in range(_LINKS_MAX):
-        folder, name = os.path.split(at)
-        folder = os.path.realpath(folder)
-        match = _DESCRIPTORS.fullmatch(folder) if name.isascii() and name.isdecimal() else None
+        folder = Path(os.path.realpath(at.parent))
+        match = _DESCRIPTORS.fullmatch(str(folder)) if at.name.isascii() and at.name.isdecimal() else None
         if match is not None and match["process"] in (None, str(os.getpid())):
-            return int(name)
-        at = os.path.join(folder, name)
-        if not os.path.islink(at):
+            return int(at.name)
+        at = folder / at.name
+        if not at.is_symlink():
             return None
-        at = os.path.join(folder, os.readlink(at))
+        at = folder / at.readlink()
     return None
