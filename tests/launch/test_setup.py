@@ -126,7 +126,14 @@ def test_the_page_shows_a_federation_that_is_accepted_and_means_what_it_says(fol
         assert setup.parts[guest] == Part(name=guest, directory=home, entry="robot_cell:visitor", guest=True)
 
 
-HEADINGS = [["Keys at the top"], ["[link]"], ["[link]", "[[links]]"], ["[[faults]]"], ["[[participants]]"]]
+HEADINGS = [
+    ["Keys at the top"],
+    ["[link]"],
+    ["[link]", "[[links]]"],
+    ["[[faults]]"],
+    ["[[participants]]"],
+    ["[topics]"],
+]
 
 
 @pytest.mark.parametrize(

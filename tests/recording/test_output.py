@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from mcap.exceptions import McapError
@@ -38,7 +38,9 @@ class Clock:
 def entries(path: Path) -> list[Any]:
     recording = Recording(path)
     assert recording.verify().condition is Condition.CUT_OFF, recording.verify()
-    return sorted([*recording.arrivals(), *recording.unheard(), *recording.losses()], key=lambda entry: (entry.sent, repr(entry)))
+    return sorted(
+        [*recording.arrivals(), *recording.unheard(), *recording.losses()], key=lambda entry: (entry.sent, repr(entry))
+    )
 
 
 def test_what_is_final_is_in_the_file_within_a_second_however_little_it_is(tmp_path: Path) -> None:
@@ -70,7 +72,7 @@ def test_what_is_final_is_in_the_file_within_a_second_however_little_it_is(tmp_p
 class Watched(Output):
     """Lets somebody look at the file after everything that is done to it, and in the middle of large writes."""
 
-    looks: list[Any] = []
+    looks: ClassVar[list[Any]] = []
 
     def _write_at(self, offset: int, data: bytes) -> None:
         assert self._descriptor is not None
@@ -220,7 +222,7 @@ def test_nothing_follows_what_couldnt_be_written(tmp_path: Path, monkeypatch: py
 def test_what_is_too_large_to_be_read_again_isnt_written() -> None:
     recorder = Recorder(io.BytesIO(), PLAN)
     recorder.published("a", 0, "x", 0, bytes(2**25 + 1), 5)
-    with pytest.raises(UsageError, match="a: its message 0 on x has 33,554,433 bytes|a at 0s"):
+    with pytest.raises(UsageError, match="a at 0s: its message 0 on x has 33,554,433 bytes"):
         recorder.close()
     with pytest.raises(UsageError, match="a chunk can't have"):
         Recorder(io.BytesIO(), PLAN, chunk_size=2**25)

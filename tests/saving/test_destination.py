@@ -54,7 +54,7 @@ def test_a_link_stays_and_what_it_leads_to_is_replaced(here: Path) -> None:
     assert (Path("far/file").read_bytes(), Path("far/new").read_bytes()) == (b"2", b"1")
     assert names(here / "far") == {"file", "new"}
     Path("lost").symlink_to("nowhere/file")
-    with pytest.raises(UsageError, match="there is no folder .*nowhere"):
+    with pytest.raises(UsageError, match=r"there is no folder .*nowhere"):
         destination("lost")
 
 

@@ -24,7 +24,7 @@ from worldline.launch.setup import Setup, read_setup
 from worldline.lock import Arbiter
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, LossError, Plan, UsageError, WorldlineError, format_time
-from worldline.recording import Recorder, Shelf
+from worldline.recording import Recorder, Schema, Shelf
 
 
 class Executor(StrEnum):
@@ -142,7 +142,19 @@ def recording(setup: Setup, screen: Screen, shelf: Shelf | None) -> Iterator[Rec
         return
     if shelf.waits:
         screen.note(f"waiting for somebody to read {shelf.target}")
-    recorder = Recorder(shelf.target, setup.plan, federation=setup.name, overwrite=True)
+    topics = {name: topic.loaded() for name, topic in setup.topics.items()}
+    recorder = Recorder(
+        shelf.target,
+        setup.plan,
+        federation=setup.name,
+        encodings={name: topic.encoding for name, topic in topics.items()},
+        schemas={
+            name: Schema(topic.schema_name, topic.schema_encoding, topic.schema)
+            for name, topic in topics.items()
+            if topic.schema_encoding
+        },
+        overwrite=True,
+    )
     try:
         yield recorder
     except BaseException as error:

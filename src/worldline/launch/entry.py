@@ -19,7 +19,7 @@ def load_program(entry: str, directory: Path, declaration: Declaration, *, guest
 
     A function does what the declaration says; a `Program` says it itself, and may not be given another.
     """
-    found = _load(entry, directory)
+    found = load_object(entry, directory)
     if isinstance(found, Program):
         if declaration != Declaration():
             raise UsageError(f"{entry} is a Program and declares all itself", advice="declare it in one place only")
@@ -42,7 +42,8 @@ def _look_first_in(directory: Path, package: str) -> None:
         importlib.invalidate_caches()
 
 
-def _load(entry: str, directory: Path) -> object:
+def load_object(entry: str, directory: Path) -> object:
+    """Import what ``module:name`` means, as if from a directory."""
     module_name, _, name = entry.partition(":")
     _look_first_in(directory, module_name.partition(".")[0])
     try:

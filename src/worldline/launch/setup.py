@@ -14,6 +14,7 @@ from typing import Any
 from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
 from worldline.launch.startable import check_command, check_module
 from worldline.launch.toml_document import Document, Place, nearest, quoted, said
+from worldline.launch.topics import Topic
 from worldline.model.buffer import UNBOUNDED, Buffer
 from worldline.model.errors import ConfigurationError
 from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
@@ -50,6 +51,7 @@ class Setup:
     name: str
     plan: Plan
     parts: dict[str, Part]
+    topics: dict[str, Topic] = field(default_factory=dict)
 
 
 # --- What several places must agree on ---
@@ -138,6 +140,22 @@ def _check_buffers(place: Place, buffers: Iterable[str], participants: Tables) -
             place.at(topic).note(f"nobody in this file subscribes to {quoted(topic)} ({advice})")
 
 
+def _check_topics(place: Place, topics: Iterable[str], participants: Tables) -> None:
+    """Note topics that nobody uses, if it can be told: somebody who doesn't say what it publishes may use any."""
+    if not all("publishes" in described for _, described in participants):
+        return
+    known = {
+        topic
+        for _, described in participants
+        for key in ("publishes", "subscribes")
+        for topic in described.get(key, ())
+    }
+    for topic in topics:
+        if topic not in known:
+            advice = nearest(topic, sorted(known), "the topics in it are")
+            place.at(topic).note(f"nobody in this file uses {quoted(topic)} ({advice})")
+
+
 def _is_known(document: Document, *keys: str) -> bool:
     """Whether these keys of all participants could be read: only then can it be said that something isn't there.
 
@@ -172,7 +190,13 @@ def read_setup(file: Path, *, changes: Iterable[str] = (), startable: bool = Tru
         document.demand_no_mistakes()
         raise
     parts = _parts(top, _home(document.file))
-    return Setup(file=document.file, name=top["name"], plan=made, parts=dict(sorted(parts.items())))
+    return Setup(
+        file=document.file,
+        name=top["name"],
+        plan=made,
+        parts=dict(sorted(parts.items())),
+        topics=top.get("topics", {}),
+    )
 
 
 def _check_whole(document: Document, top: dict[str, Any], *, startable: bool) -> None:
@@ -186,6 +210,8 @@ def _check_whole(document: Document, top: dict[str, Any], *, startable: bool) ->
         _check_mentions(_mentions_of(rules, faults), roster)
     if "buffers" in top and _is_known(document, "subscribes"):
         _check_buffers(document.root.at("buffers"), top["buffers"], participants)
+    if "topics" in top and _is_known(document, "publishes", "subscribes"):
+        _check_topics(document.root.at("topics"), top["topics"], participants)
     _check_participants(document.root.at("participants"), participants, startable=startable)
 
 

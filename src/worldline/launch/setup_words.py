@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from worldline.launch.startable import mode_of
 from worldline.launch.toml_document import TOP, Place, Table, quoted, said
+from worldline.launch.topics import TOPIC, read_topics
 from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Latency, as_distribution
@@ -269,7 +270,8 @@ FILE = Table(
         "faults": _many(FAULT),
         "participants": _many(PARTICIPANT),
         "buffers": _buffers,
+        "topics": read_topics,
     },
     needs=(("participants",),),
 )
-TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT)
+TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, TOPIC)
