@@ -54,8 +54,8 @@ def test_no_control_is_left_and_twice_is_once(text: str) -> None:
     [
         ("\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m"),
         ("\x1b[38:2::1:2:3mred", "\x1b[38:2::1:2:3mred"),
-        ("\x1b[2J\x1b[31m", r"\x1b[2J" "\x1b[31m"),
-        ("\x1b]8;;http://evil\x1b\\", r"\x1b]8;;http://evil\x1b" "\\"),
+        ("\x1b[2J\x1b[31m", "\\x1b[2J\x1b[31m"),
+        ("\x1b]8;;http://evil\x1b\\", "\\x1b]8;;http://evil\\x1b\\"),
         ("\x1b[" + "1;" * 60 + "m", r"\x1b[" + "1;" * 60 + "m"),
         ("\x9b31m", r"\x9b31m"),
     ],

@@ -1,8 +1,8 @@
 """The `worldline` command: one module per subcommand.
 
 Exit codes tell who has to act: 0 all is well; 1 the model went wrong (non-determinism, a broken promise, a program
-that raised); 2 the command was used wrongly; 3 a participant, a connection or a disk was lost; 4 nobody could go on; 70 a bug
-in Worldline; 130 interrupted.
+that raised); 2 the command was used wrongly; 3 a participant, a connection or the disk was lost; 4 nobody could go on;
+70 a bug in Worldline; 130 interrupted.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ whoever looks at it. What is read at once is at most `CHUNK_MAX`, packed or unpa
 
 from __future__ import annotations
 
+import stat
 import struct
 import zlib
 from collections.abc import Iterator
@@ -87,6 +88,8 @@ class Scan:
         self._data_end: tuple[int, int] | None = None  # Offset, and the checksum of all before it.
         self._footer: tuple[int, Footer] | None = None
         try:
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise UsageError(f"{path} can't be read: it isn't a plain file")
             with path.open("rb") as file:
                 self._size = file.seek(0, 2)
                 offset = self._read_header(file)
