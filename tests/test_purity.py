@@ -20,13 +20,17 @@ FOUNDATIONS: dict[str, set[str]] = {
     "wire": {"model", "lock"},
     "federation": {"model", "lock", "wire"},
     "launch": {"model", "lock", "wire", "federation"},
-    "recording": {"model", "lock"},
+    "saving": {"model"},
+    "recording": {"model", "lock", "saving"},
     "kernel": {"model", "lock"},
     "loading": {"model", "kernel"},
     "drawing": {"model"},
-    "nodes": {"model", "lock", "kernel", "loading", "drawing"},
+    "nodes": {"model", "lock", "kernel", "loading", "drawing", "saving"},
     "spacetime": {"model", "lock", "kernel", "loading", "drawing"},
-    "cli": {"model", "lock", "federation", "launch", "recording", "kernel", "loading", "drawing", "nodes", "spacetime"},
+    "cli": {
+        *("model", "lock", "federation", "launch", "recording", "kernel"),
+        *("loading", "saving", "drawing", "nodes", "spacetime"),
+    },
 }
 # Modules that belong to no room, and need none: whoever isn't pure may use them.
 LEAVES = {"lifeline"}

@@ -392,7 +392,7 @@ def test_a_recording_is_not_overwritten(worldline: Command) -> None:
     Path("run.mcap").write_text("precious")
     code, out, err = worldline("ping", "--record", "run.mcap")
     assert (code, out) == (2, "")
-    assert "there is a file run.mcap already" in err
+    assert "run.mcap isn't a recording and would be replaced (use --force, or another name)" in err
     assert Path("run.mcap").read_text() == "precious"
 
 

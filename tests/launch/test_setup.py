@@ -134,6 +134,7 @@ HEADINGS = [
     ["[[faults]]"],
     ["[[participants]]"],
     ["[limits]"],
+    ["[topics]"],
 ]
 
 

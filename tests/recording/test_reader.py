@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from mcap.exceptions import McapError
 from mcap.reader import make_reader
 from mcap.records import Message, Metadata
 from mcap.stream_reader import StreamReader
-from mcap.writer import Writer
+from mcap.writer import CompressionType, Writer
 
 from tests.recording.stage import recorded, truth, write_script
 from worldline.model import ModelError, UsageError, plan
@@ -218,8 +220,18 @@ def rewritten(change, **options: object) -> bytes:  # type: ignore[no-untyped-de
     return output.getvalue()
 
 
-def test_a_file_packed_anew_by_another_tool_still_fits_its_certificate(path: Path) -> None:
-    path.write_bytes(rewritten(lambda _, record: record, chunk_size=3_000))
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"chunk_size": 3_000},
+        {"chunk_size": 3_000, "compression": CompressionType.LZ4},
+        {"compression": CompressionType.NONE},
+        {"use_chunking": False},
+    ],
+    ids=str,
+)
+def test_a_file_packed_anew_by_another_tool_still_fits_its_certificate(path: Path, options: dict[str, Any]) -> None:
+    path.write_bytes(rewritten(lambda _, record: record, **options))
     recording = Recording(path)
     assert recording.verify().condition is Condition.INTACT
     assert list(recording.arrivals()) == ARRIVALS
@@ -318,5 +330,7 @@ def test_what_isnt_a_recording_is_refused(path: Path, data: bytes, words: str) -
 def test_what_isnt_there_or_isnt_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no file"):
         Recording(tmp_path / "missing.mcap")
-    with pytest.raises(UsageError, match="can't be read"):
-        Recording(tmp_path)
+    os.mkfifo(tmp_path / "pipe")  # To open it would wait for whoever writes to it.
+    for path in (tmp_path, tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(UsageError, match="can't be read: it isn't a plain file"):
+            Recording(path)

@@ -1,8 +1,8 @@
 """The `worldline` command: one module per subcommand.
 
 Exit codes tell who has to act: 0 all is well; 1 the model went wrong (non-determinism, a broken promise, a program
-that raised); 2 the command was used wrongly; 3 a participant or connection was lost; 4 nobody could go on; 70 a bug
-in Worldline; 130 interrupted.
+that raised); 2 the command was used wrongly; 3 a participant, a connection or the disk was lost; 4 nobody could go on;
+70 a bug in Worldline; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from platform import python_version
 from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console
 
 from worldline.cli.check import check
+from worldline.cli.console import PlainConsole
 from worldline.cli.digest import digest
 from worldline.cli.help import HelpfulCommand, HelpfulGroup
 from worldline.cli.info import info
@@ -58,6 +58,6 @@ def main() -> NoReturn:
     try:
         app()
     except WorldlineError as error:
-        Console(stderr=True).print(f"worldline: {error}", style="red", highlight=False, markup=False, soft_wrap=True)
+        PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
         sys.exit(error.exit_code)
     sys.exit(0)

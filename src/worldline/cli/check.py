@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import sys
 from inspect import isfunction
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ import typer
 from rich.console import Console
 
 from worldline.cli.bar import bar
+from worldline.cli.console import PlainConsole
 from worldline.federation.checker import SCHEDULES_MAX, Divergence, FederationLike, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
 from worldline.federation.program import Federation
@@ -37,7 +37,7 @@ def check(
     ] = None,
 ) -> None:
     """Run a federation under many schedules and compare every delivery; a difference is non-determinism."""
-    console = Console(highlight=False, soft_wrap=True, markup=False, file=sys.stdout)
+    console = PlainConsole()
     with contextlib.redirect_stdout(
         io.StringIO()
     ):  # What the programs print, a thousand times over, is in the way here.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -15,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from worldline.cli.console import PlainConsole, cell
 from worldline.kernel.build import build
 from worldline.model import format_time
 from worldline.model.time import FOREVER
@@ -39,7 +39,7 @@ def info(
 
     Without a file, say what is installed here: versions, whether the kernel is compiled, how floats are computed.
     """
-    console = Console(highlight=False, markup=False, emoji=False, file=sys.stdout)
+    console = PlainConsole(wraps=True)
     if not console.is_terminal:
         console.width = max(console.width, _COLUMNS_MIN)
     if file is None:
@@ -64,7 +64,7 @@ def _installation() -> Table:
 def _grid(*rows: tuple[str, str]) -> Table:
     table = Table.grid(padding=(0, 2))
     for name, text in rows:
-        table.add_row(name, text)
+        table.add_row(name, cell(text))
     return table
 
 
@@ -77,9 +77,9 @@ def _describe(recording: Recording, console: Console) -> None:
     console.print()
     outcome = recording.outcome
     if outcome is not None and outcome.digest:
-        console.print(f"digest       {outcome.digest}")
+        console.print(f"digest       {cell(outcome.digest)}")
     if outcome is not None:
-        console.print(f"certificate  {outcome.certificate}", soft_wrap=True)
+        console.print(f"certificate  {cell(outcome.certificate)}", soft_wrap=True)
     console.print(str(verdict), style=_STYLES[verdict.condition], soft_wrap=True)
 
 
@@ -115,10 +115,7 @@ def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:
         if part is None:
             yield (shown, "never", "", "")
         else:
-            until = (
-                "still there" if part.left is None else "the end" if part.left == FOREVER else format_time(part.left)
-            )
-            yield (shown, format_time(part.started), until, part.digest or "")
+            yield (shown, format_time(part.started), _until(part.left), part.digest or "")
 
 
 def _until(left: int | None) -> str:
@@ -146,7 +143,7 @@ def _print(
         justify: Literal["left", "right"] = "left" if numbers_from is None or place < numbers_from else "right"
         table.add_column(title, justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(cell, row))
     if table.row_count:
         console.print()
         console.print(table)

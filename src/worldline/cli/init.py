@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from worldline.cli.console import PlainConsole
 from worldline.model import UsageError
 
 FEDERATION_TOML = """\
@@ -91,7 +90,7 @@ def init(
 ) -> None:
     """Write a small federation to start from: federation.toml and federation.py."""
     write_files(directory, FILES)
-    console = Console(highlight=False, soft_wrap=True, markup=False, file=sys.stdout)
+    console = PlainConsole()
     console.print(f"wrote {' and '.join(str(directory / name) for name in FILES)}")
     console.print("run it:")
     console.print(f"  worldline run {shlex.quote(str(directory / 'federation.toml'))}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ from msgspec import structs
 from rich.console import Console
 from rich.text import Text
 
+from worldline.cli.console import PlainConsole, words_aside
 from worldline.cli.nodes_run import Narrator, Outputs, run_one
 from worldline.cli.nodes_search import Search, run_many
 from worldline.loading.parameters import pairs
@@ -26,6 +26,7 @@ from worldline.nodes.reading import parse_edges
 from worldline.nodes.schedule import load
 from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.trial import Trial
+from worldline.recording import Shelf
 
 LIST = "list"
 CLAIMED = "claimed"
@@ -120,6 +121,9 @@ def nodes(
     record: Annotated[
         Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.mcap", help="Record the run.")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", rich_help_panel=_SHOWN, help="Replace a file that isn't a recording, too.")
+    ] = False,
     diagram: Annotated[
         Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw its space-time diagram.")
     ] = None,
@@ -144,7 +148,7 @@ def nodes(
 
     A run is fixed by its options and its seed. What fails is repeated by the command that is printed with it.
     """
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, file=sys.stdout)
+    console = PlainConsole()
     if algorithm == LIST and file is None:
         _list(console)
         return
@@ -173,10 +177,13 @@ def nodes(
     if keep is not None and (seeds is None or no_shrink):
         raise UsageError("--keep is about shrinking, and nothing is shrunk", advice="use --seeds, without --no-shrink")
     kept = as_kept(keep or (), trial.algorithm)
-    outputs = Outputs(record, diagram, topology_plot, root, save_to)
+    shelf = None if record is None else Shelf(record, force=force)
+    outputs = Outputs(shelf, diagram, topology_plot, root, save_to)
     outputs.check()
     if seeds is None:
-        run_one(trial, source, Narrator(console, times=times, as_json=as_json, quiet=quiet), outputs, seconds_max)
+        context.with_resource(words_aside(shelf))
+        narrator = Narrator(PlainConsole(), times=times, as_json=as_json, quiet=quiet)
+        run_one(trial, source, narrator, outputs, seconds_max)
         return
     if outputs.shows_one_run or as_json:
         raise UsageError("--record, --diagram, --topology-plot and --json show one run", advice="use them with --seed")
@@ -199,6 +206,7 @@ _BESIDE_A_SCHEDULE = (
     "schedule",
     "seconds_max",
     "record",
+    "force",
     "diagram",
     "topology_plot",
     "root",

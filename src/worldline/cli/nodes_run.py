@@ -11,7 +11,9 @@ from typing import NamedTuple
 from msgspec import json
 from rich.console import Console
 
+from worldline.cli.console import PlainConsole, say_replaced
 from worldline.model import Interrupted, Network, Plan, UsageError, WorldlineError, format_time
+from worldline.model.printable import printable_json
 from worldline.nodes.deadline import deadline
 from worldline.nodes.node import Node
 from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
@@ -20,7 +22,9 @@ from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.testimony import testify
 from worldline.nodes.trace import Record, line_of
 from worldline.nodes.trial import Trial
-from worldline.recording import Recorder
+from worldline.recording import Recorder, Shelf
+from worldline.saving.destination import destination
+from worldline.saving.destination import save as save_file
 
 NO_PROPERTIES = "no properties: only errors would have been noticed"
 
@@ -28,7 +32,7 @@ NO_PROPERTIES = "no properties: only errors would have been noticed"
 class Outputs(NamedTuple):
     """Where a run is written to, besides the terminal. Routes are drawn to `root`."""
 
-    record: Path | None
+    record: Shelf | None
     diagram: Path | None
     topology_plot: Path | None
     root: int
@@ -40,12 +44,10 @@ class Outputs(NamedTuple):
 
     def check(self) -> None:
         """Refuse what can't be written before anything has happened."""
-        for path in (self.record, self.diagram, self.topology_plot, self.save):
-            if path is not None and (path.is_dir() or not path.parent.is_dir()):
-                problem = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-                raise UsageError(f"{path} can't be written: {problem}")
+        if self.save is not None:
+            destination(self.save)
         for path in (self.diagram, self.topology_plot):
-            if path is not None and path.suffix != ".svg":
+            if path is not None and not destination(path).is_stream and path.suffix != ".svg":
                 raise UsageError(f"{path} isn't the name of a picture", advice="they are SVG: FILE.svg")
 
 
@@ -53,7 +55,7 @@ class Narrator:
     """Tells a run as it happens."""
 
     def __init__(self, console: Console, *, times: bool, as_json: bool, quiet: bool) -> None:
-        self._console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if as_json else console
+        self._console = PlainConsole(sys.stderr) if as_json else console
         self._times = times
         self._as_json = as_json
         self._is_told = not quiet
@@ -68,7 +70,8 @@ class Narrator:
         def take(record: Record) -> None:
             if kept is not None:
                 kept.append(record)
-            self._tell(json.encode(record).decode() if self._as_json else line_of(record, times=self._times))
+            as_json = self._as_json
+            self._tell(printable_json(json.encode(record).decode()) if as_json else line_of(record, times=self._times))
 
         return take
 
@@ -107,50 +110,54 @@ def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outp
         run.records = kept
     recorder = _recorder(outputs.record, trial, run)
     failure: WorldlineError | None = None
-    narrator.begin(run)
     try:
+        narrator.begin(run)
         with deadline(patience_s):
             run.run(trial.end(), events_max=trial.events_max)
     except WorldlineError as error:
         failure = error
     except BaseException:
-        if recorder is not None:
-            _record(run, recorder, Interrupted("interrupted", at=run.now))
+        _record(run, recorder, outputs.record, Interrupted("interrupted", at=run.now))
         raise
-    if recorder is not None:
-        _record(run, recorder, failure)
+    _record(run, recorder, outputs.record, failure)
     _draw(trial, run, outputs, failure)
     if outputs.save is not None:
         save(trial, outputs.save, file=source)
     narrator.end(trial, run, failure)
 
 
-def _recorder(path: Path | None, trial: Trial, run: Scheduler) -> Recorder | None:
-    """Open the recording before the run: one that is there already is refused before anything has happened."""
-    if path is None:
+def _recorder(shelf: Shelf | None, trial: Trial, run: Scheduler) -> Recorder | None:
+    """Open the recording before the run: what can't be written is refused before anything has happened."""
+    if shelf is None:
         return None
     names = tuple(name for name, _, _ in run.histories())
     plan = Plan(roster=names, network=Network(default=trial.link()), seed=trial.seed, end=trial.end())
-    return Recorder(path, plan, federation=trial.algorithm.name, encoding="json")
+    return Recorder(shelf.target, plan, federation=trial.algorithm.name, encoding="json", overwrite=True)
 
 
-def _record(run: Scheduler, recorder: Recorder, failure: WorldlineError | None) -> None:
-    testify(run, recorder)
-    if failure is None:
-        recorder.close()
-    else:
-        recorder.advance(run.now + 2)  # What was sent at last counts as one step under way; all of that is final.
-        recorder.abandon(failure.problem, participant=failure.participant, at=failure.at)
+def _record(run: Scheduler, recorder: Recorder | None, shelf: Shelf | None, failure: WorldlineError | None) -> None:
+    if recorder is None or shelf is None:
+        return
+    try:
+        testify(run, recorder)
+        if failure is None:
+            recorder.close()
+        else:
+            recorder.advance(run.now + 2)  # What was sent at last counts as one step under way; all of that is final.
+            recorder.abandon(failure.problem, participant=failure.participant, at=failure.at)
+    finally:
+        recorder.abandon("it couldn't be recorded")
+        say_replaced(shelf.put())
 
 
 def _draw(trial: Trial, run: Scheduler, outputs: Outputs, failure: WorldlineError | None) -> None:
     title = f"{trial.algorithm.name}, {run.topology.name or f'{run.num_nodes} nodes'}, seed {trial.seed}"
     if outputs.diagram is not None:
-        drawn = diagram_svg(run.records, run.num_nodes, title=title, until=run.now, failure=failure)
-        _write(outputs.diagram, drawn)
+        picture = diagram_svg(run.records, run.num_nodes, title=title, until=run.now, failure=failure)
+        save_file(outputs.diagram, picture.encode())
     if outputs.topology_plot is not None:
         routes = _routes(run, outputs.root)
-        _write(outputs.topology_plot, topology_svg(run.topology, routes=routes, title=title))
+        save_file(outputs.topology_plot, topology_svg(run.topology, routes=routes, title=title).encode())
 
 
 def _routes(run: Scheduler, root: int) -> Routes | None:
@@ -159,10 +166,3 @@ def _routes(run: Scheduler, root: int) -> Routes | None:
     links = {node: link for node, (link, _) in ways.items() if link is not None and node != root}
     distances = {node: distance for node, (_, distance) in ways.items() if distance is not None}
     return Routes(root, links, distances) if links else None
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text)
-    except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror or error}") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
+import sys
 import time
 from collections.abc import Iterator
 from enum import StrEnum
@@ -12,8 +12,9 @@ from typing import Annotated
 
 import typer
 
+from worldline.cli.console import warn
 from worldline.cli.interruption import Interruption
-from worldline.cli.screen import Screen, warn
+from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
 from worldline.federation.inprocess import run as run_in_process
@@ -23,8 +24,8 @@ from worldline.launch.launcher import Launch, check_startable, federation_of
 from worldline.launch.setup import Setup, read_setup
 from worldline.lock import Arbiter
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
-from worldline.model import Interrupted, Plan, UsageError, WorldlineError, format_time
-from worldline.recording import Recorder
+from worldline.model import Interrupted, LossError, Plan, UsageError, WorldlineError, format_time
+from worldline.recording import Recorder, Schema, Shelf
 
 
 class Executor(StrEnum):
@@ -47,6 +48,9 @@ Realtime = Annotated[
     float | None, typer.Option(metavar="RATE", help="Go no faster than this many simulated seconds per second.")
 ]
 Record = Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Where to record (default: NAME.mcap here).")]
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace what is where the recording goes, even if it isn't a recording.")
+]
 NoRecord = Annotated[bool, typer.Option("--no-record", help="Record nothing.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")]
 
@@ -62,6 +66,7 @@ def run(
     realtime: Realtime = None,
     record: Record = None,
     no_record: NoRecord = False,
+    force: Force = False,
     shake: Annotated[
         int | None,
         typer.Option(min=0, metavar="NUMBER", help="Start in a random order, and delay frames at random: same digest."),
@@ -83,9 +88,10 @@ def run(
         check_startable(setup)
         if parse_address(listen).kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
+    shelf = shelf_for(setup, record, no_record=no_record, force=force)
     began = time.monotonic()
-    with Screen(setup.name, list(setup.parts), quiet=quiet) as screen, Interruption() as interruption:
-        with recording(setup, screen, record, no_record=no_record) as recorder:
+    with screen_for(setup, shelf, quiet=quiet) as screen, Interruption() as interruption:
+        with recording(setup, screen, shelf) as recorder:
             if federation is not None:
                 outcome = _in_one_process(federation, screen, recorder, interruption)
             else:
@@ -115,39 +121,66 @@ def prepare(
     return setup
 
 
+def shelf_for(setup: Setup, record: Path | None, *, no_record: bool, force: bool) -> Shelf | None:
+    """Return where the run is to be recorded, if it is, or refuse that place before anything has happened."""
+    if no_record:
+        if record is not None:
+            raise UsageError("--record and --no-record contradict each other")
+        return None
+    return Shelf(record if record is not None else f"{setup.name.replace('/', '-')}.mcap", force=force)
+
+
+def screen_for(setup: Setup, shelf: Shelf | None, *, quiet: bool) -> Screen:
+    """Return where the run is shown: not where it is recorded."""
+    file = sys.stderr if shelf is not None and shelf.is_standard_output else sys.stdout
+    return Screen(setup.name, list(setup.parts), quiet=quiet, file=file)
+
+
 @contextlib.contextmanager
-def recording(setup: Setup, screen: Screen, target: Path | None, *, no_record: bool) -> Iterator[Recorder | None]:
+def recording(setup: Setup, screen: Screen, shelf: Shelf | None) -> Iterator[Recorder | None]:
     """Record the run; whatever ends it, what is certain by then is in the file, and the file is whole.
 
     The file gets its name when the run has ended, and the one before it another: a run that never began changes
     nothing.
     """
-    if no_record:
-        if target is not None:
-            raise UsageError("--record and --no-record contradict each other")
+    if shelf is None:
         yield None
         return
-    path = target if target is not None else Path(f"{setup.name.replace('/', '-')}.mcap")
-    unfinished = path.with_suffix(f".unfinished-{os.getpid()}{path.suffix}")  # Others may run it here as well.
-    recorder = Recorder(unfinished, setup.plan, federation=setup.name, overwrite=True)
+    if shelf.waits:
+        screen.note(f"waiting for somebody to read {shelf.target}")
+    topics = {name: topic.loaded() for name, topic in setup.topics.items()}
+    recorder = Recorder(
+        shelf.target,
+        setup.plan,
+        federation=setup.name,
+        encodings={name: topic.encoding for name, topic in topics.items()},
+        schemas={
+            name: Schema(topic.schema_name, topic.schema_encoding, topic.schema)
+            for name, topic in topics.items()
+            if topic.schema_encoding
+        },
+        overwrite=True,
+    )
     try:
         yield recorder
     except BaseException as error:
-        if screen.arbiter is not None:
-            recorder.advance(screen.arbiter.floor())  # All that is certain, up to the last moment.
-        if isinstance(error, WorldlineError):
-            recorder.abandon(error.problem, participant=error.participant, at=error.at)
-        else:
-            recorder.abandon(f"{type(error).__name__}: {error}")
+        # If it is the disk that is full, nothing more can be written, and the error says so itself.
+        with contextlib.suppress(LossError):
+            if screen.arbiter is not None:
+                recorder.advance(screen.arbiter.floor())  # All that is certain, up to the last moment.
+            if isinstance(error, WorldlineError):
+                recorder.abandon(error.problem, participant=error.participant, at=error.at)
+            else:
+                recorder.abandon(f"{type(error).__name__}: {error}")
         raise
     finally:
-        if not recorder.begun:
-            unfinished.unlink(missing_ok=True)
+        if recorder.begun:
+            kept = shelf.put()
+            if kept.note:
+                screen.note(kept.note)
+            screen.note(f"recorded in {kept.path}")
         else:
-            if path.is_file():
-                path.replace(path.with_suffix(f".previous{path.suffix}"))
-            unfinished.replace(path)
-            screen.note(f"recorded in {path}")
+            shelf.clear()
 
 
 def watch(screen: Screen, recorder: Recorder | None) -> None:

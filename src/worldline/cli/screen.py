@@ -5,16 +5,15 @@ On a terminal, one line at the bottom is kept up to date; elsewhere, a plain lin
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TextIO
 
-from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from worldline.cli.console import PlainConsole, coloured
 from worldline.lock import Arbiter, Phase
 from worldline.model import FOREVER, format_time
 
@@ -23,16 +22,11 @@ _PLAIN_S = 5.0
 _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow")
 
 
-def warn(text: str) -> None:
-    """Tell whoever runs the command what is probably not meant, beside what the command prints."""
-    Console(stderr=True).print(f"warning: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
-
-
 class Screen:
     """Where a run is shown. `arbiter` is set once there is one."""
 
-    def __init__(self, title: str, names: list[str], *, quiet: bool = False) -> None:
-        self._console = Console(highlight=False, soft_wrap=True, file=sys.stdout)
+    def __init__(self, title: str, names: list[str], *, quiet: bool = False, file: TextIO | None = None) -> None:
+        self._console = PlainConsole(file)
         self._title = title
         self._quiet = quiet
         self._width = max(map(len, names), default=0)
@@ -68,8 +62,9 @@ class Screen:
             now = 0 if member is None else member.now
         line = Text(f"{'~' * about + format_time(now):>14}  ")
         line.append(name.ljust(self._width), style=self._colours.get(name, ""))
-        line.append(f"  {text}")  # As it is: what looks like markup, or like the name of a picture, is its own affair.
-        self._console.print(line, emoji=False)
+        line.append("  ")
+        line.append_text(coloured(text))
+        self._console.print(line)
 
     def refresh(self) -> None:
         """Show how the run is going, if it hasn't been shown just now."""
@@ -81,14 +76,14 @@ class Screen:
         if self._live is not None:
             self._live.update(Text(f"{self._title}  {status}", style="bold", overflow="ellipsis"), refresh=True)
         else:
-            self._console.print(f"... {self._title}: {status}", markup=False)
+            self._console.print(f"... {self._title}: {status}")
 
     def note(self, text: str) -> None:
         if not self._quiet:
-            self._console.print(text, markup=False)
+            self._console.print(text)
 
     def conclude(self, text: str) -> None:
-        self._console.print(text, markup=False)
+        self._console.print(text)
 
 
 class _Pace:

@@ -13,6 +13,7 @@ from worldline.cli.interruption import Interruption
 from worldline.cli.run import (
     Changes,
     FederationFile,
+    Force,
     NoRecord,
     Quiet,
     Realtime,
@@ -22,9 +23,10 @@ from worldline.cli.run import (
     conclude,
     prepare,
     recording,
+    screen_for,
+    shelf_for,
     watch,
 )
-from worldline.cli.screen import Screen
 from worldline.federation.environment import TOKEN
 from worldline.federation.server import Server, check_listening, check_tokens
 from worldline.launch.launcher import stated_by
@@ -54,6 +56,7 @@ def serve(
     realtime: Realtime = None,
     record: Record = None,
     no_record: NoRecord = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants that others start."""
@@ -62,9 +65,10 @@ def serve(
     # Before anything is touched.
     check_listening(listen, token, certificate, authority)
     check_tokens(setup.plan, token)
+    shelf = shelf_for(setup, record, no_record=no_record, force=force)
     began = time.monotonic()
-    with Screen(setup.name, list(setup.parts), quiet=quiet) as screen, Interruption() as interruption:
-        with recording(setup, screen, record, no_record=no_record) as recorder:
+    with screen_for(setup, shelf, quiet=quiet) as screen, Interruption() as interruption:
+        with recording(setup, screen, shelf) as recorder:
             server = Server(
                 setup.plan,
                 listen,

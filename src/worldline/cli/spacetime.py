@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from math import isfinite
 from pathlib import Path
 from typing import Annotated
@@ -11,11 +10,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from worldline.cli.console import PlainConsole, words_aside
 from worldline.cli.spacetime_recording import retell
 from worldline.cli.spacetime_run import run_one
 from worldline.cli.spacetime_show import Narrator, Outputs
 from worldline.loading.parameters import pairs
 from worldline.model import UsageError, WorldlineError
+from worldline.recording import Shelf
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.loading import Example, load_file
 from worldline.spacetime.simulation import read_executor
@@ -56,6 +57,9 @@ def spacetime(
         Path | None, typer.Option(metavar="FILE.html", help="Make a page on which agents move.")
     ] = None,
     record: Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Record the run.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace what is where the recording goes, even if it isn't a recording.")
+    ] = False,
     check: Annotated[
         bool, typer.Option("--check", help="Check that nothing was absorbed outside the future of its emission.")
     ] = False,
@@ -66,12 +70,12 @@ def spacetime(
 
     A run is fixed by its options and its seed; the executor doesn't change it.
     """
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True, file=sys.stdout)
     if example == LIST and file is None:
-        _list(console)
+        _list(PlainConsole())
         return
-    narrator = Narrator(console, as_json=as_json, quiet=quiet)
-    outputs = Outputs(record, diagram, animation, check)
+    outputs = Outputs(None if record is None else Shelf(record, force=force), diagram, animation, check)
+    context.with_resource(words_aside(outputs.record))
+    narrator = Narrator(PlainConsole(), as_json=as_json, quiet=quiet)
     if example is not None and example.endswith(_RECORDING) and file is None:
         _check_alone(context)
         outputs.check()

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from worldline.cli.console import say_replaced
 from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
 from worldline.model import LossError, ModelError, Plan, UsageError, WorldlineError
-from worldline.recording import Condition, Recorder, Recording
+from worldline.recording import Condition, Recorder, Recording, Shelf
 from worldline.spacetime.story import Record
 from worldline.spacetime.testimony import Setting, nanoseconds, recall, testify
 
 
 def write(
-    path: Path,
+    shelf: Shelf,
     name: str,
     seed: int,
     setting: Setting,
@@ -24,7 +25,7 @@ def write(
     """Record a run that was traced, or what came before its failure: all of that, or nothing."""
     end = nanoseconds(setting.until)
     plan = Plan(roster=tuple(dict.fromkeys(record.agent for record in records)), seed=seed, end=end)
-    recorder = Recorder(path, plan, federation=name, encoding="json")
+    recorder = Recorder(shelf.target, plan, federation=name, encoding="json", overwrite=True)
     try:
         testify(setting, records, chains, recorder)
         if failure is None:
@@ -34,8 +35,9 @@ def write(
             recorder.abandon(failure.problem, participant=failure.participant, at=end)
     except BaseException:
         recorder.abandon("it couldn't be recorded")
-        path.unlink(missing_ok=True)
+        shelf.clear()
         raise
+    say_replaced(shelf.put())
 
 
 def retell(path: Path, narrator: Narrator, outputs: Outputs) -> None:

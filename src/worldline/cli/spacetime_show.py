@@ -11,7 +11,12 @@ from typing import NamedTuple
 from msgspec import json
 from rich.console import Console
 
+from worldline.cli.console import PlainConsole
 from worldline.model import ModelError, UsageError
+from worldline.model.printable import printable, printable_json
+from worldline.recording import Shelf
+from worldline.saving.destination import destination
+from worldline.saving.destination import save as save_file
 from worldline.spacetime.causality import check
 from worldline.spacetime.pictures import animation_html, minkowski_svg
 from worldline.spacetime.story import Record
@@ -23,7 +28,7 @@ _SHOWN_MAX = 10
 class Outputs(NamedTuple):
     """Where a run is written to, besides the terminal, and whether it is checked."""
 
-    record: Path | None
+    record: Shelf | None
     diagram: Path | None
     animation: Path | None
     is_checked: bool
@@ -34,23 +39,17 @@ class Outputs(NamedTuple):
 
     def check(self) -> None:
         """Refuse what can't be written before anything has happened."""
-        for path, suffix in ((self.record, ".mcap"), (self.diagram, ".svg"), (self.animation, ".html")):
-            if path is None:
-                continue
-            if path.is_dir() or not path.parent.is_dir():
-                problem = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-                raise UsageError(f"{path} can't be written: {problem}")
-            if path.suffix != suffix:
+        record = None if self.record is None else self.record.path
+        for path, suffix in ((record, ".mcap"), (self.diagram, ".svg"), (self.animation, ".html")):
+            if path is not None and not destination(path).is_stream and path.suffix != suffix:
                 raise UsageError(f"{path} doesn't end in {suffix}", advice="its name says what it is")
-        if self.record is not None and self.record.exists():
-            raise UsageError(f"there is a file {self.record} already", advice="remove it, or choose another name")
 
 
 class Narrator:
     """Tells a run when it is over: only then is the order of what happened known."""
 
     def __init__(self, console: Console, *, as_json: bool, quiet: bool) -> None:
-        self._console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True) if as_json else console
+        self._console = PlainConsole(sys.stderr) if as_json else console
         self._as_json = as_json
         self.is_told = not quiet
 
@@ -61,9 +60,9 @@ class Narrator:
         try:
             for record in records:
                 if self._as_json:
-                    print(json.encode(record).decode())
+                    print(printable_json(json.encode(record).decode()))
                 elif record.kind == "log":
-                    print(f"{record.at[0]:12.6f}  {record.agent}: {record.what}")
+                    print(printable(f"{record.at[0]:12.6f}  {record.agent}: {record.what}"))
             sys.stdout.flush()
         except BrokenPipeError:  # Nobody reads on. That doesn't make the run a failure, nor the rest of the output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -94,10 +93,7 @@ def drawn(records: Sequence[Record], setting: Setting, title: str, outputs: Outp
 
 def save(pictures: Sequence[tuple[Path, str]]) -> None:
     for path, text in pictures:
-        try:
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{path} can't be written: {error.strerror or error}") from error
+        save_file(path, text.encode())
 
 
 def checked(records: Sequence[Record], setting: Setting) -> str:

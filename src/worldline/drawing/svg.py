@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from worldline.model.printable import printable_lines
+
 INK = "#1f2933"
 SOFT = "#66727f"
 FAINT = "#cbd2d9"
@@ -36,7 +38,7 @@ def number(value: float) -> str:
 
 def escaped(text: str) -> str:
     """Write a text so that it can stand in an element or an attribute, whatever is in it."""
-    return _FORBIDDEN.sub("\ufffd", text).translate(_ESCAPES)
+    return printable_lines(_FORBIDDEN.sub("\ufffd", text)).translate(_ESCAPES)
 
 
 def element(tag: str, content: str | Iterable[str] = "", /, **attributes: Value | None) -> str:

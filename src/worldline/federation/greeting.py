@@ -8,6 +8,7 @@ from typing import TypeVar
 from msgspec import msgpack
 
 from worldline.model import PeerError, UsageError
+from worldline.model.errors import shortened
 from worldline.wire.codec import checked
 from worldline.wire.frames import frame
 from worldline.wire.handshake import (
@@ -46,7 +47,7 @@ class Greeting:
         challenge = self._accepted(checked(_decode_challenge, body))
         if challenge.protocol != PROTOCOL or challenge.version != VERSION:
             raise PeerError(
-                f"the server speaks {challenge.protocol} version {challenge.version}",
+                f"the server speaks {shortened(challenge.protocol)} version {challenge.version}",
                 advice=f"this is version {VERSION}; use the same Worldline on both sides",
             )
         proof = client_proof(self._token, challenge, self._federation, self._name, self._nonce)
@@ -71,6 +72,7 @@ class Greeting:
 
 def refusal(refused: Refused, name: str) -> UsageError | PeerError:
     """Return a server's refusal as an error: of the protocol's author, or of whoever started the participant."""
+    reason = shortened(refused.reason)
     if refused.code == PROTOCOL_ERROR:
-        return PeerError(f"the server refused to go on: {refused.reason}", participant=name, code=refused.code)
-    return UsageError(f"the server refused the connection: {refused.reason}", participant=name, code=refused.code)
+        return PeerError(f"the server refused to go on: {reason}", participant=name, code=refused.code)
+    return UsageError(f"the server refused the connection: {reason}", participant=name, code=refused.code)

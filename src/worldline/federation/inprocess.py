@@ -9,6 +9,7 @@ the result; the checker tries many and compares.
 from __future__ import annotations
 
 import threading
+import time
 import traceback
 from bisect import bisect_left
 from collections.abc import Callable
@@ -64,7 +65,7 @@ class InOrder:
 
 
 _PATIENCE_S = 2.0
-_WATCH_EVERY = 256  # Steps of the schedule.
+_WATCH_EVERY_S = 0.1
 
 
 class _Broken(BaseException):
@@ -94,13 +95,17 @@ class _Strand:
         self._back.acquire()
         self._thread = threading.Thread(target=self._live, name=f"worldline {name}", daemon=True)
 
-    def resume(self) -> None:
-        """Let the program run until it has something to say, or has finished."""
+    def resume(self, watch: Callable[[], None]) -> None:
+        """Let the program run until it has something to say, or has finished; `watch` now and then if that takes long.
+
+        What is watched doesn't change meanwhile: only the scheduler's own thread tells the arbiter anything.
+        """
         if self._thread.ident is None:
             self._thread.start()
         self._running = True
         self._go.release()
-        self._back.acquire()
+        while not self._back.acquire(timeout=_WATCH_EVERY_S):
+            watch()
         self._running = False
 
     def break_off(self) -> None:
@@ -185,7 +190,8 @@ class _Run:
     ) -> None:
         plan = federation.plan()
         self._schedule = schedule
-        self._watch = watch
+        self._watcher = watch
+        self._watched = time.monotonic()
         self._arbiter = arbiter(plan)
         self._strands = {
             name: _Strand(name, program, schedule, keep_journals)
@@ -198,11 +204,8 @@ class _Run:
     def finish(self) -> Outcome:
         try:
             while self._digest is None:
-                for _ in range(_WATCH_EVERY):
-                    self._step()
-                    if self._digest is not None:
-                        break
-                if self._watch is not None:
+                self._step()
+                if time.monotonic() - self._watched >= _WATCH_EVERY_S:
                     self._watch()
         finally:
             for strand in self._strands.values():
@@ -210,6 +213,11 @@ class _Run:
         taken_part = self._arbiter.participants()
         journals = {name: self._strands[name].ledger.journal.entries or [] for name in taken_part}
         return outcome_of(self._arbiter, self._digest, journals)
+
+    def _watch(self) -> None:
+        if self._watcher is not None:
+            self._watcher()
+        self._watched = time.monotonic()
 
     def _step(self) -> None:
         if not self._able:
@@ -225,7 +233,7 @@ class _Run:
                 self._welcome(event.newcomer, strand)
         # Who joins last isn't the first to run on that account: the start is a choice of its own.
         if strand.ready() and not strand.finished and not (gathering and strand.asking):
-            strand.resume()
+            strand.resume(self._watch)
         if strand.failure is not None:
             raise self._failed(strand, strand.failure)
         if not strand.frame and (strand.finished or not strand.ready()):

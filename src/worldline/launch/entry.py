@@ -18,7 +18,7 @@ def load_program(entry: str, directory: Path, stated: Plain | None = None, *, gu
 
     `stated` is what the federation's file declares. A `Program` may declare the same or more, but nothing else.
     """
-    found = _load(entry, directory)
+    found = load_object(entry, directory)
     if not isinstance(found, Program):
         if not callable(found):
             advice = "an entry is a function of a participant, or a Program"
@@ -41,7 +41,8 @@ def _look_first_in(directory: Path, package: str) -> None:
         importlib.invalidate_caches()
 
 
-def _load(entry: str, directory: Path) -> object:
+def load_object(entry: str, directory: Path) -> object:
+    """Import what ``module:name`` means, as if from a directory."""
     module_name, _, name = entry.partition(":")
     _look_first_in(directory, module_name.partition(".")[0])
     try:

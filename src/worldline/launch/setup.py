@@ -16,6 +16,7 @@ from worldline.federation.limits import Limits
 from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
 from worldline.launch.startable import check_command, check_module
 from worldline.launch.toml_document import Document, Place, nearest, quoted, said
+from worldline.launch.topics import Topic
 from worldline.model.buffer import UNBOUNDED, Buffer
 from worldline.model.errors import ConfigurationError
 from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
@@ -57,6 +58,7 @@ class Setup:
     parts: dict[str, Part]
     warnings: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    topics: dict[str, Topic] = field(default_factory=dict)
 
 
 # --- What several places must agree on ---
@@ -167,6 +169,22 @@ def _warn_of_unpublished(document: Document, top: dict[str, Any]) -> None:
             document.warn(steps, f"nobody publishes on {quoted(topic)} ({advice})")
 
 
+def _check_topics(place: Place, topics: Iterable[str], participants: Tables) -> None:
+    """Note topics that nobody uses, if it can be told: somebody who doesn't say what it publishes may use any."""
+    if not all("publishes" in described for _, described in participants):
+        return
+    known = {
+        topic
+        for _, described in participants
+        for key in ("publishes", "subscribes")
+        for topic in described.get(key, ())
+    }
+    for topic in topics:
+        if topic not in known:
+            advice = nearest(topic, sorted(known), "the topics in it are")
+            place.at(topic).note(f"nobody in this file uses {quoted(topic)} ({advice})")
+
+
 def _is_known(document: Document, *keys: str) -> bool:
     """Whether these keys of all participants could be read: only then can it be said that something isn't there.
 
@@ -209,6 +227,7 @@ def read_setup(file: Path, *, changes: Iterable[str] = (), startable: bool = Tru
         parts=dict(sorted(parts.items())),
         warnings=tuple(document.warnings),
         limits=_limits(top.get("limits", {}), startable=startable),
+        topics=top.get("topics", {}),
     )
 
 
@@ -241,6 +260,8 @@ def _check_whole(document: Document, top: dict[str, Any], *, startable: bool) ->
         _check_mentions(_mentions_of(rules, faults), roster)
     if "buffers" in top and _is_known(document, "subscribes"):
         _check_buffers(document.root.at("buffers"), top["buffers"], participants)
+    if "topics" in top and _is_known(document, "publishes", "subscribes"):
+        _check_topics(document.root.at("topics"), top["topics"], participants)
     _check_participants(document.root.at("participants"), participants, startable=startable)
 
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from worldline.federation.limits import FRAME_LEAST
 from worldline.launch.startable import mode_of
 from worldline.launch.toml_document import TOP, Place, Table, quoted, said
+from worldline.launch.topics import TOPIC, read_topics
 from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Latency, as_distribution
@@ -340,7 +341,8 @@ FILE = Table(
         "participants": _many(PARTICIPANT),
         "buffers": _buffers,
         "limits": _one(LIMITS),
+        "topics": read_topics,
     },
     needs=(("participants",),),
 )
-TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS)
+TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS, TOPIC)

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+from worldline.model.printable import printable
 from worldline.model.time import format_time
 
 _SHOWN_MAX = 400
@@ -37,8 +38,8 @@ def shown(value: object) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return a text that somebody gave us, as much of it as a person can take in."""
-    return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}..."
+    """Return a text that somebody gave us, on one line, as much of it as a person can take in."""
+    return printable(text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}...")
 
 
 class WorldlineError(Exception):

@@ -20,6 +20,7 @@ from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trial import Trial
+from worldline.saving.destination import save as save_file
 
 FORMAT = 1
 
@@ -83,10 +84,7 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
         text = json.format(json.encode(schedule, order="deterministic"), indent=1)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{trial.algorithm.name} has parameters that can't be written down: {error}") from error
-    try:
-        path.write_bytes(text + b"\n")
-    except OSError as error:
-        raise UsageError(f"{path} can't be written: {error.strerror or error}") from error
+    save_file(path, text + b"\n")
 
 
 def load(path: Path) -> tuple[Trial, Path | None]:

@@ -7,6 +7,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, to_builtins
 
+from worldline.model.printable import printable
+
 Kind = Literal["received", "sent", "logged", "dropped", "happened"]
 
 
@@ -55,7 +57,9 @@ def text_of(records: Iterable[Record], *, times: bool = False) -> str:
 
 
 def line_of(record: Record, *, times: bool = False) -> str:
-    return f"{record.at // 10**9:>5}.{record.at % 10**9:09d}  {record}" if times else str(record)
+    """Write a record as one line, whatever a node has written into it."""
+    line = printable(str(record))
+    return f"{record.at // 10**9:>5}.{record.at % 10**9:09d}  {line}" if times else line
 
 
 def plain(message: Any) -> Any:

@@ -3,7 +3,8 @@
 from worldline.recording.facts import Count, Header, LossCount, Outcome, Part
 from worldline.recording.fingerprint import float_fingerprint
 from worldline.recording.reader import Arrival, Condition, Loss, Recording, Unheard, Verdict
-from worldline.recording.writer import Recorder
+from worldline.recording.shelf import Shelf
+from worldline.recording.writer import Recorder, Schema
 
 __all__ = [
     "Arrival",
@@ -16,6 +17,8 @@ __all__ = [
     "Part",
     "Recorder",
     "Recording",
+    "Schema",
+    "Shelf",
     "Unheard",
     "Verdict",
     "float_fingerprint",

@@ -5,18 +5,22 @@ small writes, though, which was four fifths of the cost of recording; packing me
 makes the recorder two to three times as fast. And what has been written costs less memory here, since the index of a
 finished chunk is kept as the bytes that it will be.
 
-**Chunks** of 128 KiB: what a crash costs is at most the chunk that wasn't full yet, which speaks for small ones. From
+**Chunks** of 128 KiB: a stream loses in a crash the chunk that wasn't full yet, which speaks for small ones. From
 64 KiB to 1 MiB compression gains almost nothing, so the size is chosen for that alone, and not smaller, because each
 chunk adds an entry to the index, which stays in memory until the end. zstd at level 1 runs at over 200 MB/s and packs
 to 35 % (JSON) or 72 % (floats) of the size; lz4 is twice as fast, to 57 % and 84 %; level 3 is half as fast and no
 better. All give the same bytes in every run; another version of the library may not.
+
+**Limits**: a reader must know how large a chunk can be before it unpacks one, or a small file could fill its memory.
+So a chunk that was written here is never larger than `CHUNK_MAX`: less than the size at which it is cut, one message,
+and what has to be said about that one.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import groupby
 
 import zstandard
@@ -38,7 +42,13 @@ from mcap.records import (
 )
 from mcap.writer import LIBRARY_IDENTIFIER, MCAP0_MAGIC
 
+from worldline.recording.output import Output
+
 CHUNK_SIZE = 128 * 1024
+CHUNK_SIZE_MAX = 2**24
+MESSAGE_MAX = 2**25
+SCHEMA_MAX = 2**20
+CHUNK_MAX = 2**26
 CHANNELS_MAX = 2**16 - 1  # Their numbers have 16 bits, and we leave out 0.
 
 _MESSAGE = struct.Struct("<BQHIQQ")  # Opcode, length; channel, sequence number, log time, publish time.
@@ -49,10 +59,10 @@ _LEVEL = 1
 
 
 class ChunkedFile:
-    """An MCAP file under construction. What is complete is handed to `write` at once, in whole records."""
+    """An MCAP file under construction. What is complete goes to the output at once, in whole records."""
 
-    def __init__(self, write: Callable[[bytes], object], *, library: str, chunk_size: int = CHUNK_SIZE) -> None:
-        self._write = write
+    def __init__(self, output: Output, *, library: str, chunk_size: int = CHUNK_SIZE) -> None:
+        self._output = output
         self._chunk_size = chunk_size
         self._compress = zstandard.ZstdCompressor(level=_LEVEL).compress
         self._offset = 0
@@ -66,6 +76,7 @@ class ChunkedFile:
         # The chunk in progress: its records, their size, and per channel log times and offsets in turn.
         self._parts: list[bytes] = []
         self._size = 0
+        self._shown = 0  # How many of the parts are in the file already, behind its end.
         self._entries: dict[int, list[int]] = {}
         self._put(MCAP0_MAGIC + _packed(Header("", f"{library}, {LIBRARY_IDENTIFIER}")))
 
@@ -101,6 +112,12 @@ class ChunkedFile:
             self._size += 9 + length
             if self._size > self._chunk_size:  # Judged by content alone: two equal runs are cut at the same places.
                 self._cut()
+
+    def show(self) -> None:
+        """Let those see the chunk in progress who read the file as it is now, for instance after a crash."""
+        if self._output.has_tail and self._shown < len(self._parts):
+            self._output.show(b"".join(self._parts[self._shown :]))
+            self._shown = len(self._parts)
 
     def finish(self) -> None:
         """Write the index and the end of the file."""
@@ -173,13 +190,13 @@ class ChunkedFile:
         )
         self._parts.clear()
         self._entries.clear()
-        self._size = 0
+        self._size = self._shown = 0
         self._put(chunk + indexes)
 
     def _put(self, data: bytes) -> None:
         self._crc = zlib.crc32(data, self._crc)
         self._offset += len(data)
-        self._write(data)
+        self._output.put(data)
 
     def _statistics(self) -> Statistics:
         earliest, latest = self._span or (0, 0)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from worldline.model.errors import UsageError
+from worldline.model.errors import UsageError, WorldlineError, shortened, shown
 from worldline.model.links import Network
 from worldline.model.plan import Plan
 
@@ -105,6 +105,7 @@ LOST_SCHEMA = (
     b'"required":["topic","sender","receiver","sequence","reason"]}'
 )
 
+_NUMBER_MAX = 2**64
 _Facts = TypeVar("_Facts", Header, Outcome)
 
 
@@ -127,10 +128,33 @@ def from_metadata(kind: type[_Facts], metadata: Mapping[str, str]) -> _Facts:
                 raise UsageError(f"its {kind.__name__.lower()} doesn't say {field.name}")
             continue
         try:
-            values[field.name] = text if field.type is str else msgspec.json.decode(text, type=field.type)
-        except msgspec.DecodeError as error:
-            raise UsageError(f"its {kind.__name__.lower()} can't be read: {field.name}: {error}") from error
+            values[field.name] = text if field.type is str else _decoded(text, field.type)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            # A ValueError: the text isn't one at all, or Python won't make a number of so many digits.
+            raise _unreadable(kind, f"{field.name}: {error}") from error
     try:
         return msgspec.convert(values, kind)  # Literals and the like are checked here.
-    except msgspec.ValidationError as error:
-        raise UsageError(f"its {kind.__name__.lower()} can't be read: {error}") from error
+    except (msgspec.ValidationError, WorldlineError) as error:
+        raise _unreadable(kind, str(error)) from error
+
+
+def _decoded(text: str, kind: Any) -> Any:
+    value = msgspec.json.decode(text, type=kind)
+    _check_numbers(msgspec.to_builtins(value))
+    return value
+
+
+def _check_numbers(value: Any) -> None:
+    """Refuse numbers that no recorder writes: what computes with them needn't be ready for any."""
+    if isinstance(value, int) and not -_NUMBER_MAX <= value <= _NUMBER_MAX:
+        raise ValueError(f"{shown(value)} is out of range")
+    if isinstance(value, dict):
+        value = value.values()
+    elif not isinstance(value, list | tuple):
+        return
+    for each in value:
+        _check_numbers(each)
+
+
+def _unreadable(kind: type[Header | Outcome], problem: str) -> UsageError:
+    return UsageError(f"its {kind.__name__.lower()} can't be read: {shortened(problem)}")

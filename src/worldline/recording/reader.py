@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeVar
 from mcap.records import Channel, Message
 
 from worldline.lock.journal import run_digest
-from worldline.model.errors import ModelError, UsageError
+from worldline.model.errors import ModelError, UsageError, shortened
+from worldline.model.printable import printable
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
 from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, Outcome, from_metadata
@@ -56,6 +57,9 @@ class Loss(NamedTuple):
     reason: str
 
 
+POOL_MAX = 2**30
+"""How many bytes are held at most in order to put messages into the order of their arrivals."""
+
 _Entry = TypeVar("_Entry", Arrival, Unheard, Loss)
 
 
@@ -85,7 +89,7 @@ class Recording:
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
         self._scan = Scan(self.path)
-        written = self._scan.header.get("format")
+        written = shortened(str(self._scan.header.get("format")))
         if written != str(FORMAT):
             raise UsageError(
                 f"{self.path} has format {written}, and this version of Worldline reads format {FORMAT}",
@@ -183,6 +187,7 @@ class Recording:
         begin, stop = as_time(start, "the start"), FOREVER + 1 if end is None else as_time(end, "the end")
         chunks = sorted(chunk for chunk in self._scan.chunks if chunk.latest >= begin and chunk.earliest < stop)
         pool: list[_Entry] = []
+        size = 0
         try:
             with self.path.open("rb") as file:
                 for place, chunk in enumerate(chunks):
@@ -191,13 +196,24 @@ class Recording:
                             entry = entry_of(record)
                             if entry is not None:
                                 pool.append(entry)
+                                size += len(entry[-1])  # The payload, or the reason of a loss.
+                                if size > POOL_MAX:
+                                    raise self._too_much(entry[0])
                     pool.sort()
                     following = chunks[place + 1].earliest if place + 1 < len(chunks) else FOREVER + 1
                     ready = next((i for i, entry in enumerate(pool) if entry[0] >= following), len(pool))
                     yield from pool[:ready]
                     del pool[:ready]
+                    size = sum(len(entry[-1]) for entry in pool)
         except Damaged as damage:
             raise ModelError(f"{self.path} was altered: {damage}", advice="record the run again") from damage
+
+    def _too_much(self, at: int) -> UsageError:
+        return UsageError(
+            f"{self.path} holds more than {POOL_MAX:,} bytes that are under way at once, or says so",
+            at=at,
+            advice="ask for a shorter span of time, or for fewer topics",
+        )
 
     @cached_property
     def _channels(self) -> dict[int, Channel]:
@@ -248,7 +264,7 @@ def _story(outcome: Outcome) -> str:
     if outcome.at is not None:
         where = f"{outcome.participant or 'the run'} at {format_time(outcome.at)}: "
     until = "" if outcome.until is None else f"; all that was sent before {format_time(outcome.until)} is there"
-    return f"{where}{outcome.cause}{until}"
+    return printable(f"{where}{outcome.cause}{until}")
 
 
 def _digest_of(outcome: Outcome) -> str | None:

@@ -1,11 +1,16 @@
 """Finds the records of an MCAP file, as far as it goes: whole, cut off anywhere, or damaged.
 
 It goes from record to record without unpacking chunks and doesn't need the index at the file's end, which a file that
-was cut off doesn't have. So whole and cut files are read in the same way.
+was cut off doesn't have. So whole and cut files are read in the same way. Records that stand in no chunk, as in the
+tail of a file that was cut off, are taken together as if they were in one.
+
+Nothing that the file says is believed before it has been held against a limit: a small file can't fill the memory of
+whoever looks at it. What is read at once is at most `CHUNK_MAX`, packed or unpacked; what is kept, `KEPT_MAX`.
 """
 
 from __future__ import annotations
 
+import stat
 import struct
 import zlib
 from collections.abc import Iterator
@@ -13,43 +18,65 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+import lz4.frame  # type: ignore[import-untyped]  # It comes with mcap.
 import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
 from mcap.opcode import Opcode
 from mcap.records import Channel, Chunk, DataEnd, Footer, Message, Metadata, Schema
-from mcap.stream_reader import get_chunk_data_stream
 from mcap.writer import MCAP0_MAGIC
 
-from worldline.model.errors import UsageError
+from worldline.model.errors import UsageError, shown
+from worldline.model.printable import printable
+from worldline.model.time import FOREVER
+from worldline.recording.chunks import CHUNK_MAX, CHUNK_SIZE
 from worldline.recording.facts import HEADER_NAME, OUTCOME_NAME
+
+KEPT_MAX = 2**28
 
 _PREFIX = struct.Struct("<BQ")  # Opcode and length of every record.
 _SPAN = struct.Struct("<QQ")  # The first fields of a chunk: earliest and latest log time.
 _PRIVATE = 0x80  # Opcodes from here on are for anybody's own records.
 _KNOWN = frozenset(int(opcode) for opcode in Opcode)
 _MESSAGE = struct.Struct("<HIQQ")
+_LOOSE = (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE)
+_CHUNK_HEAD_MAX = 2**16  # What a chunk says of itself, and what packing adds in the worst case.
 # What the MCAP library and the decompressors raise over bytes that aren't what they seem.
 _DAMAGE = (McapError, struct.error, ValueError, OverflowError, RuntimeError, MemoryError, zstandard.ZstdError)
 
 
 class Damaged(Exception):  # noqa: N818 - says what was found, as the errors of `model` do.
-    """The file isn't what was written; only for this room, which turns it into a verdict or an error."""
+    """The file isn't what was written; only for this room, which turns it into a verdict or an error.
+
+    What it quotes from the file is somebody else's text.
+    """
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(printable(problem))
 
 
 class Place(NamedTuple):
-    """Where a chunk is, and the log times in it."""
+    """Where a chunk is, and the log times in it. Records that stand in no chunk are `loose`."""
 
     earliest: int
     latest: int
     offset: int
     length: int
+    loose: bool = False
+
+
+def header_of(path: Path) -> dict[str, str] | None:
+    """Return what a recording says of itself at its start, however it goes on; None: the file isn't a recording."""
+    try:
+        return Scan(path, header_only=True).header
+    except UsageError:
+        return None
 
 
 class Scan:
     """The skeleton of a file. `whole` says that it ends as it should; `damage` why it can't be what was written."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, header_only: bool = False) -> None:
         self.path = path
         self.header: dict[str, str] = {}
         self.outcome: dict[str, str] | None = None
@@ -57,19 +84,23 @@ class Scan:
         self.index: dict[int, Channel] = {}  # The channels that the end of the file repeats.
         self.whole = False
         self.damage: str | None = None
+        self._kept = 0  # Bytes of the file that stay in memory.
         self._data_end: tuple[int, int] | None = None  # Offset, and the checksum of all before it.
         self._footer: tuple[int, Footer] | None = None
         try:
+            if not stat.S_ISREG(path.stat().st_mode):
+                raise UsageError(f"{path} can't be read: it isn't a plain file")
             with path.open("rb") as file:
                 self._size = file.seek(0, 2)
-                self._scan(file)
+                offset = self._read_header(file)
+                if not header_only:
+                    self._scan(file, offset)
         except FileNotFoundError as error:
             raise UsageError(f"there is no file {path}") from error
         except OSError as error:
             raise UsageError(f"{path} can't be read: {error.strerror or error}") from error
 
-    def _scan(self, file: BinaryIO) -> None:
-        offset = self._read_header(file)
+    def _scan(self, file: BinaryIO, offset: int) -> None:
         while offset < self._size:
             if self._footer is not None:
                 break
@@ -79,7 +110,7 @@ class Scan:
             offset = after
         if self._footer is not None and self.damage is None:
             file.seek(offset)
-            self.whole = file.read() == MCAP0_MAGIC
+            self.whole = file.read(len(MCAP0_MAGIC) + 1) == MCAP0_MAGIC
         if not self.whole and self.damage is None and self._ends_like_a_whole_one(file):
             self.damage = "its end is there, but a record before it is damaged"
 
@@ -101,8 +132,8 @@ class Scan:
                 raise self._foreign()
             if opcode == Opcode.METADATA:
                 try:
-                    metadata = Metadata.read(_stream(file.read(length)))
-                except _DAMAGE as error:
+                    metadata = Metadata.read(self._kept_record(file, length))
+                except (Damaged, *_DAMAGE) as error:
                     raise self._foreign() from error
                 if metadata.name != HEADER_NAME:
                     raise self._foreign()
@@ -126,21 +157,47 @@ class Scan:
             if opcode == Opcode.CHUNK:
                 earliest, latest = _SPAN.unpack(file.read(_SPAN.size))
                 self.chunks.append(Place(earliest, latest, offset + _PREFIX.size, length))
+            elif opcode in _LOOSE and self._data_end is None:
+                self._note_loose(file, opcode, offset, length)
             elif opcode == Opcode.METADATA:
-                metadata = Metadata.read(_stream(file.read(length)))
+                metadata = Metadata.read(self._kept_record(file, length))
                 if metadata.name == OUTCOME_NAME:
                     self.outcome = metadata.metadata
             elif opcode == Opcode.CHANNEL:
-                channel = Channel.read(_stream(file.read(length)))
+                channel = Channel.read(self._kept_record(file, length))
                 self.index[channel.id] = channel
             elif opcode == Opcode.DATA_END:
-                self._data_end = (offset, DataEnd.read(_stream(file.read(length))).data_section_crc)
+                self._data_end = (offset, DataEnd.read(self._kept_record(file, length)).data_section_crc)
             elif opcode == Opcode.FOOTER:
-                self._footer = (offset, Footer.read(_stream(file.read(length))))
+                self._footer = (offset, Footer.read(self._kept_record(file, length)))
+        except Damaged as damage:
+            self.damage = f"the record at byte {offset:,} {damage}"
+            return None
         except _DAMAGE:
             self.damage = f"the record at byte {offset:,} can't be read"
             return None
         return offset + _PREFIX.size + length
+
+    def _note_loose(self, file: BinaryIO, opcode: int, offset: int, length: int) -> None:
+        """Note a record that stands in no chunk, with those before it if they aren't too many already."""
+        if length > CHUNK_MAX:
+            raise Damaged(f"claims {length:,} bytes")
+        earliest, latest = FOREVER, 0
+        if opcode == Opcode.MESSAGE:
+            _, _, earliest, _ = _MESSAGE.unpack(file.read(_MESSAGE.size))
+            latest = earliest
+        last = self.chunks[-1] if self.chunks else None
+        if last is not None and last.loose and last.offset + last.length == offset and last.length < CHUNK_SIZE:
+            earliest, latest = min(earliest, last.earliest), max(latest, last.latest)
+            self.chunks[-1] = Place(earliest, latest, last.offset, last.length + _PREFIX.size + length, loose=True)
+        else:
+            self.chunks.append(Place(earliest, latest, offset, _PREFIX.size + length, loose=True))
+
+    def _kept_record(self, file: BinaryIO, length: int) -> ReadDataStream:
+        self._kept += length
+        if length > CHUNK_MAX or self._kept > KEPT_MAX:
+            raise Damaged(f"claims {length:,} bytes")
+        return _stream(file.read(length))
 
     def _ends_like_a_whole_one(self, file: BinaryIO) -> bool:
         file.seek(-len(MCAP0_MAGIC), 2)
@@ -164,13 +221,13 @@ class Scan:
 
     def records(self, file: BinaryIO, chunk: Place) -> Iterator[Schema | Channel | Message]:
         """Yield the records in a chunk, unpacked and checked."""
+        if chunk.length > CHUNK_MAX + _CHUNK_HEAD_MAX:
+            raise Damaged(f"the chunk at byte {chunk.offset:,} claims {chunk.length:,} bytes")
         file.seek(chunk.offset)
-        try:
-            unpacked = Chunk.read(_stream(file.read(chunk.length)))
-            stream, size = get_chunk_data_stream(unpacked, validate_crc=True)
-            data = stream.read(size)
-        except _DAMAGE as error:
-            raise Damaged(f"the chunk at byte {chunk.offset:,} is damaged") from error
+        data = file.read(chunk.length)
+        if not chunk.loose:
+            data = _unpacked(data, chunk.offset)
+        size = len(data)
         offset = 0
         try:
             while offset < size:
@@ -178,6 +235,8 @@ class Scan:
                 offset += _PREFIX.size
                 body = data[offset : offset + length]
                 offset += length
+                if offset > size:
+                    raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
                 if opcode == Opcode.MESSAGE:
                     channel, sequence, log_time, publish_time = _MESSAGE.unpack_from(body)
                     yield Message(channel, log_time, body[_MESSAGE.size :], publish_time, sequence)
@@ -187,6 +246,35 @@ class Scan:
                     yield Schema.read(_stream(body))
         except _DAMAGE as error:
             raise Damaged(f"the chunk at byte {chunk.offset:,} holds something else than records") from error
+
+
+def _unpacked(record: bytes, offset: int) -> bytes:
+    """Return what is in a chunk: exactly as many bytes as it claims, and only if those aren't too many."""
+    try:
+        chunk = Chunk.read(_stream(record))
+        size = chunk.uncompressed_size
+        if size > CHUNK_MAX:
+            raise Damaged(f"the chunk at byte {offset:,} claims {size:,} bytes unpacked")
+        data = _decompressed(chunk.compression, chunk.data, size)
+    except _DAMAGE as error:
+        raise Damaged(f"the chunk at byte {offset:,} is damaged") from error
+    if len(data) != size or (chunk.uncompressed_crc and zlib.crc32(data) != chunk.uncompressed_crc):
+        raise Damaged(f"the chunk at byte {offset:,} is damaged")
+    return data
+
+
+def _decompressed(compression: str, data: bytes, size: int) -> bytes:
+    """Unpack no more than one byte over the size, whatever the data say about themselves."""
+    if compression == "":
+        return data
+    if compression == "zstd":
+        # Where a frame says its size, the library goes by that alone.
+        if zstandard.frame_content_size(data) not in (-1, size):
+            raise ValueError("the frame has another size")
+        return zstandard.ZstdDecompressor().decompress(data, max_output_size=size + 1)
+    if compression == "lz4":
+        return bytes(lz4.frame.LZ4FrameDecompressor().decompress(data, max_length=size + 1))
+    raise Damaged(f"a chunk is packed with {shown(compression)}, which isn't known")
 
 
 def _record_at(file: BinaryIO, offset: int, size: int) -> tuple[int, int] | None:

@@ -6,6 +6,7 @@ What comes out here is what the recorder was told, so the certificate is compute
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from worldline.recording.facts import LOST_CHANNEL, Count, LossCount, Lost
 from worldline.recording.pending import Fate
 from worldline.recording.scan import Damaged, Scan
 
+_COPY = re.compile("[0-9]{1,18}")
 _lost_decoder = msgspec.json.Decoder(Lost)
 
 
@@ -99,7 +101,7 @@ def path_of(channel: Channel) -> Path | None:
     """Return the path that a channel is for, None if it holds losses or isn't ours."""
     metadata = channel.metadata
     copy = metadata.get("copy", "0")
-    if "sender" not in metadata or "receiver" not in metadata or not (copy.isascii() and copy.isdigit()):
+    if "sender" not in metadata or "receiver" not in metadata or not _COPY.fullmatch(copy):
         return None
     return Path(channel.topic, metadata["sender"], metadata["receiver"], int(copy))
 
@@ -108,7 +110,7 @@ def lost_of(message: Message) -> Lost:
     """Return what a record on the topic of losses says."""
     try:
         lost = _lost_decoder.decode(message.data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise Damaged(f"a loss can't be read: {error}") from error
     if lost.sequence % SEQUENCES != message.sequence:
         raise Damaged(f"the loss of message {lost.sequence} of {lost.sender} is numbered {message.sequence}")

@@ -2,15 +2,18 @@
 
 The file's bytes follow from the run alone: messages are written in the order of `pending`, channels are registered as
 that order needs them, and chunks are cut by size. So it doesn't matter when `advance` is called, or how often.
+
+By the wall clock goes only what a crash leaves: about every half second, all that is final is put into the chunk in
+progress, and that is shown behind the file's end (see `output`), where the chunk will take its place.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from importlib.metadata import version as version_of
 from os import PathLike
-from pathlib import Path
-from typing import BinaryIO, TypedDict
+from typing import BinaryIO, NamedTuple, TypedDict
 
 from msgspec import json
 
@@ -18,7 +21,14 @@ from worldline.lock.journal import run_digest
 from worldline.model.errors import LossError, UsageError, WorldlineError
 from worldline.model.plan import Plan
 from worldline.recording.certificate import SEQUENCES, Certificate
-from worldline.recording.chunks import CHANNELS_MAX, CHUNK_SIZE, ChunkedFile
+from worldline.recording.chunks import (
+    CHANNELS_MAX,
+    CHUNK_SIZE,
+    CHUNK_SIZE_MAX,
+    MESSAGE_MAX,
+    SCHEMA_MAX,
+    ChunkedFile,
+)
 from worldline.recording.facts import (
     HEADER_NAME,
     LOST_CHANNEL,
@@ -35,16 +45,30 @@ from worldline.recording.facts import (
     to_metadata,
 )
 from worldline.recording.fingerprint import byte_order, float_fingerprint, platform_name, python_name
+from worldline.recording.output import Output
 from worldline.recording.pending import Fate, Pending, Publication
 
+SHOW_EVERY_S = 0.5
+"""How long what is final may be missing from a file."""
+
+_LOOKING_SHARE = 0.1  # At most, of all time. Looking for what is final takes long only if very much is under way.
 _encode = json.Encoder(order="deterministic").encode
+
+
+class Schema(NamedTuple):
+    """How tools are to understand the payloads on a topic: as MCAP has it, in one of the encodings that it knows."""
+
+    name: str
+    encoding: str
+    data: bytes
 
 
 class Recorder:
     """Records one run. A path that it is given must be new, unless `overwrite`; a file that it is given stays open.
 
     `encodings` says how the payloads on a topic are to be read, ``{"pose": "json"}``, and `encoding` how those on
-    all others; nothing means plain bytes.
+    all others; nothing means plain bytes. `schemas` says, by topic, what is in them. The clock decides nothing but when
+    a file shows what isn't a whole chunk yet.
     """
 
     def __init__(
@@ -56,9 +80,16 @@ class Recorder:
         version: str | None = None,
         encodings: Mapping[str, str] | None = None,
         encoding: str = "",
+        schemas: Mapping[str, Schema] | None = None,
         overwrite: bool = False,
         chunk_size: int = CHUNK_SIZE,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        if chunk_size > CHUNK_SIZE_MAX:
+            raise UsageError(f"a chunk can't have {chunk_size:,} bytes", advice=f"use at most {CHUNK_SIZE_MAX:,}")
+        for topic, schema in (schemas or {}).items():
+            if len(schema.data) > SCHEMA_MAX:
+                raise UsageError(f"the schema of {topic} is longer than {SCHEMA_MAX:,} bytes")
         header = to_metadata(
             Header(
                 version=version_of("worldline") if version is None else version,
@@ -78,6 +109,8 @@ class Recorder:
         self._certificate = Certificate(header)
         self._encodings = dict(encodings or {})
         self._encoding = encoding
+        self._schemas = dict(schemas or {})
+        self._schema_numbers: dict[Schema, int] = {}
         self._channels: dict[tuple[str, str, str, int], int] = {}
         self._lost_channel = 0
         self._parts: dict[str, Part] = {}
@@ -85,11 +118,11 @@ class Recorder:
         self._losses: dict[tuple[str, str, str], int] = {}
         self._closed = False
         self._gap: int | None = None  # When the first message was sent that couldn't be written.
-        self._output = _Output(target, overwrite=overwrite)
+        self._clock = clock
+        self._shows_at = clock() + SHOW_EVERY_S
+        self._output = Output(target, overwrite=overwrite)
         try:
-            self._file = ChunkedFile(
-                self._output.write, library=f"worldline {header['version']}", chunk_size=chunk_size
-            )
+            self._file = ChunkedFile(self._output, library=f"worldline {header['version']}", chunk_size=chunk_size)
             self._file.add_metadata(HEADER_NAME, header)
         except LossError:
             self._output.close()
@@ -123,9 +156,20 @@ class Recorder:
     # --- What its owner does ---
 
     def advance(self, floor: int) -> None:
-        """Learn that nobody acts before the floor any more. Cheap: what is final is written when it's worth it."""
+        """Learn that nobody acts before the floor any more. Cheap: what is final is written when it's worth it.
+
+        To be called often: a file then holds all that has been final for a second, whatever happens to this process.
+        """
+        if self._gap is not None or self._output.broken:
+            return  # Whoever was told of it will abandon this; nothing may follow what is missing.
         for publication in self._pending.advance(floor):
             self._write(publication)
+        if self._output.has_tail and (now := self._clock()) >= self._shows_at:
+            for publication in self._pending.take():
+                self._write(publication)
+            self._file.show()
+            after = self._clock()
+            self._shows_at = after + max(SHOW_EVERY_S, (after - now) / _LOOKING_SHARE)
 
     def close(self, *, dropped: Mapping[tuple[str, str, str], int] | None = None) -> None:
         """Finish the file: the run is over, and everything that was told is final.
@@ -154,7 +198,7 @@ class Recorder:
         """
         if self._closed:
             return
-        if self._output.broken:  # What has reached the disk is readable to its last whole chunk; there's no more to do.
+        if self._output.broken:  # What has reached the disk is readable; there's no more to do.
             self._closed = True
             self._output.close()
             return
@@ -180,6 +224,13 @@ class Recorder:
         fates = publication.fates()
         sequence = publication.sequence % SEQUENCES
         try:
+            if len(payload) > MESSAGE_MAX:
+                raise UsageError(
+                    f"its message {sequence} on {topic} has {len(payload):,} bytes",
+                    participant=sender,
+                    at=sent,
+                    advice=f"a recording has room for {MESSAGE_MAX:,} in one message",
+                )
             records = [
                 (self._channel(topic, sender, receiver, copy), arrival, payload)
                 if lost is None
@@ -214,13 +265,25 @@ class Recorder:
             metadata = {"sender": sender, "receiver": receiver}
             if copy:
                 metadata["copy"] = str(copy)
-            channel = self._register(topic, self._encodings.get(topic, self._encoding), 0, metadata)
+            encoding = self._encodings.get(topic, self._encoding)
+            channel = self._register(topic, encoding, self._schema(topic), metadata)
             self._channels[path] = channel
         return channel
 
+    def _schema(self, topic: str) -> int:
+        """Return the number of a topic's schema, 0 if it has none. Topics that have the same share it."""
+        schema = self._schemas.get(topic)
+        return 0 if schema is None else self._schema_number(schema)
+
+    def _schema_number(self, schema: Schema) -> int:
+        number = self._schema_numbers.get(schema)
+        if number is None:
+            number = self._schema_numbers[schema] = self._file.add_schema(*schema)
+        return number
+
     def _channel_of_losses(self) -> int:
         if not self._lost_channel:
-            schema = self._file.add_schema(LOST_SCHEMA_NAME, "jsonschema", LOST_SCHEMA)
+            schema = self._schema_number(Schema(LOST_SCHEMA_NAME, "jsonschema", LOST_SCHEMA))
             self._lost_channel = self._register(LOST_TOPIC, "json", schema, LOST_CHANNEL)
         return self._lost_channel
 
@@ -273,45 +336,3 @@ def _lost(publication: Publication, receiver: str, copy: int, reason: str) -> by
             copy=copy,
         )
     )
-
-
-class _Output:
-    """Where the bytes go: each write, a whole chunk for instance, is handed to the operating system at once."""
-
-    def __init__(self, target: str | PathLike[str] | BinaryIO, *, overwrite: bool) -> None:
-        self._owned = isinstance(target, str | PathLike)
-        self.broken = False
-        if isinstance(target, str | PathLike):
-            self._name = str(target)
-            self._file: BinaryIO = _create(Path(target), overwrite=overwrite)
-        else:
-            self._name = str(getattr(target, "name", "file"))
-            self._file = target
-
-    def write(self, data: bytes) -> None:
-        try:
-            self._file.write(data)
-            self._file.flush()
-        except OSError as error:
-            self.broken = True
-            raise LossError(
-                f"the recording {self._name} can't be written: {error.strerror or error}",
-                advice="what was written before stays readable",
-            ) from error
-
-    def close(self) -> None:
-        if self._owned:
-            self._file.close()
-
-
-def _create(path: Path, *, overwrite: bool) -> BinaryIO:
-    if not path.parent.is_dir():
-        raise UsageError(f"{path} can't be recorded: there is no folder {path.parent}", advice="make it first")
-    try:
-        if overwrite:
-            path.unlink(missing_ok=True)  # Not emptied: whoever still reads the old one keeps it.
-        return path.open("xb")
-    except FileExistsError as error:
-        raise UsageError(f"there is a file {path} already", advice="remove it, or choose another name") from error
-    except OSError as error:
-        raise UsageError(f"{path} can't be recorded: {error.strerror or error}") from error

@@ -1,0 +1,68 @@
+"""The one way in which commands print: whatever is in a text, it does nothing but stand there.
+
+What a text quotes of others (failures, names, files) is made printable before it is laid out, so that columns fit, and
+again when it is rendered, in case that it came in another way. Line breaks stay: those of others were escaped where
+their text came in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout
+from typing import Any, TextIO
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+from worldline.model.printable import printable, printable_colours, printable_lines
+from worldline.recording import Shelf
+from worldline.recording.shelf import Kept
+
+
+class PlainConsole(Console):
+    """A console without markup or guesses, for which nothing in a text means anything."""
+
+    def __init__(self, file: TextIO | None = None, *, wraps: bool = False) -> None:
+        file = sys.stdout if file is None else file
+        super().__init__(file=file, highlight=False, markup=False, emoji=False, soft_wrap=not wraps)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        return super().render_str(printable_lines(text), **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                yield Segment(printable_lines(segment.text), segment.style)
+
+
+def words_aside(record: Shelf | None) -> AbstractContextManager[object]:
+    """Print to standard error meanwhile, if a recording goes to standard output."""
+    if record is not None and record.is_standard_output:
+        return redirect_stdout(sys.stderr)
+    return nullcontext()
+
+
+def warn(text: str) -> None:
+    """Tell whoever runs the command what is probably not meant, beside what the command prints."""
+    PlainConsole(sys.stderr).print(f"warning: {text}", style="yellow")
+
+
+def say_replaced(kept: Kept) -> None:
+    """Say what has become of the recording that was there before, if there was one."""
+    if kept.note:
+        PlainConsole(sys.stderr).print(kept.note)
+
+
+def cell(text: str) -> str:
+    """Return somebody else's text for a cell of a table, where a line break would look like another row."""
+    return printable(text)
+
+
+def coloured(text: str) -> Text:
+    """Return a line that a program has printed, in its colours, which end with it."""
+    shown = printable_colours(text)
+    return Text.from_ansi(shown, end="") if "\x1b" in shown else Text(shown, end="")
