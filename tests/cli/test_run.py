@@ -256,7 +256,7 @@ def test_a_participant_that_fails_is_named_by_everybody(worldline: Command, tmp_
     assert code == expected
     assert re.search(text, err)
     for name in ("source", "reader"):
-        assert re.search(rf" {name}  +worldline: {role} at 5ms: the run was broken off: ", out), out
+        assert re.search(rf" {name}  +worldline: the run was broken off because of {role} at 5ms$", out, re.M), out
     recording = Recording(Path("play.mcap"))
     assert recording.verify().condition is Condition.BROKEN_OFF
     code, _, err = worldline("digest", "play.mcap")
@@ -268,7 +268,7 @@ def test_a_participant_that_fails_is_named_by_everybody(worldline: Command, tmp_
 def test_a_program_that_raises_in_one_process_is_named_too(worldline: Command, tmp_path: Path) -> None:
     code, _, err = worldline("run", write(tmp_path, "source", "raises", end="10s"), "--executor", "in-process")
     assert code == 1
-    assert "worldline: raises at 5ms: its program raised ZeroDivisionError: by nought (cast.py, line " in err
+    assert "worldline: raises at 5ms: its program raised ZeroDivisionError: by nought, in cast.py, line " in err
     assert Recording(Path("play.mcap")).verify().condition is Condition.BROKEN_OFF
 
 
@@ -332,7 +332,7 @@ HURRIED = """
 from worldline.cli import main
 from worldline.federation import server
 from worldline.launch import launcher, processes
-server._LINGER_S = launcher._GRACE_AFTER_FAILURE_S = processes._TERM_S = 0.5
+server._LINGER_S = launcher._GRACE_S = processes._TERM_S = 0.5
 main()
 """
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from worldline.federation.address import Address, parse_address
+from worldline.federation.bystander import be_brief
 from worldline.federation.declaration import Declaration, Subscribes
 from worldline.federation.environment import Surroundings, read_surroundings
 from worldline.federation.greeting import Greeting
@@ -51,6 +52,8 @@ class Call:
         launched = read_surroundings(os.environ)
         # With an address of its own, it is another run than the one that this process was started for, if it was.
         around = launched if address is None else Surroundings(token=launched.token, authority=launched.authority)
+        if around.address is not None:
+            be_brief()
         given = name if name is not None else around.name
         if given is None:
             raise UsageError("a participant needs a name", advice="connect(address, name)")

@@ -1,9 +1,13 @@
-"""The environment of a participant's process: how a launcher tells it where to connect, and as whom."""
+"""The environment of a participant's process: how a launcher tells it where to connect, and as whom.
+
+A declaration may be longer than a variable can be. Then the variable holds ``@`` and the name of a file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import msgspec
 
@@ -49,8 +53,8 @@ class Surroundings:
 def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
     """Return what a launcher has set; all of it may be missing."""
     try:
-        declaration = Declaration(**msgspec.json.decode(environment.get(DECLARATION) or "{}", type=dict))
-    except (msgspec.DecodeError, TypeError) as error:
+        declaration = Declaration(**msgspec.json.decode(_whole(environment.get(DECLARATION) or "{}"), type=dict))
+    except (msgspec.DecodeError, TypeError, OSError) as error:
         raise UsageError(f"the environment variable {DECLARATION} can't be read: {error}") from error
     shake = environment.get(SHAKE)
     if shake is not None and not shake.isdecimal():
@@ -64,3 +68,7 @@ def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
         declaration=declaration,
         shake=None if shake is None else int(shake),
     )
+
+
+def _whole(text: str) -> bytes:
+    return Path(text[1:]).read_bytes() if text.startswith("@") else text.encode()

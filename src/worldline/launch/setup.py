@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
-from worldline.launch.startable import check_command, check_module
+from worldline.launch.startable import check_command, check_module, search_path
 from worldline.launch.toml_document import Document, Place, nearest, quoted, said
 from worldline.model.buffer import UNBOUNDED, Buffer
 from worldline.model.errors import ConfigurationError
@@ -81,7 +81,7 @@ def _check_start(participant: Place, described: dict[str, Any]) -> None:
     if entry := described.get("entry"):
         participant.at("entry").read(lambda _: check_module(entry.partition(":")[0], directory))
     if command := described.get("command"):
-        search = described.get("environment", {}).get("PATH")
+        search = search_path(described.get("environment", {}))
         participant.at("command").read(lambda _: check_command(command[0], directory, search))
 
 

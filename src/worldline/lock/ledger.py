@@ -48,7 +48,7 @@ from worldline.lock.events import (
 from worldline.lock.journal import Journal
 from worldline.lock.states import State
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
-from worldline.model.errors import BrokenPromise, LossError, PeerError, UsageError
+from worldline.model.errors import BrokenOff, BrokenPromise, PeerError, UsageError
 from worldline.model.message import Message, check_name
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.randomness import Stream
@@ -65,9 +65,10 @@ class RunEnded(BaseException):
     """
 
 
-def broken_off(abort: Abort) -> LossError:
+def broken_off(abort: Abort) -> BrokenOff:
     """Return the end of a run as an error that names who caused it."""
-    return LossError(f"the run was broken off: {abort.cause}", participant=abort.participant, at=abort.at)
+    text = f"the run was broken off: {abort.cause}"
+    return BrokenOff(text, participant=abort.participant, at=abort.at, told=abort.to)
 
 
 class Ledger:

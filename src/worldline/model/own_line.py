@@ -41,12 +41,7 @@ def own_line(error: BaseException) -> Line | None:
 
 def outer_frames(error: BaseException) -> int:
     """Return how many of the outermost frames are Worldline's, which has called the author's program."""
-    count = 0
-    for line in _lines_of(error):
-        if not _is_ours(line.file):
-            return count
-        count += 1
-    return 0
+    return next((count for count, line in enumerate(_lines_of(error)) if not _is_ours(line.file)), 0)
 
 
 def _lines_of(error: BaseException) -> Iterator[Line]:
