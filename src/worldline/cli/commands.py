@@ -1,0 +1,42 @@
+"""The subcommands of `worldline`, put together."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from platform import python_version
+from typing import Annotated
+
+import typer
+
+from worldline.cli.check import check
+from worldline.cli.digest import digest
+from worldline.cli.info import info
+from worldline.cli.init import init
+from worldline.cli.nodes import nodes
+from worldline.cli.run import run
+from worldline.cli.serve import serve
+from worldline.cli.spacetime import spacetime
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Deterministic distributed simulation.",
+)
+for command in (run, serve, init, check, info, digest, nodes, spacetime):
+    app.command()(command)
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        print(f"worldline {version('worldline')}, Python {python_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _worldline(
+    version_wanted: Annotated[
+        bool, typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Deterministic distributed simulation."""
