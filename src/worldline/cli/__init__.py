@@ -23,7 +23,7 @@ _INTERRUPTED = 130
 
 
 def main() -> NoReturn:
-    """Run the command. A mistake of the user ends in a line of text, an interruption in none, nothing in a traceback."""
+    """Run the command. A mistake of the user ends in a line of text, an interruption in none, neither in a trace."""
     sys.excepthook = _except_interruptions
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # There is nothing left to interrupt.
     with _ending_at_once():

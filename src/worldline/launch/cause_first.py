@@ -27,7 +27,6 @@ class CauseFirst:
         with self._lock:
             culprit = self._culprit()
             if culprit in (None, name) or culprit in self._silent:
-                self.release()
                 self._hear(name, now, text)
             else:
                 self._waiting.append((name, now, text))

@@ -160,7 +160,9 @@ class Launch:
             watch()
 
     def _explained(self, failure: WorldlineError) -> WorldlineError:
-        """Add what is known of the process to what is known of its connection."""
+        """Add what is known of the process to what is known of its connection, if that is all that is known."""
+        if not isinstance(failure, LossError):
+            return failure
         name = failure.participant or ""
         how = self._processes.failed().get(name)
         if name in self._processes.ended():

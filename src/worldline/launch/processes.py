@@ -160,7 +160,8 @@ class Processes:
     def _say_left(self, left: list[Left]) -> None:
         for pid, name, command in left:
             if pid not in self._pids.values():
-                self._hear(name or "", None, f"worldline: it had left this running, which was ended: {command}")
+                whose = "it" if name else "somebody"
+                self._hear(name or "", None, f"worldline: {whose} had left this running, which was ended: {command}")
 
     # --- In the listener's thread ---
 
