@@ -182,7 +182,7 @@ def _in_one_process(
             if type(cause).__name__ == "BdbQuit":
                 raise Interrupted("left from the debugger", participant=error.participant, at=error.at) from None
             if cause is not None:  # Its author sees all of it, as if it had a process of its own.
-                for line in trace_of(cause).splitlines():
+                for line in trace_of(cause).split("\n"):
                     screen.say(error.participant or "", error.at, line)
             raise
 

@@ -62,7 +62,7 @@ class Keeping:
         output: int,
     ) -> int:
         """Have a process started that writes into `output`, and return its number; raise if that can't be."""
-        self._tell(["start", name, command, str(directory), environment, files], output)
+        self._tell(["start", name, list(command), str(directory), environment, files], output)
         verb, what = self._answer()
         if verb == "refused":
             raise UsageError(f"{name} can't be started: {what}", advice=" ".join(command))
