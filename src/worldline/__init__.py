@@ -4,10 +4,14 @@ Components that each keep a clock of their own exchange messages, and the histor
 on their inputs alone: not on scheduling, machine, number of workers or luck.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from importlib import import_module
+
+TYPE_CHECKING = False  # Not typing's: to load that takes longer than all the rest here.
 if TYPE_CHECKING:
+    from typing import Any
+
     from worldline.federation.aio import connect_async
     from worldline.federation.checker import check
     from worldline.federation.client import connect

@@ -37,7 +37,8 @@ def stopped(self):
 
 def parent(self):
     alone = subprocess.Popen(["sleep", "1000"], start_new_session=True, env={}, stdout=subprocess.DEVNULL)
-    daemon = subprocess.run("sleep 1000 >/dev/null 2>&1 & echo $!", shell=True, capture_output=True, start_new_session=True)
+    daemon = "sleep 1000 >/dev/null 2>&1 & echo $!"
+    daemon = subprocess.run(daemon, shell=True, capture_output=True, start_new_session=True)
     print("pid", alone.pid)
     print("pid", daemon.stdout.decode().strip())
     if self.name == "parent":

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.federation.transports import PROMPT_S, eventually
+from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually
 from worldline.federation.environment import ADDRESS, NAME, Surroundings
 from worldline.launch.processes import OUTPUT, Processes, describe_exit
 from worldline.launch.setup import Part
@@ -75,6 +76,25 @@ def test_endless_lines_are_passed_on_in_parts(start: Callable[..., None], proces
     processes.finish(PROMPT_S)
     assert sum(len(text) for _, _, text in heard) == 1_000_000
     assert max(len(text) for _, _, text in heard) <= 2**17
+
+
+def test_the_end_waits_until_all_that_was_written_is_heard(tmp_path: Path) -> None:
+    heard: list[str] = []
+    finishing = threading.Event()
+
+    def hear(_: str, __: int | None, text: str) -> None:
+        assert finishing.wait(PATIENCE_S)  # Nothing is passed on before everybody is to have ended.
+        heard.append(text)
+
+    processes = Processes(hear)
+    program = "for number in range(3000): print(number, 'x' * 10)"
+    processes.start(Part(name="a", directory=tmp_path, command=(sys.executable, "-S", "-c", program)), Surroundings())
+    eventually(lambda: not finishing.wait(0) and processes.last_words("a"))
+    end = Strand(lambda: processes.finish(PATIENCE_S))
+    finishing.set()
+    end.result()
+    assert heard == [f"{number} xxxxxxxxxx" for number in range(3000)]
+    assert processes.failed() == {}
 
 
 def test_the_last_words_are_kept(start: Callable[..., None], processes: Processes) -> None:

@@ -11,13 +11,14 @@ by itself.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from types import TracebackType
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import NoReturn
 
 _INTERRUPTED = 130
 
@@ -26,11 +27,15 @@ def main() -> NoReturn:
     """Run the command. A mistake of the user ends in a line of text, an interruption in none, neither in a trace."""
     sys.excepthook = _except_interruptions
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # There is nothing left to interrupt.
-    with _ending_at_once():
-        from rich.console import Console
+    usual = signal.getsignal(signal.SIGINT)
+    if usual is signal.default_int_handler:  # Nothing has begun, and modules that are being loaded can't be left.
+        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+    from rich.console import Console
 
-        from worldline.cli.commands import app
-        from worldline.model import WorldlineError
+    from worldline.cli.commands import app
+    from worldline.model import WorldlineError
+
+    signal.signal(signal.SIGINT, usual)
     try:
         app()
     except WorldlineError as error:
@@ -39,20 +44,6 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     sys.exit(0)
-
-
-@contextlib.contextmanager
-def _ending_at_once() -> Iterator[None]:
-    """End the process if it is interrupted: nothing has begun, and modules that are being loaded can't be left."""
-    usual = signal.getsignal(signal.SIGINT)
-    if usual is not signal.default_int_handler:  # It is ignored, or somebody else's.
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
 
 
 def _except_interruptions(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
