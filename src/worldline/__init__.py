@@ -4,35 +4,39 @@ Components that each keep a clock of their own exchange messages, and the histor
 on their inputs alone: not on scheduling, machine, number of workers or luck.
 """
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
-from worldline.federation.checker import check
-from worldline.federation.client import connect
-from worldline.federation.inprocess import run
-from worldline.federation.limits import Limits
-from worldline.federation.participant import Participant
-from worldline.federation.program import Federation, Program
-from worldline.federation.server import Server
-from worldline.lock import RunEnded
-from worldline.model import (
-    MS,
-    SECOND,
-    Message,
-    Network,
-    Rule,
-    WorldlineError,
-    errors,
-    format_time,
-    hold,
-    link,
-    partition,
-    payload,
-    plan,
-    uniform,
-)
+from importlib import import_module
 
+TYPE_CHECKING = False  # Not typing's: to load that takes longer than all the rest here.
 if TYPE_CHECKING:
+    from typing import Any
+
     from worldline.federation.aio import connect_async
+    from worldline.federation.checker import check
+    from worldline.federation.client import connect
+    from worldline.federation.inprocess import run
+    from worldline.federation.limits import Limits
+    from worldline.federation.participant import Participant
+    from worldline.federation.program import Federation, Program
+    from worldline.federation.server import Server
+    from worldline.lock import RunEnded
+    from worldline.model import (
+        MS,
+        SECOND,
+        Message,
+        Network,
+        Rule,
+        WorldlineError,
+        errors,
+        format_time,
+        hold,
+        link,
+        partition,
+        payload,
+        plan,
+        uniform,
+    )
 
 __version__ = "0.1.0"
 
@@ -64,10 +68,27 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Import the asyncio client when it is asked for: asyncio takes longer to load than all the rest together."""
-    if name == "connect_async":
-        from worldline.federation.aio import connect_async
+# Who imports a part of Worldline, or starts its command, shouldn't have to wait for all of it.
+_HOMES = {
+    **dict.fromkeys(["Federation", "Program"], "worldline.federation.program"),
+    "Limits": "worldline.federation.host",
+    "Participant": "worldline.federation.participant",
+    "RunEnded": "worldline.lock",
+    "Server": "worldline.federation.server",
+    "check": "worldline.federation.checker",
+    "connect": "worldline.federation.client",
+    "connect_async": "worldline.federation.aio",
+    "run": "worldline.federation.inprocess",
+}
 
-        return connect_async
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOMES.get(name, "worldline.model")), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

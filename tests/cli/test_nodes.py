@@ -19,7 +19,8 @@ from xml.etree import ElementTree
 import pytest
 from typer.main import get_command
 
-from worldline.cli import app, main
+from worldline.cli import main
+from worldline.cli.commands import app
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.searching import Report
 from worldline.nodes.trace import Record

@@ -54,6 +54,46 @@ def raises(self):
     self.advance(to="5ms")
     raise ZeroDivisionError("by nought")
 
+def decodes(self):
+    import json
+    self.advance(to="5ms")
+    json.loads("{bad")
+
+def quits(self):
+    self.advance(to="5ms")
+    sys.exit()
+
+def stops_to_think(self):
+    self.advance(to="5ms")
+    thought = 6 * 7
+    breakpoint()
+    print("it was", thought)
+
+def thinks_in_the_old_way(self):
+    import pdb
+    self.advance(to="5ms")
+    pdb.set_trace()
+    print("never")
+
+def ordinary(self):
+    self.advance(to="2ms")
+    sys.stdout.buffer.write(b"bytes\\n")
+    sys.stdout.reconfigure(errors="replace")
+    print(sys.stdout.encoding, sys.stdout.fileno() > 0, sys.stdout.isatty(), sys.stdout.writable(), file=sys.stdout)
+    subprocess.run(["echo", "another program"], stdout=sys.stdout, check=True)
+
+def lingers(self):
+    threading.Thread(target=time.sleep, args=(1000,)).start()
+
+def talks(self):
+    for number in range(20):
+        print("news", number)
+        self.advance(by="1ms")
+    if os.environ.get("FOR_EVER"):
+        while True:
+            print("more news")
+            self.advance(by="1us")
+
 def killed(self):
     self.advance(to="5ms")
     os.kill(os.getpid(), signal.SIGKILL)
@@ -256,7 +296,7 @@ def test_a_participant_that_fails_is_named_by_everybody(worldline: Command, tmp_
     assert code == expected
     assert re.search(text, err)
     for name in ("source", "reader"):
-        assert re.search(rf" {name}  +worldline: {role} at 5ms: the run was broken off: ", out), out
+        assert re.search(rf" {name}  +worldline: the run was broken off because of {role} at 5ms$", out, re.M), out
     recording = Recording(Path("play.mcap"))
     assert recording.verify().condition is Condition.BROKEN_OFF
     code, _, err = worldline("digest", "play.mcap")
@@ -268,8 +308,125 @@ def test_a_participant_that_fails_is_named_by_everybody(worldline: Command, tmp_
 def test_a_program_that_raises_in_one_process_is_named_too(worldline: Command, tmp_path: Path) -> None:
     code, _, err = worldline("run", write(tmp_path, "source", "raises", end="10s"), "--executor", "in-process")
     assert code == 1
-    assert "worldline: raises at 5ms: its program raised ZeroDivisionError: by nought (cast.py, line " in err
+    assert "worldline: raises at 5ms: its program raised ZeroDivisionError: by nought, in cast.py, line " in err
     assert Recording(Path("play.mcap")).verify().condition is Condition.BROKEN_OFF
+
+
+@pytest.mark.parametrize("executor", ["processes", "in-process"])
+def test_the_author_sees_the_whole_trace_and_everybody_the_authors_line(
+    worldline: Command, tmp_path: Path, executor: str
+) -> None:
+    file = write(tmp_path, "source", "decodes", end="10s")
+    code, out, err = worldline("run", file, "--no-record", "--executor", executor)
+    assert code == 1
+    line = CAST.splitlines().index('    json.loads("{bad")') + 1
+    assert err.count("\n") == 1
+    assert re.search(
+        rf"^worldline: decodes at 5ms: its program raised JSONDecodeError: .*, in cast.py, line {line}$", err
+    )
+    shown = [row for row in out.splitlines() if "  decodes  " in row]
+    assert shown[0] == "           5ms  decodes  Traceback (most recent call last):"
+    assert f'cast.py", line {line}, in decodes' in shown[1]  # Nothing of Worldline's own comes before.
+    assert "json.decoder.JSONDecodeError: " in shown[-1]
+    assert 'decoder.py", line ' in out
+
+
+BY_HAND_AND_AWAITED = """
+import asyncio, worldline
+async def main():
+    async with await worldline.connect_async() as me:
+        async for message in me.messages():
+            pass
+asyncio.run(main())
+"""
+
+
+def test_the_cause_comes_first_and_bystanders_have_a_line_each(worldline: Command, tmp_path: Path) -> None:
+    (tmp_path / "hand.py").write_text(HAND_WRITTEN)
+    (tmp_path / "awaited.py").write_text(BY_HAND_AND_AWAITED)
+    commands = {"hand": '["python", "hand.py"]', "awaited": '["python", "awaited.py"]'}
+    code, out, err = worldline("run", write(tmp_path, "source", "raises", end="10s", **commands), "--no-record")
+    assert code == 1
+    assert err.count("by nought") == 1
+    names = [row[16:].split()[0] for row in out.splitlines()]
+    assert names[:-3] == ["raises"] * (len(names) - 3)
+    assert sorted(names[-3:]) == ["awaited", "hand", "source"]
+    assert out.count("Traceback") == 1
+
+
+@pytest.mark.parametrize("executor", ["processes", "in-process"])
+def test_leaving_python_is_a_normal_end(worldline: Command, tmp_path: Path, executor: str) -> None:
+    code, out, err = worldline("run", write(tmp_path, "source", "quits"), "--no-record", "--executor", executor)
+    assert (code, err) == (0, "")
+    assert digest_in(out)
+
+
+@pytest.mark.parametrize("role", ["stops_to_think", "thinks_in_the_old_way"])
+def test_a_debugger_without_a_terminal_says_what_to_do(worldline: Command, tmp_path: Path, role: str) -> None:
+    code, _, err = worldline("run", write(tmp_path, role), "--no-record")
+    assert code == 1
+    assert "`worldline run --executor in-process`, or start it by hand beside `worldline serve`" in err
+    assert ", in cast.py, line " in err
+
+
+@pytest.mark.parametrize("executor", ["processes", "in-process"])
+def test_standard_output_is_an_ordinary_file(worldline: Command, tmp_path: Path, executor: str) -> None:
+    code, out, err = worldline("run", write(tmp_path, "ordinary"), "--no-record", "--executor", executor)
+    assert (code, err) == (0, "")
+    assert "           2ms  ordinary  bytes\n" in out
+    assert "           2ms  ordinary  utf-8 True False True\n" in out
+    assert "another program\n" in out
+
+
+def test_python_is_the_one_that_runs_worldline(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = tmp_path / "others"
+    others.mkdir()
+    (others / "python").write_text("#!/bin/sh\necho another python\nexit 1\n")
+    (others / "python").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{others}:/usr/bin:/bin")
+    (tmp_path / "hand.py").write_text(HAND_WRITTEN)
+    code, out, _ = worldline("run", write(tmp_path, "source", hand='["python", "hand.py"]'), "--no-record")
+    assert code == 0, out
+    (tmp_path / "hand.py").write_text("import no_such_module_anywhere")
+    _, _, err = worldline("run", write(tmp_path, "source", hand='["python", "hand.py"]'), "--no-record")
+    assert f"No module named 'no_such_module_anywhere'; python is {Path(sys.executable).parent}/python)" in err
+    own_path = write(tmp_path, "source", hand='["python", "hand.py"]')
+    with Path(own_path).open("a") as file:
+        file.write(f'environment = {{ PATH = "{others}" }}\n')
+    _, _, err = worldline("run", own_path, "--no-record")
+    assert f"it said last: another python; python is {others}/python)" in err
+
+
+def test_any_number_of_topics_can_be_declared(worldline: Command, tmp_path: Path) -> None:
+    topics = ", ".join(f'"a-topic-with-a-name-of-its-own-{number}"' for number in range(6000))
+    for role in ("reader", "hand"):
+        (tmp_path / "hand.py").write_text(HAND_WRITTEN)
+        started = {"hand": '["python", "hand.py"]'} if role == "hand" else {}
+        file = Path(write(tmp_path, "source", *(() if started else ("reader",)), end="2ms", **started))
+        file.write_text(file.read_text() + f"publishes = [{topics}]\n")
+        code, out, err = worldline("run", str(file), "--no-record")
+        assert (code, err) == (0, ""), out
+
+
+def test_a_process_that_lingers_is_ended_and_that_is_what_is_said(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worldline.launch.launcher._GRACE_S", 0.2)
+    code, out, err = worldline("run", write(tmp_path, "source", "lingers"), "--no-record")
+    assert code == 1
+    assert digest_in(out)
+    assert "worldline: lingers: its process was still running 0.4 seconds after the run, and was ended (" in err
+    assert "SIGTERM" not in out + err
+
+
+def test_a_python_file_isnt_explained_as_toml(worldline: Command, tmp_path: Path) -> None:
+    write(tmp_path, "source")
+    code, _, err = worldline("run", str(tmp_path / "cast.py"))
+    assert code == 2
+    assert "cast.py: it is a Python file, and a federation's file is TOML (`python " in err
+    assert "line 1" not in err
 
 
 NEVER_THERE = {
@@ -332,7 +489,7 @@ HURRIED = """
 from worldline.cli import main
 from worldline.federation import server
 from worldline.launch import launcher, processes
-server._LINGER_S = launcher._GRACE_AFTER_FAILURE_S = processes._TERM_S = 0.5
+server._LINGER_S = launcher._GRACE_S = processes._TERM_S = 0.5
 main()
 """
 
@@ -406,24 +563,105 @@ def test_a_run_in_one_process_is_interrupted_alike(sign: signal.Signals, tmp_pat
     assert f"interrupted by {sign.name}" in str(verdict)
 
 
+def test_a_reader_that_has_seen_enough_ends_the_run_in_good_order(tmp_path: Path) -> None:
+    file = write(tmp_path, "source", "talks", end="10h")
+    command = [sys.executable, "-m", "worldline", "run", file]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "FOR_EVER": "1"},
+    ) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.readline().endswith("talks   news 0\n")
+        child.stdout.close()
+        assert child.wait(PATIENCE_S) == 130
+        assert child.stderr.read() == (
+            "worldline: nobody reads what is shown any more (--quiet shows the outcome only)\n"
+        )
+    assert Recording(tmp_path / "play.mcap").verify().condition is Condition.BROKEN_OFF
+
+
+# Counts down the lines of Python that are executed from the first of Worldline's on, and interrupts itself there.
+INTERRUPTED_AT = """
+import os, signal, sys, threading
+left = int(sys.argv.pop(1))
+def count(frame, event, argument):
+    global left
+    left -= 1
+    if left == 0:
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+from worldline.cli import main
+sys.setprofile(count)
+main()
+"""
+
+
+@pytest.mark.parametrize("call", [10, 100, 1000, 30_000, 150_000, 250_000, 300_000, 350_000, 400_000])
+def test_an_interruption_at_any_moment_leaves_no_traceback(call: int, tmp_path: Path) -> None:
+    file = write(tmp_path, "source", "endless", end="10h")
+    command = [sys.executable, "-c", INTERRUPTED_AT, str(call), "run", file, "--no-record", "--quiet"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert "Traceback" not in ran.stderr
+    assert ran.returncode in (130, -signal.SIGINT), ran.stderr
+
+
 # --- On a terminal ---
+
+
+def on_a_terminal(folder: Path, *arguments: str, answers: dict[str, str] | None = None) -> tuple[int, str]:
+    """Run the command on a terminal, answer its prompts, and return its exit code and all that was shown."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
+    command = [sys.executable, "-m", "worldline", *arguments]
+    child = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    shown, left = "", dict(answers or {})
+    deadline = time.monotonic() + PATIENCE_S
+    with contextlib.suppress(OSError):  # So the end of a terminal shows.
+        while time.monotonic() < deadline and (data := os.read(ours, 4096)):
+            shown += data.decode()
+            for prompt in [prompt for prompt in left if prompt in shown]:
+                os.write(ours, left.pop(prompt).encode())
+    os.close(ours)
+    return child.wait(PATIENCE_S), shown
+
+
+def test_a_debugger_has_the_terminal_when_all_run_in_one_process(tmp_path: Path) -> None:
+    file = write(tmp_path, "source", "stops_to_think")
+    code, shown = on_a_terminal(
+        tmp_path,
+        "run",
+        file,
+        "--no-record",
+        "--executor",
+        "in-process",
+        answers={"(Pdb) ": "p thought * 2\n", "84": "c\n"},
+    )
+    assert code == 0, shown
+    assert "stops_to_think()" in shown
+    assert re.search(r"84\r\n.*\(Pdb\) ", shown)
+    assert "it was 42\r\n" in shown
+    assert re.search(r"digest [0-9a-f]{32}\r\n", shown)
+
+
+def test_leaving_the_debugger_ends_the_run(tmp_path: Path) -> None:
+    file = write(tmp_path, "source", "stops_to_think")
+    options = ("--no-record", "--executor", "in-process")
+    code, shown = on_a_terminal(tmp_path, "run", file, *options, answers={"(Pdb) ": "q\n"})
+    assert code == 130, shown
+    assert "worldline: stops_to_think at 5ms: left from the debugger" in shown
+    assert "Traceback" not in shown
 
 
 def test_a_terminal_shows_how_it_goes_and_is_left_clean(tmp_path: Path) -> None:
     file = write(tmp_path, "source", "reader", end="500ms")
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "worldline", "run", file, "--no-record", "--realtime", "0.5"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100", "LINES": "30"}
-    child = subprocess.Popen(command, cwd=tmp_path, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
-    os.close(theirs)
-    shown = b""
-    deadline = time.monotonic() + PATIENCE_S
-    with contextlib.suppress(OSError):  # So the end of a terminal shows.
-        while time.monotonic() < deadline and (data := os.read(ours, 4096)):
-            shown += data
-    os.close(ours)
-    assert child.wait(PATIENCE_S) == 0
-    text = shown.decode()
+    code, text = on_a_terminal(tmp_path, "run", file, "--no-record", "--realtime", "0.5")
+    assert code == 0
     assert re.search(r"play  \d+(\.\d+)?m?s of 500ms, .*real time", text)
     assert text.count("\x1b[?25l") == text.count("\x1b[?25h")  # The cursor is hidden, and shown again.
     assert text.rfind("\x1b[?25h") > text.rfind("\x1b[?25l")

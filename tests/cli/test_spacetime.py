@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 import pytest
 from typer.main import get_command
 
-from worldline.cli import app, main
+from worldline.cli import main
+from worldline.cli.commands import app
 from worldline.recording import Condition, Recording
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.story import Record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -186,11 +187,21 @@ def test_a_run_is_broken_off_while_a_program_runs_ahead_without_asking() -> None
     assert running.is_set()
 
 
-def test_leaving_python_from_a_program_is_a_failure_of_the_program() -> None:
+@pytest.mark.parametrize("code", [None, 0, False])
+def test_leaving_python_is_a_normal_end_of_a_program(code: int | None) -> None:
     def quitter(self: Participant) -> None:
-        raise SystemExit(0)
+        self.advance(to="3ms")
+        sys.exit(code)
 
-    with pytest.raises(ModelError, match="a at 0s: its program raised SystemExit"):
+    assert run(federation(a=Program(quitter))).times == {"a": 3 * MS}
+
+
+@pytest.mark.parametrize("code", [1, "no, thanks", "", 0.0])
+def test_leaving_python_with_a_code_or_a_text_is_a_failure(code: object) -> None:
+    def quitter(self: Participant) -> None:
+        raise SystemExit(code)
+
+    with pytest.raises(ModelError, match=rf"a at 0s: its program raised SystemExit(: {code})?, in test_inprocess.py"):
         run(federation(a=Program(quitter)))
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.federation.transports import PROMPT_S, eventually
+from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually
 from worldline.federation.environment import ADDRESS, NAME, Surroundings
 from worldline.launch.processes import OUTPUT, Processes, describe_exit
 from worldline.launch.setup import Part
@@ -42,7 +43,6 @@ def start(processes: Processes, tmp_path: Path) -> Callable[..., None]:
         for name, program in programs.items():
             part = Part(name=name, directory=tmp_path, command=(sys.executable, "-S", "-c", program))
             processes.start(part, Surroundings(address="tcp://127.0.0.1:1", name=name))
-        processes.listen()
 
     return start_all
 
@@ -78,6 +78,25 @@ def test_endless_lines_are_passed_on_in_parts(start: Callable[..., None], proces
     assert max(len(text) for _, _, text in heard) <= 2**17
 
 
+def test_the_end_waits_until_all_that_was_written_is_heard(tmp_path: Path) -> None:
+    heard: list[str] = []
+    finishing = threading.Event()
+
+    def hear(_: str, __: int | None, text: str) -> None:
+        assert finishing.wait(PATIENCE_S)  # Nothing is passed on before everybody is to have ended.
+        heard.append(text)
+
+    processes = Processes(hear)
+    program = "for number in range(3000): print(number, 'x' * 10)"
+    processes.start(Part(name="a", directory=tmp_path, command=(sys.executable, "-S", "-c", program)), Surroundings())
+    eventually(lambda: not finishing.wait(0) and processes.last_words("a"))
+    end = Strand(lambda: processes.finish(PATIENCE_S))
+    finishing.set()
+    end.result()
+    assert heard == [f"{number} xxxxxxxxxx" for number in range(3000)]
+    assert processes.failed() == {}
+
+
 def test_the_last_words_are_kept(start: Callable[..., None], processes: Processes) -> None:
     start(a="for n in range(100): print(n)\nraise SystemExit(7)")
     processes.finish(PROMPT_S)
@@ -100,7 +119,6 @@ def test_a_process_is_given_its_surroundings(
         environment={"X": "y", NAME: "own"},
     )
     processes.start(part, Surroundings(address="unix:///nowhere", name="a"))
-    processes.listen()
     processes.finish(PROMPT_S)
     assert [text for _, _, text in heard] == [str(tmp_path / "home"), "unix:///nowhere", "own", str(tmp_path), "y"]
 
@@ -129,7 +147,11 @@ def test_those_who_dont_end_are_ended_with_all_they_have_started(
     processes.finish(0.1)
     assert time.monotonic() - begun < PROMPT_S * 2
     assert not any(map(alive, pids.values()))
-    assert processes.failed() == {"polite": "was killed by SIGTERM", "stubborn": "was killed by SIGKILL"}
+    assert processes.ended() == ["polite", "stubborn"]
+    assert processes.failed() == {}  # What the launcher did itself is no failure of theirs.
+    assert [text for name, _, text in heard if name == "parent"][1:] == [
+        "worldline: it had left this running, which was ended: sleep 1000"
+    ]
 
 
 def test_a_process_has_a_group_of_its_own(start: Callable[..., None], processes: Processes, heard: Heard) -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C, and a request to terminate: the first ends a run in good order, the next ones without waiting."""
+"""Ctrl-C, a request to terminate, a closed terminal: the first ends a run in good order, the next at once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from types import FrameType
 from typing import Any, Self
 
 from worldline.model import Interrupted
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interruption:
@@ -20,7 +22,8 @@ class Interruption:
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = {number: signal.signal(number, self._act) for number in (signal.SIGINT, signal.SIGTERM)}
+        numbers = [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]  # As with nohup.
+        self._before = {number: signal.signal(number, self._act) for number in numbers}
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
+from worldline.federation.blame import trace_of
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import Outcome
 from worldline.federation.program import Federation
@@ -24,7 +26,7 @@ from worldline.launch.launcher import Launch, check_startable, federation_of
 from worldline.launch.setup import Setup, read_setup
 from worldline.lock import Arbiter
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
-from worldline.model import Interrupted, LossError, Plan, UsageError, WorldlineError, format_time
+from worldline.model import Interrupted, LossError, ModelError, Plan, UsageError, WorldlineError, format_time
 from worldline.recording import Recorder, Schema, Shelf
 
 
@@ -97,13 +99,18 @@ def run(
             else:
                 launch = Launch(setup, address=listen, witness=recorder, pace=realtime, shake=shake, hear=screen.say)
                 screen.arbiter, screen.remarks = launch.server.host.arbiter, launch.server.host.remarks
-                interruption.first, interruption.again = launch.server.end, launch.hurry
+                interruption.first, interruption.again = launch.server.end, lambda: _hurry(screen, launch)
                 outcome = launch.run(lambda: watch(screen, recorder))
             if recorder is not None:
                 recorder.close(dropped=outcome.dropped)
         conclude(screen, outcome, time.monotonic() - began)
         if launch is not None:
             launch.check_ends(outcome)
+
+
+def _hurry(screen: Screen, launch: Launch) -> None:
+    launch.hurry()
+    screen.output.give_up()
 
 
 def prepare(
@@ -202,12 +209,41 @@ def _in_one_process(
         raise KeyboardInterrupt(error.problem)
 
     interruption.first = interrupt
-    voices = Voices(screen.say)
-    with voices:
+    voices = Voices(screen.say, screen.output)
+    with voices, debugging(screen):
         try:
             return run_in_process(voices.of(federation), arbiter=arbiter, watch=lambda: watch(screen, recorder))
         except KeyboardInterrupt as interrupted:
             raise Interrupted(str(interrupted)) from None
+        except ModelError as error:
+            cause = error.__cause__
+            if type(cause).__name__ == "BdbQuit":
+                raise Interrupted("left from the debugger", participant=error.participant, at=error.at) from None
+            if cause is not None:  # Its author sees all of it, as if it had a process of its own.
+                for line in trace_of(cause).split("\n"):
+                    screen.say(error.participant or "", error.at, line)
+            raise
+
+
+@contextlib.contextmanager
+def debugging(screen: Screen) -> Iterator[None]:
+    """Let `breakpoint()` in a participant's program have the terminal."""
+    usual, output = sys.breakpointhook, sys.__stdout__
+
+    def stop(*arguments: object, **keywords: object) -> object:
+        if os.environ.get("PYTHONBREAKPOINT") not in (None, "", "pdb.set_trace"):
+            screen.make_way()
+            return usual(*arguments, **keywords)
+        from worldline.cli.debugger import Debugger  # Here, since it takes long to load.
+
+        Debugger(screen.make_way, output).set_trace(sys._getframe(1))
+        return None
+
+    sys.breakpointhook = stop
+    try:
+        yield
+    finally:
+        sys.breakpointhook = usual
 
 
 def conclude(screen: Screen, outcome: Outcome, elapsed_s: float) -> None:

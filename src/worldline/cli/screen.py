@@ -5,17 +5,19 @@ On a terminal, one line at the bottom is kept up to date; elsewhere, a plain lin
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Self, TextIO
+from typing import Self, TextIO, cast
 
 from rich.live import Live
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, coloured
+from worldline.cli.output import Output
 from worldline.lock import Arbiter, Phase
-from worldline.model import FOREVER, format_time
+from worldline.model import FOREVER, Interrupted, LossError, format_time
 
 _FRESH_S = 0.25
 _PLAIN_S = 5.0
@@ -26,12 +28,16 @@ class Screen:
     """Where a run is shown. `arbiter` is set once there is one."""
 
     def __init__(self, title: str, names: list[str], *, quiet: bool = False, file: TextIO | None = None) -> None:
-        self._console = PlainConsole(file)
+        self.output = Output(sys.stdout if file is None else file)
+        self._console = PlainConsole(cast(TextIO, self.output))
         self._title = title
         self._quiet = quiet
         self._width = max(map(len, names), default=0)
         self._colours = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(names)}
-        self._live = Live(console=self._console, auto_refresh=False, transient=True) if self._is_live else None
+        self._live: Live | None = None
+        if self._is_live:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
+        self._prompting = False
         self.arbiter: Arbiter | None = None
         self.remarks: Callable[[], list[str]] = list  # What else there is to be said of how it goes.
         self._pace = _Pace()
@@ -49,8 +55,29 @@ class Screen:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        try:
+            if self._live is not None:
+                self._live.stop()
+        finally:
+            self.output.finish()  # Everybody may have gone by now: a reader who takes its time holds up nobody else.
+        if error is None:
+            self._check_reader()
+
+    def _check_reader(self) -> None:
+        """Raise if nothing can be shown any more: then nobody wants to see how it ends either."""
+        failure = self.output.failure
+        if isinstance(failure, BrokenPipeError):
+            raise Interrupted("nobody reads what is shown any more", advice="--quiet shows the outcome only")
+        if failure is not None:
+            raise LossError(f"what is to be shown can't be written: {failure.strerror}")
+
+    def make_way(self) -> None:
+        """Leave the terminal to who talks with the user. From here on, nothing is shown later than it is said."""
         if self._live is not None:
             self._live.stop()
+            self._live = None
+        self._prompting = True
+        self.output.wait_written()
 
     def say(self, name: str, now: int | None, text: str) -> None:
         """Show a line that a participant has printed, with its simulated time as far as it is known."""
@@ -65,9 +92,14 @@ class Screen:
         line.append("  ")
         line.append_text(coloured(text))
         self._console.print(line)
+        if self._prompting:
+            self.output.wait_written()
+        else:
+            self.output.wait_for_room()
 
     def refresh(self) -> None:
-        """Show how the run is going, if it hasn't been shown just now."""
+        """Show how the run is going, if it hasn't been shown just now. Raise if nobody can see it any more."""
+        self._check_reader()
         now = time.monotonic()
         if self.arbiter is None or self._quiet or now - self._shown < (_FRESH_S if self._live else _PLAIN_S):
             return

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from worldline.federation.address import Address
-from worldline.federation.blame import blame
+from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.call import PATIENCE_S, Call
 from worldline.federation.conversation import GREETING_S, PULSE_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.declaration import Declared
@@ -196,9 +196,10 @@ class AsyncParticipant(Operations):
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
         try:
-            if error is None or isinstance(error, RunEnded):
+            if is_normal_end(error) or isinstance(error, RunEnded):
                 self.leave()
             elif self._connection.end is None:  # Otherwise it has failed because the run has ended.
+                assert error is not None
                 self._connection.fail(blame(error))
         finally:
             await self._connection.close()

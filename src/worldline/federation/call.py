@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from worldline.federation.address import Address, parse_address
+from worldline.federation.bystander import be_brief
 from worldline.federation.declaration import Declaration, Declared, said_at_joining
 from worldline.federation.environment import read_surroundings
 from worldline.federation.greeting import Greeting
@@ -44,6 +45,8 @@ class Call:
         around = launched = read_surroundings(os.environ)
         if address is not None:  # It is another run than the one that this process was started for, if it was.
             around = replace(launched, address=None, name=None, federation=None)
+        elif launched.address is not None:
+            be_brief()
         given = name if name is not None else around.name
         if given is None:
             raise UsageError("a participant needs a name", advice="connect(address, name)")

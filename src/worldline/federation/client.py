@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
 from worldline.federation.address import Address
-from worldline.federation.blame import blame
+from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.call import PATIENCE_S, Call
 from worldline.federation.connection import SocketConnection
 from worldline.federation.conversation import GREETING_S, PULSE_S
@@ -50,9 +50,10 @@ class Client(Participant):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
         try:
-            if error is None or isinstance(error, RunEnded):
+            if is_normal_end(error) or isinstance(error, RunEnded):
                 self.leave()
             elif self._wire.end is None:  # Otherwise it has failed because the run has ended.
+                assert error is not None
                 self._wire.fail(blame(error))
         finally:
             self.close()

@@ -1,4 +1,7 @@
-"""The environment of a participant's process: how a launcher tells it where to connect, and as whom."""
+"""The environment of a participant's process: how a launcher tells it where to connect, and as whom.
+
+What it declares is in the federation's file, and told by the server: it may be longer than a variable can be.
+"""
 
 from __future__ import annotations
 

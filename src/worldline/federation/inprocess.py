@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import threading
 import time
-import traceback
 from bisect import bisect_left
 from collections.abc import Callable
 from inspect import iscoroutine, isgenerator
-from pathlib import Path
 from typing import Protocol
 
+from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.outcome import Outcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
@@ -32,6 +31,7 @@ from worldline.lock import (
     RunEnded,
 )
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
+from worldline.model.own_line import own_line
 
 ArbiterFactory = Callable[[Plan], Arbiter]
 
@@ -174,6 +174,9 @@ class _Strand:
                     )
         except RunEnded:
             return
+        except SystemExit as error:
+            if not is_normal_end(error):
+                raise
 
 
 class _Run:
@@ -274,14 +277,11 @@ class _Run:
         if isinstance(failure, KeyboardInterrupt):
             return failure
         if isinstance(failure, WorldlineError):
+            if (line := own_line(failure)) is not None:
+                failure.problem += f", in {line}"
+                failure.args = (failure.text(),)
             return failure.concerning(strand.name, strand.ledger.now)
-        where = traceback.extract_tb(failure.__traceback__)[-1]
-        error = ModelError(
-            f"its program raised {type(failure).__name__}: {failure}",
-            participant=strand.name,
-            at=strand.ledger.now,
-            advice=f"{Path(where.filename).name}, line {where.lineno}",
-        )
+        error = ModelError(blame(failure), participant=strand.name, at=strand.ledger.now)
         error.__cause__ = failure
         return error
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-import traceback
 from pathlib import Path
 
 from worldline.federation.declaration import Plain, agreed
 from worldline.federation.program import Program
 from worldline.model import UsageError
 from worldline.model.errors import shown
+from worldline.model.own_line import own_line
 
 
 def load_program(entry: str, directory: Path, stated: Plain | None = None, *, guest: bool = False) -> Program:
@@ -47,11 +47,11 @@ def load_object(entry: str, directory: Path) -> object:
     _look_first_in(directory, module_name.partition(".")[0])
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:  # Whatever a module raises while it is imported is its author's to know.
-        place = traceback.extract_tb(error.__traceback__)[-1]
+    except (Exception, SystemExit) as error:  # Whatever a module raises when it is imported is its author's to know.
+        line = own_line(error)
         raise UsageError(
             f"{module_name} can't be imported: {type(error).__name__}: {error}",
-            advice=f"{Path(place.filename).name}, line {place.lineno}",
+            advice=None if line is None else str(line),
         ) from error
     found = module
     for part in name.split("."):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import time
 from collections.abc import Callable
 
@@ -11,15 +12,17 @@ from worldline.federation.environment import Surroundings
 from worldline.federation.outcome import Outcome
 from worldline.federation.program import Federation, Program
 from worldline.federation.server import Server
+from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
 from worldline.launch.processes import Hear, Processes, describe_exit
 from worldline.launch.setup import Part, Setup
+from worldline.launch.startable import search_path
 from worldline.lock import State
 from worldline.lock.witness import Witness
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
 
 _WATCH_S = 0.1
-_GRACE_AFTER_FAILURE_S = 2.0
+_GRACE_S = 2.0
 _DELAY_S_MAX = 0.05
 
 
@@ -88,7 +91,8 @@ class Launch:
             pace=pace,
             limits=setup.limits,
         )
-        self._processes = Processes(hear)
+        self._order = CauseFirst(hear, self._culprit)
+        self._processes = Processes(self._order.hear, self._order.fell_silent)
 
     def run(self, watch: Callable[[], None] | None = None) -> Outcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
@@ -101,7 +105,11 @@ class Launch:
             self.server.serve(lambda: self._watch(watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
-            self._processes.finish(_GRACE_AFTER_FAILURE_S if failed else _GRACE_AFTER_FAILURE_S * 2)
+            if failed:
+                self._processes.finish(_GRACE_S, 0)
+            else:
+                self._processes.finish(_GRACE_S * 2)
+            self._order.release()
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
         return self.server.outcome()
@@ -111,6 +119,13 @@ class Launch:
         for name, how in self._processes.failed().items():
             if name in outcome.times:  # And not a guest that nobody has invited.
                 raise ModelError(f"its process {how} after it had left", participant=name, advice=self._said(name))
+        for name in self._processes.ended():
+            if name in outcome.times:
+                raise ModelError(
+                    f"its process was still running {2 * _GRACE_S:g} seconds after the run, and was ended",
+                    participant=name,
+                    advice="something keeps it going after it has left: a thread that isn't a daemon, perhaps",
+                )
 
     def hurry(self) -> None:
         """End all processes here and now."""
@@ -132,7 +147,6 @@ class Launch:
             if self._shake is not None:
                 time.sleep(self._shake.uniform(0, _DELAY_S_MAX))
             self._processes.start(part, surroundings)
-        self._processes.listen()
 
     def _watch(self, watch: Callable[[], None] | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
@@ -148,13 +162,28 @@ class Launch:
             watch()
 
     def _explained(self, failure: WorldlineError) -> WorldlineError:
-        """Add what is known of the process to what is known of its connection."""
-        how = self._processes.failed().get(failure.participant or "")
+        """Add what is known of the process to what is known of its connection, if that is all that is known."""
+        if not isinstance(failure, LossError):
+            return failure
+        name = failure.participant or ""
+        how = self._processes.failed().get(name)
+        if name in self._processes.ended():
+            how = "was still running, and was ended"
         if how and failure.advice is None:
             failure.advice = f"its process {how}"
             failure.args = (failure.text(),)
         return failure
 
+    def _culprit(self) -> str | None:
+        failure = self.server.host.failure
+        return None if failure is None else failure.participant
+
     def _said(self, name: str) -> str | None:
+        """Return what is known of a process that came to nothing: its last line, and which command it really was."""
         lines = [line for line in self._processes.last_words(name) if line.strip()]
-        return f"it said last: {lines[-1].strip()}" if lines else None
+        known = [f"it said last: {lines[-1].strip()}"] if lines else []
+        part = self._setup.parts[name]
+        if part.command is not None and "/" not in part.command[0]:
+            found = shutil.which(part.command[0], path=search_path(part.environment))
+            known.append(f"{part.command[0]} is {found}")
+        return "; ".join(known) or None

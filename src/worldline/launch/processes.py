@@ -1,7 +1,11 @@
 """The processes of a federation: started, listened to, and ended.
 
-Every participant gets a process group of its own, so that whatever it starts ends with it, and a Ctrl-C in the
-terminal reaches only the launcher, which then ends the run in good order.
+Every participant gets a session of its own, so that a Ctrl-C in the terminal reaches only the launcher, which then ends
+the run in good order. They are started by a keeper, which ends them, and all that they have started, if the launcher
+can't any more.
+
+Nothing that a participant writes is lost: what its process had written when it ended is passed on, however long that
+takes. Who has been started by it and writes for longer has a short time for that, and is ended then, with a word.
 """
 
 from __future__ import annotations
@@ -10,24 +14,28 @@ import contextlib
 import os
 import selectors
 import signal
-import subprocess
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO
 
 from worldline.federation.environment import PREFIX, Surroundings
+from worldline.launch.keeping import Keeping, Left
 from worldline.launch.setup import Part
 from worldline.launch.stamps import STAMPING, read_stamp
-from worldline.model import UsageError
+from worldline.launch.startable import search_path
 
 GRACE_S = 5.0
 _TERM_S = 2.0
+_STRAYS_S = 1.0
+_LOOK_S = 0.02
 _LAST_WORDS = 5
 _LINE_MAX = 8192
+_READ_MAX = 2**16
+_PIPE_MAX = 2**20  # What a pipe can hold, at the most.
+_VARIABLE_MAX = 2**15  # Linux takes 128 KiB at the most, and all of them together have to fit.
 
 OUTPUT = "WORLDLINE_OUTPUT"
 """Where participants are to leave files for whoever started the run; by default where that one is."""
@@ -36,118 +44,195 @@ Hear = Callable[[str, int | None, str], None]
 """Told the name of a participant, its time if the line says so, and a line that it has printed."""
 
 
-class Processes:
-    """The participants' processes of one run."""
+class _Pipe:
+    """What comes out of one participant's process."""
 
-    def __init__(self, hear: Hear) -> None:
+    def __init__(self, name: str, descriptor: int) -> None:
+        self.name = name
+        self.descriptor = descriptor
+        self.rest = b""  # Of a line that hasn't ended.
+
+    def fileno(self) -> int:
+        return self.descriptor
+
+
+class Processes:
+    """The participants' processes of one run. `hear` is told what they print, and `fell_silent` who prints no more."""
+
+    def __init__(self, hear: Hear, fell_silent: Callable[[str], None] = lambda _: None) -> None:
         self._hear = hear
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._fell_silent = fell_silent
+        self._keeping: Keeping | None = None
+        self._pids: dict[str, int] = {}
+        self._codes: dict[str, int] = {}  # Of those who have ended,
+        self._since: dict[str, float] = {}  # and when,
+        self._silent: set[str] = set()  # and of whom nothing more is to be heard.
+        self._ended: list[str] = []  # Those whom the launcher itself has ended.
+        self._changed = threading.Condition()
         self._last_words: dict[str, deque[str]] = {}
-        self._pipes = selectors.DefaultSelector()
+        self._selector = selectors.DefaultSelector()
         self._listener = threading.Thread(target=self._listen, name="worldline output", daemon=True)
-        self._open = 0
 
     def start(self, part: Part, surroundings: Surroundings) -> None:
         """Start a participant's process."""
+        if self._keeping is None:
+            self._keeping = Keeping()
+            self._selector.register(self._keeping, selectors.EVENT_READ)
+            self._listener.start()
         command = part.command or (sys.executable, "-m", "worldline.launch.worker", part.entry or "")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+        told = surroundings.variables()
+        long = {name: value for name, value in told.items() if len(value) > _VARIABLE_MAX}
         environment = {
             **inherited,
+            "PATH": search_path(part.environment),
             "PYTHONUNBUFFERED": "1",  # What it prints is shown when it is printed.
             "PYTHONIOENCODING": "utf-8",
             STAMPING: "1",
             OUTPUT: str(Path(os.environ.get(OUTPUT, ".")).absolute()),
-            **surroundings.variables(),
+            **{name: value for name, value in told.items() if name not in long},
             **part.environment,
         }
-        try:
-            child = subprocess.Popen(
-                command,
-                cwd=part.directory,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise UsageError(f"{part.name} can't be started: {error}", advice=" ".join(command)) from error
-        self._children[part.name] = child
         self._last_words[part.name] = deque(maxlen=_LAST_WORDS)
-        assert child.stdout is not None
-        os.set_blocking(child.stdout.fileno(), False)
-        self._open += 1
-        self._pipes.register(child.stdout, selectors.EVENT_READ, (part.name, bytearray()))
-
-    def listen(self) -> None:
-        """Begin to pass on what they print. After the last `start`."""
-        self._listener.start()
+        reading, writing = os.pipe()
+        try:
+            self._pids[part.name] = self._keeping.start(part.name, command, part.directory, environment, long, writing)
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        os.set_blocking(reading, False)
+        self._selector.register(_Pipe(part.name, reading), selectors.EVENT_READ)
 
     def failed(self) -> dict[str, str]:
-        """Return who has ended otherwise than well, and how."""
-        codes = {name: child.poll() for name, child in self._children.items()}
-        return {name: describe_exit(code) for name, code in codes.items() if code}
+        """Return who has ended by itself, and otherwise than well, and how."""
+        codes = dict(self._codes)
+        return {name: describe_exit(code) for name, code in codes.items() if code and name not in self._ended}
+
+    def ended(self) -> list[str]:
+        """Return who didn't end by itself, so that it had to be ended."""
+        return list(self._ended)
 
     def exited(self) -> Iterable[str]:
-        """Return who has ended."""
-        return [name for name, child in self._children.items() if child.poll() is not None]
+        """Return who has ended, and has been heard: if others hold its output open, not for long."""
+        now = time.monotonic()
+        ended = dict(self._since)
+        return [name for name, since in ended.items() if name in self._silent or now - since > _STRAYS_S]
 
     def last_words(self, name: str) -> list[str]:
         """Return the last lines that a participant has printed."""
         return list(self._last_words.get(name, ()))
 
-    def finish(self, grace_s: float = GRACE_S) -> None:
-        """Wait for all to end by themselves; then ask them to; then end them."""
-        self._wait(grace_s)
-        for sign in (signal.SIGTERM, signal.SIGKILL):
-            self.kill(sign)
-            self._wait(_TERM_S)
-        if self._listener.is_alive():
-            self._listener.join(_TERM_S)
-        if not self._open:
-            self._pipes.close()
+    def finish(self, grace_s: float = GRACE_S, strays_s: float = _STRAYS_S) -> None:
+        """Wait for all to end by themselves; then ask them to; then end them. Return when all that they said is heard.
 
-    def kill(self, sign: signal.Signals = signal.SIGKILL) -> None:
-        """Send all a signal. A group outlives its first process if that has started others."""
-        for child in list(self._children.values()):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, sign)
+        What they have started, and left running, has the time `strays_s` from then on.
+        """
+        if self._keeping is not None:
+            with self._changed:
+                self._changed.wait_for(lambda: len(self._codes) == len(self._pids), grace_s)
+                self._ended = [name for name in self._pids if name not in self._codes]
+            if left := self._left_after(0 if self._ended else strays_s):
+                self._say_left(left)
+                self._keeping.signal(signal.SIGTERM)
+                self._left_after(_TERM_S)
+            self.kill()
+            self._keeping.wait()
+            self._listener.join()
+            self._keeping.close()
+            self._keeping = None
+        self._selector.close()
 
-    def _wait(self, seconds: float) -> None:
+    def kill(self) -> None:
+        """End all of them here and now. May be called in the middle of anything, from a signal's handler."""
+        if self._keeping is not None:
+            self._keeping.end_all()
+
+    def _left_after(self, seconds: float) -> list[Left]:
+        """Return what is left after so long, or nothing, as soon as nothing is."""
+        assert self._keeping is not None
         deadline = time.monotonic() + seconds
-        for child in self._children.values():
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.wait(max(0.0, deadline - time.monotonic()))
+        while (left := self._keeping.left()) and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+        return left
+
+    def _say_left(self, left: list[Left]) -> None:
+        for pid, name, command in left:
+            if pid not in self._pids.values():
+                whose = "it" if name else "somebody"
+                self._hear(name or "", None, f"worldline: {whose} had left this running, which was ended: {command}")
 
     # --- In the listener's thread ---
 
     def _listen(self) -> None:
-        while self._open:
-            for key, _ in self._pipes.select():
-                name, rest = key.data
-                pipe = key.fileobj
-                assert not isinstance(pipe, int)
-                self._take(name, rest, pipe)  # type: ignore[arg-type]
+        """Pass on what comes, until nothing can come any more: nobody is left, and all is read."""
+        deadline: float | None = None  # For pipes that somebody holds whom even the keeper couldn't end.
+        while self._selector.get_map():
+            wait_s = None if deadline is None else max(0.0, deadline - time.monotonic())
+            ready = [key.fileobj for key, _ in self._selector.select(wait_s)]
+            for source in ready:
+                if isinstance(source, _Pipe):
+                    self._take(source)
+                elif self._look():
+                    self._selector.unregister(source)
+                    deadline = time.monotonic() + _STRAYS_S
+            if deadline is not None and time.monotonic() >= deadline:
+                for key in list(self._selector.get_map().values()):
+                    assert isinstance(key.fileobj, _Pipe)
+                    self._abandon(key.fileobj)
 
-    def _take(self, name: str, rest: bytearray, pipe: IO[bytes]) -> None:
+    def _look(self) -> bool:
+        """Take note of who has ended; return whether the keeper has."""
+        assert self._keeping is not None
+        exits = self._keeping.hear()
+        if exits is None:  # If that was before its time, those that it had started end with it.
+            exits = [(name, -signal.SIGKILL) for name in self._pids if name not in self._codes]
+            for name, _ in exits:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._pids[name], signal.SIGKILL)
+            is_gone = True
+        else:
+            is_gone = False
+        with self._changed:
+            self._codes.update(exits)
+            self._since.update((name, time.monotonic()) for name, _ in exits)
+            self._changed.notify_all()
+        return is_gone
+
+    def _take(self, pipe: _Pipe) -> bool:
+        """Pass on what there is; return whether more may follow at once."""
         try:
-            data = os.read(pipe.fileno(), 2**16)
+            data = os.read(pipe.descriptor, _READ_MAX)
         except BlockingIOError:
-            return
-        rest += data
-        *lines, tail = rest.split(b"\n")
+            return False
+        *lines, tail = (pipe.rest + data).split(b"\n")
         if (not data or len(tail) > _LINE_MAX) and tail:
             lines.append(tail)
-            tail = bytearray()
-        rest[:] = tail
+            tail = b""
+        pipe.rest = tail
         for line in lines:
             now, text = read_stamp(line.decode("utf-8", "replace").rstrip("\r"))
-            self._last_words[name].append(text)
-            self._hear(name, now, text)
+            self._last_words[pipe.name].append(text)
+            self._hear(pipe.name, now, text)
         if not data:
-            self._pipes.unregister(pipe)
-            pipe.close()
-            self._open -= 1
+            self._close(pipe)
+        return bool(data)
+
+    def _abandon(self, pipe: _Pipe) -> None:
+        """Take what was written so far, and no more: somebody who can't be ended holds the pipe open."""
+        for _ in range(_PIPE_MAX // _READ_MAX):
+            if not self._take(pipe):
+                break
+        if pipe in [key.fileobj for key in self._selector.get_map().values()]:
+            self._hear(pipe.name, None, "worldline: what it has started goes on, and isn't heard any more")
+            self._close(pipe)
+
+    def _close(self, pipe: _Pipe) -> None:
+        self._selector.unregister(pipe)
+        os.close(pipe.descriptor)
+        self._silent.add(pipe.name)
+        self._fell_silent(pipe.name)
 
 
 def describe_exit(code: int) -> str:

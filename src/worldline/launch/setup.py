@@ -14,7 +14,7 @@ from typing import Any
 
 from worldline.federation.limits import Limits
 from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
-from worldline.launch.startable import check_command, check_module
+from worldline.launch.startable import check_command, check_module, search_path
 from worldline.launch.toml_document import Document, Place, nearest, quoted, said
 from worldline.launch.topics import Topic
 from worldline.model.buffer import UNBOUNDED, Buffer
@@ -90,7 +90,7 @@ def _check_start(participant: Place, described: dict[str, Any]) -> None:
     if entry := described.get("entry"):
         participant.at("entry").read(lambda _: check_module(entry.partition(":")[0], directory))
     if command := described.get("command"):
-        search = described.get("environment", {}).get("PATH")
+        search = search_path(described.get("environment", {}))
         participant.at("command").read(lambda _: check_command(command[0], directory, search))
 
 

@@ -1,14 +1,20 @@
 """Stamps: lines of a participant's output that carry its simulated time from its process to the launcher's.
 
 The launcher knows only how far a participant has come when it last said so; the participant itself knows better.
+
+What stands in for standard output and standard error are ordinary text files on the same descriptors, so whatever works
+with those works here, too: `buffer`, `fileno`, `reconfigure`, other programs that write there. Only what bypasses
+Python has no stamp.
 """
 
 from __future__ import annotations
 
 import io
-from typing import TextIO
-
-from worldline.federation.participant import Operations
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
 
 STAMPING = "WORLDLINE_STAMPING"
 """Set in the environment of processes whose launcher understands stamps."""
@@ -16,31 +22,52 @@ STAMPING = "WORLDLINE_STAMPING"
 _BEGIN, _END = "\x1e", "\x1f"
 
 
-class StampedOutput(io.TextIOBase):
-    """Stands in for standard output, and puts the participant's time before every line."""
+class Stamps:
+    """Puts the participant's time before every line of both outputs. `now` tells it, once it is known."""
 
-    def __init__(self, output: TextIO, participant: Operations) -> None:
-        self._output = output
-        self._participant = participant
-        self._rest = ""
+    def __init__(self) -> None:
+        self.now: Callable[[], int] | None = None
+        self._lock = threading.RLock()
+        self._unfinished: int | None = None  # The descriptor on which a line has begun and hasn't ended.
 
-    def write(self, text: str) -> int:
-        *lines, self._rest = (self._rest + text).split("\n")
-        if lines:
-            stamp = f"{_BEGIN}{self._participant.now}{_END}"
-            self._output.write("".join(f"{stamp}{line}\n" for line in lines))
-            self._output.flush()
-        return len(text)
+    def install(self) -> None:
+        """Stand in for standard output and standard error, from here on."""
+        sys.stdout = self._stamped(1, "<stdout>", "strict")
+        sys.stderr = self._stamped(2, "<stderr>", "backslashreplace")
 
-    def finish(self) -> None:
-        if self._rest:
-            self.write("\n")
+    def write(self, descriptor: int, data: bytes) -> None:
+        """Write all of it, with a stamp for each line that begins."""
+        with self._lock:
+            stamp = b"" if self.now is None else f"{_BEGIN}{self.now()}{_END}".encode()
+            # Both outputs lead to the same place: what begins there doesn't go on with a line of the other one.
+            text = b"\n" if self._unfinished not in (None, descriptor) else b""
+            text += b"" if self._unfinished == descriptor else stamp
+            lines = data.split(b"\n")
+            is_whole = not lines[-1]
+            text += (b"\n" + stamp).join(lines[:-1] if is_whole else lines) + (b"\n" if is_whole else b"")
+            self._unfinished = None if is_whole else descriptor
+            left = memoryview(text)
+            while left:
+                left = left[os.write(descriptor, left) :]
 
-    def close(self) -> None:
-        """Do nothing: what is behind it isn't ours to close, nor to flush when this is forgotten."""
+    def _stamped(self, descriptor: int, name: str, errors: str) -> io.TextIOWrapper:
+        binary = _Stamped(descriptor, self, name)
+        return io.TextIOWrapper(binary, encoding="utf-8", errors=errors, newline="\n", write_through=True)
 
-    def flush(self) -> None:
-        self._output.flush()
+
+class _Stamped(io.FileIO):
+    """A descriptor that lines are stamped on."""
+
+    def __init__(self, descriptor: int, stamps: Stamps, name: str) -> None:
+        super().__init__(descriptor, "wb", closefd=False)
+        self._stamps = stamps
+        self.name = name
+
+    def write(self, data: Any, /) -> int:
+        taken = bytes(data)
+        if taken:
+            self._stamps.write(self.fileno(), taken)
+        return len(taken)
 
 
 def read_stamp(line: str) -> tuple[int | None, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.machinery import all_suffixes
 from pathlib import Path
 from stat import S_ISREG
@@ -36,6 +36,18 @@ def _holds(folder: Path, module: Sequence[str]) -> bool:
     path = folder.joinpath(*module)
     files = (file for end in all_suffixes() for file in (path.with_name(path.name + end), path / f"__init__{end}"))
     return any(S_ISREG(mode_of(file)) for file in files)
+
+
+def search_path(environment: Mapping[str, str]) -> str:
+    """Return where a participant's commands are looked for.
+
+    The Python that runs Worldline comes first, so that ``python`` is an interpreter that has it, whether its
+    environment is activated or not. A PATH that the file gives is taken as it is.
+    """
+    if "PATH" in environment:
+        return environment["PATH"]
+    usual, ours = os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)
+    return usual if usual.split(os.pathsep)[0] == ours else f"{ours}{os.pathsep}{usual}"
 
 
 def check_command(program: str, directory: Path, search: str | None) -> None:

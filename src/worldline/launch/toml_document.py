@@ -297,6 +297,9 @@ def _load(file: Path) -> dict[str, Any]:
     except RecursionError as error:
         raise _error(f"{file}: its lists or tables are nested too deeply") from error
     except tomllib.TOMLDecodeError as error:
+        if file.suffix == ".py":
+            advice = f"`python {file}` runs it, `worldline check {file}` tries its schedules"
+            raise _error(f"{file}: it is a Python file, and a federation's file is TOML ({advice})") from error
         raise _error(f"{file}: {_syntax(str(error), text)}") from error
     except ValueError as error:
         raise _error(f"{file}: it holds a number with too many digits") from error

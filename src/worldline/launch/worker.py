@@ -9,50 +9,53 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from pathlib import Path
 from typing import NoReturn
 
+from worldline.federation.blame import NO_TERMINAL, trace_of
+from worldline.federation.bystander import is_bystander, parting_words
 from worldline.federation.client import Client, connect
 from worldline.launch.entry import load_program
-from worldline.launch.stamps import STAMPING, StampedOutput
+from worldline.launch.stamps import STAMPING, Stamps
 from worldline.lock import RunEnded
-from worldline.model import WorldlineError
+from worldline.model import UsageError, WorldlineError
 
 
 def main() -> NoReturn:
     code = 0
+    stamps = Stamps()
+    if os.environ.get(STAMPING):
+        stamps.install()
+    if os.environ.get("PYTHONBREAKPOINT") in (None, "", "pdb.set_trace"):  # Others may need no terminal.
+        sys.breakpointhook = _stop_for_debugger
     try:
         _, entry = sys.argv
         program = load_program(entry, Path.cwd())
         with connect(**program.said()) as participant:
+            stamps.now = lambda: participant.now
             if not participant.ended:
                 _run(program.run, participant)
     except WorldlineError as error:
-        print(f"worldline: {error}", file=sys.stderr)
+        print(parting_words(error) if is_bystander(error) else f"worldline: {error}", file=sys.stderr)
         code = error.exit_code
     except KeyboardInterrupt:
         code = 130
-    except Exception:  # Its author sees all of it here; the others have been told in a line.
-        traceback.print_exc()
+    except Exception as error:  # Its author sees all of it here; the others have been told in a line.
+        print(trace_of(error), file=sys.stderr)
         code = 1
     sys.exit(code)
 
 
 def _run(run: object, participant: Client) -> None:
     assert callable(run)
-    usual = sys.stdout
-    stamped = StampedOutput(usual, participant) if os.environ.get(STAMPING) else None
     try:
-        if stamped is not None:
-            sys.stdout = stamped
         run(participant)
     except RunEnded:
         return
-    finally:
-        sys.stdout = usual
-        if stamped is not None:
-            stamped.finish()
+
+
+def _stop_for_debugger(*_: object, **__: object) -> None:
+    raise UsageError("breakpoint() needs a terminal, which a participant's process hasn't", advice=NO_TERMINAL)
 
 
 if __name__ == "__main__":

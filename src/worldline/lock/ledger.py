@@ -48,7 +48,7 @@ from worldline.lock.events import (
 from worldline.lock.journal import Journal
 from worldline.lock.states import State
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
-from worldline.model.errors import BrokenPromise, LossError, PeerError, UsageError, shortened
+from worldline.model.errors import BrokenOff, BrokenPromise, PeerError, UsageError, shortened
 from worldline.model.message import Message, check_name
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.randomness import Stream
@@ -65,10 +65,11 @@ class RunEnded(BaseException):
     """
 
 
-def broken_off(abort: Abort) -> LossError:
+def broken_off(abort: Abort) -> BrokenOff:
     """Return the end of a run as an error that names who caused it."""
     participant = None if abort.participant is None else shortened(abort.participant)
-    return LossError(f"the run was broken off: {shortened(abort.cause)}", participant=participant, at=abort.at)
+    text = f"the run was broken off: {shortened(abort.cause)}"
+    return BrokenOff(text, participant=participant, at=abort.at, told=abort.to)
 
 
 class Ledger:

@@ -137,6 +137,10 @@ class LossError(WorldlineError):
     exit_code = 3
 
 
+class BrokenOff(LossError):
+    """The run has been broken off, because of `participant`, if it was one. Facts: `told`, who is told this."""
+
+
 class Interrupted(WorldlineError):
     """Somebody wanted it to end."""
 

@@ -1,0 +1,265 @@
+"""The keeper: a process that starts the participants' processes, and sees to it that nothing of them stays.
+
+A launcher that is killed can't end what it has started. So it starts nothing but this program, which does no more than
+this, and is told what to start over a socket. When the launcher is gone, however it went, the socket has an end; then
+the keeper kills all that is left, and ends.
+
+K1. Everything that a participant starts, and what that starts, is a descendant of the keeper as long as it lives: where
+    the system knows *subreapers* (Linux), who loses its parent gets the keeper for one, also in a session of its own.
+    Elsewhere it is what has stayed in the participant's process group.
+K2. Only the keeper waits for its children, in its only thread. So no number of a child that it signals has been given
+    to another process meanwhile.
+K3. If the keeper itself is killed, the system kills those that it has started (a parent-death signal, on Linux).
+K4. It has a session of its own: who kills the launcher's process group, or closes its terminal, doesn't kill it.
+
+It is run as a file by an interpreter without site packages, which takes some hundredths of a second: it imports nothing
+but the standard library.
+
+What is said on the socket: frames of four bytes of length and a JSON list. To the keeper:
+
+- ``["start", name, command, directory, environment, files]``, with the file descriptor that takes the output along with
+  the frame. `files` are variables whose values are too long for an environment: they get the name of a file instead.
+  The answer is ``["started", pid]`` or ``["refused", reason]``.
+- ``["signal", number]``: to all that is left. No answer.
+- ``["left"]``: the answer is ``["left", [[pid, name, command], ...]]``, of all that is left.
+
+And from it, at any time: ``["exited", name, code]``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_IS_LINUX = sys.platform == "linux"
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_LENGTH = 4
+_SHOWN_MAX = 80
+_KILLING_S = 5.0
+_PAUSE_S = 0.002
+
+
+class Running(NamedTuple):
+    """A process as the system shows it."""
+
+    pid: int
+    parent: int
+    group: int
+    command: str
+
+
+class Keeper:
+    """The participants' processes of one run."""
+
+    def __init__(self, launcher: socket.socket) -> None:
+        self._launcher = launcher
+        self._children: dict[int, tuple[str, subprocess.Popen[bytes]]] = {}  # Those that haven't ended.
+        self._groups: dict[int, str] = {}  # Of all that have been started.
+        self._folder: Path | None = None  # For the files of those whose variables are too long.
+
+    def keep(self) -> None:
+        """Do as the launcher says, until it has no more to say; then end all that is left."""
+        woken, alarm = socket.socketpair()
+        woken.setblocking(False)
+        alarm.setblocking(False)
+        signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
+        asked_to_end: list[int] = []
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, lambda number, _: asked_to_end.append(number))
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        try:
+            while not asked_to_end:
+                ready, _, _ = select.select([self._launcher, woken], [], [])
+                if woken in ready:
+                    woken.recv(4096)
+                    self._reap()
+                if self._launcher in ready and not self._obey():
+                    return
+        finally:
+            self._end_all()
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+
+    # --- What the launcher says ---
+
+    def _obey(self) -> bool:
+        """Do what it asks for; return whether it is still there."""
+        received: list[int] = []
+        try:
+            length = self._receive(_LENGTH, received)
+            request = json.loads(self._receive(int.from_bytes(length), received))
+        except (OSError, EOFError):
+            return False
+        verb, *rest = request
+        if verb == "start":
+            with contextlib.closing(os.fdopen(received[0], "wb", buffering=0)) as output:
+                self._say(self._start(output.fileno(), *rest))
+        elif verb == "signal":
+            self._signal(*rest)
+        else:
+            self._say(["left", [[left.pid, self._name_of(left), _described(left)] for left in self._left()]])
+        return True
+
+    def _receive(self, size: int, received: list[int]) -> bytes:
+        data = b""
+        while len(data) < size:
+            part, descriptors, _, _ = socket.recv_fds(self._launcher, size - len(data), 1)
+            received += descriptors
+            if not part:
+                raise EOFError
+            data += part
+        return data
+
+    def _say(self, message: list[Any]) -> None:
+        body = json.dumps(message).encode()
+        with contextlib.suppress(OSError):  # It is gone; then it needn't know.
+            self._launcher.sendall(len(body).to_bytes(_LENGTH) + body)
+
+    def _start(
+        self,
+        output: int,
+        name: str,
+        command: list[str],
+        directory: str,
+        environment: dict[str, str],
+        files: dict[str, str],
+    ) -> list[Any]:
+        keeper = os.getpid()
+
+        def tie() -> None:
+            if _IS_LINUX:
+                _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+                if os.getppid() != keeper:
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            named = {variable: self._file(name, variable, text) for variable, text in files.items()}
+            child = subprocess.Popen(
+                command,
+                cwd=directory,
+                env={**environment, **named},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                preexec_fn=tie,  # Nothing to fear: there are no threads here.
+            )
+        except (OSError, ValueError) as error:
+            return ["refused", str(error)]
+        self._children[child.pid] = name, child
+        self._groups[child.pid] = name
+        return ["started", child.pid]
+
+    def _file(self, name: str, variable: str, text: str) -> str:
+        """Write what a variable can't hold into a file that is its owner's alone, and return what the variable says."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="worldline-"))
+        file = self._folder / f"{len(self._groups)}-{variable}"
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+            opened.write(text)
+        return f"@{file}"
+
+    # --- Processes ---
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if not pid:
+                return
+            if pid in self._children:  # Or one that had lost its parent.
+                name, child = self._children.pop(pid)
+                child.returncode = os.waitstatus_to_exitcode(status)
+                self._say(["exited", name, child.returncode])
+
+    def _left(self) -> list[Running]:
+        """Return all that is left: descendants, and whoever is in a group of theirs."""
+        running = _running()
+        family = {os.getpid()}
+        grown = 0
+        while grown != len(family):
+            grown = len(family)
+            family.update(one.pid for one in running if one.parent in family)
+        return [one for one in running if (one.pid in family or one.group in self._groups) and one.pid != os.getpid()]
+
+    def _name_of(self, process: Running) -> str | None:
+        """Return whose process it is: by its group, or else by what its environment says."""
+        if process.group in self._groups:
+            return self._groups[process.group]
+        with contextlib.suppress(OSError):
+            for variable in Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0"):
+                if variable.startswith(b"WORLDLINE_NAME="):
+                    return variable.partition(b"=")[2].decode("utf-8", "replace")
+        return None
+
+    def _signal(self, number: int) -> None:
+        for process in self._left():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(process.pid, number)
+
+    def _end_all(self) -> None:
+        deadline = time.monotonic() + _KILLING_S
+        while time.monotonic() < deadline and self._left():
+            self._signal(signal.SIGKILL)
+            time.sleep(_PAUSE_S)  # Until they are gone, and who has lost its parent is a child of ours.
+            self._reap()
+        self._reap()
+
+
+def _running() -> list[Running]:
+    """Return all processes of this machine that haven't ended."""
+    if not _IS_LINUX:
+        listed = subprocess.run(
+            ["ps", "-axo", "pid=,ppid=,pgid=,state=,command="], capture_output=True, text=True, check=False
+        ).stdout
+        rows = [line.split(None, 4) for line in listed.splitlines()]
+        return [
+            Running(int(row[0]), int(row[1]), int(row[2]), row[4])
+            for row in rows
+            if len(row) == 5 and not row[3].startswith("Z")
+        ]
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            with contextlib.suppress(OSError):  # It has ended meanwhile.
+                title, _, fields = (folder / "stat").read_text(errors="replace").rpartition(")")
+                state, parent, group = fields.split()[:3]
+                if state not in "ZX":
+                    found.append(Running(int(folder.name), int(parent), int(group), title.partition("(")[2]))
+    return found
+
+
+def _described(process: Running) -> str:
+    """Return the command of a process, as far as one wants to read it."""
+    text = process.command
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{process.pid}/cmdline").read_bytes().replace(b"\0", b" ")
+        text = words.decode("utf-8", "replace").strip() or text
+    return text if len(text) <= _SHOWN_MAX else f"{text[: _SHOWN_MAX - 3]}..."
+
+
+def _prctl(option: int, value: int) -> None:
+    _library.prctl(option, value, 0, 0, 0)
+
+
+_library = ctypes.CDLL(None)
+
+if __name__ == "__main__":
+    if _IS_LINUX:
+        _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+    Keeper(socket.socket(fileno=int(sys.argv[1]))).keep()

@@ -1,0 +1,152 @@
+"""The launcher's end of its keeper: what to start is told to it, and it tells who has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import queue
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from worldline.launch import keeper
+from worldline.model import LossError, UsageError
+
+_LENGTH = 4
+_ANSWER_S = 30.0
+_GOING_S = 10.0
+
+
+class Left(NamedTuple):
+    """A process that is left: whose, as far as that is known, and its command."""
+
+    pid: int
+    name: str | None
+    command: str
+
+
+class Keeping:
+    """A keeper, told and heard. One thread tells, another one, which calls `hear`, hears."""
+
+    def __init__(self) -> None:
+        self._socket, theirs = socket.socketpair()
+        self._received = b""
+        self._answers: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
+        # Run as a file, without whatever the environment would add: it is to be there at once, and to fail at nothing.
+        command = [sys.executable, "-I", "-S", keeper.__file__, str(theirs.fileno())]
+        with theirs:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    # --- In the thread that tells ---
+
+    def start(
+        self,
+        name: str,
+        command: Sequence[str],
+        directory: Path,
+        environment: dict[str, str],
+        files: dict[str, str],
+        output: int,
+    ) -> int:
+        """Have a process started that writes into `output`, and return its number; raise if that can't be."""
+        self._tell(["start", name, list(command), str(directory), environment, files], output)
+        verb, what = self._answer()
+        if verb == "refused":
+            raise UsageError(f"{name} can't be started: {what}", advice=" ".join(command))
+        assert isinstance(what, int)
+        return what
+
+    def signal(self, number: signal.Signals) -> None:
+        """Have a signal sent to all that is left."""
+        with contextlib.suppress(LossError):  # Then it has ended all of them.
+            self._tell(["signal", int(number)])
+
+    def left(self) -> list[Left]:
+        """Return all that is left."""
+        try:
+            self._tell(["left"])
+            _, left = self._answer()
+        except LossError:
+            return []
+        return [Left(*one) for one in left]
+
+    def end_all(self) -> None:
+        """Have all that is left killed at once. May be called in the middle of anything, from a signal's handler."""
+        with contextlib.suppress(OSError):  # It has gone by itself.
+            self._socket.shutdown(socket.SHUT_WR)
+
+    def wait(self) -> None:
+        """Wait until the keeper has ended, and all with it."""
+        self._process.send_signal(signal.SIGCONT)  # Somebody may have stopped it.
+        try:
+            self._process.wait(_GOING_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()  # The system ends those that it has started.
+            self._process.wait()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _tell(self, message: list[Any], descriptor: int | None = None) -> None:
+        body = json.dumps(message).encode()
+        length = len(body).to_bytes(_LENGTH)
+        try:
+            if descriptor is None:
+                self._socket.sendall(length)
+            else:
+                socket.send_fds(self._socket, [length], [descriptor])
+            self._socket.sendall(body)
+        except OSError as error:
+            raise _gone() from error
+
+    def _answer(self) -> list[Any]:
+        try:
+            answer = self._answers.get(timeout=_ANSWER_S)
+        except queue.Empty:
+            answer = None
+        if answer is None:
+            self._answers.put(None)  # For whoever asks next.
+            raise _gone()
+        return answer
+
+    # --- In the thread that hears ---
+
+    def hear(self) -> list[tuple[str, int]] | None:
+        """Take what the keeper has said; return who has ended, and how. None: it has ended itself."""
+        try:
+            data = self._socket.recv(2**16)
+        except OSError:
+            data = b""
+        if not data:
+            self._answers.put(None)
+            return None
+        self._received += data
+        ended = []
+        while len(self._received) >= _LENGTH:
+            end = _LENGTH + int.from_bytes(self._received[:_LENGTH])
+            if len(self._received) < end:
+                break
+            message = json.loads(self._received[_LENGTH:end])
+            self._received = self._received[end:]
+            if message[0] == "exited":
+                ended.append((message[1], message[2]))
+            else:
+                self._answers.put(message)
+        return ended
+
+
+def _gone() -> LossError:
+    return LossError("the process that looks after the participants' processes is gone")
