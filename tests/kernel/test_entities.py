@@ -569,6 +569,23 @@ def test_a_lineage_has_no_end_and_names_stay_short() -> None:
     assert result.digest.hex() == "373901a6d8e0f83e07c23c44a3c36194"
 
 
+def test_long_names_have_descendants_too() -> None:
+    names: list[str] = []
+
+    def act(me: Actor) -> None:
+        names.append(me.create(Actor(act) if len(names) < 3 else Actor(), "y" * 255))
+        me.send(names[-1], "hello")
+
+    simulation = Simulation()
+    simulation.add("x" * 255, Actor(act))
+    simulation.run()
+    assert len(set(names)) == 4
+    for name in names:
+        assert name.startswith(f"{'x' * 255}/~")
+        assert name.endswith(f"/{'y' * 255}")
+        assert [message.topic for message in simulation[name].got] == ["hello"]
+
+
 class Mother(Entity):
     """Creates one child after the other."""
 

@@ -77,6 +77,8 @@ def test_there_is_no_mean_of_what_is_no_number() -> None:
     for values in (("rain", "sun"), (None, 1), (1, None)):
         with pytest.raises(UsageError, match="there is a mean of numbers only"):
             monitor(*((10 * place, value) for place, value in enumerate(values))).mean(until=20)
+    with pytest.raises(UsageError, match="there is a mean of numbers only"):
+        monitor((5, "7")).mean()
 
 
 def test_there_is_no_mean_of_nothing() -> None:

@@ -70,7 +70,7 @@ class Monitor:
             )
         try:
             if end == first:
-                return float(self.at(first))
+                return float(0 + self.at(first))
             total = 0
             for value, start, stop in zip(self.values, self.times, [*self.times[1:], max(last, end)], strict=True):
                 total += value * (min(stop, end) - min(start, end))
