@@ -57,8 +57,10 @@ class Algorithm(Struct, frozen=True, kw_only=True):
         if not self.least:
             return
         counted = {name: value for name, value in self.parameters().items() if type(value) is int}
+        kinds = [each.kind for each in signature(self.node).parameters.values()]
+        passes_on = Parameter.VAR_KEYWORD in kinds  # To a class whose parameters aren't known here.
         for name, value in self.least.items():
-            if name != NODES and name not in counted:
+            if name != NODES and name not in counted and not passes_on:
                 there = ", ".join((NODES, *counted))
                 raise ConfigurationError(
                     f"{self.name}: there is no least value of {shown(name)}", advice=f"only of numbers: {there}"

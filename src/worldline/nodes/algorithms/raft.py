@@ -83,7 +83,7 @@ class Appended(Struct, frozen=True, gc=False):
 
 
 class Raft(Node):
-    """Consensus on a log: an elected leader replicates its entries, and what is committed stays for ever."""
+    """Consensus on a log: an elected leader replicates its entries, and what is committed stays."""
 
     stable = ("current_term", "voted_for", "entries")
 
