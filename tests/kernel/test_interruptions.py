@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from worldline.kernel import Entity, Simulation, process
-from worldline.kernel.interruptions import Interruption
+from worldline.kernel.interruptions import BreakOff
 from worldline.model import ModelError
 
 
@@ -64,5 +64,5 @@ def test_control_c_interrupts_a_process() -> None:
 
 
 def test_an_alarm_of_ours_passes() -> None:
-    with pytest.raises(Interruption):
-        run(raised(Interruption()))
+    with pytest.raises(BreakOff):
+        run(raised(BreakOff()))

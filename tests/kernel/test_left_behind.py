@@ -178,11 +178,16 @@ STRAY = (
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
-    [("fork", STRAY), ("fork that exits", ""), ("fork that exits as programs do", ""), ("fork that raises", STRAY)],
+    ("what", "executor", "said"),
+    [
+        ("fork", "processes(1)", STRAY),
+        ("fork", "processes(2)", STRAY),
+        ("fork that exits", "processes(2)", ""),
+        ("fork that exits as programs do", "processes(2)", ""),
+        ("fork that raises", "processes(2)", STRAY),
+    ],
 )
-@pytest.mark.parametrize("executor", ["processes(1)", "processes(2)"])
-def test_what_an_event_forks_does_not_take_part(what: str, said: str, executor: str) -> None:
+def test_what_an_event_forks_does_not_take_part(what: str, executor: str, said: str) -> None:
     with family(RUN_AND_TELL, what, executor) as everybody:
         digest = everybody.await_line("digest")
         assert everybody.stderr() == said

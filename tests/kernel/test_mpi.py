@@ -254,10 +254,12 @@ def test_a_patience_is_a_number_of_seconds(patience: Any) -> None:
 
 
 @pytest.mark.once
-def test_what_an_event_forks_on_a_rank_does_not_take_part() -> None:
+@pytest.mark.parametrize(("what", "notices"), [("fork that exits as programs do", 0), ("fork", 1)])
+def test_what_an_event_forks_on_a_rank_does_not_take_part(what: str, notices: int) -> None:
     code = "import sys; from tests.kernel.culprits import accident; accident(sys.argv[1]).run(executor='mpi')"
-    ended = mpiexec(2, code, "fork that exits as programs do")
-    assert (ended.returncode, ended.stderr) == (0, "")
+    ended = mpiexec(2, code, what)
+    assert ended.returncode == 0
+    assert ended.stderr.count("\n") == ended.stderr.count("was forked in an event has come back from it") == notices
 
 
 # -- Work that isn't the kernel's

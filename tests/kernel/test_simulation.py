@@ -13,6 +13,7 @@ import pytest
 from tests.kernel.actors import Actor, Loner, Steps, payloads, pending, stage
 from worldline.kernel import Entity, Interrupt, Result, Simulation, inline, process, receive
 from worldline.kernel import progress as progress_module
+from worldline.kernel.interruptions import BreakOff
 from worldline.model import (
     FOREVER,
     MS,
@@ -577,12 +578,25 @@ def failing(at: int, error: BaseException) -> Simulation:
     return simulation
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit(), BaseException("odd")])
-def test_what_is_no_exception_ends_the_run_as_it_is(error: BaseException) -> None:
+def test_what_breaks_a_run_off_passes_as_it_is() -> None:
+    error = BreakOff("somebody's alarm")
     simulation = failing(25, error)
-    with pytest.raises(type(error)) as caught:
+    with pytest.raises(BreakOff) as caught:
         simulation.run()
     assert caught.value is error
+    check_goes_on(simulation)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit(3), GeneratorExit(), BaseException("odd")])
+def test_what_is_no_exception_is_the_model_s_failure_too(error: BaseException) -> None:
+    simulation = failing(25, error)
+    with pytest.raises(ModelError, match=f"a at 25ns: it raised {type(error).__name__}") as caught:
+        simulation.run()
+    assert caught.value.__cause__ is error
+    check_goes_on(simulation)
+
+
+def check_goes_on(simulation: Simulation) -> None:
     assert simulation.now == 25
     simulation.run()
     assert simulation["t"].ticks == [10, 20, 30, 40, 50]

@@ -285,6 +285,34 @@ def test_what_a_node_raises_is_a_failure_of_its_seed() -> None:
     assert text.endswith(f" of {__file__}")
 
 
+class Ends(Node):
+    """Raises what no handler of exceptions catches."""
+
+    def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send, *, what: str = "") -> None:  # noqa: A002
+        super().__init__(num_nodes, id, num_neighbors, send)
+        self.what = what
+
+    def execute(self, _: Event) -> None:
+        if self.id == 1:
+            raise {"exit": SystemExit, "interrupt": KeyboardInterrupt, "close": GeneratorExit}[self.what]
+
+
+@pytest.mark.parametrize(
+    ("what", "kind"), [("exit", "SystemExit"), ("interrupt", "KeyboardInterrupt"), ("close", "Gen")]
+)
+def test_an_exit_of_a_node_is_a_failure_of_its_seed(what: str, kind: str) -> None:
+    algorithm = Algorithm(name="ends", node=Ends, topology="line:2")
+    report = search(Trial(algorithm=algorithm, parameters={"what": what}), range(3))
+    assert report.failure is not None
+    assert str(report.failure.failure).startswith(f"node 1 at 0s: on Start it raised {kind}")
+
+
+def test_control_c_interrupts_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Raises, "execute", lambda *_: signal.raise_signal(signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        search(Trial(algorithm=Algorithm(name="raises", node=Raises, topology="line:2")), range(3))
+
+
 def test_what_a_check_raises_is_a_failure_of_its_seed(moody: tuple[Algorithm, Path]) -> None:
     report = search(Trial(algorithm=moody[0], parameters={"raises": "1"}), range(3))
     assert report.failure is not None

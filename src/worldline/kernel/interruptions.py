@@ -1,8 +1,8 @@
 """Tells what ends a run from outside from what the model's code has raised itself.
 
 Whatever a handler raises is a failure of the model, an exit too, and it is told alike on every executor: who, and when.
-Three things aren't, and pass as they are: a `KeyboardInterrupt` that nobody's code has raised, since it was Ctrl-C; an
-`Interruption`; and whatever is raised in a process that a handler has forked, which isn't the one of the run.
+Three things aren't, and pass as they are: a `KeyboardInterrupt` that nobody's code has raised, since it was Ctrl-C; a
+`BreakOff`; and whatever is raised in a process that a handler has forked, which isn't the one of the run.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _RAISES = dis.opmap["RAISE_VARARGS"]
 _run_by = 0  # The process of the last run that began here; another one has inherited it.
 
 
-class Interruption(BaseException):
+class BreakOff(BaseException):
     """Ends a run at once, by somebody else's wish: an alarm's, for instance."""
 
 
@@ -31,7 +31,7 @@ def is_from_outside(error: BaseException) -> bool:
     if isinstance(error, Exception):
         return False
     return (
-        isinstance(error, Interruption)
+        isinstance(error, BreakOff)
         or _run_by not in (0, os.getpid())
         or (isinstance(error, KeyboardInterrupt) and not _was_raised(error.__traceback__))
     )

@@ -53,6 +53,11 @@ class RankChannel:
             rest(asked)
         self.poll()
 
+    def close(self) -> None:
+        """Say and hear nothing any more: this is a process that was forked, and MPI is its parent's."""
+        self._world = None
+        self._under_way = []
+
 
 def rest(asked: int) -> None:
     if asked > _ASKED_BEFORE_SLEEP:

@@ -56,6 +56,17 @@ class Team:
         return list(self._world.allgather(told(report)))
 
 
+_in_use: list[RankChannel] = []
+
+
+def _close_inherited() -> None:
+    for channel in _in_use:
+        channel.close()
+
+
+os.register_at_fork(after_in_child=_close_inherited)
+
+
 def gathered(
     mpi: Any, work: Callable[[Team], Report | Failure], patience_s: float = PATIENCE_S
 ) -> list[Report | Failure]:
@@ -64,6 +75,7 @@ def gathered(
     me = os.getpid()
     try:
         team = Team(mpi, world)
+        _in_use.append(team.channel)
         report = work(team)
         if os.getpid() != me:
             end_stray(None)
@@ -80,5 +92,7 @@ def gathered(
         sys.stderr.flush()
         world.Abort(70)
         raise
+    finally:
+        _in_use.clear()
     world.Free()
     return reports

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from worldline.kernel.interruptions import Interruption
+from worldline.kernel.interruptions import BreakOff
 from worldline.model.errors import Stuck
 
 PATIENCE_S = 60.0
@@ -20,7 +20,7 @@ PATIENCE_S = 60.0
 _AGAIN_S = 1.0  # An alarm that rings where Python swallows exceptions, in a destructor, has to ring again.
 
 
-class Expired(Interruption):
+class Expired(BreakOff):
     """Time is up. Not an `Exception`: code that goes on whatever happens would go on."""
 
     def stuck(self) -> Stuck:
