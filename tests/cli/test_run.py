@@ -644,7 +644,7 @@ def test_a_debugger_has_the_terminal_when_all_run_in_one_process(tmp_path: Path)
     )
     assert code == 0, shown
     assert "stops_to_think()" in shown
-    assert "42042\r\n" in shown
+    assert "42042" in shown
     assert "it was 42\r\n" in shown
     assert re.search(r"digest [0-9a-f]{32}\r\n", shown)
 
