@@ -35,7 +35,8 @@ def main() -> NoReturn:
     from worldline.cli.commands import app
     from worldline.model import WorldlineError
 
-    signal.signal(signal.SIGINT, usual)
+    if usual is signal.default_int_handler:
+        signal.signal(signal.SIGINT, usual)
     try:
         app()
     except WorldlineError as error:
