@@ -601,7 +601,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("call", [10, 100, 1000, 30_000, 150_000, 250_000, 300_000, 350_000, 400_000])
+@pytest.mark.parametrize("call", [10, 1000, 30_000, 200_000, 300_000, 400_000])
 def test_an_interruption_at_any_moment_leaves_no_traceback(call: int, tmp_path: Path) -> None:
     file = write(tmp_path, "source", "endless", end="10h")
     command = [sys.executable, "-c", INTERRUPTED_AT, str(call), "run", file, "--no-record", "--quiet"]
@@ -620,15 +620,15 @@ def on_a_terminal(folder: Path, *arguments: str, answers: dict[str, str] | None 
     command = [sys.executable, "-m", "worldline", *arguments]
     child = subprocess.Popen(command, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
-    shown, left = "", dict(answers or {})
+    shown, left = b"", dict(answers or {})
     deadline = time.monotonic() + PATIENCE_S
     with contextlib.suppress(OSError):  # So the end of a terminal shows.
         while time.monotonic() < deadline and (data := os.read(ours, 4096)):
-            shown += data.decode()
-            for prompt in [prompt for prompt in left if prompt in shown]:
+            shown += data
+            for prompt in [prompt for prompt in left if prompt.encode() in shown]:
                 os.write(ours, left.pop(prompt).encode())
     os.close(ours)
-    return child.wait(PATIENCE_S), shown
+    return child.wait(PATIENCE_S), shown.decode()
 
 
 def test_a_debugger_has_the_terminal_when_all_run_in_one_process(tmp_path: Path) -> None:
@@ -640,11 +640,11 @@ def test_a_debugger_has_the_terminal_when_all_run_in_one_process(tmp_path: Path)
         "--no-record",
         "--executor",
         "in-process",
-        answers={"(Pdb) ": "p thought * 2\n", "84": "c\n"},
+        answers={"(Pdb) ": "p thought * 1001\n", "42042": "c\n"},
     )
     assert code == 0, shown
     assert "stops_to_think()" in shown
-    assert re.search(r"84\r\n.*\(Pdb\) ", shown)
+    assert "42042" in shown
     assert "it was 42\r\n" in shown
     assert re.search(r"digest [0-9a-f]{32}\r\n", shown)
 

@@ -72,7 +72,7 @@ BUILT = get_command(app)  # To build it takes longer than most runs do.
 def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
     """Run `worldline` in an empty folder and return its exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("worldline.cli.app", BUILT)
+    monkeypatch.setattr("worldline.cli.commands.app", BUILT)
     monkeypatch.setattr(sys, "path", [*sys.path])  # A file's folder is added to it.
 
     def run(*arguments: str) -> tuple[int, str, str]:

@@ -217,6 +217,17 @@ def test_a_program_that_raises_ends_the_run_with_its_name_time_and_text() -> Non
             server.wait(PROMPT_S)
 
 
+def test_leaving_python_is_a_normal_end_of_a_program() -> None:
+    async def quits(me: AsyncParticipant) -> None:
+        await me.advance(to="5ms")
+        raise SystemExit
+
+    with Server(some("a")) as server:
+        with pytest.raises(SystemExit):
+            asyncio.run(join(server, "a", quits))
+        assert server.wait(PROMPT_S).times == {"a": 5_000_000}
+
+
 def test_a_task_that_is_cancelled_while_it_waits_is_a_failure_of_its_participant() -> None:
     async def cancelled(server: Server) -> None:
         task = asyncio.create_task(join(server, "b", lambda me: me.next()))

@@ -34,7 +34,8 @@ def main() -> NoReturn:
     from worldline.cli.console import PlainConsole
     from worldline.model import WorldlineError
 
-    signal.signal(signal.SIGINT, usual)
+    if usual is signal.default_int_handler:
+        signal.signal(signal.SIGINT, usual)
     try:
         app()
     except WorldlineError as error:

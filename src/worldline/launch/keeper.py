@@ -29,7 +29,6 @@ And from it, at any time: ``["exited", name, code]``.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import select
@@ -42,6 +41,11 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
+
+try:
+    import ctypes
+except ImportError:  # It isn't part of every Python; then it is as on systems other than Linux.
+    ctypes = None  # type: ignore[assignment]
 
 _IS_LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
@@ -254,10 +258,9 @@ def _described(process: Running) -> str:
 
 
 def _prctl(option: int, value: int) -> None:
-    _library.prctl(option, value, 0, 0, 0)
+    if ctypes is not None:
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
-
-_library = ctypes.CDLL(None)
 
 if __name__ == "__main__":
     if _IS_LINUX:

@@ -17,7 +17,8 @@ from worldline.launch import keeper
 from worldline.model import LossError, UsageError
 
 _LENGTH = 4
-_ANSWER_S = 30.0
+_START_S = 30.0
+_LEFT_S = 5.0
 _GOING_S = 10.0
 
 
@@ -63,7 +64,7 @@ class Keeping:
     ) -> int:
         """Have a process started that writes into `output`, and return its number; raise if that can't be."""
         self._tell(["start", name, list(command), str(directory), environment, files], output)
-        verb, what = self._answer()
+        verb, what = self._answer(_START_S)
         if verb == "refused":
             raise UsageError(f"{name} can't be started: {what}", advice=" ".join(command))
         assert isinstance(what, int)
@@ -78,7 +79,7 @@ class Keeping:
         """Return all that is left."""
         try:
             self._tell(["left"])
-            _, left = self._answer()
+            _, left = self._answer(_LEFT_S)
         except LossError:
             return []
         return [Left(*one) for one in left]
@@ -112,9 +113,9 @@ class Keeping:
         except OSError as error:
             raise _gone() from error
 
-    def _answer(self) -> list[Any]:
+    def _answer(self, within_s: float) -> list[Any]:
         try:
-            answer = self._answers.get(timeout=_ANSWER_S)
+            answer = self._answers.get(timeout=within_s)
         except queue.Empty:
             answer = None
         if answer is None:
