@@ -446,6 +446,28 @@ def test_a_process_that_ends_before_it_has_joined_is_named(worldline: Command, t
     assert last in err
 
 
+def test_a_process_that_joins_and_ends_before_the_start_is_named_since_it_cant_come_again(
+    worldline: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "quick.py").write_text(
+        "import os, worldline\nme = worldline.connect()\nme._wire.tell(me._ledger.take_outbox())\nos._exit(7)\n"
+    )
+    quick = f'[[participants]]\nname = "quick"\ncommand = ["{sys.executable}", "quick.py"]\n'
+    never = '[[participants]]\nname = "never"\ncommand = ["sleep", "60"]\n'
+    (tmp_path / "play.toml").write_text(quick + never)
+    code, _, err = worldline("run", str(tmp_path / "play.toml"), "--no-record")
+    assert code == 3
+    assert "worldline: quick: its process ended with exit code 7 before it had joined" in err
+
+
+def test_a_process_that_never_joins_isnt_waited_for_longer_than_the_limit(worldline: Command, tmp_path: Path) -> None:
+    file = write(tmp_path, other='["sleep", "60"]')
+    changes = ("--set", "limits.join=300ms", "--set", "limits.silence=2s")
+    code, _, err = worldline("run", file, "--no-record", *changes)
+    assert code == 3
+    assert "worldline: nothing was seen of other in 0.3 seconds, and the run can't go on without" in err
+
+
 def test_an_entry_that_cant_be_used_is_told_with_the_reason(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("import no_such_module_anywhere\n")
     file = write(tmp_path, "source", "missing_role")

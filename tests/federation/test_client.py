@@ -518,3 +518,21 @@ def test_a_server_that_hangs_is_given_up(kind: str, tmp_path: Path) -> None:
                 told = patient.failure(PROMPT_S * 1.5)
     assert "nothing was heard of the server for 1 seconds" in str(told)
     assert isinstance(told, LossError)
+
+
+def test_a_client_keeps_to_the_servers_longest_frame() -> None:
+    with Server(two(), limits=Limits(frame_max=2**17)) as server:
+
+        def write() -> None:
+            with connect(server, "a") as me:
+                with pytest.raises(UsageError, match=r"a payload of 65,537 bytes is too large \(the limit is 65,536"):
+                    me.publish("t", bytes(2**16 + 1))
+                for _ in range(20):
+                    me.publish("t", bytes(2**16))
+                me.advance(to="1s")
+
+        writer = Strand(write)
+        with connect(server, "b", subscribes=["t"]) as me:
+            assert sum(len(message.payload) for message in me.advance(to="1s")) == 20 * 2**16
+        writer.result()
+        server.wait(10.0)

@@ -773,6 +773,240 @@ def test_one_that_was_paused_is_given_time_to_be_heard_again() -> None:
     assert not house.host.over
 
 
+# --- Those whom everybody waits for ---
+
+LINKS = {"long": "10s", "drawn": "exponential(1ms, 500ms)"}
+
+
+@pytest.mark.parametrize("latency", LINKS.values(), ids=LINKS)
+@pytest.mark.parametrize("listens", [True, False], ids=["heard", "unheard"])
+@pytest.mark.parametrize("alone", [True, False], ids=["alone", "watched"])
+def test_a_sender_that_goes_on_isnt_lost_however_much_is_under_way(latency: str, listens: bool, alone: bool) -> None:
+    """600 pictures every 33 ms, a thousand times smaller than real ones, and so is the memory."""
+    others = {} if alone else {"b": [["t"]] if listens else []}
+    house = House("a", *others, limits=Limits(memory_max=2**16, flood_max=2**16, under_way_max=2**21), latency=latency)
+    a = house.join("a", ["t"])
+    peers = {name: house.join(name, [], subscribes) for name, subscribes in others.items()}
+    for peer in peers.values():
+        peer.read()
+        peer.say(["next", TIME_MAX])
+    a.read()
+    received = 0
+    most = 0
+    for number in range(600):
+        a.say(["publish", "t", bytes(1000), number * 33 * MS], ["advance", (number + 1) * 33 * MS])
+        for peer in peers.values():
+            for _, _, _, messages, _ in peer.read():
+                received += len(messages)
+                if messages:  # Otherwise it has nothing to wait for, and is at the end of all times.
+                    peer.say(["next", TIME_MAX])
+        assert a.read()[-1][0] == "grant"
+        assert not house.host.over
+        most = max(most, house.host.arbiter.members["a"].outstanding)
+    assert bool(received) == (listens and not alone)
+    # Of 600 kB, so much is really under way: what is drawn takes half a second, and who waits for 10 s is 10 s ahead.
+    assert most < 2**17
+
+
+def test_what_one_waits_for_at_once_counts_as_under_way() -> None:
+    house = House("a", "b", limits=Limits(memory_max=2**16, under_way_max=2**18))
+    a, b = running(house)
+    b.say(["advance", 3_600_000 * MS])
+    for number in range(1_000):
+        a.say(["publish", "t", bytes(1000), number * MS], ["advance", (number + 1) * MS])
+        if house.host.over:
+            break
+    told = str(house.host.failure)
+    assert "a at " in told
+    assert "bytes are under way, sent and not yet received (a 2" in told
+    assert told.endswith("raise limits.under_way")
+    assert 200 < number < 300
+
+
+def test_one_that_floods_and_never_goes_on_is_lost() -> None:
+    house = House("a", "b", limits=Limits(memory_max=2**16, flood_max=2**18))
+    a, _ = running(house)
+    for number in range(1_000):
+        a.say(["publish", "t", bytes(1000), 0])
+        if house.host.over:
+            break
+    assert "without going on, and nobody can take them before it does (limits.flood" in str(house.host.failure)
+    assert 200 < number < 500
+
+
+def test_one_that_promises_goes_on() -> None:
+    house = House("a", "b", limits=Limits(memory_max=2**14, flood_max=2**15))
+    a, b = running(house)
+    b.say(["next", 1_000 * MS])
+    for number in range(1, 200):
+        a.say(["publish", "t", bytes(1000), number * MS], ["promise", number * MS])
+        if b.read():
+            b.say(["next", 1_000 * MS])
+    assert not house.host.over
+
+
+# --- Turns ---
+
+
+def busy(house: House, peer: Peer, *events: list[object]) -> None:
+    """Have a host receive a frame, without the turns that a peer gives it."""
+    house.host.receive(peer.session, frame(msgpack.encode(events)), house.clock)
+
+
+def test_one_that_says_very_much_at_once_takes_turns_with_the_others() -> None:
+    house = House("a", "b", "c")
+    a, b, c = running(house)
+    busy(house, a, *(["publish", "u", b"", number] for number in range(1_000)), ["advance", MS])
+    assert a.session.busy
+    turns = 0
+    while a.session.busy:
+        b.session.sent = 0
+        busy(house, b, ["reached", 0])
+        busy(house, c, ["reached", 0])
+        handled = house.host.arbiter.events
+        house.host.work()
+        assert house.host.arbiter.events - handled <= 16
+        turns += 1
+    assert turns > 60
+    assert a.read()[-1][0] == "grant"
+
+
+def test_many_small_frames_take_turns_too_and_a_long_one_may_be_bad_at_its_end() -> None:
+    house = House("a", "b")
+    a, b = running(house)
+    house.host.receive(a.session, frame(msgpack.encode([["reached", 0]])) * 100 + HEARTBEAT * 100, house.clock)
+    assert a.session.busy
+    assert house.host.arbiter.events < 20
+    busy(house, b, *([["reached", 0]] * 50), ["stop", 5])
+    while house.host.busy:
+        house.host.work()
+    assert refused(b)[0] == "protocol"
+    assert a.read()[-1][0] == "abort"
+
+
+def test_what_came_in_before_a_connection_ended_is_heard() -> None:
+    house = House("a", "b")
+    a, b = running(house)
+    b.say(NEXT)
+    busy(house, a, *([["reached", 0]] * 200), LEAVE)
+    assert a.session.busy
+    a.hang_up("reset")
+    assert b.read() == [["grant", "b", FOREVER, [], True]]
+
+
+def test_a_frame_of_too_many_events_is_refused_before_they_are_read() -> None:
+    house = House("a", "b", limits=Limits(events_max=100))
+    a, _ = running(house)
+    a.say(*([["reached", 0]] * 101))
+    code, reason = refused(a)
+    assert (code, reason) == ("protocol", "a: a frame of 101 events is too long (the limit is 100)")
+
+
+def test_one_that_sends_frames_without_end_isnt_read_for_the_rest_of_the_second() -> None:
+    house = House("a", "b", limits=Limits(frames_max=50))
+    a, _ = running(house)
+    house.pass_time(1.0)
+    a.send(HEARTBEAT * 40)
+    assert not a.session.paused
+    a.send(HEARTBEAT * 40)
+    assert a.session.paused
+    assert house.host.remarks() == ["a sends too many frames, and is slowed down"]
+    assert a.session in house.host.dirty
+    house.pass_time(1.0)
+    assert not a.session.paused
+    assert house.host.remarks() == []
+    house.pass_time(30.0)
+    assert "nothing was heard of it" in str(house.host.failure)
+
+
+# --- Joining in time ---
+
+
+def test_who_doesnt_join_in_time_is_named_to_everybody() -> None:
+    house = House("a", "b", "c", limits=Limits(join_s=60.0, silence_s=1000.0))
+    a = house.join("a")
+    house.pass_time(60.0)
+    assert not house.host.over
+    house.pass_time(1.0)
+    assert "nothing was seen of b, c in 60 seconds" in a.read()[-1][2]
+    assert isinstance(house.host.failure, LossError)
+    assert house.host.failure.exit_code == 3
+
+
+def test_who_comes_again_in_time_is_waited_for_anew() -> None:
+    house = House("a", "b", limits=Limits(join_s=60.0, silence_s=1000.0))
+    house.pass_time(50.0)
+    a = house.join("a")
+    house.pass_time(5.0)
+    a.hang_up()
+    house.join("b")
+    house.pass_time(50.0)
+    assert not house.host.over
+    house.pass_time(20.0)
+    assert "nothing was seen of a " in str(house.host.failure)
+
+
+def test_a_server_that_has_slept_hasnt_waited() -> None:
+    house = House("a", limits=Limits(join_s=60.0, silence_s=10.0))
+    house.pass_time(5.0)
+    house.clock += 3600.0  # It was stopped.
+    house.host.tick(house.clock)
+    assert not house.host.over
+
+
+def test_a_guest_is_late_only_when_everybody_has_come_as_far_as_its_start() -> None:
+    house = House("a", guests=["g"], limits=Limits(join_s=60.0, silence_s=1000.0))
+    a = house.join("a", controls=True)
+    a.read()
+    a.say(["invite", "g", 5 * MS], ["advance", 4 * MS])
+    house.pass_time(100.0)
+    assert not house.host.over
+    a.say(["advance", 6 * MS])
+    house.pass_time(100.0)
+    assert "nothing was seen of g in 60 seconds" in str(house.host.failure)
+
+
+# --- Topics and frames ---
+
+
+def test_topics_are_counted_by_participant() -> None:
+    house = House("a", "b", limits=Limits(topics_max=20))
+    a, _ = running(house)
+    a.say(*(["publish", f"p{number}", b"", 0] for number in range(10)))
+    a.say(*(["subscribe", [f"s{number}"], 0, 0] for number in range(9)))
+    a.say(["unsubscribe", "s0", 0, 0], ["subscribe", ["s0"], 0, 0])
+    assert not house.host.over
+    a.say(["publish", "one too many", b"", 0])
+    assert "it has to do with more than 20 topics (use fewer topics, or raise limits.topics)" in refused(a)[1]
+
+
+def test_a_join_with_too_many_topics_may_be_tried_again() -> None:
+    house = House("a", "b", limits=Limits(topics_max=20))
+    a = house.admit("a")
+    a.say(["join", [f"p{number}" for number in range(21)]])
+    assert refused(a)[0] == "protocol"
+    assert running(house)
+
+
+def test_the_servers_longest_frame_is_told_and_kept_to() -> None:
+    house = House("a", "b", limits=Limits(frame_max=2**17))
+    peer = house.connect()
+    peer.greet("a")
+    assert peer.read()[0][3] == 2**17
+    peer.say(["join", None, []])
+    b = house.join("b", None, [["t"]])
+    peer.read(), b.read()
+    for _ in range(4):
+        peer.say(["publish", "t", bytes(2**16), 0])
+    peer.say(["advance", 9 * MS])
+    b.say(["advance", 5 * MS])
+    kinds = [answer[0] for answer in b.read()]
+    assert kinds[-1] == "grant"
+    assert kinds.count("deliver") >= 2  # They don't fit into one frame here, and would elsewhere.
+    peer.send((2**17 + 1).to_bytes(4, "big"))
+    assert "a frame of 131,073 bytes is too long" in refused(peer)[1]
+
+
 class HostedRun:
     """A random world whose participants speak to a host in bytes; who is paused isn't heard."""
 
@@ -799,6 +1033,10 @@ class HostedRun:
                 for name, driver in self.drivers.items()
                 if driver.frames and not self.sessions[name].paused and self.comes(name)
             ]
+            if not able and host.busy:
+                host.work()
+                self.settled()
+                continue
             barrier_is_up = host.arbiter.barrier < FOREVER
             if self.barred and (random.random() < 0.1 if able else barrier_is_up):
                 self.move_barrier(free=not able)
@@ -806,6 +1044,9 @@ class HostedRun:
             assert able, f"stuck: {host.waiting()}; not read: {host.ahead()}"
             name = random.choice(able)
             self.say(name, encode_events(self.drivers[name].frames.pop(0)))
+            if random.random() < 0.5:
+                self.host.work()
+                self.settled()
         return host.digest
 
     def comes(self, name: str) -> bool:
@@ -816,7 +1057,11 @@ class HostedRun:
         cut = self.random.randrange(len(data)) if self.random.random() < 0.1 else 0
         for piece in (data[:cut], data[cut:]):
             self.host.receive(self.sessions[name], piece, 0.0)
+        self.settled()
+
+    def settled(self) -> None:
         assert self.host.failure is None, self.host.failure
+        self.seen["times that somebody had more to say"] += len(self.host.busy)
         self.check()
         self.hand_out()
 
@@ -867,9 +1112,14 @@ def hosted_runs(seeds: range) -> Counter[str]:
     return seen
 
 
-def test_with_hardly_any_memory_every_run_still_ends_and_ends_the_same() -> None:
-    seen = hosted_runs(range(share_of(300)))
-    assert seen["times that somebody wasn't read"] > share_of(1_000)
+@pytest.mark.parametrize("turn", [16, 1])
+def test_with_hardly_any_memory_and_short_turns_every_run_still_ends_and_ends_the_same(
+    turn: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worldline.federation.host._TURN", turn)
+    seen = hosted_runs(range(turn, turn + share_of(200)))
+    assert seen["times that somebody wasn't read"] > share_of(300)
+    assert turn > 1 or seen["times that somebody had more to say"] > share_of(1_000)
 
 
 def test_the_search_notices_a_host_that_locks_up(monkeypatch: pytest.MonkeyPatch) -> None:

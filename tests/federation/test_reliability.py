@@ -178,15 +178,24 @@ def test_a_lost_participant_is_named_to_everybody_with_its_time(sign: int, cause
             assert f"the run was broken off: {cause}" in str(told), name
 
 
-def test_a_participant_that_is_lost_before_the_start_is_named_too() -> None:
-    with Server(plan(["victim", "awaiting", "missing"])) as server:
-        (waiting,) = survivors(server, "awaiting").values()
+def test_a_participant_that_is_killed_before_the_start_is_expected_again() -> None:
+    with Server(plan(["victim", "other"])) as server:
         with process(VICTIM.replace("with", 'print("coming", flush=True)\nwith'), str(server.address)) as (victim, _):
-            eventually(lambda: states(server)["victim"] == states(server)["awaiting"] == "joined")
+            eventually(lambda: states(server)["victim"] == "joined")
             victim.kill()
-            told = waiting.failure(PROMPT_S)
-        assert "victim at 0s: the run was broken off: its connection was closed" in str(told)
-        with pytest.raises(LossError, match="victim at 0s"):
+            eventually(lambda: states(server)["victim"] == "expected")
+        other = Strand(lambda: connect(server, "other").__enter__().leave())
+        with connect(server, "victim") as me:
+            assert me.now == 0
+        other.result(PROMPT_S)
+        assert server.wait(PROMPT_S).times == {"victim": 0, "other": 0}
+
+
+def test_who_never_comes_isnt_waited_for_for_ever() -> None:
+    with Server(plan(["a", "b", "c"]), limits=Limits(join_s=0.2, silence_s=2.0)) as server:
+        told = Strand(lambda: connect(server, "a").__enter__()).failure(PROMPT_S)
+        assert "nothing was seen of b, c in 0.2 seconds" in str(told)
+        with pytest.raises(LossError, match=r"nothing was seen of b, c .*here: a; limits.join sets how long"):
             server.wait(PROMPT_S)
 
 

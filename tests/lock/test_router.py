@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.lock import Join, Subscription
+from worldline.lock import Arbiter, Join, Subscribe, Subscription, Unsubscribe
 from worldline.lock.bounds import Bounds
 from worldline.lock.member import Member
 from worldline.lock.router import Router
@@ -19,10 +19,12 @@ from worldline.model import (
     Message,
     Network,
     Rule,
+    exponential,
     link,
     plan,
     uniform,
 )
+from worldline.model.path import Paths
 
 FOUR_BY_TOPIC = tuple(
     Rule(topic=topic, link=link(latency)) for topic, latency in {"red": 4, "green": 6, "blue": 8}.items()
@@ -346,3 +348,112 @@ def test_what_arrives_at_the_time_of_the_last_one_can_still_be_subscribed_to() -
         net.publish("a", now)
     net.subscribe("b", "red", 500)
     assert net.arrivals("b") == list(range(500, 2105))
+
+
+def test_a_topic_that_is_out_of_use_is_forgotten_but_not_how_many_messages_there_were() -> None:
+    """The draws of later messages go by that: they must not depend on when it was forgotten."""
+    drawn = link(uniform(1, 50))
+    kept, swept = (Net(drawn, a=Join(), b=Join(subscribes=subscriptions("red"))) for _ in range(2))
+    for net in (kept, swept):
+        for sent in range(5):
+            net.publish("a", sent)
+        net.take("b")
+        for member in net.members.values():
+            net.bounds.change(member, 1000, 1000)
+            member.granted = 1000
+    for number in range(300):
+        swept.publish("a", 1000, topic=f"topic {number}")
+    assert "red" in kept.members["a"].publications
+    assert "red" not in swept.members["a"].publications
+    for net in (kept, swept):
+        net.publish("a", 1000)
+    assert kept.arrivals("b") == swept.arrivals("b")
+
+
+def test_topics_that_are_used_once_leave_hardly_anything_behind() -> None:
+    net = Net(a=Join(), b=Join())
+    for now in range(2000):
+        for member in net.members.values():
+            net.bounds.change(member, now, now)
+            member.granted = now
+        net.subscribe("b", f"topic {now}", now)
+        net.publish("a", now, topic=f"topic {now}")
+        net.unsubscribe("b", f"topic {now}", now)
+        net.take("b")
+    router = net.router
+    assert len(router._publications) == len(net.members["a"].publications) < 200
+    assert len(router._by_topic) < 200
+    assert not router._subscribers
+    assert not router.edges._listeners
+    assert net.members["a"].topics == 2000
+    for member in net.members.values():
+        net.bounds.change(member, 3000, 3000)
+    router.dismiss(net.members["a"], 3000)
+    assert not router._publications
+    assert not net.members["a"].spent
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["nobody can come", "somebody may come"])
+def test_under_pressure_messages_are_judged_by_when_they_really_arrive(known: bool) -> None:
+    net = Net(link(exponential(1, 500)), a=Join(), b=Join(), c=Join(controls=not known))
+    arrivals = []
+    for sent in range(0, 5000, 10):
+        net.publish("a", sent, payload=b".")
+    probe = Net(link(exponential(1, 500)), a=Join(), b=Join(subscribes=subscriptions("red")), c=Join())
+    for sent in range(0, 5000, 10):
+        probe.publish("a", sent, payload=b".")
+    arrivals = probe.arrivals("b")
+    for member in net.members.values():
+        net.bounds.change(member, 5000, 5000)
+    net.router.relieve(net.members["a"])
+    assert (net.router.retained() < 150) == known
+    net.subscribe("b", "red", 5000)  # And nothing is missing that it has to be given.
+    assert net.arrivals("b") == [arrival for arrival in arrivals if arrival >= 5000]
+
+
+def test_a_sender_that_is_behind_keeps_nothing_for_itself() -> None:
+    net = Net(link(1000), a=Join(), b=Join(subscribes=subscriptions("red")))
+    for sent in range(100):
+        net.publish("a", sent)
+    net.take("b")
+    net.bounds.change(net.members["b"], 1100, 1100)
+    net.members["b"].granted = 1100
+    assert net.router.relieve(net.members["a"]) == 0
+
+
+def test_a_sleeper_that_the_sender_may_wake_has_everything_kept_for_it() -> None:
+    net = Net(link(1000), Rule(topic="bell", link=link(5)), a=Join(), b=Join(subscribes=subscriptions("bell")))
+    for sent in range(100):
+        net.publish("a", sent)
+    net.bounds.change(net.members["a"], 100, 100)
+    net.bounds.change(net.members["b"], FOREVER, 0, FOREVER, sleeping=True)
+    net.router.relieve(net.members["a"])
+    net.subscribe("b", "red", 105)
+    assert len(net.arrivals("b")) == 100
+
+
+def test_the_next_subscription_costs_no_more_than_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = 0
+    find = Paths.link
+
+    def counted(self: Paths, topic: str, sender: str, receiver: str) -> Link:
+        nonlocal looked
+        looked += 1
+        return find(self, topic, sender, receiver)
+
+    monkeypatch.setattr(Paths, "link", counted)
+    arbiter = Arbiter(plan(["a", "b", "c"]))
+    for name in "abc":
+        arbiter.handle(name, Join())
+    costs = []
+    for start in range(0, 300, 100):
+        before = looked
+        for number in range(start, start + 100):
+            arbiter.handle("a", Subscribe(Subscription(f"topic {number}"), 0, 0))
+        costs.append(looked - before)
+    assert costs[0] == costs[1] == costs[2] <= 300
+    before = looked
+    for number in range(300):
+        arbiter.handle("a", Unsubscribe(f"topic {number}", 0, 0))
+    assert looked - before <= 900
+    assert arbiter.members["a"].ins == []

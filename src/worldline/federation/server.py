@@ -97,7 +97,7 @@ class Server:
         self._thread: threading.Thread | None = None
         self._orders: list[Callable[[], None]] = []
         self._alarm: socket.socket | None = None
-        self._plugs: list[Plug] = []
+        self._plugs: dict[Plug, None] = {}  # The oldest first.
         # All of its sockets read into the same memory, and what has come in is copied out of it: much cheaper than to
         # ask the system for as much each time.
         self._buffer = memoryview(bytearray(_BUFFER_SIZE))
@@ -295,11 +295,21 @@ class Server:
     def _take(self, connection: socket.socket, *, tls: bool) -> None:
         try:
             tls_context = self._tls if tls else None
-            plug = Plug(connection, tls_context, self.host, self._selector, self._buffer, self._plugs.remove)
+            plug = Plug(connection, tls_context, self.host, self._selector, self._buffer, self._plugs.pop)
         except OSError:  # It has gone already.
             connection.close()
         else:
-            self._plugs.append(plug)
+            self._plugs[plug] = None
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Don't wait long for those to go who have been sent away, if there are many: each takes a file and memory."""
+        host = self.host
+        if len(self._plugs) - len(host.sessions) > 2 * host.limits.strangers_max:
+            for plug in self._plugs:
+                if plug.session.closing and not plug.session.name:
+                    plug.close("it didn't go")
+                    return
 
     def _send_all(self) -> None:
         host = self.host
