@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from worldline.federation.address import Address, parse_address
+from worldline.federation.answering import recognised
 from worldline.federation.declaration import Declaration, Subscribes
 from worldline.federation.environment import Surroundings, read_surroundings
 from worldline.federation.greeting import Greeting
-from worldline.federation.sockets import client_context, dial
-from worldline.model import Stream, UsageError
+from worldline.federation.sockets import client_context, dial, untrusted
+from worldline.model import Stream, UsageError, WorldlineError
 from worldline.model.message import check_name
 from worldline.model.time import TimeLike
 from worldline.wire.handshake import NONCE_SIZE
@@ -59,6 +60,7 @@ class Call:
         if target is None:
             raise UsageError("there is no address to connect to", advice="connect(address, name)")
         self._target = parse_address(target) if isinstance(target, str) else target
+        self.known = address is None  # Whoever started this process has given it: it is a server of ours.
         self._authority = authority if authority is not None else around.authority
         self.greeting = Greeting(
             (around.federation or "") if federation is None else federation,
@@ -79,6 +81,18 @@ class Call:
         if isinstance(self._target, Address) and self._target.kind == "tls":
             return client_context(self._authority)
         return None
+
+    def recognise(self) -> None:
+        """Raise what answers instead of our server, if that can be found out."""
+        found = recognised(self._target) if isinstance(self._target, Address) else None
+        if found is not None:
+            raise found
+
+    def untrusted(self, error: Exception) -> WorldlineError:
+        """Return a failed TLS handshake as an error."""
+        is_distrust = isinstance(error, ssl.SSLCertVerificationError)
+        found = recognised(self._target) if isinstance(self._target, Address) and not is_distrust else None
+        return found or untrusted(error)
 
     @property
     def host(self) -> str:

@@ -16,6 +16,11 @@ H3. Memory is bounded. What a participant has sent and somebody may still need i
     off our hands is counted too, and above a limit it is lost. Not limited: what a participant has asked for at once,
     which is kept until it is complete.
 H4. A participant that waits, for an answer or to be read, hears a heartbeat; one that computes has no need to.
+H5. Silence is no loss. A process that dies closes its connection, and that a machine is gone is for whoever has the
+    sockets to find out. One that computes without letting its pulse run, or is stopped, is alive: it is named as the
+    one that holds the others, and goes on whenever it does. Only a host that was given a limit gives up who says
+    nothing for so long, and even then nobody who is known to run. Time in which the host itself didn't listen, since
+    it was busy or stopped, is nobody's silence.
 """
 
 from __future__ import annotations
@@ -75,7 +80,7 @@ MEMORY_MAX = 2**28
 UNREAD_MAX = 2**26
 STRANGERS_MAX = 256
 HANDSHAKE_S = 10.0
-SILENCE_S = 10.0
+UNREACHABLE_S = 10.0
 
 _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _encode = msgpack.Encoder().encode
@@ -98,7 +103,7 @@ class Session:
         "owner",
         "paused",
         "sent",
-        "stuck_since",
+        "stopped",
     )
 
     def __init__(self, challenge: Challenge, now: float) -> None:
@@ -111,7 +116,7 @@ class Session:
         self.opened = now
         self.heard = now  # When something last came in.
         self.sent = now  # When something last went out.
-        self.stuck_since: float | None = None  # Since when nothing has been taken off our hands.
+        self.stopped: bool | None = None  # Whether its process is, if it says nothing; None: that isn't known.
         self.closing = False  # It is to be closed when all is sent.
         self.paused = False  # It isn't to be read at present.
         self.owner: object = None  # Whoever has its socket.
@@ -121,16 +126,24 @@ class Session:
 class Limits:
     """How much a host puts up with. Memory in bytes, times in seconds of the wall clock.
 
+    `unreachable_s` is how long a participant's machine may give no sign of life. `silence_s` is how long a participant
+    itself may say nothing, not even a heartbeat; without it, that is no fault: it may be computing, or stopped.
     `memory_max` is for what all participants together have sent and somebody may still need: who has more than its
     share isn't read for a while. `flood_max` is how much of that one may have that goes on sending and never goes on.
     """
 
-    silence_s: float = SILENCE_S
+    silence_s: float | None = None
+    unreachable_s: float = UNREACHABLE_S
     handshake_s: float = HANDSHAKE_S
     memory_max: int = MEMORY_MAX
     flood_max: int = MEMORY_MAX
     unread_max: int = UNREAD_MAX
     strangers_max: int = STRANGERS_MAX
+
+    @property
+    def heartbeat_s(self) -> float:
+        """How often everybody should say something, if only a heartbeat."""
+        return (self.unreachable_s if self.silence_s is None else self.silence_s) / 4
 
 
 class Host:
@@ -213,10 +226,7 @@ class Host:
     def tick(self, now: float) -> None:
         """Beat the heart, and find those whose heart has stopped. To be called about every second."""
         limits = self.limits
-        if now - self._ticked > limits.silence_s / 2:
-            # It is this end that has slept: what the others have said meanwhile hasn't been read yet.
-            for session in self.sessions.values():
-                session.heard = now
+        self._excuse(now - self._ticked - limits.heartbeat_s, now)
         self._ticked = now
         for stranger in list(self._strangers):
             if now - stranger.opened > limits.handshake_s:
@@ -226,17 +236,20 @@ class Host:
                 return
             if session.paused:
                 session.heard = now  # It isn't listened to.
-            if session.out:
-                session.stuck_since = now if session.stuck_since is None else session.stuck_since
             silence = now - session.heard
-            stuck = 0.0 if session.stuck_since is None else now - session.stuck_since
-            if silence > limits.silence_s:
-                self._drop(session, f"nothing was heard of it for {silence:.0f} seconds")
-            elif stuck > limits.silence_s:
-                self._drop(session, f"it hasn't read what it was sent for {stuck:.0f} seconds")
-            elif not session.out and now - session.sent > limits.silence_s / 4 and self._listens(session):
+            if limits.silence_s is not None and silence > limits.silence_s and session.stopped is not False:
+                stopped = ": its process is stopped" if session.stopped else ""
+                self._drop(session, f"nothing was heard of it for {silence:.0f} seconds{stopped}")
+            elif not session.out and now - session.sent > limits.heartbeat_s and self._listens(session):
                 self._put(session, HEARTBEAT)
         self._resume()
+
+    def _excuse(self, missed: float, now: float) -> None:
+        """Don't count the time in which this end was busy or stopped, and heard nobody (H5)."""
+        if missed > 0:
+            for session in (*self.sessions.values(), *self._strangers):
+                session.heard = min(now, session.heard + missed)
+                session.opened = min(now, session.opened + missed)
 
     def _listens(self, session: Session) -> bool:
         return session.paused or session.member is None or session.member.state in ASKING
@@ -268,7 +281,7 @@ class Host:
         session.name = hello.name
         session.frames.longest = FRAME_MAX
         proof = server_proof(self._token, session.challenge, hello)
-        heartbeat = int(self.limits.silence_s / 4 * 1e9)
+        heartbeat = int(self.limits.heartbeat_s * 1e9)
         self._put(session, frame(_encode(Welcome(proof, heartbeat, FRAME_MAX))))
 
     def _unwelcome(self, name: str) -> tuple[str, str] | None:
@@ -453,8 +466,9 @@ class Host:
         return [(session.name, len(session.out)) for session in self.sessions.values() if session.out]
 
     def remarks(self) -> list[str]:
-        """Say who is in the way of memory: far ahead of the others, or slow to read."""
+        """Say who is in the way: far ahead of the others, slow to read, or stopped."""
         ahead = [f"{name} is far ahead, and isn't read" for name in self.ahead()]
+        ahead += [f"{session.name} is stopped" for session in self.sessions.values() if session.stopped]
         return ahead + [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
 
     def waiting(self) -> str:
