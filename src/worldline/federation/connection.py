@@ -156,7 +156,7 @@ class SocketConnection:
                     while True:
                         self._receive()
         except (OSError, WorldlineError):  # The server has hung up, or doesn't: there is nothing left to be done.
-            self._conversation.end = self.end or LossError("the connection is closed", participant=self._name)
+            self._conversation.lost("the connection is closed")
         finally:
             self._socket.close()
 

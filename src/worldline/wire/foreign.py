@@ -8,6 +8,7 @@ from worldline.model.errors import PeerError
 
 _RECORDS = range(0x14, 0x18)  # TLS: kinds of records, each followed by a version 3.x.
 _REQUEST = re.compile(rb"[A-Z]{3,16} [!-~]+ HTTP/")
+_ANSWER = re.compile(rb"HTTP/|\s*<(!doctype )?html", re.IGNORECASE)
 _TEXT = re.compile(rb"[ -~\t]{4,}")
 _SHOWN_MAX = 60
 
@@ -16,7 +17,7 @@ def foreign(data: bytes) -> PeerError | None:
     """Return what the beginning of a stream is, if it is something that people connect to by mistake."""
     if data[:1] and data[0] in _RECORDS and data[1:2] == b"\x03":
         return PeerError("that is TLS, and this connection isn't encrypted", advice="tls:// goes with tls://")
-    if data.startswith(b"HTTP/"):
+    if _ANSWER.match(data):
         return PeerError("that is an HTTP server, not Worldline's", advice="is the port right?")
     if _REQUEST.match(data):
         return PeerError("that is an HTTP request, and this is a Worldline server", advice="is the port right?")
