@@ -33,7 +33,7 @@ from worldline.federation.forks import not_ours, remember
 from worldline.federation.greeting import Greeting
 from worldline.federation.sockets import breakage, expect_signs_of_life, is_unreachable, wake_every
 from worldline.lock import Action, ParticipantEvent
-from worldline.model import LossError, Stream, WorldlineError
+from worldline.model import Stream, WorldlineError
 from worldline.wire.frames import HEARTBEAT
 
 _RECEIVE_MAX = 2**14  # More at a time would have to be fetched from the system for each read.
