@@ -320,7 +320,7 @@ def test_an_interrupted_run_ends_at_once() -> None:
 
     def interrupted(self: Participant) -> None:
         try:
-            self.advance(by="1ms")
+            self.advance(by="5ms")  # So that the others have begun.
             signal.raise_signal(signal.SIGINT)
             while True:
                 self.advance(by="1ms")
