@@ -42,7 +42,7 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
 
 
 class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
-    """You are expected. Say something every `heartbeat` nanoseconds, if only an empty frame, or count as lost."""
+    """You are expected. Say something every `heartbeat` nanoseconds, if only an empty frame."""
 
     proof: bytes
     heartbeat: int
