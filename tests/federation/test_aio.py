@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import selectors
+import threading
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ import pytest
 from tests.federation.test_client import IMPOSTORS, REFUSALS, Impostor, take_part
 from tests.federation.transports import PROMPT_S, Strand, eventually, held_up, nothing_left, states
 from worldline import Network, Server, connect_async, link, plan
+from worldline.federation import answering
 from worldline.federation.aio import AsyncParticipant
 from worldline.federation.environment import Surroundings
 from worldline.federation.host import Limits
@@ -193,7 +195,8 @@ def test_nobody_listens() -> None:
         complete(connect_async("tcp://127.0.0.1:1", "a", patience_s=0.1))
 
 
-def test_a_server_that_says_nothing_is_given_up() -> None:
+def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "_PATIENCE_S", 0.01)
     with Impostor(b"", hang_up=False) as impostor, pytest.raises(LossError):
         hurried(connect_async(impostor.address, "a"))
 
@@ -295,31 +298,51 @@ def test_the_cause_is_told_also_if_nothing_is_due_to_be_said() -> None:
 # --- A server that hangs ---
 
 
-def test_a_server_that_hangs_is_given_up() -> None:
-    with Server(some("a", "b"), limits=Limits(silence_s=1.0)) as server:
-        computing = Strand(lambda: take_part(server, "b", lambda me: eventually(lambda: patient.done), subscribes=[]))
+def test_a_server_that_hangs_is_waited_for() -> None:
+    with Server(some("a", "b", end="10ms"), limits=Limits(silence_s=0.1)) as server:
+        computing = Strand(lambda: take_part(server, "b", lambda me: eventually(released.is_set), subscribes=[]))
+        released = threading.Event()
         patient = Strand(lambda: complete(join(server, "a", lambda me: me.next()), 20))
         eventually(lambda: states(server)["a"] == "awaiting")
         with held_up(server):
-            told = patient.failure(PROMPT_S * 1.5)
-        assert isinstance(told, LossError)
-        assert "nothing was heard of the server for " in str(told)
-        with contextlib.suppress(LossError):
-            computing.result()
+            patient._thread.join(0.5)
+            assert not patient.done
+        released.set()
+        assert patient.result() == []
+        computing.result()
 
 
-def test_leaving_a_server_that_hangs_comes_to_an_end() -> None:
+def test_leaving_a_server_that_hangs_waits_until_it_has_taken_all() -> None:
     async def leave(server: Server) -> None:
         me = await (await connect_async(server, "a")).__aenter__()
         await me.advance(to="1ms")  # From now on it needs no answer.
         with held_up(server):
             for _ in range(40):
                 me.publish("x", bytes(2**19))
-            with contextlib.suppress(LossError):
-                await asyncio.wait_for(me.__aexit__(None, None, None), PROMPT_S)
+            leaving = asyncio.create_task(me.__aexit__(None, None, None))
+            await asyncio.wait([leaving], timeout=0.3)
+            assert not leaving.done()
+        await leaving
 
-    with Server(some("a"), limits=Limits(silence_s=1.0)) as server:
+    with Server(some("a"), limits=Limits(silence_s=0.1)) as server:
         complete(leave(server), 20)
+        assert server.wait(PROMPT_S).times == {"a": MS}
+
+
+def test_leaving_a_server_that_hangs_can_be_given_up() -> None:
+    async def leave(server: Server) -> None:
+        me = await (await connect_async(server, "a")).__aenter__()
+        await me.advance(to="1ms")
+        with held_up(server):
+            for _ in range(40):
+                me.publish("x", bytes(2**19))
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(me.__aexit__(None, None, None), 0.1)
+
+    with Server(some("a")) as server:
+        complete(leave(server), 20)
+        with pytest.raises(LossError, match=r"a at .*its connection"):
+            server.wait(PROMPT_S)
 
 
 def test_a_source_that_runs_ahead_waits_until_its_news_is_taken() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -322,3 +324,32 @@ def test_named_streams_are_each_participants_own_and_depend_on_the_seed() -> Non
 
         run(Federation({name: Program(run=program) for name in "ab"}, seed=seed))
     assert len({tuple(values) for values in drawn.values()}) == 4
+
+
+@pytest.mark.once
+def test_an_interrupted_run_ends_at_once() -> None:
+    """The signal is seen when the program hands the baton back: the scheduler has it, and doesn't know."""
+    unwound: list[str] = []
+
+    def interrupted(self: Participant) -> None:
+        try:
+            self.advance(by="5ms")  # So that the others have begun.
+            signal.raise_signal(signal.SIGINT)
+            while True:
+                self.advance(by="1ms")
+        finally:
+            unwound.append(self.name)
+
+    def bystander(self: Participant) -> None:
+        try:
+            self.next()
+        finally:
+            unwound.append(self.name)
+
+    programs = {"a": Program(interrupted, subscribes=["t"])}
+    programs |= {name: Program(bystander, subscribes=["t"]) for name in ("b", "c")}
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(federation(**programs))
+    assert time.monotonic() - begun < 0.4, "it waits for somebody who has ended"
+    assert sorted(unwound) == ["a", "b", "c"]

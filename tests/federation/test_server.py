@@ -111,6 +111,42 @@ def test_waiting_has_a_limit_and_says_for_whom_it_waited() -> None:
         assert server.wait().digest
 
 
+def test_a_mistake_in_a_question_is_its_askers_and_the_run_goes_on() -> None:
+    with Server(two()) as server:
+        clients = Strand(lambda: both(server))
+        for mistake in (ZeroDivisionError, TimeoutError, KeyboardInterrupt):
+            with pytest.raises(mistake, match="a mistake"):
+                server.ask(lambda mistake=mistake: _raise(mistake("a mistake")))  # type: ignore[misc]
+        clients.result()
+        assert server.wait(PROMPT_S).digest
+    assert server.ask(lambda: server.host.over)  # When all is over, too.
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+def test_a_question_waits_for_a_busy_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server_module, "_TICK_S", 0.02)
+    with Server(two()) as server:
+        with held_up(server):
+            asked = Strand(lambda: server.ask(lambda: "an answer"))
+            asked._thread.join(0.1)
+            assert not asked.done
+        assert asked.result() == "an answer"
+        both(server)
+
+
+def test_who_watches_may_ask() -> None:
+    server = Server(two())
+    address = str(server.open())
+    clients = Strand(lambda: both(address))
+    answers: list[str] = []
+    server.serve(lambda: answers.append(server.ask(server.host.waiting)), watch_every_s=0.001)
+    clients.result()
+    assert server.outcome().digest
+
+
 def test_waiting_for_a_server_without_a_thread_is_refused() -> None:
     with pytest.raises(UsageError, match=r"use serve\(\), or `with`"):
         Server(two()).wait()

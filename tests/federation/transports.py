@@ -27,7 +27,6 @@ from worldline.federation import server as server_module
 from worldline.federation.aio import AsyncParticipant
 from worldline.federation.host import Limits
 from worldline.federation.outcome import Outcome
-from worldline.federation.sockets import limit_silence
 from worldline.model import FOREVER, MS
 
 T = TypeVar("T")
@@ -118,8 +117,9 @@ def held_up(server: Server) -> Iterator[None]:
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Let blocking clients give a silent server up after so long, whatever has been agreed."""
-    monkeypatch.setattr(connection_module, "limit_silence", lambda plug, _: limit_silence(plug, seconds))
+    """Let blocking clients doubt a server that says nothing at first after so long, and soon give it up."""
+    monkeypatch.setattr(connection_module, "DOUBT_S", seconds)
+    monkeypatch.setattr(connection_module, "GREETING_S", 2 * seconds)
 
 
 def brief(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -167,6 +167,7 @@ under_way = "4GB"
 flood = "12 MB"
 unread = "64kB"
 frame = "1MiB"
+unreachable = "20s"
 silence = "1min"
 handshake = "500ms"
 join = "2h"
@@ -184,6 +185,7 @@ def test_the_servers_limits_are_set_in_the_file_and_on_the_command_line(folder: 
         flood_max=12 * 10**6,
         unread_max=64_000,
         frame_max=2**20,
+        unreachable_s=20.0,
         silence_s=60.0,
         handshake_s=0.5,
         join_s=7200.0,

@@ -109,7 +109,6 @@ class Peer:
         self.session.out.clear()
         if data:
             self.session.sent = self.house.clock
-            self.session.stuck_since = None
         if self.session.closing and not self.gone:
             self.gone = True
             self.house.host.closed(self.session, "it was told to go")

@@ -1,15 +1,14 @@
 """The asyncio client: the same participant, awaited.
 
 What only tells (`publish`, `promise`, `subscribe`, ...) doesn't wait and isn't awaited; `advance`, `next` and
-`messages` are. The event loop keeps the connection alive, so a program that keeps the loop busy for longer than the
-server's patience counts as lost. A call that is cancelled while it waits for its answer can't be repeated: the
-participant can only hang up.
+`messages` are. A call that is cancelled while it waits for its answer is taken up by the same call again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -18,27 +17,31 @@ from typing import TYPE_CHECKING, Self, Unpack, cast
 from worldline.federation.address import Address
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.call import PATIENCE_S, Call
-from worldline.federation.conversation import GREETING_S, PULSE_S, TELL_AFTER_S, Conversation, failure
+from worldline.federation.conversation import DOUBT_S, GREETING_S, PULSE_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.declaration import Declared
+from worldline.federation.forks import Shut, not_ours, remember
 from worldline.federation.greeting import Greeting
 from worldline.federation.participant import Operations
-from worldline.federation.sockets import broken, untrusted
+from worldline.federation.sockets import broken, expect_signs_of_life, is_unreachable
 from worldline.lock import Action, Ledger, ParticipantEvent, RunEnded
 from worldline.model import TIME_MAX, LossError, Message, WorldlineError, as_time
 from worldline.model.time import TimeLike
-from worldline.wire.codec import encode_events
-from worldline.wire.frames import FRAME_MAX, HEARTBEAT
+from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import Welcome
 
 if TYPE_CHECKING:
     from worldline.federation.server import Server
 
+_WAKE_S = 1.0
+_FAREWELL_S = 2.0
+
 
 class AsyncConnection(asyncio.Protocol):
     """A connection to a server, driven by the event loop."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, plug: socket.socket) -> None:
         self._name = name
+        self._plug = plug
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._conversation = Conversation(name)
@@ -47,11 +50,12 @@ class AsyncConnection(asyncio.Protocol):
         self._room.set()
         self._gone = False
         self._written = 0.0
-        self._heard = self._loop.time()
+        self._looked = self._loop.time()
         self._heartbeat_s = 2.5
-        self.frame_max = FRAME_MAX
         self._beating: asyncio.TimerHandle | None = None
         self.pulse: Callable[[], None] = lambda: None  # Tells what was said and left lying.
+        self.disowned = False  # This process was forked from the one that the connection belongs to.
+        remember(self)
 
     # --- Called by the event loop ---
 
@@ -59,7 +63,6 @@ class AsyncConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        self._heard = self._loop.time()
         try:
             self._conversation.feed(data)
         except WorldlineError as error:
@@ -84,29 +87,38 @@ class AsyncConnection(asyncio.Protocol):
         """Why there is nothing more to be said, once there isn't."""
         return self._conversation.end
 
-    async def greet(self, greeting: Greeting) -> Welcome:
-        """Shake hands with the server."""
+    async def greet(self, greeting: Greeting, doubt: Callable[[], None] | None = None) -> Welcome:
+        """Shake hands with the server. `doubt` as for `SocketConnection`."""
+        shaking = asyncio.ensure_future(self._shake_hands(greeting))
         try:
-            async with asyncio.timeout(GREETING_S):
-                self._write(greeting.hello(await self._body()))
-                welcome = greeting.settle(await self._body())
-                self.frame_max = self._conversation.frame_max = welcome.frame_max
+            if doubt is not None and not (await asyncio.wait([shaking], timeout=DOUBT_S))[0]:
+                await self._loop.run_in_executor(None, doubt)
+            welcome = await asyncio.wait_for(shaking, None if doubt is None else GREETING_S - DOUBT_S)
         except TimeoutError as error:
             raise self._conversation.silent(GREETING_S) from error
+        finally:
+            shaking.cancel()
         self._heartbeat_s = welcome.heartbeat / 1e9
+        expect_signs_of_life(self._plug, 4 * self._heartbeat_s)
         self._beat()
+        return welcome
+
+    async def _shake_hands(self, greeting: Greeting) -> Welcome:
+        self._write(greeting.hello(await self._body()))
+        welcome = greeting.settle(await self._body())
+        self._conversation.frame_max = welcome.frame_max
         return welcome
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         self._conversation.look()
-        self._write(encode_events(events, self.frame_max))
+        self._write(self._conversation.encode(events))
 
     def is_due(self, *, urgent: bool) -> bool:
         return urgent or self._loop.time() - self._written > TELL_AFTER_S
 
     async def ask(self, events: list[ParticipantEvent]) -> Action:
         if events:
-            self._write(encode_events(events, self.frame_max))
+            self._write(self._conversation.encode(events))
         await self._room.wait()
         while (answer := self._conversation.answer()) is None:
             await self._event()
@@ -120,18 +132,28 @@ class AsyncConnection(asyncio.Protocol):
     def fail(self, cause: str) -> None:
         self._write(failure(cause))
 
-    async def close(self) -> None:
-        """Hang up once all is sent."""
-        if self._beating is not None:
-            self._beating.cancel()
-        if self._transport is not None and not self._transport.is_closing():
-            self._transport.close()
-            try:
-                async with asyncio.timeout(4 * self._heartbeat_s):
+    async def close(self, *, patient: bool = False) -> None:
+        """Hang up once all is sent; if all is well, however long that takes."""
+        try:
+            if self._transport is not None and not self._transport.is_closing():
+                self._transport.close()
+                async with asyncio.timeout(None if patient else _FAREWELL_S):
                     while not self._gone:
                         await self._event()
-            except TimeoutError:
-                self._transport.abort()  # It doesn't take what it is still to be told.
+        except (TimeoutError, asyncio.CancelledError) as error:
+            assert self._transport is not None
+            self._transport.abort()  # The server doesn't take what it is still to be told.
+            if not isinstance(error, TimeoutError):
+                raise
+        finally:
+            if self._beating is not None:
+                self._beating.cancel()
+
+    def disown(self) -> None:
+        """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
+        self.disowned = True
+        self._conversation.end = not_ours(self._name)
+        self._plug.close()
 
     # --- Inside ---
 
@@ -164,14 +186,16 @@ class AsyncConnection(asyncio.Protocol):
             self._transport.write(data)
 
     def _beat(self) -> None:
-        """Show that this end is alive, and see whether the other one is as long as an answer is awaited."""
+        """Show that this end is alive, and see whether the other machine is."""
         now = self._loop.time()
         if now - self._written > self._heartbeat_s:
             self._write(HEARTBEAT)
-        if self._waiter is None and self._room.is_set():
-            self._heard = now
-        elif now - self._heard > 4 * self._heartbeat_s:
-            self._break(self._conversation.silent(now - self._heard))
+        if now - self._looked > _WAKE_S:
+            self._looked = now
+            if not self._gone and is_unreachable(self._plug, 4 * self._heartbeat_s):
+                assert self._transport is not None
+                self._break(self._conversation.unreachable(4 * self._heartbeat_s))
+                self._transport.abort()
         if self._conversation.end is None:
             with contextlib.suppress(WorldlineError):  # The program meets the same and says so.
                 self.pulse()
@@ -185,6 +209,7 @@ class AsyncParticipant(Operations):
         super().__init__(ledger, connection)
         self._connection = connection
         connection.pulse = self.catch_up
+        remember(self)
 
     async def __aenter__(self) -> Self:
         try:
@@ -195,15 +220,24 @@ class AsyncParticipant(Operations):
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
+        if self._connection.disowned:  # By a fork: it is for the parent to leave.
+            return isinstance(error, RunEnded)
+        failure = None if isinstance(error, RunEnded) or is_normal_end(error) else error
         try:
-            if is_normal_end(error) or isinstance(error, RunEnded):
+            if failure is None:
                 self.leave()
-            elif self._connection.end is None:  # Otherwise it has failed because the run has ended.
-                assert error is not None
-                self._connection.fail(blame(error))
+        except BaseException as met:
+            failure = met
+            raise
         finally:
-            await self._connection.close()
+            if failure is not None and self._connection.end is None:  # Otherwise it's the end of the run that it met.
+                self._connection.fail(blame(failure))
+            await self._connection.close(patient=failure is None)
         return isinstance(error, RunEnded)
+
+    def disown(self) -> None:
+        """Let go of it in a forked process."""
+        self._lock = Shut(self.name)
 
     async def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         """Go to a time, or so much further, and return, in order, every message that arrives before it."""
@@ -237,7 +271,13 @@ class AsyncParticipant(Operations):
         return messages
 
     async def _wait(self) -> list[Message]:
-        return self._ledger.receive(await self._connection.ask(self._ledger.take_outbox()))
+        if self._waits:
+            raise self._crowded()
+        self._waits = True
+        try:
+            return self._ledger.receive(await self._connection.ask(self._ledger.take_outbox()))
+        finally:
+            self._waits = False
 
 
 async def connect_async(
@@ -268,13 +308,17 @@ async def connect_async(
     plug.setblocking(False)
     try:
         _, connection = await loop.create_connection(
-            lambda: AsyncConnection(call.name), sock=plug, ssl=call.tls, server_hostname=call.host if call.tls else None
+            lambda: AsyncConnection(call.name, plug),
+            sock=plug,
+            ssl=call.tls,
+            server_hostname=call.host if call.tls else None,
         )
     except (OSError, ssl.SSLError) as error:
         plug.close()
-        raise untrusted(error) from error
+        raise await loop.run_in_executor(None, call.untrusted, error) from error
     try:
-        return AsyncParticipant(call.ledger(await connection.greet(call.greeting)), connection)
+        welcome = await connection.greet(call.greeting, None if call.known else call.recognise)
+        return AsyncParticipant(call.ledger(welcome), connection)
     except BaseException:
         await connection.close()
         raise

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from worldline.federation.address import Address, parse_address
+from worldline.federation.answering import recognised
 from worldline.federation.bystander import be_brief
 from worldline.federation.declaration import Declaration, Declared, said_at_joining
 from worldline.federation.environment import read_surroundings
 from worldline.federation.greeting import Greeting
 from worldline.federation.limits import payload_max
-from worldline.federation.sockets import client_context, dial
+from worldline.federation.sockets import client_context, dial, untrusted
 from worldline.lock import Ledger
-from worldline.model import Stream, UsageError
+from worldline.model import Stream, UsageError, WorldlineError
 from worldline.model.message import check_name
 from worldline.wire.handshake import NONCE_SIZE, Welcome
 
@@ -55,6 +56,7 @@ class Call:
         if target is None:
             raise UsageError("there is no address to connect to", advice="connect(address, name)")
         self._target = parse_address(target) if isinstance(target, str) else target
+        self.known = address is None  # Whoever started this process has given it: it is a server of ours.
         self.tls: ssl.SSLContext | None = None  # How the connection is to be encrypted, if it is.
         if isinstance(self._target, Address) and self._target.kind == "tls":
             self.tls = client_context(
@@ -85,6 +87,18 @@ class Call:
     def dial(self, patience_s: float) -> socket.socket:
         """Connect; to a server in this very process without a detour over the network."""
         return dial(self._target, patience_s) if isinstance(self._target, Address) else self._target.pair()
+
+    def recognise(self) -> None:
+        """Raise what answers instead of our server, if that can be found out."""
+        found = recognised(self._target) if isinstance(self._target, Address) else None
+        if found is not None:
+            raise found
+
+    def untrusted(self, error: Exception) -> WorldlineError:
+        """Return a failed TLS handshake as an error."""
+        is_distrust = isinstance(error, ssl.SSLCertVerificationError)
+        found = recognised(self._target) if isinstance(self._target, Address) and not is_distrust else None
+        return found or untrusted(error)
 
     @property
     def host(self) -> str:

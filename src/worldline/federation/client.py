@@ -18,8 +18,8 @@ from worldline.federation.connection import SocketConnection
 from worldline.federation.conversation import GREETING_S, PULSE_S
 from worldline.federation.declaration import Declared
 from worldline.federation.encrypted import Encrypted
+from worldline.federation.forks import Shut, remember
 from worldline.federation.participant import Participant
-from worldline.federation.sockets import untrusted
 from worldline.lock import Ledger, RunEnded, State
 from worldline.model import WorldlineError
 
@@ -38,6 +38,7 @@ class Client(Participant):
         super().__init__(ledger, connection)
         self._wire = connection
         self._done = threading.Event()
+        remember(self)
         threading.Thread(target=self._live, name=f"worldline pulse of {ledger.name}", daemon=True).start()
 
     def __enter__(self) -> Self:
@@ -49,14 +50,19 @@ class Client(Participant):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
+        if self._wire.disowned:  # By a fork: it is for the parent to leave.
+            return isinstance(error, RunEnded)
+        failure = None if isinstance(error, RunEnded) or is_normal_end(error) else error
         try:
-            if is_normal_end(error) or isinstance(error, RunEnded):
+            if failure is None:
                 self.leave()
-            elif self._wire.end is None:  # Otherwise it has failed because the run has ended.
-                assert error is not None
-                self._wire.fail(blame(error))
+        except BaseException as met:
+            failure = met
+            raise
         finally:
-            self.close()
+            if failure is not None and self._wire.end is None:  # Otherwise it's the end of the run that it met.
+                self._wire.fail(blame(failure))
+            self._hang_up(patient=failure is None)
         return isinstance(error, RunEnded)
 
     def leave(self) -> None:
@@ -67,8 +73,15 @@ class Client(Participant):
 
     def close(self) -> None:
         """Hang up. Without `leave`, the others take this participant for lost."""
+        self._hang_up(patient=False)
+
+    def disown(self) -> None:
+        """Let go of the connection in a forked process, which has no pulse either."""
+        self._lock = Shut(self.name)
+
+    def _hang_up(self, *, patient: bool) -> None:
         self._done.set()
-        self._wire.close()
+        self._wire.close(patient=patient)
 
     def _live(self) -> None:
         """The pulse: keep the connection alive, and tell what was left lying."""
@@ -117,8 +130,9 @@ def connect(
             try:
                 plug = Encrypted(call.tls.wrap_socket(plug, server_hostname=call.host), GREETING_S)
             except OSError as error:
-                raise untrusted(error) from error
-        connection = SocketConnection(plug, call.greeting, call.name, call.shake)
+                raise call.untrusted(error) from error
+        doubt = None if call.known else call.recognise
+        connection = SocketConnection(plug, call.greeting, call.name, call.shake, doubt=doubt)
         return Client(call.ledger(connection.welcome), connection)
     except BaseException:
         plug.close()

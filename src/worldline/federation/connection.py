@@ -7,6 +7,14 @@ When to send what only tells, apart from a request:
   system call for many steps that are served from what was granted ahead, and no long silence towards others.
 
 The program's thread and the pulse's use it side by side: whoever writes or reads holds the lock for it.
+
+A signal's handler may raise in the program's thread, which then goes on and waits again. So what is to be written is
+put into a queue first, and whoever writes next, the pulse too, begins with the rest of it; what was read stays in a
+queue until it is understood. Handlers run between two steps of Python, not within one of C: hence `map`, which leaves
+nothing between what the system has done and the note of it.
+
+Silence of the server is no loss: it may be busy, or stopped. If it dies, the system closes the connection; if its
+machine is gone, the system finds out, or this connection, which looks every second while it waits.
 """
 
 from __future__ import annotations
@@ -16,43 +24,77 @@ import select
 import socket
 import threading
 import time
+from collections import deque
+from collections.abc import Callable
 
-from worldline.federation.conversation import GREETING_S, TELL_AFTER_S, Conversation, failure
+from worldline.federation.conversation import DOUBT_S, GREETING_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.encrypted import Encrypted
+from worldline.federation.forks import not_ours, remember
 from worldline.federation.greeting import Greeting
-from worldline.federation.sockets import broken, limit_silence
+from worldline.federation.sockets import broken, expect_signs_of_life, is_unreachable, wake_every
 from worldline.lock import Action, ParticipantEvent
 from worldline.model import Stream, WorldlineError
-from worldline.wire.codec import encode_events
 from worldline.wire.frames import HEARTBEAT
 
 _RECEIVE_MAX = 2**14  # More at a time would have to be fetched from the system for each read.
 _LOOK_AFTER_S = 0.05
+_WAKE_S = 1.0
+_FAREWELL_S = 2.0
 _SHAKE_S_MAX = 0.002
 
 
+class _Piece:
+    """Something to be written, and how much of it was, each time."""
+
+    __slots__ = ("data", "sent")
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.sent: list[int] = []
+
+
 class SocketConnection:
-    """A connection to a server over a blocking socket."""
+    """A connection to a server over a blocking socket.
+
+    `doubt` is called if the server keeps silent, and raises if it isn't one of ours. Without doubt, its greeting is
+    waited for as long as it takes.
+    """
 
     def __init__(
-        self, connection: socket.socket | Encrypted, greeting: Greeting, name: str, shake: Stream | None = None
+        self,
+        connection: socket.socket | Encrypted,
+        greeting: Greeting,
+        name: str,
+        shake: Stream | None = None,
+        *,
+        doubt: Callable[[], None] | None = None,
     ) -> None:
         self._socket = connection
+        self._plain = connection.plain if isinstance(connection, Encrypted) else connection
         self._shake = shake  # Draws delays, to show that they don't show.
+        self._name = name
         self._conversation = Conversation(name)
         self._reading = threading.Lock()
         self._writing = threading.Lock()
+        self._unsent: deque[_Piece] = deque()
+        self._unread: deque[bytes] = deque()
         self._written = 0.0
         self._looked = 0.0
-        self._heard = 0.0
-        self.silence_s = GREETING_S
-        limit_silence(connection, self.silence_s)
+        self._patience_s = GREETING_S
+        self._doubt = doubt
+        self._begun = time.monotonic()
+        # When waiting ends, if it does.
+        self._deadline: float | None = None if doubt is None else self._begun + GREETING_S
+        self.disowned = False  # This process was forked from the one that the connection belongs to.
+        remember(self)
+        wake_every(connection, min(_WAKE_S, GREETING_S))
         self._write(greeting.hello(self._body()))
         self.welcome = greeting.settle(self._body())
-        self.frame_max = self._conversation.frame_max = self.welcome.frame_max
+        self._doubt = self._deadline = None
+        self._conversation.frame_max = self.welcome.frame_max
         self.heartbeat_s = self.welcome.heartbeat / 1e9
-        self.silence_s = 4 * self.heartbeat_s
-        limit_silence(connection, self.silence_s)
+        self._patience_s = 4 * self.heartbeat_s
+        expect_signs_of_life(self._plain, self._patience_s)
 
     @property
     def end(self) -> WorldlineError | None:
@@ -62,12 +104,15 @@ class SocketConnection:
     # --- For the participant ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        self._write(encode_events(events, self.frame_max))
+        self._write(self._conversation.encode(events))
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
-        if events:  # Otherwise the pulse was quicker.
-            self._write(encode_events(events, self.frame_max))
-        return self._answer()
+        """Say it, and wait for the answer. Nothing to say: the pulse was quicker, or the wait is taken up again."""
+        self._write(self._conversation.encode(events) if events else b"")
+        with self._reading:
+            while (answer := self._conversation.answer()) is None:
+                self._receive()
+            return answer
 
     def is_due(self, *, urgent: bool) -> bool:
         now = time.monotonic()
@@ -85,51 +130,72 @@ class SocketConnection:
 
     # --- Writing and reading ---
 
+    def look(self) -> None:
+        """See whether the server has said something that nobody has asked for: it can only be the end."""
+        with self._reading:
+            self._conversation.look()
+            self._receive(socket.MSG_DONTWAIT)
+            self._conversation.look()
+
     def fail(self, cause: str) -> None:
-        """Say that the program has failed; if that can't be said any more, the closed connection says enough."""
+        """Say that the program has failed; if that can't be said in time, the closed connection says enough."""
+        self._deadline = time.monotonic() + _FAREWELL_S
         with contextlib.suppress(WorldlineError):
             self._write(failure(cause))
 
-    def close(self) -> None:
-        """Hang up; if all is well, only when the server has taken all that it was told.
+    def close(self, *, patient: bool = False) -> None:
+        """Hang up. If all is well, only when the server has taken all that it was told, however long that takes.
 
         A connection that is closed with something unread, if only a heartbeat, is reset, and what is still on its way
         is lost.
         """
+        self._deadline = None if patient else time.monotonic() + _FAREWELL_S
         try:
             if self.end is None:
                 self._socket.shutdown(socket.SHUT_WR)
-                while self._socket.recv(_RECEIVE_MAX):
-                    continue
-        except OSError:  # The server has hung up, or doesn't: either way there is nothing left to be done.
+                with self._reading:
+                    while True:
+                        self._receive()
+        except (OSError, WorldlineError):  # The server has hung up, or doesn't: there is nothing left to be done.
             self._conversation.lost("the connection is closed")
         finally:
             self._socket.close()
+
+    def disown(self) -> None:
+        """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
+        self.disowned = True
+        self._conversation.end = not_ours(self._name)
+        self._reading, self._writing = threading.Lock(), threading.Lock()  # Who held them isn't in this process.
+        self._unsent.clear()
+        self._socket.close()
 
     def _write(self, data: bytes) -> None:
         if self._shake is not None:
             time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
         self._conversation.check()
+        if data:
+            self._unsent.append(_Piece(data))
         try:
             with self._writing:
-                self._written = time.monotonic()
-                sent = self._send(data)
-                while sent < len(data):
-                    sent += self._send(data[sent:])
+                while self._unsent:
+                    self._send(self._unsent[0])
         except OSError as error:
             raise self._reason(error) from error
 
-    def _send(self, data: bytes) -> int:
-        """Send what fits. A server that lets a participant wait that is far ahead beats its heart meanwhile."""
+    def _send(self, piece: _Piece) -> None:
+        """Send what fits. A server may let a participant wait that is far ahead."""
+        done = sum(piece.sent)
+        if done == len(piece.data):
+            self._unsent.popleft()
+            return
+        self._written = time.monotonic()
         try:
-            return self._socket.send(data)
+            piece.sent.extend(map(self._socket.send, (memoryview(piece.data)[done:] if done else piece.data,)))
         except BlockingIOError:
             with self._reading:
-                if self._is_ready(select.POLLIN):
-                    self._receive()
-                elif time.monotonic() - self._heard > self.silence_s:
-                    raise self._conversation.silent(self.silence_s) from None
-            return 0
+                self._receive(socket.MSG_DONTWAIT)
+                self._conversation.look()
+            self._check_patience()
 
     def _is_ready(self, event: int) -> bool:
         poll = select.poll()
@@ -139,24 +205,12 @@ class SocketConnection:
     def _reason(self, error: OSError) -> WorldlineError:
         """Return why nothing can be said any more: what the server has said last, if it has said anything."""
         try:
-            self._answer()
+            with self._reading:
+                while True:
+                    self._conversation.look()
+                    self._receive()
         except WorldlineError as said:
             return said
-        return self._conversation.lost(broken(error))
-
-    def _answer(self) -> Action:
-        """Wait for the server's answer."""
-        with self._reading:
-            while (answer := self._conversation.answer()) is None:
-                self._receive()
-            return answer
-
-    def look(self) -> None:
-        """See whether the server has said something that nobody has asked for: it can only be the end."""
-        with self._reading:
-            self._conversation.look()
-            self._receive(socket.MSG_DONTWAIT)
-            self._conversation.look()
 
     def _body(self) -> bytes:
         while (body := self._conversation.body()) is None:
@@ -165,15 +219,27 @@ class SocketConnection:
 
     def _receive(self, flags: int = 0) -> None:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
-        try:
-            data = self._socket.recv(_RECEIVE_MAX, flags) if flags else self._socket.recv(_RECEIVE_MAX)
-        except BlockingIOError as error:
-            if flags:
-                return
-            raise self._conversation.silent(self.silence_s) from error
-        except OSError as error:
-            raise self._conversation.lost(broken(error)) from error
-        self._heard = time.monotonic()
-        if not data:
+        while not self._unread:
+            try:
+                self._unread.extend(map(self._socket.recv, (_RECEIVE_MAX,), (flags,)))
+            except BlockingIOError:
+                if flags:
+                    return
+                self._check_patience()
+            except OSError as error:
+                raise self._conversation.lost(broken(error)) from error
+        if not self._unread[0]:
             raise self._conversation.lost("the server closed the connection")
-        self._conversation.feed(data)
+        self._conversation.feed(self._unread[0])
+        self._unread.popleft()
+
+    def _check_patience(self) -> None:
+        """Raise if there is nothing to wait for: the server's machine is gone, or the time for it is over."""
+        now = time.monotonic()
+        if self._doubt is not None and now - self._begun > DOUBT_S:
+            doubt, self._doubt = self._doubt, None
+            doubt()
+        if is_unreachable(self._plain, self._patience_s):
+            raise self._conversation.unreachable(self._patience_s)
+        if self._deadline is not None and now > self._deadline:
+            raise self._conversation.silent(GREETING_S)

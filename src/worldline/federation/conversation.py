@@ -1,21 +1,23 @@
 """What a server says to its participant: bytes in, whole answers out. Shared by all clients, whatever they read with.
 
-Heartbeats are dropped, and messages that came ahead of their grant are put back into it. The last word of a run is
-kept: whoever asks after it gets it again.
+Heartbeats are dropped, and messages that came ahead of their grant are put back into it. An answer is kept until the
+next request goes out, and the last word of a run for good: a program that was interrupted while it waited asks after it
+again.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from itertools import chain
 
 from msgspec import msgpack
+from msgspec.structs import replace
 
 from worldline.federation.greeting import refusal
-from worldline.lock import Abort, Grant, Start
+from worldline.lock import Abort, Advance, Grant, Next, ParticipantEvent, Start
 from worldline.lock.ledger import broken_off
-from worldline.model import LossError, Message, WorldlineError
+from worldline.model import LossError, WorldlineError
 from worldline.model.errors import shortened
-from worldline.wire.codec import decode_answer
+from worldline.wire.codec import decode_answer, encode_events
 from worldline.wire.frames import Frames, frame
 from worldline.wire.handshake import Fail, Refused
 from worldline.wire.words import Answer, Deliver
@@ -29,6 +31,9 @@ PULSE_S = 0.05
 GREETING_S = 10.0
 """How long a server may take over the handshake."""
 
+DOUBT_S = 1.0
+"""After how long of it one looks whether it is a server of ours at all."""
+
 _encode = msgpack.Encoder().encode
 
 
@@ -39,8 +44,8 @@ class Conversation:
         self.end: WorldlineError | None = None
         self._name = name
         self._frames = Frames()
-        self._bodies: deque[bytes] = deque()
-        self._delivered: list[Message] = []
+        self._bodies: list[bytes] = []
+        self._parts: list[Start | Grant | Deliver] = []  # Of the answer; when it is whole, the last isn't a Deliver.
 
     @property
     def frame_max(self) -> int:
@@ -57,25 +62,36 @@ class Conversation:
 
     def body(self) -> bytes | None:
         """Return the next frame as it is, for the handshake; None: more has to come in."""
-        return self._bodies.popleft() if self._bodies else None
+        return self._bodies.pop(0) if self._bodies else None
+
+    def encode(self, events: list[ParticipantEvent]) -> bytes:
+        """Return what the participant says as frames. A request leaves the answer to the one before behind."""
+        if isinstance(events[-1], Advance | Next):
+            self._parts = []
+        return encode_events(events, self.frame_max)
 
     def answer(self) -> Start | Grant | None:
-        """Return the next whole answer; None: more has to come in. Raise if the server has ended it."""
-        while self._bodies:
-            answer = self._understood(self._bodies.popleft())
-            if not isinstance(answer, Deliver):
-                if isinstance(answer, Grant):
-                    answer.messages[:0] = self._delivered
-                    self._delivered = []
-                return answer
-            self._delivered += answer.messages
-        self.check()
-        return None
+        """Return the answer, if it is whole; None: more has to come in. Raise if the server has ended it."""
+        while self._bodies and not self._is_whole():
+            part = self._understood(self._bodies[0])
+            self._parts, self._bodies = [*self._parts, part], self._bodies[1:]
+        if not self._is_whole():
+            self.check()
+            return None
+        *delivered, answer = self._parts
+        assert not isinstance(answer, Deliver)
+        if not delivered or isinstance(answer, Start):
+            return answer
+        # Messages that came ahead are put back in front of the grant's own.
+        return replace(answer, messages=list(chain.from_iterable(part.messages for part in self._parts)))  # type: ignore[union-attr]
+
+    def _is_whole(self) -> bool:
+        return bool(self._parts) and not isinstance(self._parts[-1], Deliver)
 
     def look(self) -> None:
         """Raise if what has come in unasked is the end; it can be nothing else, once an answer is complete."""
-        if self._bodies:
-            self._understood(self._bodies[0])
+        for body in self._bodies:
+            self._understood(body)
         self.check()
 
     def check(self) -> None:
@@ -83,13 +99,18 @@ class Conversation:
         if self.end is not None:
             raise self.end.with_traceback(None)  # It may be raised more than once, and each has its own way.
 
-    def lost(self, problem: str) -> LossError:
-        """Return the end, if the server hasn't said another: it has gone, or fallen silent."""
-        self.end = LossError(problem, participant=self._name)
+    def lost(self, problem: str, advice: str | None = None) -> LossError:
+        """Return the end, if the server hasn't said another: it has gone."""
+        self.end = LossError(problem, participant=self._name, advice=advice)
         return self.end
 
     def silent(self, seconds: float) -> LossError:
-        return self.lost(f"nothing was heard of the server for {seconds:.0f} seconds")
+        """Return the end of a handshake in which the server has said nothing."""
+        silence = f"nothing was heard of the server for {seconds:.0f} seconds"
+        return self.lost(silence, advice="is it a Worldline server, and not stopped?")
+
+    def unreachable(self, seconds: float) -> LossError:
+        return self.lost(f"the server's machine hasn't answered for {seconds:.0f} seconds")
 
     def _understood(self, body: bytes) -> Start | Grant | Deliver:
         answer: Answer = decode_answer(body)

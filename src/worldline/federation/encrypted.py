@@ -2,7 +2,8 @@
 
 TLS itself allows one thread at a time, and none may hold on to it while it waits. So the socket underneath doesn't
 block, each call has the connection for itself, and waiting is done outside. As for a plain socket with a limit, a wait
-that takes too long raises `BlockingIOError`.
+that takes too long raises `BlockingIOError`. Waiting is also where a program is interrupted, so that nothing has been
+read or written then.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Encrypted:
                         raise BlockingIOError(errno.EAGAIN, "nothing is there") from error
             self._wait(select.POLLIN)
 
-    def send(self, data: bytes) -> int:
+    def send(self, data: bytes | memoryview) -> int:
         while True:
             with self._using:
                 try:
@@ -41,6 +42,11 @@ class Encrypted:
                 except ssl.SSLWantWriteError:
                     pass  # There is no room: it is made while we wait.
             self._wait(select.POLLOUT)
+
+    @property
+    def plain(self) -> socket.socket:
+        """The socket underneath, for its settings."""
+        return self._connection
 
     def shutdown(self, how: int) -> None:
         socket.socket.shutdown(self._connection, how)  # Not that of TLS, which forgets its keys.

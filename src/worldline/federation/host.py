@@ -34,6 +34,11 @@ H5. Nobody is held up by one that says much. Work is done in turns: in one turn 
     or events. What is left over waits, and so does what it sends after that: it isn't read meanwhile. All who have
     something to say get their turn before anybody gets a second one.
 H6. Until its start nobody is lost: who goes before that is expected again, and waited for, for `join_s` at the most.
+H7. Silence is no loss. A process that dies closes its connection, and that a machine is gone is for whoever has the
+    sockets to find out. One that computes without letting its pulse run, or is stopped, is alive: it is named as the
+    one that holds the others, and goes on whenever it does. Only a host that was given a limit gives up who says
+    nothing for so long, and even then nobody who is known to run. Time in which the host itself didn't listen, since
+    it was busy or stopped, is nobody's silence.
 """
 
 from __future__ import annotations
@@ -136,7 +141,7 @@ class Session:
         "sent",
         "stood_at",
         "stood_with",
-        "stuck_since",
+        "stopped",
     )
 
     def __init__(self, challenge: Challenge, now: float) -> None:
@@ -149,7 +154,7 @@ class Session:
         self.opened = now
         self.heard = now  # When something last came in.
         self.sent = now  # When something last went out.
-        self.stuck_since: float | None = None  # Since when nothing has been taken off our hands.
+        self.stopped: bool | None = None  # Whether its process is, if it says nothing; None: that isn't known.
         self.closing = False  # It is to be closed when all is sent.
         self.paused = False  # It isn't to be read at present.
         self.owner: object = None  # Whoever has its socket.
@@ -287,12 +292,9 @@ class Host:
     def tick(self, now: float) -> None:
         """Beat the heart, and find those whose heart has stopped. To be called about every second."""
         limits = self.limits
-        self._wait_for_the_missing(min(now - self._ticked, limits.silence_s / 2))  # Not while this end has slept.
+        self._wait_for_the_missing(min(now - self._ticked, limits.heartbeat_s))  # Not while this end has slept.
         self._slow_down()
-        if now - self._ticked > limits.silence_s / 2:
-            # It is this end that has slept: what the others have said meanwhile hasn't been read yet.
-            for session in self.sessions.values():
-                session.heard = now
+        self._excuse(now - self._ticked - limits.heartbeat_s, now)
         self._ticked = now
         for stranger in list(self._strangers):
             if now - stranger.opened > limits.handshake_s:
@@ -302,15 +304,11 @@ class Host:
                 return
             if session.paused or session.busy:
                 session.heard = now  # It isn't listened to.
-            if session.out:
-                session.stuck_since = now if session.stuck_since is None else session.stuck_since
             silence = now - session.heard
-            stuck = 0.0 if session.stuck_since is None else now - session.stuck_since
-            if silence > limits.silence_s:
-                self._drop(session, f"nothing was heard of it for {silence:.0f} seconds")
-            elif stuck > limits.silence_s:
-                self._drop(session, f"it hasn't read what it was sent for {stuck:.0f} seconds")
-            elif not session.out and now - session.sent > limits.silence_s / 4 and self._listens(session):
+            if limits.silence_s is not None and silence > limits.silence_s and session.stopped is not False:
+                stopped = ": its process is stopped" if session.stopped else ""
+                self._drop(session, f"nothing was heard of it for {silence:.0f} seconds{stopped}")
+            elif not session.out and now - session.sent > limits.heartbeat_s and self._listens(session):
                 self._put(session, HEARTBEAT)
         self._resume()
 
@@ -345,6 +343,13 @@ class Host:
                 )
             )
 
+    def _excuse(self, missed: float, now: float) -> None:
+        """Don't count the time in which this end was busy or stopped, and heard nobody (H7)."""
+        if missed > 0:
+            for session in (*self.sessions.values(), *self._strangers):
+                session.heard = min(now, session.heard + missed)
+                session.opened = min(now, session.opened + missed)
+
     def _listens(self, session: Session) -> bool:
         return session.paused or session.member is None or session.member.state in ASKING
 
@@ -376,7 +381,7 @@ class Host:
         session.name = hello.name
         session.frames.longest = self.limits.frame_max
         proof = server_proof(token, session.challenge, hello)
-        heartbeat = int(self.limits.silence_s / 4 * 1e9)
+        heartbeat = int(self.limits.heartbeat_s * 1e9)
         self._put(session, frame(Welcome(proof, heartbeat, self.limits.frame_max, *self._stated(hello.name)).body()))
 
     def _token_of(self, name: str) -> bytes:
@@ -628,10 +633,12 @@ class Host:
         return [(session.name, len(session.out)) for session in self.sessions.values() if session.out]
 
     def remarks(self) -> list[str]:
-        """Say who is in the way of memory: far ahead of the others, or slow to read."""
+        """Say who is in the way: far ahead of the others, slow to read, or stopped."""
         ahead = [f"{name} is far ahead, and isn't read" for name in self.ahead()]
         hasty = [f"{name} sends too many frames, and is slowed down" for name in self.hasty()]
-        return ahead + hasty + [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
+        stopped = [f"{session.name} is stopped" for session in self.sessions.values() if session.stopped]
+        slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
+        return ahead + hasty + stopped + slow
 
     def waiting(self) -> str:
         """Say for whom everybody waits, in one line."""

@@ -64,7 +64,7 @@ class InOrder:
         return "in-order"
 
 
-_PATIENCE_S = 2.0
+_PATIENCE_S = 0.5  # For a program that computes when the run is broken off.
 _WATCH_EVERY_S = 0.1
 
 
@@ -87,7 +87,6 @@ class _Strand:
         self._schedule = schedule
         self._program = program
         self._broken = False
-        self._running = False
         # Two locks, both held: who waits for one is let go by the other side's release. Much faster than semaphores.
         self._go = threading.Lock()
         self._back = threading.Lock()
@@ -102,22 +101,22 @@ class _Strand:
         """
         if self._thread.ident is None:
             self._thread.start()
-        self._running = True
         self._go.release()
         while not self._back.acquire(timeout=_WATCH_EVERY_S):
             watch()
-        self._running = False
 
     def break_off(self) -> None:
-        """Unwind the program, wherever it is. One that never calls us can't be: it dies with the process."""
+        """Unwind the program, wherever it is. One that never calls us can't be: it dies with the process.
+
+        The scheduler may have been interrupted from the keyboard anywhere, with the baton in either hand. So it isn't
+        passed any more: the program is let go for good, and whatever it calls from now on raises.
+        """
         self._broken = True
-        while not self.finished and self._thread.ident is not None:
-            if not self._running:  # It is, if the wait for it was interrupted from the keyboard.
-                self._running = True
-                self._go.release()
-            if not self._back.acquire(timeout=_PATIENCE_S):
-                return
-            self._running = False
+        if self._thread.ident is None:
+            return
+        if self._go.locked():
+            self._go.release()
+        self._thread.join(_PATIENCE_S)
 
     def ready(self) -> bool:
         return bool(self.frame) or not self.asking or self.answer is not None
@@ -143,6 +142,8 @@ class _Strand:
         return self._schedule.flush_after_operation()
 
     def _pause(self) -> None:
+        if self._broken:
+            raise _Broken
         self._back.release()
         self._go.acquire()
         if self._broken:
@@ -162,7 +163,8 @@ class _Strand:
             self.failure = failure
             self.frame = []
         self.finished = True
-        self._back.release()
+        if not self._broken:  # Otherwise nobody waits for it.
+            self._back.release()
 
     def _run(self, participant: Participant) -> None:
         try:

@@ -15,7 +15,9 @@ FRAME_LEAST = 2 * SAID_MAX
 class Limits:
     """Sizes in bytes, times in seconds of the wall clock, which isn't simulated time.
 
-    `silence_s`       how long a participant may be silent, or leave unread what it is sent, before it counts as lost.
+    `unreachable_s`   how long a participant's machine may give no sign of life before it counts as lost.
+    `silence_s`       how long a participant itself may say nothing, not even a heartbeat; None: that is no fault, since
+                      it may be computing, or stopped.
     `handshake_s`     how long a connection may take to say who it is.
     `join_s`          how long the run waits for one who hasn't joined; None: for ever.
     `memory_max`      for what all participants together have sent and somebody may still have to be given: who has
@@ -30,7 +32,8 @@ class Limits:
     `strangers_max`   how many connections may be waiting to be admitted.
     """
 
-    silence_s: float = 10.0
+    unreachable_s: float = 10.0
+    silence_s: float | None = None
     handshake_s: float = 10.0
     join_s: float | None = None
     memory_max: int = 2**28
@@ -42,6 +45,11 @@ class Limits:
     events_max: int = 2**17
     frames_max: int = 50_000
     strangers_max: int = 256
+
+    @property
+    def heartbeat_s(self) -> float:
+        """How often everybody should say something, if only a heartbeat."""
+        return (self.unreachable_s if self.silence_s is None else self.silence_s) / 4
 
 
 def payload_max(frame_max: int) -> int:

@@ -5,12 +5,17 @@ One definition runs everywhere: the program is a function of a `Participant`, an
 
 What only tells never waits. It travels with the next request, unless it is better told at once, which is for the
 connection to say.
+
+A wait that is interrupted, by a signal's handler that raises or by the cancellation of a task, is taken up by the same
+call again (see the ledger). For that a connection is asked again with nothing to say, and keeps an answer until the
+next request.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from worldline.lock import Action, Ledger, ParticipantEvent
@@ -32,7 +37,7 @@ class Connection(Channel, Protocol):
     """The way to the arbiter and back."""
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
-        """Hand over a frame of events and wait for the answer."""
+        """Hand over a frame of events, if there are any, and wait for the answer to the last request."""
 
 
 class Operations:
@@ -42,7 +47,8 @@ class Operations:
         self._ledger = ledger
         self._channel = channel
         # Whoever keeps the connection alive also tells, in its own thread, what has been lying about for too long.
-        self._lock = threading.Lock()
+        self._lock: AbstractContextManager[object] = threading.Lock()
+        self._waits = False
 
     @property
     def name(self) -> str:
@@ -126,6 +132,9 @@ class Operations:
         if outbox := self._ledger.take_outbox():
             self._channel.tell(outbox)
 
+    def _crowded(self) -> UsageError:
+        return UsageError("two of its threads or tasks wait at once", participant=self.name, at=self.now)
+
     def _target(self, to: TimeLike | None, by: TimeLike | None) -> TimeLike:
         if by is None and to is not None:
             return to
@@ -181,6 +190,12 @@ class Participant(Operations):
             yield from batch
 
     def _wait(self, outbox: list[ParticipantEvent]) -> list[Message]:
-        answer = self._connection.ask(outbox)
-        with self._lock:
-            return self._ledger.receive(answer)
+        if self._waits:
+            raise self._crowded()
+        self._waits = True
+        try:
+            answer = self._connection.ask(outbox)
+            with self._lock:
+                return self._ledger.receive(answer)
+        finally:
+            self._waits = False

@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable
 
 from worldline.federation.host import Host, Session
-from worldline.federation.sockets import configure
+from worldline.federation.processes import is_stopped, process_of
+from worldline.federation.sockets import breakage, configure, is_unreachable
 
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -31,7 +32,7 @@ class Plug:
         buffer: memoryview,
         gone: Callable[[Plug], None],
     ) -> None:
-        configure(connection).setblocking(False)
+        configure(connection, host.limits.unreachable_s).setblocking(False)
         self._handshaking = tls is not None
         if tls is not None:
             connection = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
@@ -41,6 +42,8 @@ class Plug:
         self._buffer = buffer
         self._gone = gone
         self._closed = False
+        self._process: int | None = None  # The other end's, once it was looked for.
+        self._looked = False
         self._last_sent = False  # Nothing more will be sent.
         self._closing_since: float | None = None
         self.session: Session = host.open(time.monotonic())
@@ -69,7 +72,7 @@ class Plug:
         except _LATER:
             return
         except OSError as error:
-            self.close(f"its connection broke: {error.strerror or error}")
+            self.close(f"its connection broke: {breakage(error)}")
             return
         if not size:
             self.close("its connection was closed, and it hadn't left")
@@ -90,11 +93,10 @@ class Plug:
             except _LATER:
                 sent = 0
             except OSError as error:
-                self.close(f"its connection broke: {error.strerror or error}")
+                self.close(f"its connection broke: {breakage(error)}")
                 return
             if sent:
                 session.sent = time.monotonic()
-                session.stuck_since = None
                 if sent == len(out):
                     out.clear()
                 else:
@@ -108,6 +110,19 @@ class Plug:
         self.session.closing = True
         self.session.paused = False
         self.write()
+
+    def look(self, now: float) -> None:
+        """See whether the other end is still there, if it has said nothing for a while."""
+        limits, session = self._host.limits, self.session
+        if is_unreachable(self._socket, limits.unreachable_s):
+            self.close(f"its machine hasn't answered for {limits.unreachable_s:.0f} seconds")
+        elif now - session.heard < 2 * limits.heartbeat_s or session.paused:
+            session.stopped = None
+        else:
+            if not self._looked:
+                self._looked = True
+                self._process = process_of(self._socket)
+            session.stopped = is_stopped(self._process)
 
     def expire(self, now: float, patience_s: float) -> None:
         """End it if it is to end and hasn't for so long, because the other end doesn't read or doesn't go."""
@@ -128,12 +143,17 @@ class Plug:
         self._gone(self)
         self._host.closed(self.session, cause)
 
+    def disown(self) -> None:
+        """Let go of it in a forked process: the other end hears nothing of that."""
+        self._closed = True
+        self._socket.close()
+
     def _say_last(self) -> None:
         self._last_sent = True
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError as error:  # The other end was quicker.
-            self.close(f"its connection broke: {error.strerror or error}")
+            self.close(f"its connection broke: {breakage(error)}")
 
     def _shake_hands(self) -> bool:
         assert isinstance(self._socket, ssl.SSLSocket)

@@ -14,11 +14,14 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
 from typing import Self, TypeVar
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.declaration import Plain
+from worldline.federation.forks import remember
 from worldline.federation.host import Host
 from worldline.federation.limits import Limits
 from worldline.federation.outcome import Outcome, outcome_of
@@ -106,6 +109,8 @@ class Server:
         self._begun: float | None = None  # When the clock of the pace began to run, and at which simulated time.
         self._begun_at = 0
         self._closed = False
+        self._served_by: int | None = None  # The thread that alone may touch its state; -1: it is about to start.
+        remember(self)
 
     # --- From outside, in any thread ---
 
@@ -125,6 +130,7 @@ class Server:
     def __enter__(self) -> Self:
         self.open()
         self._thread = threading.Thread(target=self._serve_apart, name="worldline server", daemon=True)
+        self._served_by = -1
         self._thread.start()
         return self
 
@@ -172,18 +178,29 @@ class Server:
         return theirs
 
     def ask(self, question: Callable[[], T]) -> T:
-        """Have something looked up in the server's thread, such as ``server.host.waiting``, and return it."""
-        answers: list[T] = []
-        answered = threading.Event()
+        """Have something looked up in the server's thread, such as ``server.host.waiting``, and return it.
+
+        What the question raises is raised here; the run goes on.
+        """
+        if self._served_by in (None, threading.get_ident()):
+            return question()  # Nobody else touches its state.
+        asked: Future[T] = Future()
 
         def answer() -> None:
-            answers.append(question())
-            answered.set()
+            try:
+                asked.set_result(question())
+            except BaseException as error:  # It is the asker's.
+                asked.set_exception(error)
 
         self.order(answer)
-        if not answered.wait(_LINGER_S):
-            raise LossError("the server doesn't answer")
-        return answers[0]
+        while True:
+            try:
+                return asked.result(_TICK_S)
+            except FutureTimeout:
+                if asked.done():  # It is the question that has raised this.
+                    raise
+                if self._served_by is None:  # The server has ended in between.
+                    return question()
 
     def order(self, order: Callable[[], None]) -> None:
         """Have something done in the server's thread, where alone its state may be touched."""
@@ -197,6 +214,7 @@ class Server:
     def serve(self, watch: Callable[[], None] | None = None, *, watch_every_s: float = 0.5) -> Outcome | None:
         """Serve until the run is over. `watch` is called now and then, also while nothing happens."""
         self.open()
+        self._served_by = threading.get_ident()
         try:
             self._loop(watch, watch_every_s)
         except BaseException as error:  # A full disk, an impossible order, a bug: everybody is told.
@@ -204,6 +222,7 @@ class Server:
             raise
         finally:
             self.close()
+            self._served_by = None
         return None if self.host.failure is not None else self.outcome()
 
     def _loop(self, watch: Callable[[], None] | None, watch_every_s: float) -> None:
@@ -211,7 +230,7 @@ class Server:
         self._obey()
         self._send_all()
         now = clock()
-        tick_s = min(_TICK_S, host.limits.silence_s / 8)
+        tick_s = min(_TICK_S, host.limits.heartbeat_s / 2)
         ticks, watches, paces = now + tick_s, now + watch_every_s, now
         timer = now  # The first of these: only then is there anything to do but to listen.
         brisk = False  # Something came in soon after the last time.
@@ -238,6 +257,8 @@ class Server:
                 self._keep_pace(now)
                 paces = now + _PACE_S
             if now >= ticks:
+                for plug in list(self._plugs):
+                    plug.look(now)
                 host.tick(now)
                 if self._deaf:
                     assert self._listener is not None
@@ -319,6 +340,18 @@ class Server:
                 plug = session.owner
                 assert isinstance(plug, Plug)
                 plug.write()
+
+    def disown(self) -> None:
+        """Let go of all sockets in a forked process: not a word, and nothing that keeps them open."""
+        self._closed, self._served_by = True, None
+        for plug in self._plugs:
+            plug.disown()
+        if self._listener is not None:
+            self._listener.close()
+        if self._alarm is not None:
+            self._alarm.close()
+            self._alarmed.close()
+        self._selector.close()  # This process's copy of it.
 
     def close(self) -> None:
         """Send what is still to be sent, as far as it is taken off our hands in time, and close everything."""

@@ -241,12 +241,13 @@ for ever: people start its participants, whenever they like.
 
 def _limits(described: dict[str, Any], *, startable: bool) -> Limits:
     """Return the server's limits: those that the file says, and the usual ones."""
-    said = {f"{key}{'_s' if key in _TIMES else '_max'}": value for key, value in described.items()}
-    join_s = said.pop("join_s", JOIN_S if startable else None)
-    return Limits(**said, join_s=None if join_s == inf else join_s)
+    said: dict[str, Any] = {"join_s": JOIN_S} if startable else {}
+    for key, value in described.items():
+        said[f"{key}{'_s' if key in _TIMES else '_max'}"] = None if value == inf else value
+    return Limits(**said)
 
 
-_TIMES = ("silence", "handshake", "join")
+_TIMES = ("unreachable", "silence", "handshake", "join")
 
 
 def _check_whole(document: Document, top: dict[str, Any], *, startable: bool) -> None:

@@ -99,10 +99,9 @@ def _seconds(what: str, least: int = MS) -> Callable[[Place], float]:
     return lambda place: read(place) / SECOND
 
 
-def _join(place: Place) -> float:
-    if place.value == "never":
-        return math.inf
-    return _seconds("a join limit")(place)
+def _seconds_or_never(what: str) -> Callable[[Place], float]:
+    read = _seconds(what)
+    return lambda place: math.inf if place.value == "never" else read(place)
 
 
 def _count(what: str) -> Callable[[Place], int]:
@@ -300,9 +299,10 @@ LIMITS = Table(
         "flood": _size(),
         "unread": _size(),
         "frame": _size(FRAME_LEAST, 2**30),
-        "silence": _seconds("a silence"),
+        "unreachable": _seconds("a time without an answer"),
+        "silence": _seconds_or_never("a silence"),
         "handshake": _seconds("a handshake"),
-        "join": _join,
+        "join": _seconds_or_never("a join limit"),
         "topics": _count("topics"),
         "events": _count("events"),
         "frames": _count("frames"),

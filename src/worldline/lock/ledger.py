@@ -9,6 +9,9 @@ what they would have.
 
 A wrong call raises at its caller and changes nothing, so the participant can go on.
 
+A program may be interrupted while it waits. What it has asked for stays asked: the arbiter lets others go ahead on the
+strength of it, so it can't be taken back or changed. The same call again takes the wait up; anything else raises.
+
 Invariants
 ----------
 L1. Everything in `_held` arrives at `now` or later; in order; and on topics that are subscribed.
@@ -170,6 +173,8 @@ class Ledger:
 
     def advance(self, to: TimeLike) -> list[Message] | None:
         """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
+        if self.state is State.ADVANCING and as_time(to) == self._until:
+            return None  # It was asked for before, and the wait for it was interrupted.
         quick = self.state is _COMPUTING and not self.ended
         target = to if quick and type(to) is int and self.now <= to <= TIME_MAX else self._target(to)
         if self._period:
@@ -189,6 +194,8 @@ class Ledger:
 
     def next(self, until: TimeLike | None = None) -> list[Message] | None:
         """Ask for all messages of the next arrival time before `until`, or none at `until`. None as for `advance`."""
+        if self.state is State.AWAITING and (FOREVER if until is None else as_time(until)) == self._until:
+            return None
         if until is None:
             self._check_acting()
             self._until = FOREVER
@@ -424,8 +431,7 @@ class Ledger:
         """Say goodbye; also the last word of a participant at the end of a run."""
         if self.state is State.LEFT:
             return
-        if self.state is not State.COMPUTING:
-            raise UsageError(f"it can't leave while it is {self.state.value}", participant=self.name, at=self.now)
+        self._check_computing("leave")
         complete = self._complete_at == self.now
         if complete and not self.ended:
             for topic in list(self._incomplete):  # Of these it hasn't been given what arrives at this very time.
@@ -448,5 +454,15 @@ class Ledger:
     def _check_acting(self) -> None:
         if self.ended:
             raise RunEnded(f"{self.name} at {format_time(self.now)}: the run has ended")
-        if self.state is not State.COMPUTING:
-            raise UsageError(f"it can't act while it is {self.state.value}", participant=self.name, at=self.now)
+        self._check_computing("act")
+
+    def _check_computing(self, verb: str) -> None:
+        if self.state is State.COMPUTING:
+            return
+        advice = None
+        if self.state in (State.ADVANCING, State.AWAITING):
+            until = "" if self._until == FOREVER else f"{format_time(self._until)!r}"
+            asked = f"advance(to={until})" if self.state is State.ADVANCING else f"next({until and f'until={until}'})"
+            advice = f"{asked} was interrupted, and is still asked for: call it again first"
+        problem = f"it can't {verb} while it is {self.state.value}"
+        raise UsageError(problem, participant=self.name, at=self.now, advice=advice)

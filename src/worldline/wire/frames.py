@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 from worldline.model.errors import PeerError
 from worldline.model.payload import PAYLOAD_MAX
+from worldline.wire.foreign import foreign
 
 HEADER_SIZE = 4
 SAID_MAX = 2**16
@@ -19,6 +20,8 @@ FRAME_MAX = PAYLOAD_MAX + SAID_MAX
 """The longest body, unless the welcome says otherwise: the largest payload, and what has to be said about it."""
 
 HEARTBEAT = bytes(HEADER_SIZE)
+
+_LOOKED_AT = 100  # Bytes of what can't be a frame.
 
 
 def frame(body: bytes) -> bytes:
@@ -51,7 +54,10 @@ class Frames:
         try:
             while size - start >= HEADER_SIZE:
                 length = int.from_bytes(rest[start : start + HEADER_SIZE], "big")
-                self._check(length)
+                if length > self.longest:
+                    raise foreign(bytes(rest[start : start + _LOOKED_AT])) or PeerError(
+                        f"a frame of {length:,} bytes is too long", advice=f"the limit is {self.longest:,}"
+                    )
                 end = start + HEADER_SIZE + length
                 if end > size:
                     break
@@ -65,7 +71,3 @@ class Frames:
     def is_cut_short(self) -> bool:
         """Whether the stream, if it ended here, would end within a frame."""
         return bool(self._rest)
-
-    def _check(self, length: int) -> None:
-        if length > self.longest:
-            raise PeerError(f"a frame of {length:,} bytes is too long", advice=f"the limit is {self.longest:,}")

@@ -44,7 +44,7 @@ class Hello(Struct, frozen=True, array_like=True, tag="hello"):
 
 
 class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
-    """You are expected. Say something every `heartbeat` nanoseconds, if only an empty frame, or count as lost.
+    """You are expected. Say something every `heartbeat` nanoseconds, if only an empty frame.
 
     `declared` is what the server's file says of you, with your `period`, if it says anything: join with that.
     """

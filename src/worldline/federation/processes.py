@@ -1,0 +1,64 @@
+"""Says how the process at the other end of a connection within this machine is, as far as the system tells.
+
+Linux only; elsewhere, and where the system doesn't say (another user's process, another container), it isn't known.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+_PROC = Path("/proc")
+
+
+def process_of(connection: socket.socket) -> int | None:
+    """Return the process at the other end."""
+    if sys.platform != "linux":
+        return None
+    try:
+        if connection.family == socket.AF_UNIX:
+            found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            return int(struct.unpack("3i", found)[0]) or None
+        ours, theirs = connection.getsockname(), connection.getpeername()
+    except OSError:  # It has gone.
+        return None
+    if ours[0] != theirs[0]:
+        return None  # Another machine.
+    inode = _socket_between(theirs[1], ours[1])
+    return None if inode is None else _owner(inode)
+
+
+def is_stopped(process: int | None) -> bool | None:
+    """Return whether a process has been stopped, by a signal or a debugger; None, if that can't be told."""
+    if process is None:
+        return None
+    try:
+        stat = (_PROC / str(process) / "stat").read_text()
+    except OSError:
+        return None
+    return stat[stat.rindex(")") + 2] in "Tt"
+
+
+def _socket_between(port: int, other_port: int) -> str | None:
+    for table in ("tcp", "tcp6"):
+        with suppress(OSError):
+            for line in (_PROC / "net" / table).read_text().splitlines()[1:]:
+                fields = line.split()
+                ports = [int(field.rpartition(":")[2], 16) for field in fields[1:3]]
+                if ports == [port, other_port]:
+                    return fields[9]
+    return None
+
+
+def _owner(inode: str) -> int | None:
+    wanted = f"socket:[{inode}]"
+    for process in sorted(int(path.name) for path in _PROC.iterdir() if path.name.isdecimal()):
+        with suppress(OSError):  # Another user's, or it has just ended.
+            for file in (_PROC / str(process) / "fd").iterdir():
+                with suppress(OSError):
+                    if str(file.readlink()) == wanted:
+                        return process
+    return None

@@ -1,0 +1,313 @@
+"""A wait that is interrupted is taken up again, and the history is that of the undisturbed run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.federation.transports import PROMPT_S, Strand, eventually, held_up, in_server, make_certificate, nothing_left
+from worldline import Federation, Network, Participant, Program, Server, connect, connect_async, link, plan, run
+from worldline.federation.aio import AsyncParticipant
+from worldline.model import MS, LossError, Message, UsageError
+
+pytestmark = pytest.mark.timeout(50)
+
+
+@pytest.fixture(autouse=True)
+def _tidy() -> Iterator[None]:
+    with nothing_left():
+        yield
+
+
+NETWORK = Network(default=link("uniform(1ms, 4ms)"))
+DECLARED: Any = {"publishes": ["t"], "subscribes": {"t": "newest(2)"}}
+
+
+def step(me: Any, turn: int) -> Any:
+    """One wait of a program that mixes all of them: the call, to be made as often as it takes."""
+    me.publish("t", bytes([turn]))
+    if turn % 3 == 0:
+        return lambda: me.next(until=me.now + 3 * MS)
+    if turn % 3 == 1:
+        return lambda: me.advance(by="2ms")
+    return lambda: me.advance(to=me.now + MS)
+
+
+TURNS = 12
+
+
+def undisturbed(self: Participant) -> None:
+    for turn in range(TURNS):
+        step(self, turn)()
+
+
+def federation() -> Federation:
+    programs = {name: Program(undisturbed, **DECLARED) for name in ("a", "b")}
+    return Federation(programs, network=NETWORK)
+
+
+@given(st.lists(st.lists(st.integers(0, 12), max_size=3), min_size=TURNS, max_size=TURNS))
+def test_tasks_may_be_cancelled_at_any_point(cancelled_after: list[list[int]]) -> None:
+    """Each wait of one is cancelled after so many steps of the loop, again and again, before it is seen through."""
+
+    async def disturbed(me: AsyncParticipant) -> None:
+        for turn in range(TURNS):
+            call = step(me, turn)
+            for steps in cancelled_after[turn]:
+                task = asyncio.ensure_future(call())
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                if task.cancel():
+                    await asyncio.wait([task])
+                if not task.cancelled():
+                    break  # It was quicker.
+            else:
+                await call()
+
+    async def calm(me: AsyncParticipant) -> None:
+        for turn in range(TURNS):
+            await step(me, turn)()
+
+    async def play(server: Server, name: str, program: Any) -> None:
+        async with await connect_async(server, name, **DECLARED) as me:
+            await program(me)
+
+    async def both(server: Server) -> None:
+        await asyncio.gather(play(server, "a", disturbed), play(server, "b", calm))
+
+    with Server(federation().plan()) as server:
+        asyncio.run(both(server))
+        assert server.wait(PROMPT_S).digest == EXPECTED
+
+
+EXPECTED = run(federation()).digest
+
+
+class Tick(Exception):  # noqa: N818 - it is no error.
+    """What a signal's handler raises."""
+
+
+@contextmanager
+def ticking() -> Iterator[None]:
+    def handle(number: int, frame: FrameType | None) -> None:
+        raise Tick
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def interrupt_when(happened: Callable[[], object]) -> Strand[None]:
+    """Interrupt this thread, the main one, once it is so."""
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def wait() -> None:
+        eventually(happened)
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    return Strand(wait)
+
+
+ASKED = ("awaiting", "advancing")
+
+
+def state(server: Server, name: str) -> str:
+    return in_server(server, lambda: server.host.arbiter.members[name].state.value)
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
+@pytest.mark.parametrize("ask", [lambda me: me.next(until="9ms"), lambda me: me.advance(to="9ms")])
+def test_a_handler_that_raises_interrupts_a_wait_which_is_taken_up_again(
+    kind: str, ask: Callable[[Participant], list[Message]], tmp_path: Path
+) -> None:
+    certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
+    address = f"unix://{tmp_path}/socket" if kind == "unix" else f"{kind}://127.0.0.1:0"
+    go = threading.Event()
+
+    def other(target: str) -> None:
+        with connect(target, "b", authority=certificate, publishes=["t"]) as me:
+            assert go.wait(PROMPT_S)
+            me.advance(to="5ms")
+            me.publish("t", b"late")
+
+    with ticking(), Server(plan(["a", "b"]), address, certificate=certificate, key=key) as server:
+        late = Strand(lambda: other(str(server.address)))
+        with connect(str(server.address), "a", authority=certificate, publishes=["u"], subscribes=["t"]) as me:
+            for _ in range(3):
+                interrupting = interrupt_when(lambda: me._waits and state(server, "a") in ASKED)
+                with pytest.raises(Tick):
+                    ask(me)
+                interrupting.result()
+            for mistake in (lambda: me.publish("u", b""), lambda: me.advance(to="7ms"), me.next, me.leave):
+                with pytest.raises(UsageError, match=r"'9ms'\) was interrupted, and is still asked for: call it again"):
+                    mistake()
+            go.set()
+            assert [message.payload for message in ask(me)] == [b"late"]
+            me.publish("u", b"and on")
+        late.result()
+        assert server.wait(PROMPT_S).digest
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("kind", ["tcp", "tls"])
+def test_a_frame_whose_sending_is_interrupted_is_finished_first(kind: str, tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
+    address = f"{kind}://127.0.0.1:0"
+
+    def undisturbed(self: Participant) -> None:
+        self.publish("t", bytes(2**24))
+        self.advance(to="3ms")
+        self.publish("t", b"more")
+        self.advance(to="5ms")
+
+    expected = run(Federation({"a": Program(undisturbed, publishes=["t"])}))
+    with ticking(), Server(plan(["a"]), address, certificate=certificate, key=key) as server:
+        with connect(str(server.address), "a", authority=certificate, publishes=["t"]) as me:
+            with held_up(server):
+                me.publish("t", bytes(2**24))
+                for _ in range(3):
+                    interrupting = interrupt_when(lambda: me._waits and me._wire._unsent)
+                    with pytest.raises(Tick):
+                        me.advance(to="3ms")
+                    interrupting.result()
+            me.advance(to="3ms")
+            me.publish("t", b"more")
+            me.advance(to="5ms")
+        assert server.wait(PROMPT_S).digest == expected.digest
+
+
+@pytest.mark.once
+def test_who_gives_up_an_interrupted_wait_and_leaves_is_told_and_the_others_too() -> None:
+    with ticking(), Server(plan(["a", "b"])) as server:
+        other = Strand(lambda: waits(server, "b"))
+        with pytest.raises(UsageError, match=r"a at 0s: it can't leave while it is advancing \(advance\(to='1s'\)"):
+            _give_up(server)
+        assert "a at 0s: the run was broken off: its program raised UsageError: it can't leave" in str(other.failure())
+
+
+def _give_up(server: Server) -> None:
+    with connect(server, "a", subscribes=["t"]) as me:
+        interrupting = interrupt_when(lambda: me._waits and state(server, "a") in ASKED)
+        with pytest.raises(Tick):
+            me.advance(to="1s")
+        interrupting.result()
+
+
+def waits(server: Server, name: str) -> None:
+    with connect(server, name, publishes=["t"]):
+        eventually(lambda: server.host.over)
+
+
+def test_only_one_task_waits_at_a_time() -> None:
+    async def alone(server: Server) -> None:
+        async with await connect_async(server, "a", subscribes=["t"]) as me:
+            first = asyncio.create_task(me.advance(to="5ms"))
+            while me._ledger.state.value != "advancing":
+                await asyncio.sleep(0)
+            with pytest.raises(UsageError, match="two of its threads or tasks wait at once"):
+                await me.advance(to="5ms")
+            server.hold_at(None)
+            assert await first == []
+
+    with Server(plan(["a"])) as server:
+        server.hold_at(0)
+        asyncio.run(alone(server))
+
+
+# --- Forks ---
+
+
+def in_a_fork(act: Callable[[], object]) -> tuple[int, bytes]:
+    """Do something in a forked process; return its exit code and what it raised."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        code = 0
+        try:
+            act()
+        except BaseException as error:
+            os.write(writing, f"{type(error).__name__}: {error}".encode())
+            code = 9
+        os._exit(code)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        said = pipe.read()
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), said
+
+
+pytest_forks = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+
+
+@pytest.mark.once
+@pytest_forks
+@pytest.mark.parametrize("kind", ["tcp", "tls"])
+def test_a_forked_process_doesnt_speak_for_its_parent(kind: str, tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
+    with Server(plan(["a"]), f"{kind}://127.0.0.1:0", certificate=certificate, key=key) as server:
+        with connect(str(server.address), "a", authority=certificate) as me:
+            me.advance(to="1ms")
+            acts: tuple[Callable[[], object], ...] = (
+                lambda: me.publish("t", b""),
+                lambda: me.advance(to="2ms"),
+                lambda: me.next(),
+                lambda: me.leave(),
+            )
+            for act in acts:
+                code, said = in_a_fork(act)
+                assert code == 9
+                assert b"UsageError: a: this process was forked from the participant's own" in said
+            assert in_a_fork(lambda: me.__exit__(None, None, None)) == (0, b"")
+            assert in_a_fork(lambda: me.__exit__(SystemExit, SystemExit(0), None)) == (0, b"")
+            assert in_a_fork(me.close) == (0, b"")
+            me.publish("t", b"still here")
+            me.advance(to="2ms")
+        assert server.wait(PROMPT_S).times == {"a": 2 * MS}
+
+
+@pytest.mark.once
+@pytest_forks
+def test_a_forked_process_doesnt_keep_its_parents_connection_open() -> None:
+    """The participant hangs up; that its child lives on delays nobody's knowledge of it. The server's too."""
+    with Server(plan(["a"])) as server:
+        me = connect(str(server.address), "a").__enter__()
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(writing)
+            os.read(reading, 1)  # Until its parent lets it go.
+            os._exit(0)
+        try:
+            me._wire._socket.close()
+            with pytest.raises(LossError, match="its connection was closed, and it hadn't left"):
+                server.wait(PROMPT_S)
+        finally:
+            os.close(writing)
+            os.close(reading)
+            os.waitpid(child, 0)
+            me.close()
+
+
+@pytest.mark.once
+@pytest_forks
+def test_a_forked_process_is_no_server(tmp_path: Path) -> None:
+    with Server(plan(["a"]), f"unix://{tmp_path}/socket") as server:
+        with connect(str(server.address), "a") as me:
+            assert in_a_fork(lambda: server.__exit__(None, None, None)) == (0, b"")
+            me.advance(to="1ms")
+        assert server.wait(PROMPT_S).times == {"a": MS}
