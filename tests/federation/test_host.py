@@ -936,7 +936,7 @@ def test_a_frame_of_too_many_events_is_refused_before_they_are_read() -> None:
 
 
 def test_one_that_sends_frames_without_end_isnt_read_for_the_rest_of_the_second() -> None:
-    house = House("a", "b", limits=Limits(frames_max=50))
+    house = House("a", "b", limits=Limits(frames_max=50, silence_s=10.0))
     a, _ = running(house)
     house.pass_time(1.0)
     a.send(HEARTBEAT * 40)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
+from worldline.federation import inprocess
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
 
 
@@ -327,7 +328,7 @@ def test_named_streams_are_each_participants_own_and_depend_on_the_seed() -> Non
 
 
 @pytest.mark.once
-def test_an_interrupted_run_ends_at_once() -> None:
+def test_an_interrupted_run_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal is seen when the program hands the baton back: the scheduler has it, and doesn't know."""
     unwound: list[str] = []
 
@@ -348,8 +349,9 @@ def test_an_interrupted_run_ends_at_once() -> None:
 
     programs = {"a": Program(interrupted, subscribes=["t"])}
     programs |= {name: Program(bystander, subscribes=["t"]) for name in ("b", "c")}
+    monkeypatch.setattr(inprocess, "_PATIENCE_S", 40.0)
     begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         run(federation(**programs))
-    assert time.monotonic() - begun < 0.4, "it waits for somebody who has ended"
+    assert time.monotonic() - begun < 20, "it waits for somebody who has ended"
     assert sorted(unwound) == ["a", "b", "c"]

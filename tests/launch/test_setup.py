@@ -144,7 +144,8 @@ HEADINGS = [
 def test_the_page_lists_every_key_under_its_table(table: toml_document.Table, headings: list[str]) -> None:
     sections = {section.split("\n")[0].strip("`"): section for section in PAGE.read_text().split("\n## ")}
     listed = [key for heading in headings for key in re.findall(r"^\| `(\w+)` \|", sections[heading], re.MULTILINE)]
-    with_a_section = [key for key in table.keys if f"[{key}]" in sections or f"[[{key}]]" in sections]
+    tables = table.keys if table is TABLES[0] else ()
+    with_a_section = [key for key in tables if f"[{key}]" in sections or f"[[{key}]]" in sections]
     assert sorted(listed + with_a_section) == sorted(table.keys)
 
 
