@@ -3,7 +3,8 @@
 Two participants play ping-pong through a server, and every round trip is timed: first undisturbed, then
 
 - while another process opens thousands of connections, one after the other, and holds them open without a word;
-- while a third participant subscribes to thousands of topics in one frame.
+- while a third participant subscribes to thousands of topics in one frame;
+- while the same one sends small frames as fast as it can.
 
 The figures of interest are the slowest round trip, and how many there were. Nothing here is a test: other programs on
 the machine show in them.
@@ -25,6 +26,9 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline import Network, Server, connect, link, plan
+from worldline.lock import Reached
+from worldline.model import WorldlineError
+from worldline.wire.codec import encode_events
 
 SERVER = "import sys; from benchmarks import storms; storms.serve(*sys.argv[1:])"
 STRANGERS = "import sys; from benchmarks import storms; storms.knock(*sys.argv[1:])"
@@ -61,7 +65,7 @@ def knock(host: str, port: str, count: str) -> None:
 
 
 def subscribe(address: str, count: str) -> None:
-    """Subscribe to many topics at once, and wait for the answer."""
+    """Subscribe to many topics at once and wait for the answer; when told to go on, send frames without end."""
     with connect(address, "speaker", publishes=[]) as me:
         me.advance(by=1)
         print("ready", flush=True)
@@ -72,7 +76,11 @@ def subscribe(address: str, count: str) -> None:
                 me._ledger.subscribe(f"topic {number}")
         me.advance(by=1)
         print(f"{time.monotonic() - began:.3f}", flush=True)
-        me.advance(to="1h")
+        sys.stdin.readline()
+        frames = encode_events([Reached(me.now)]) * 500
+        with contextlib.suppress(WorldlineError):  # The server ends when all has been measured.
+            while True:
+                me._wire._write(frames)
 
 
 def _allow_files() -> None:
@@ -172,9 +180,16 @@ def main() -> None:
                 speaker.stdin.flush()
                 return f"subscribed in {heard(speaker)} s"
 
+            def frames() -> str:
+                assert speaker.stdin is not None
+                speaker.stdin.write("go\n")
+                speaker.stdin.flush()
+                return quiet()
+
             report("nothing", *rally.during(quiet))
             report(f"{arguments.connections:,} connections held open", *rally.during(connections))
             report(f"{arguments.topics:,} subscriptions in a frame", *rally.during(subscriptions))
+            report("frames without end", *rally.during(frames))
             if rally.failure is not None:
                 table.caption = f"{type(rally.failure).__name__}: {rally.failure}"
     Console().print(table)

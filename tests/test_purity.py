@@ -45,6 +45,7 @@ ALLOWED = {
         "bisect",
         "collections",
         "collections.abc",
+        "difflib",
         "enum",
         "hashlib",
         "heapq",

@@ -188,14 +188,17 @@ def test_a_lost_participant_is_named_to_everybody_with_its_time(sign: int, cause
 
 
 def test_a_participant_that_is_killed_before_the_start_is_expected_again() -> None:
+    def come(name: str) -> None:
+        with connect(server, name) as me:
+            assert me.now == 0
+
     with Server(plan(["victim", "other"])) as server:
         with process(VICTIM.replace("with", 'print("coming", flush=True)\nwith'), str(server.address)) as (victim, _):
             eventually(lambda: states(server)["victim"] == "joined")
             victim.kill()
             eventually(lambda: states(server)["victim"] == "expected")
-        other = Strand(lambda: connect(server, "other").__enter__().leave())
-        with connect(server, "victim") as me:
-            assert me.now == 0
+        other = Strand(lambda: come("other"))
+        come("victim")
         other.result(PROMPT_S)
         assert server.wait(PROMPT_S).times == {"victim": 0, "other": 0}
 

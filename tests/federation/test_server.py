@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import threading
@@ -467,3 +468,13 @@ def test_servers_in_one_process_dont_get_into_each_others_way() -> None:
     ]
     found = [strand.result().digest for strand in strands]
     assert found == [run(busy(number)).digest for number in range(4)]
+
+
+def test_connections_that_are_sent_away_and_stay_dont_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
+    with Server(two(), limits=Limits(strangers_max=3)) as server, contextlib.ExitStack() as held:
+        most = 0
+        for _ in range(40):
+            held.enter_context(socket.create_connection((server.address.place, server.address.port)))
+            most = max(most, in_server(server, lambda: len(server._plugs)))
+        assert most <= 7
