@@ -28,14 +28,10 @@ import fcntl
 import os
 import select
 import signal
-import subprocess
 import sys
 import threading
-from collections.abc import Sequence
-from typing import NoReturn
 
 _PR_SET_PDEATHSIG = 1
-_CANT_EXECUTE = 127  # As shells have it.
 _IS_LINUX = sys.platform == "linux"
 
 
@@ -104,16 +100,6 @@ def tie_to_parent(parent: int) -> None:
         _end_now()
 
 
-def tied(command: Sequence[str], end: int) -> list[str]:
-    """Return a command that does the same, but is killed when this process, or this very thread of it, is gone.
-
-    To be started by this thread, with `end` passed on: `subprocess.Popen(tied(command, end), pass_fds=(end,))`. On
-    Linux it becomes the command, with its process id; elsewhere it waits for it, and ends as the command does. If
-    there is no such command, that is said on stderr, and the exit code is 127.
-    """
-    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), str(end), *command]
-
-
 def _wait_for_end(end: int) -> None:
     os.read(end, 1)
     _end_now()
@@ -121,39 +107,3 @@ def _wait_for_end(end: int) -> None:
 
 def _end_now() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _become(parent: int, end: int, command: list[str]) -> NoReturn:
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # By Python, for itself; whoever is executed would inherit it.
-        signal.signal(ignored, signal.SIG_DFL)
-    try:
-        if _IS_LINUX:
-            tie_to_parent(parent)
-            hold_on(end)
-            os.execvp(command[0], command)
-        _stand_before(end, command)
-    except OSError as error:
-        print(f"{command[0]} can't be executed: {error.strerror}", file=sys.stderr)
-        sys.exit(_CANT_EXECUTE)
-
-
-def _stand_before(end: int, command: Sequence[str]) -> NoReturn:
-    """Be to a command what the system is elsewhere: whoever signals this process's group signals it, too."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    child = subprocess.Popen(command)
-
-    def end_both() -> None:
-        os.read(end, 1)
-        child.kill()
-        _end_now()
-
-    threading.Thread(target=end_both, daemon=True).start()
-    code = child.wait()
-    if code < 0:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.kill(os.getpid(), -code)
-    sys.exit(code)
-
-
-if __name__ == "__main__":
-    _become(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])

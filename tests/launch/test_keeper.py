@@ -151,28 +151,15 @@ def keeping() -> Iterator[Keeping]:
     made.close()
 
 
-def start(keeping: Keeping, *command: str, **files: str) -> bytes:
+def start(keeping: Keeping, *command: str) -> bytes:
     """Start a command; return what it prints."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as output:
         try:
-            keeping.start("a", command, Path("/"), {"PATH": os.defpath}, files, writing)
+            keeping.start("a", command, Path("/"), {"PATH": os.defpath}, writing)
         finally:
             os.close(writing)
         return output.read()
-
-
-@pytest.mark.parametrize("length", [3, 2**21])
-def test_what_is_too_long_for_a_variable_is_in_a_file_that_doesnt_stay(keeping: Keeping, length: int) -> None:
-    text = "ü" * length
-    printed = start(keeping, "sh", "-c", 'echo "$LONG"; stat -c %a "${LONG#@}"; cat "${LONG#@}"', LONG=text)
-    name, mode, content = printed.split(b"\n", 2)
-    file = Path(name.decode().removeprefix("@"))
-    assert (mode, content) == (b"600", text.encode())
-    keeping.end_all()
-    keeping.wait()
-    assert not file.exists()
-    assert not file.parent.exists()
 
 
 def test_what_cant_be_started_is_refused_with_the_reason(keeping: Keeping) -> None:

@@ -69,7 +69,7 @@ class Narrator:
 
     def warn(self, text: str) -> None:
         """Say what went wrong besides."""
-        print(f"worldline: {text}", file=sys.stderr)
+        PlainConsole(sys.stderr).print(f"worldline: {text}")
 
     def conclude(self, *lines: str) -> None:
         for line in lines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 
-from worldline.model.errors import WorldlineError
+from worldline.model.errors import WorldlineError, shortened
 from worldline.model.own_line import outer_frames, own_line
 
 NO_TERMINAL = "debug it with `worldline run --executor in-process`, or start it by hand beside `worldline serve`"
@@ -13,7 +13,7 @@ NO_TERMINAL = "debug it with `worldline run --executor in-process`, or start it 
 
 def blame(error: BaseException) -> str:
     """Return what was raised, and the line of the program that led to it."""
-    said = error.problem if isinstance(error, WorldlineError) else str(error)
+    said = shortened(error.problem if isinstance(error, WorldlineError) else str(error))  # On one line.
     text = f"its program raised {type(error).__name__}" + (f": {said}" if said else "")
     if isinstance(error, WorldlineError) and error.advice:
         text += f" ({error.advice})"

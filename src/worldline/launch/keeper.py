@@ -17,9 +17,8 @@ but the standard library.
 
 What is said on the socket: frames of four bytes of length and a JSON list. To the keeper:
 
-- ``["start", name, command, directory, environment, files]``, with the file descriptor that takes the output along with
-  the frame. `files` are variables whose values are too long for an environment: they get the name of a file instead.
-  The answer is ``["started", pid]`` or ``["refused", reason]``.
+- ``["start", name, command, directory, environment]``, with the file descriptor that takes the output along with the
+  frame. The answer is ``["started", pid]`` or ``["refused", reason]``.
 - ``["signal", number]``: to all that is left. No answer.
 - ``["left"]``: the answer is ``["left", [[pid, name, command], ...]]``, of all that is left.
 
@@ -32,12 +31,10 @@ import contextlib
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -72,7 +69,6 @@ class Keeper:
         self._launcher = launcher
         self._children: dict[int, tuple[str, subprocess.Popen[bytes]]] = {}  # Those that haven't ended.
         self._groups: dict[int, str] = {}  # Of all that have been started.
-        self._folder: Path | None = None  # For the files of those whose variables are too long.
 
     def keep(self) -> None:
         """Do as the launcher says, until it has no more to say; then end all that is left."""
@@ -94,8 +90,6 @@ class Keeper:
                     return
         finally:
             self._end_all()
-            if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
 
     # --- What the launcher says ---
 
@@ -139,7 +133,6 @@ class Keeper:
         command: list[str],
         directory: str,
         environment: dict[str, str],
-        files: dict[str, str],
     ) -> list[Any]:
         keeper = os.getpid()
 
@@ -150,11 +143,10 @@ class Keeper:
                     os.kill(os.getpid(), signal.SIGKILL)
 
         try:
-            named = {variable: self._file(name, variable, text) for variable, text in files.items()}
             child = subprocess.Popen(
                 command,
                 cwd=directory,
-                env={**environment, **named},
+                env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -166,15 +158,6 @@ class Keeper:
         self._children[child.pid] = name, child
         self._groups[child.pid] = name
         return ["started", child.pid]
-
-    def _file(self, name: str, variable: str, text: str) -> str:
-        """Write what a variable can't hold into a file that is its owner's alone, and return what the variable says."""
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="worldline-"))
-        file = self._folder / f"{len(self._groups)}-{variable}"
-        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
-            opened.write(text)
-        return f"@{file}"
 
     # --- Processes ---
 

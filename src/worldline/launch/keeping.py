@@ -59,11 +59,10 @@ class Keeping:
         command: Sequence[str],
         directory: Path,
         environment: dict[str, str],
-        files: dict[str, str],
         output: int,
     ) -> int:
         """Have a process started that writes into `output`, and return its number; raise if that can't be."""
-        self._tell(["start", name, list(command), str(directory), environment, files], output)
+        self._tell(["start", name, list(command), str(directory), environment], output)
         verb, what = self._answer(_START_S)
         if verb == "refused":
             raise UsageError(f"{name} can't be started: {what}", advice=" ".join(command))

@@ -35,7 +35,6 @@ _LAST_WORDS = 5
 _LINE_MAX = 8192
 _READ_MAX = 2**16
 _PIPE_MAX = 2**20  # What a pipe can hold, at the most.
-_VARIABLE_MAX = 2**15  # Linux takes 128 KiB at the most, and all of them together have to fit.
 
 OUTPUT = "WORLDLINE_OUTPUT"
 """Where participants are to leave files for whoever started the run; by default where that one is."""
@@ -81,8 +80,6 @@ class Processes:
             self._listener.start()
         command = part.command or (sys.executable, "-m", "worldline.launch.worker", part.entry or "")
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-        told = surroundings.variables()
-        long = {name: value for name, value in told.items() if len(value) > _VARIABLE_MAX}
         environment = {
             **inherited,
             "PATH": search_path(part.environment),
@@ -90,13 +87,13 @@ class Processes:
             "PYTHONIOENCODING": "utf-8",
             STAMPING: "1",
             OUTPUT: str(Path(os.environ.get(OUTPUT, ".")).absolute()),
-            **{name: value for name, value in told.items() if name not in long},
+            **surroundings.variables(),
             **part.environment,
         }
         self._last_words[part.name] = deque(maxlen=_LAST_WORDS)
         reading, writing = os.pipe()
         try:
-            self._pids[part.name] = self._keeping.start(part.name, command, part.directory, environment, long, writing)
+            self._pids[part.name] = self._keeping.start(part.name, command, part.directory, environment, writing)
         except BaseException:
             os.close(reading)
             raise
