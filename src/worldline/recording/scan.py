@@ -18,7 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-import lz4.frame  # type: ignore[import-untyped]  # It comes with mcap.
+import lz4.frame  # type: ignore[import-untyped]
 import zstandard
 from mcap.data_stream import ReadDataStream
 from mcap.exceptions import McapError
