@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from worldline.cli import app
+from worldline.cli.commands import app
 from worldline.cli.help import HelpfulCommand, table
 from worldline.cli.nodes_syntax import SYNTAX
 from worldline.model.latency import as_distribution
