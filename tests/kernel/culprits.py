@@ -461,10 +461,9 @@ class Witness(Entity):
         if self.role == "busy" and self.now == MS:
             for _ in range(1_000):  # Not for ever: the other one may well wait until the parent lets it go.
                 if self.has_gone("b"):
-                    return
+                    break
                 time.sleep(0.001)
-        if self.role == "busy":
-            leave_note(self, self.folder, "a, after all")
+            leave_note(self, self.folder, "a, after all")  # In this very event: before the next one it looks up.
 
     def has_gone(self, name: str) -> bool:
         note = Path(self.folder, name)
