@@ -863,8 +863,21 @@ def test_one_that_floods_and_never_goes_on_is_lost() -> None:
     while not house.host.over and said < 1_000:
         a.say(["publish", "t", bytes(1000), 0])
         said += 1
-    assert "without going on, and nobody can take them before it does (limits.flood" in str(house.host.failure)
+    assert "without going on, and nobody can take them before it does (limits.flood is 262,144)" in str(
+        house.host.failure
+    )
     assert 200 < said < 500
+
+
+def test_a_flood_is_noticed_below_its_share_of_the_memory_too() -> None:
+    house = House("a", "b", limits=Limits(flood_max=2**16))
+    a, _ = running(house)
+    said = 0
+    while not house.host.over and said < 1_000:
+        a.say(["publish", "t", bytes(1000), 0])
+        said += 1
+    assert "(limits.flood is 65,536)" in str(house.host.failure)
+    assert said < 250
 
 
 def test_one_that_promises_goes_on() -> None:

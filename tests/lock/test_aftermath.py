@@ -63,6 +63,18 @@ def test_somebody_who_was_done_or_went_on_to_the_end_makes_it_an_ordinary_end(
     assert not execute(federation("1s", clock=Program(clock), plant=PLANT, controller=CONTROLLER)).remarks()
 
 
+@pytest.mark.parametrize("execute", EXECUTORS)
+def test_what_would_have_arrived_at_the_end_is_no_standstill(execute: Callable[[Federation], Outcome]) -> None:
+    def play(me: Participant) -> None:
+        if me.name == "ann":
+            me.publish("ball", b"")
+        for _ in me.messages():
+            me.publish("ball", b"")
+
+    players = {name: Program(play, publishes=["ball"], subscribes=["ball"]) for name in ("ann", "bob")}
+    assert execute(federation("20ms", **players)).remarks() == []
+
+
 def test_a_stop_isnt_a_standstill() -> None:
     def stop(me: Participant) -> None:
         me.stop(at="20ms")

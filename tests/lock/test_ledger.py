@@ -169,7 +169,7 @@ def test_the_control_link_starts_at_its_time_or_at_its_promise() -> None:
     "act", [lambda a: a.publish("red", b""), lambda a: a.advance(9), lambda a: a.promise(9), lambda a: a.leave()]
 )
 def test_it_acts_only_while_it_computes(act: Callable[[Ledger], object]) -> None:
-    refuses(Ledger("a", JOIN), act, UsageError, "while it is joined")
+    refuses(Ledger("a", JOIN), act, UsageError, "the run hasn.t started for it .enter it first: with connect")
     waiting = started()
     waiting.advance(5)
     refuses(waiting, act, UsageError, "while it is advancing")

@@ -131,7 +131,7 @@ def test_every_mutation_of_a_file_gets_a_verdict(part: int) -> None:
     files = [data for data in (mutated(random) for _ in range(share_of(100))) if data != DATA]
     seen = [judged(data, shows=number % 10 == 0) for number, data in enumerate(files)]
     assert Condition.INTACT not in seen
-    assert len(set(seen)) >= 3
+    assert len(set(seen)) >= 2
 
 
 # --- Memory ---

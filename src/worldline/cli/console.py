@@ -7,6 +7,7 @@ their text came in.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout
@@ -19,6 +20,8 @@ from rich.text import Text
 from worldline.model.printable import printable, printable_colours, printable_lines
 from worldline.recording import Shelf
 from worldline.recording.shelf import Kept
+
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
 
 class PlainConsole(Console):
@@ -60,6 +63,12 @@ def say_replaced(kept: Kept) -> None:
 def cell(text: str) -> str:
     """Return somebody else's text for a cell of a table, where a line break would look like another row."""
     return printable(text)
+
+
+def uncoloured(text: str) -> str:
+    """Return a line that a program has printed, for a place that has no colours."""
+    shown = printable_colours(text)
+    return _COLOUR.sub("", shown) if "\x1b" in shown else shown
 
 
 def coloured(text: str) -> Text:

@@ -14,10 +14,11 @@ from typing import Self, TextIO, cast
 from rich.live import Live
 from rich.text import Text
 
-from worldline.cli.console import PlainConsole, coloured
+from worldline.cli.console import PlainConsole, coloured, uncoloured
 from worldline.cli.output import Output
 from worldline.lock import Arbiter, Phase
 from worldline.model import FOREVER, Interrupted, LossError, format_time
+from worldline.model.printable import printable
 
 _FRESH_S = 0.25
 _PLAIN_S = 5.0
@@ -87,11 +88,15 @@ class Screen:
         about = now is None  # It is known how far the participant has said that it has come, no more.
         if now is None:
             now = 0 if member is None else member.now
-        line = Text(f"{'~' * about + format_time(now):>14}  ")
-        line.append(name.ljust(self._width), style=self._colours.get(name, ""))
-        line.append("  ")
-        line.append_text(coloured(text))
-        self._console.print(line)
+        begin, who = f"{'~' * about + format_time(now):>14}  ", name.ljust(self._width)
+        if self._console.is_terminal:
+            line = Text(begin)
+            line.append(who, style=self._colours.get(name, ""))
+            line.append("  ")
+            line.append_text(coloured(text))
+            self._console.print(line)
+        else:  # There may be a million of these, and there is nothing to lay out.
+            self.output.write(f"{begin}{printable(who)}  {uncoloured(text)}\n")
         if self._prompting:
             self.output.wait_written()
         else:

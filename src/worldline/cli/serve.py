@@ -31,6 +31,7 @@ from worldline.federation.environment import TOKEN
 from worldline.federation.server import Server, check_listening, check_tokens
 from worldline.launch.launcher import stated_by
 from worldline.launch.setup import Setup
+from worldline.lock import Phase
 from worldline.model import UsageError
 
 
@@ -66,7 +67,6 @@ def serve(
     check_listening(listen, token, certificate, authority)
     check_tokens(setup.plan, token)
     shelf = shelf_for(setup, record, no_record=no_record, force=force)
-    began = time.monotonic()
     with screen_for(setup, shelf, quiet=quiet) as screen, Interruption() as interruption:
         with recording(setup, screen, shelf) as recorder:
             server = Server(
@@ -87,11 +87,23 @@ def serve(
             address = server.open()
             screen.conclude(f"{setup.name} on {address}, waiting for {', '.join(setup.plan.roster)}")
             interruption.first = server.end
-            server.serve(lambda: watch(screen, recorder), watch_every_s=0.1)
+            began = time.monotonic()
+
+            def look() -> None:
+                nonlocal began
+                if server.host.arbiter.phase is Phase.GATHERING:
+                    began = time.monotonic()  # Waiting for people is no part of the run.
+                while server.host.notices:
+                    screen.note(server.host.notices.popleft())
+                watch(screen, recorder)
+
+            server.serve(look, watch_every_s=0.1)
+            elapsed_s = time.monotonic() - began
+            look()
             outcome = server.outcome()
             if recorder is not None:
                 recorder.close(dropped=outcome.dropped)
-        conclude(screen, outcome, time.monotonic() - began)
+        conclude(screen, outcome, elapsed_s)
 
 
 def _token(file: Path | None) -> str | None:

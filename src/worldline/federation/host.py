@@ -43,6 +43,7 @@ H7. Silence is no loss. A process that dies closes its connection, and that a ma
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
@@ -112,6 +113,7 @@ from worldline.wire.words import Told
 # answers to an ordinary frame take.
 _TURN = 16
 
+_NOTICES_MAX = 64
 _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _encode = msgpack.Encoder().encode
 _decode_hello = msgpack.Decoder(Hello).decode
@@ -124,6 +126,7 @@ class Session:
         "bodies",
         "busy",
         "challenge",
+        "claims",
         "closing",
         "events",
         "frames",
@@ -149,6 +152,7 @@ class Session:
         self.frames = Frames(HELLO_MAX)
         self.out = bytearray()  # What is still to be sent.
         self.name = ""
+        self.claims = ""  # The name that it has given, true or not.
         self.member: Member | None = None  # Once it has joined.
         self.joining: Join | None = None  # A guest's, kept until somebody invites it.
         self.opened = now
@@ -190,6 +194,7 @@ class Host:
         self.failure: WorldlineError | None = None  # Why it hasn't.
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
+        self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self._strangers: list[Session] = []
         self._token = token
@@ -197,6 +202,7 @@ class Host:
         self._nobodys = entropy(NONCE_SIZE)  # The token of those who have none: nobody knows it.
         self._entropy = entropy
         self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests))
+        self._heed = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
         self._paused: list[Session] = []
         self._resumed_at = -1  # The least base when those who aren't read were last looked at.
         self._hasty: list[Session] = []
@@ -283,6 +289,7 @@ class Host:
         session.out.clear()
         if session in self._strangers:
             self._strangers.remove(session)
+            self.notices.append(f"a connection has ended before it was admitted: {cause}")
         if session.name and self.sessions.get(session.name) is session:
             del self.sessions[session.name]
             if session.frames.is_cut_short:
@@ -357,6 +364,7 @@ class Host:
 
     def _greet(self, session: Session, body: bytes) -> None:
         hello: Hello = checked(_decode_hello, body)
+        session.claims = shown(hello.name)
         if hello.version != VERSION:
             self._refuse(session, BAD_VERSION, f"this server speaks version {VERSION}, not {hello.version}")
             return
@@ -456,7 +464,7 @@ class Host:
             for event in events:
                 if isinstance(event, Invite):
                     self._welcome(event.newcomer)
-        if member is not None and member.outstanding > self._share:
+        if member is not None and member.outstanding > self._heed:
             self._weigh(session, member)
         if self._paused:
             self._resume()
@@ -480,6 +488,7 @@ class Host:
             return
         actions = self.arbiter.handle(session.name, event)
         session.member = member
+        self.notices.append(f"{session.name} has joined")
         self._carry_out(actions)
 
     def _welcome(self, name: str) -> None:
@@ -520,6 +529,8 @@ class Host:
         """Tell a connection why it ends, and end it."""
         if session in self._strangers:
             self._strangers.remove(session)
+        if not self.over:
+            self.notices.append(f"refused {session.claims or 'a connection'}: {reason}")
         self._put(session, encode_answer(Refused(code, reason)))
         session.closing = True
         self.dirty.append(session)
@@ -546,6 +557,7 @@ class Host:
         if member is None or member.state is State.LEFT or self.over:
             return  # It has nothing more to say, or hasn't joined yet and may come again.
         if member.state is State.JOINED:  # It is expected again (H6).
+            self.notices.append(f"{session.name} has gone before the start: {cause}")
             self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
             return
         at = self._time_of(session)
@@ -587,13 +599,13 @@ class Host:
                 self.dirty.append(session)
         elif member.outstanding > session.heavy:
             kept = self.arbiter.router.relieve(member)
-            session.heavy = max(self._share, kept + kept // 4)  # Looking costs what is kept: not with every frame.
+            session.heavy = max(self._heed, kept + kept // 4)  # Looking costs what is kept: not with every frame.
             if member.value > session.stood_at:
                 session.stood_at, session.stood_with = member.value, kept
             if kept - session.stood_with > self.limits.flood_max:
-                sent = f"it has sent {kept:,} bytes without going on"
-                self._drop(session, f"{sent}, and nobody can take them before it does (limits.flood sets how many)")
-            elif kept > self._share:
+                sent = f"it has sent {kept:,} bytes without going on, and nobody can take them before it does"
+                self._drop(session, f"{sent} (limits.flood is {self.limits.flood_max:,})")
+            elif kept > self._heed:
                 self._check_under_way(session)
 
     def _check_under_way(self, session: Session) -> None:

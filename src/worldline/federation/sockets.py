@@ -103,7 +103,8 @@ def untrusted(error: Exception) -> LossError:
 def broken(error: Exception) -> str:
     """Say how a connection broke. A server that wants a certificate only says so when the handshake is over."""
     if isinstance(error, ssl.SSLError):
-        return untrusted(error).problem
+        wanted = "CERTIFICATE_REQUIRED" in (error.reason or "")
+        return f"{untrusted(error).problem}{'; it wants to be shown a certificate' if wanted else ''}"
     return f"the connection to the server broke: {breakage(error) if isinstance(error, OSError) else error}"
 
 
@@ -149,7 +150,8 @@ def _show(context: ssl.SSLContext, certificate: Path | str, key: Path | str | No
     try:
         context.load_cert_chain(certificate, key)
     except (OSError, ssl.SSLError) as error:
-        raise UsageError(f"the certificate {certificate} can't be used: {error}") from error
+        advice = "give its key, too, unless that is in the same file" if key is None else "is this its key?"
+        raise UsageError(f"the certificate {certificate} can't be used: {error}", advice=advice) from error
 
 
 def _trust(context: ssl.SSLContext, authority: Path | str) -> None:

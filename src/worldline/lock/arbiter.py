@@ -617,8 +617,8 @@ class Arbiter:
 
     def standstill(self) -> Standstill | None:
         """Return the standstill that the run, now over, ended in, if it did, and nobody had stopped it."""
-        if self.end != (FOREVER if self.plan.end is None else self.plan.end):
-            return None
+        if self.end != (FOREVER if self.plan.end is None else self.plan.end) or self.router.latest >= self.end:
+            return None  # Somebody stopped it, or something was under way that would have come too late.
         return self._aftermath.standstill(self.members, self.plan.end)
 
     def unheard(self) -> tuple[Unheard, ...]:

@@ -465,4 +465,7 @@ class Ledger:
             asked = f"advance(to={until})" if self.state is State.ADVANCING else f"next({until and f'until={until}'})"
             advice = f"{asked} was interrupted, and is still asked for: call it again first"
         problem = f"it can't {verb} while it is {self.state.value}"
+        if self.state is State.JOINED:
+            problem = f"it can't {verb}: the run hasn't started for it"
+            advice = "enter it first: with connect(...) as me: ..."
         raise UsageError(problem, participant=self.name, at=self.now, advice=advice)

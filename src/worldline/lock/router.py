@@ -124,6 +124,7 @@ class Router:
         self._bounds = bounds
         self._witness = witness
         self._paths = Paths(plan.network, plan.seed)
+        self.latest = 0  # When the last of all messages so far may arrive.
         self._control_latency = plan.network.control_latency
         links = (plan.network.default, *(rule.link for rule in plan.network.rules))
         self._queues = any(link.bandwidth is not None for link in links)
@@ -165,6 +166,8 @@ class Router:
         size = len(payload)
         lasting = publication.lasting
         expiry = sent + lasting if lasting else publication.lifetime.expiry(sent, size)
+        if expiry > self.latest:
+            self.latest = expiry
         witness = self._witness
         if witness is not None:
             witness.published(sender.name, sequence, topic, sent, payload, expiry)
