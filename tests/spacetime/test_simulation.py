@@ -280,6 +280,20 @@ def test_errors_of_worldline_keep_their_kind_and_others_do_not_escape() -> None:
 # -- Ends and misuse
 
 
+def test_a_failure_names_the_line_of_its_author() -> None:
+    class Reader(Ping):
+        def ping(self) -> None:
+            int("no number")
+
+    simulation = ForwardSimulation(Minkowski(2))
+    with simulation:
+        reader = Reader()
+        reader.after(1.0, Reader.ping)
+    line = Reader.ping.__code__.co_firstlineno + 1
+    with pytest.raises(ModelError, match=rf"Reader\.ping at .* \(test_simulation\.py, line {line}\)"):
+        simulation.run(until=2)
+
+
 def test_a_run_has_an_end() -> None:
     for until in (None, nan, inf, "5", True, [1]):
         simulation = prepared(lambda _: None, "inline")

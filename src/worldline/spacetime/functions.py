@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.kernel.taken import advice_on
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
+from worldline.model.own_line import own_line
 
 METHODS = ("after", "die", "jump_to", "log", "reference")
 """Those of every agent."""
@@ -159,10 +160,11 @@ def blamed(error: BaseException, name: str, point: Any, function: Any, agent: An
             error.args = (error.text(),)
         return error
     said = f": {error}" if str(error) else ""
+    line = own_line(error)
     made = ModelError(
         f"{type(error).__name__}{said}, in {name_of(function)} at {point}",
         participant=name,
-        advice=advice_on(error, agent, METHODS),
+        advice=advice_on(error, agent, METHODS) or (None if line is None else str(line)),
         function=name_of(function),
     )
     made.__cause__ = error
