@@ -21,6 +21,7 @@ from worldline.cli.run import (
     Seed,
     Until,
     conclude,
+    hurry,
     prepare,
     recording,
     screen_for,
@@ -86,7 +87,7 @@ def serve(
             screen.arbiter, screen.remarks = server.host.arbiter, server.host.remarks
             address = server.open()
             screen.conclude(f"{setup.name} on {address}, waiting for {', '.join(setup.plan.roster)}")
-            interruption.first = server.end
+            interruption.first, interruption.again = server.end, lambda: hurry(screen, recorder)
             server.serve(lambda: watch(screen, recorder), watch_every_s=0.1)
             outcome = server.outcome()
             if recorder is not None:
