@@ -147,7 +147,7 @@ def _check_buffers(place: Place, buffers: Iterable[str], participants: Tables) -
             place.at(topic).note(f"nobody in this file subscribes to {quoted(topic)} ({advice})")
 
 
-_WARNINGS_MAX = 20  # More aren't read, and to look for the nearest name takes long where there are many.
+_WARNINGS_MAX = 8  # More aren't read, and to look for the nearest name takes long where there are many.
 
 
 def _warn_of_unpublished(document: Document, top: dict[str, Any]) -> None:
