@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import resource
+import select
 import signal
 import subprocess
 import sys
@@ -375,3 +377,29 @@ def test_a_type_that_cant_be_had_is_a_mistake_and_changes_nothing(worldline: Com
     assert (code, out) == (2, "")
     assert "poses has no Pase" in err
     assert names() == set()
+
+
+@pytest.mark.once
+def test_a_pipe_that_nobody_reads_keeps_nobody_from_interrupting(tmp_path: Path) -> None:
+    file, pipe = write(tmp_path, "noisy", "reader"), tmp_path / "pipe"
+    os.mkfifo(pipe)
+    held = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+    room = select.poll()
+    room.register(held, select.POLLOUT)
+    try:
+        with subprocess.Popen(
+            [sys.executable, "-m", "worldline", "run", file, "--record", str(pipe), "--until", "100s", "--quiet"],
+            cwd=tmp_path,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as child:
+            eventually(lambda: not room.poll(0))
+            while child.poll() is None:
+                child.send_signal(signal.SIGINT)
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(0.3)
+            assert child.stderr is not None
+            assert "can't be written: nobody reads it" in child.stderr.read()
+            assert child.returncode == 3
+    finally:
+        os.close(held)

@@ -407,7 +407,8 @@ def test_an_environment_that_cant_be_read_is_a_usage_error(monkeypatch: pytest.M
 
 def test_a_program_that_raises_ends_the_run_with_its_name_time_and_text() -> None:
     def broken(me: Participant) -> None:
-        me.advance(to="5ms")
+        me.advance(to="3ms")
+        me.advance(to="5ms")  # Which it may without asking.
         raise ZeroDivisionError("by nought")
 
     with Server(two()) as server:

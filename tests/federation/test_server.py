@@ -25,6 +25,7 @@ from tests.federation.transports import (
     states,
 )
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
+from worldline.federation import plug as plug_module
 from worldline.federation import server as server_module
 from worldline.federation.host import Limits
 from worldline.federation.outcome import Outcome
@@ -478,3 +479,19 @@ def test_connections_that_are_sent_away_and_stay_dont_pile_up(monkeypatch: pytes
             held.enter_context(socket.create_connection((server.address.place, server.address.port)))
             most = max(most, in_server(server, lambda: len(server._plugs)))
         assert most <= 7
+
+
+def test_nobody_looks_for_the_processes_of_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[socket.socket] = []
+    monkeypatch.setattr(plug_module, "process_of", looked.append)
+    with Server(two(None), limits=Limits(unreachable_s=0.02)) as server:
+        with (
+            socket.create_connection((server.address.place, server.address.port)),
+            socket.create_connection((server.address.place, server.address.port)),
+            contextlib.closing(connect(server, "a")) as silent,
+        ):
+            silent._done.set()  # Its pulse ends.
+            eventually(lambda: looked)
+            ticks = in_server(server, lambda: server.host._ticked)
+            eventually(lambda: in_server(server, lambda: server.host._ticked) > ticks)
+        assert len(looked) == 1

@@ -909,3 +909,10 @@ def test_the_checks_leave_nothing_for_the_model_to_find(scratch: Path, content: 
 @given(content=st.binary(max_size=40) | st.text("[]{}=\"'\n.#, aé15:-").map(str.encode))
 def test_any_bytes_are_read_or_refused(scratch: Path, content: bytes) -> None:
     read_or_refuse(scratch, content, [])
+
+
+def test_of_many_topics_that_nobody_publishes_on_some_are_named(folder: Path) -> None:
+    topics = [f"robot/{number}/pos" for number in range(3000)]
+    warnings = setup_of(folder, DECLARED, f"participants.plant.subscribes={topics}").warnings
+    assert len(warnings) == 9
+    assert warnings[-1] == f"{folder / 'cell.toml'}: nor on 2,993 more topics that are subscribed to, or linked"

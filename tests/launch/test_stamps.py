@@ -89,3 +89,9 @@ def test_what_is_said_before_the_time_is_known_has_no_stamp(tmp_path: Path) -> N
         (None, "early"),
         (0, "there"),
     ]
+
+
+@pytest.mark.parametrize("digits", ["", "9" * 20, "9" * 5000, "-1", "1_0", "\u0663"])
+def test_what_no_time_can_look_like_is_no_stamp(digits: str) -> None:
+    assert read_stamp(f"\x1e{digits}\x1ftext") == (None, f"\x1e{digits}\x1ftext")
+    assert read_stamp("\x1e70\x1ftext") == (70, "text")

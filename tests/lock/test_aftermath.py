@@ -141,3 +141,11 @@ def test_a_long_list_is_cut() -> None:
     )
     silent = run(federation(deaf=Program(listen)))
     assert silent.remarks() == ["ended at 0s: deaf waited, and subscribed to nothing"]
+
+
+def test_where_very_much_is_unheard_nobody_waits_for_the_names_that_were_meant() -> None:
+    topics = [f"robot/{number}/pose" for number in range(3000)]
+    misspelt = Program(listen, publishes=[], subscribes=[topic.removesuffix("e") for topic in topics])
+    outcome = run(federation("10ms", camera=Program(clock, publishes=topics), plant=misspelt))
+    assert len(outcome.unheard) == 3000
+    assert outcome.remarks()[8:] == ["nor does anybody publish on 2,992 more"]

@@ -23,6 +23,7 @@ from worldline.recording.output import Output
 from worldline.recording.writer import SHOW_EVERY_S
 
 PLAN = plan(["a", "b"])
+PATIENCE_S = 30.0
 
 
 class Clock:
@@ -226,3 +227,27 @@ def test_what_is_too_large_to_be_read_again_isnt_written() -> None:
         recorder.close()
     with pytest.raises(UsageError, match="a chunk can't have"):
         Recorder(io.BytesIO(), PLAN, chunk_size=2**25)
+
+
+def test_a_pipe_that_nobody_reads_is_waited_for_until_that_is_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        output = Output(path, overwrite=False)
+
+        def write() -> None:
+            with pytest.raises(LossError, match="nobody reads it"):
+                output.put(bytes(2**20))
+
+        writing = threading.Thread(target=write)
+        writing.start()
+        writing.join(0.01)
+        assert writing.is_alive()
+        output.give_up()
+        writing.join(PATIENCE_S)
+        assert not writing.is_alive()
+        assert output.broken
+        output.close()
+    finally:
+        os.close(reader)

@@ -99,7 +99,8 @@ def run(
             else:
                 launch = Launch(setup, address=listen, witness=recorder, pace=realtime, shake=shake, hear=screen.say)
                 screen.arbiter, screen.remarks = launch.server.host.arbiter, launch.server.host.remarks
-                interruption.first, interruption.again = launch.server.end, lambda: _hurry(screen, launch)
+                interruption.first = launch.server.end
+                interruption.again = lambda: hurry(screen, recorder, launch)
                 outcome = launch.run(lambda: watch(screen, recorder))
             if recorder is not None:
                 recorder.close(dropped=outcome.dropped)
@@ -108,9 +109,13 @@ def run(
             launch.check_ends(outcome)
 
 
-def _hurry(screen: Screen, launch: Launch) -> None:
-    launch.hurry()
+def hurry(screen: Screen, recorder: Recorder | None, launch: Launch | None = None) -> None:
+    """Wait for nobody any more: not for processes, nor for whoever reads what is shown or recorded."""
+    if launch is not None:
+        launch.hurry()
     screen.output.give_up()
+    if recorder is not None:
+        recorder.give_up()
 
 
 def prepare(

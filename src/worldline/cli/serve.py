@@ -21,6 +21,7 @@ from worldline.cli.run import (
     Seed,
     Until,
     conclude,
+    hurry,
     prepare,
     recording,
     screen_for,
@@ -86,7 +87,7 @@ def serve(
             screen.arbiter, screen.remarks = server.host.arbiter, server.host.remarks
             address = server.open()
             screen.conclude(f"{setup.name} on {address}, waiting for {', '.join(setup.plan.roster)}")
-            interruption.first = server.end
+            interruption.first, interruption.again = server.end, lambda: hurry(screen, recorder)
             began = time.monotonic()
 
             def look() -> None:

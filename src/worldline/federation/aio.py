@@ -231,6 +231,8 @@ class AsyncParticipant(Operations):
             raise
         finally:
             if failure is not None and self._connection.end is None:  # Otherwise it's the end of the run that it met.
+                with contextlib.suppress(WorldlineError):
+                    self.catch_up()  # When it was, above all.
                 self._connection.fail(blame(failure))
             await self._connection.close(patient=failure is None)
         return isinstance(error, RunEnded)

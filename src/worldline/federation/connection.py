@@ -137,9 +137,15 @@ class SocketConnection:
             self._receive(socket.MSG_DONTWAIT)
             self._conversation.look()
 
-    def fail(self, cause: str) -> None:
-        """Say that the program has failed; if that can't be said in time, the closed connection says enough."""
+    def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
+        """Say what is still to be told, when it was above all, and that the program has failed.
+
+        If that can't be said in time, the closed connection says enough.
+        """
         self._deadline = time.monotonic() + _FAREWELL_S
+        with contextlib.suppress(WorldlineError):
+            if events:
+                self.tell(events)
         with contextlib.suppress(WorldlineError):
             self._write(failure(cause))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from worldline.lock import Arbiter, Received, Sent
-from worldline.lock.aftermath import Standstill, Unheard
+from worldline.lock.aftermath import Standstill, Unheard, said_of_unheard
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class Outcome:
 
     def remarks(self) -> list[str]:
         """Say what whoever ran it should know, though nothing went wrong."""
-        return [str(remark) for remark in (self.standstill, *self.unheard) if remark is not None]
+        ended = [] if self.standstill is None else [str(self.standstill)]
+        return ended + said_of_unheard(self.unheard)
 
 
 def outcome_of(arbiter: Arbiter, digest: bytes, journals: dict[str, list[Sent | Received]] | None = None) -> Outcome:

@@ -116,8 +116,8 @@ class Plug:
         limits, session = self._host.limits, self.session
         if is_unreachable(self._socket, limits.unreachable_s):
             self.close(f"its machine hasn't answered for {limits.unreachable_s:.0f} seconds")
-        elif now - session.heard < 2 * limits.heartbeat_s or session.paused:
-            session.stopped = None
+        elif not session.name or now - session.heard < 2 * limits.heartbeat_s or session.paused:
+            session.stopped = None  # Nor is it looked for who a stranger is: that takes long, and they may be many.
         else:
             if not self._looked:
                 self._looked = True

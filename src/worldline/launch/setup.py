@@ -147,6 +147,9 @@ def _check_buffers(place: Place, buffers: Iterable[str], participants: Tables) -
             place.at(topic).note(f"nobody in this file subscribes to {quoted(topic)} ({advice})")
 
 
+_WARNINGS_MAX = 8  # More aren't read, and to look for the nearest name takes long where there are many.
+
+
 def _warn_of_unpublished(document: Document, top: dict[str, Any]) -> None:
     """Warn of topics that are subscribed to, or linked, and that nobody publishes on, if everybody says on which."""
     participants = top["participants"]
@@ -159,14 +162,17 @@ def _warn_of_unpublished(document: Document, top: dict[str, Any]) -> None:
         for topic in described.get("subscribes", ())
     ]
     mentions += [((*rule.steps, "topic"), said["topic"]) for rule, said in top.get("links", []) if "topic" in said]
-    for steps, topic in mentions:
-        if topic not in published:
-            advice = (
-                nearest(topic, published, "the topics that are published on are")
-                if published
-                else "nobody publishes at all"
-            )
-            document.warn(steps, f"nobody publishes on {quoted(topic)} ({advice})")
+    known = set(published)
+    unpublished = [(steps, topic) for steps, topic in mentions if topic not in known]
+    for steps, topic in unpublished[:_WARNINGS_MAX]:
+        advice = (
+            nearest(topic, published, "the topics that are published on are")
+            if published
+            else "nobody publishes at all"
+        )
+        document.warn(steps, f"nobody publishes on {quoted(topic)} ({advice})")
+    if more := len(unpublished[_WARNINGS_MAX:]):
+        document.warn((), f"nor on {more:,} more topics that are subscribed to, or linked")
 
 
 def _check_topics(place: Place, topics: Iterable[str], participants: Tables) -> None:

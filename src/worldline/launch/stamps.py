@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -20,6 +21,7 @@ STAMPING = "WORLDLINE_STAMPING"
 """Set in the environment of processes whose launcher understands stamps."""
 
 _BEGIN, _END = "\x1e", "\x1f"
+_STAMPED = re.compile(rf"{_BEGIN}(?P<time>[0-9]{{1,19}}){_END}(?P<text>.*)", re.DOTALL)  # No time is longer.
 
 
 class Stamps:
@@ -72,8 +74,5 @@ class _Stamped(io.FileIO):
 
 def read_stamp(line: str) -> tuple[int | None, str]:
     """Return the time that a line was printed at, if it says so, and the line itself."""
-    if line.startswith(_BEGIN):
-        time, end, text = line[1:].partition(_END)
-        if end and time.isdecimal():
-            return int(time), text
-    return None, line
+    match = _STAMPED.fullmatch(line)
+    return (None, line) if match is None else (int(match["time"]), match["text"])

@@ -1,8 +1,7 @@
 """A participant's process: ``python -m worldline.launch.worker module:function``.
 
 Where to connect and as whom stands in the environment, and what it declares in the federation's file, which the server
-tells it. The exit code says how it went, as for the
-`worldline` command.
+tells it. The exit code says how it went, as for the `worldline` command.
 """
 
 from __future__ import annotations

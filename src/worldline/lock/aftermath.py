@@ -6,7 +6,7 @@ simulated times and declarations alone, so it is the same in every interleaving.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from msgspec import Struct
 from worldline.model.time import format_time
 
 _SHOWN = 8
+_COMPARED_MAX = 1000  # Names that one is compared with; each takes about a twentieth of a millisecond.
 
 
 class Standstill(Struct, frozen=True):
@@ -37,7 +38,10 @@ class Standstill(Struct, frozen=True):
 
 
 class Unheard(Struct, frozen=True):
-    """A topic that was subscribed to, and that nobody declared or published on; `meant` is the nearest one."""
+    """A topic that was subscribed to, and that nobody declared or published on.
+
+    `meant` is the nearest one. It is looked for only as long as there are few: otherwise it isn't a slip of the pen.
+    """
 
     topic: str
     subscribers: tuple[str, ...]
@@ -71,15 +75,16 @@ class Aftermath:
 
     def unheard(self) -> tuple[Unheard, ...]:
         """Return the topics on which subscribers have waited in vain, in the order of their names."""
-        known = list(self._published)
+        topics = sorted(topic for topic in self._subscribers if topic not in self._published)
+        is_few = len(topics) <= _SHOWN and len(self._published) <= _COMPARED_MAX
+        known = list(self._published) if is_few else []
         return tuple(
             Unheard(
                 topic,
                 tuple(sorted(self._subscribers[topic])),
                 next(iter(get_close_matches(topic, known, 1, 0.7)), None),
             )
-            for topic in sorted(self._subscribers)
-            if topic not in self._published
+            for topic in topics
         )
 
     def standstill(self, names: Iterable[str], end: int | None) -> Standstill | None:
@@ -91,6 +96,12 @@ class Aftermath:
             return None
         at = max(since for since, _ in self._waited.values())
         return Standstill(at, {name: topics for name, (_, topics) in sorted(self._waited.items())}, end)
+
+
+def said_of_unheard(unheard: Sequence[Unheard]) -> list[str]:
+    """Say which topics were subscribed to in vain, a line for each as long as somebody would read them."""
+    more = len(unheard) - _SHOWN
+    return [*map(str, unheard[:_SHOWN]), *([f"nor does anybody publish on {more:,} more"] if more > 0 else [])]
 
 
 def _listed(words: Iterable[str], separator: str = ", ") -> str:

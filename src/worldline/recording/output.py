@@ -15,12 +15,15 @@ between, the file must then hold either the tail or the chunk, never half of eac
 After each step, and after any part of the large writes in 1 and 3, the file is what a file that was cut off may be. A
 write of nine bytes isn't interrupted, as far as we know, unless it lies across two pages of the file.
 
-What can only be streamed to has no tail: it gets whole chunks.
+What can only be streamed to has no tail: it gets whole chunks, and is waited for as long as it takes nothing. `give_up`
+ends that, also from a signal's handler; so what is written at a time is no more than a pipe takes at once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import struct
 from collections.abc import Callable
 from os import PathLike
@@ -28,10 +31,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from worldline.model.errors import LossError, UsageError
-from worldline.saving.destination import destination, refusal, write_all
+from worldline.saving.destination import destination, refusal
 
 _PREFIX = struct.Struct("<BQ")
 _SKIPPED = 0x80  # The first kind of record that MCAP leaves to anybody.
+_AT_ONCE = 4096  # Bytes that a pipe with room takes without letting its writer wait: Linux's PIPE_BUF.
+_LOOK_MS = 100
 
 
 class Output:
@@ -39,6 +44,7 @@ class Output:
 
     def __init__(self, target: str | PathLike[str] | BinaryIO, *, overwrite: bool) -> None:
         self.broken = False
+        self._given_up = False
         self._end = 0  # Of what is final.
         self._tail = 0  # How many bytes of the tail are behind that.
         self._descriptor: int | None = None
@@ -61,6 +67,10 @@ class Output:
         self._guarded(lambda more: self._write_at(self._end + self._tail, more), data)
         self._tail += len(data)
 
+    def give_up(self) -> None:
+        """Wait no more for whoever reads a pipe. May be called from a signal's handler."""
+        self._given_up = True
+
     def close(self) -> None:
         """Close what was opened here."""
         if self._descriptor is not None:
@@ -81,10 +91,21 @@ class Output:
         if self.has_tail:
             self._write_at(self._end, data)
         elif self._descriptor is not None:
-            write_all(self._descriptor, data)
+            self._stream(self._descriptor, data)
         else:
             self._file.write(data)
             self._file.flush()
+
+    def _stream(self, descriptor: int, data: bytes) -> None:
+        room = select.poll()
+        room.register(descriptor, select.POLLOUT)
+        view = memoryview(data)
+        while view:
+            if room.poll(_LOOK_MS):
+                with contextlib.suppress(BlockingIOError):  # Whoever shares it with us was quicker.
+                    view = view[os.write(descriptor, view[:_AT_ONCE]) :]
+            elif self._given_up:
+                raise OSError("nobody reads it")
 
     def _replace_tail(self, data: bytes) -> None:
         begin, end, size = self._end, self._end + self._tail, len(data)

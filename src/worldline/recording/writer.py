@@ -171,6 +171,10 @@ class Recorder:
             after = self._clock()
             self._shows_at = after + max(SHOW_EVERY_S, (after - now) / _LOOKING_SHARE)
 
+    def give_up(self) -> None:
+        """Wait no more for whoever reads the recording, if it is a pipe. May be called from a signal's handler."""
+        self._output.give_up()
+
     def close(self, *, dropped: Mapping[tuple[str, str, str], int] | None = None) -> None:
         """Finish the file: the run is over, and everything that was told is final.
 
