@@ -116,3 +116,23 @@ def test_elsewhere_a_thread_waits_for_the_end() -> None:
         everybody.await_line("ready")
         everybody.program.kill()
         assert everybody.stderr() == ""
+
+
+def test_a_fork_while_a_line_is_let_go_goes_on() -> None:
+    """Another thread may have closed it, but not have forgotten it yet; the lines after it are dropped all the same."""
+    program = """
+import os
+from worldline import lifeline
+
+going, staying = lifeline.Lifeline(), lifeline.Lifeline()
+os.close(going._held)  # And no further.
+gone = lifeline.Lifeline()
+gone.let_go()
+lifeline._held.append(gone)
+child = os.fork()
+if child == 0:
+    os._exit(0 if staying._held == -1 else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert (done.stdout, done.stderr) == ("0\n", "")

@@ -30,6 +30,7 @@ import select
 import signal
 import sys
 import threading
+from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1
 _IS_LINUX = sys.platform == "linux"
@@ -64,8 +65,9 @@ _held: list[Lifeline] = []
 
 
 def _drop_inherited() -> None:
-    while _held:
-        _held[-1].let_go()
+    for each in tuple(_held):
+        with suppress(OSError):  # Another thread of the holder was just letting it go.
+            each.let_go()
 
 
 os.register_at_fork(after_in_child=_drop_inherited)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -61,6 +63,33 @@ def test_control_c_interrupts_a_process() -> None:
     simulation.add("a", process(waits))
     with pytest.raises(KeyboardInterrupt):
         simulation.run()
+
+
+class Leaves:
+    """A handler of a signal that is an object."""
+
+    def __call__(self, *_: object) -> None:
+        sys.exit(7)
+
+    def leave(self, *_: object) -> None:
+        self()
+
+
+def leaves(*_: object) -> None:
+    sys.exit(7)
+
+
+@pytest.mark.parametrize("handler", [leaves, lambda *_: sys.exit(7), Leaves(), Leaves().leave, partial(leaves, 1)])
+def test_a_program_may_leave_when_it_is_asked_to_terminate(
+    handler: Callable[..., Any],
+) -> None:
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(SystemExit) as exit_:
+            run(lambda: signal.raise_signal(signal.SIGTERM))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert exit_.value.code == 7
 
 
 def test_an_alarm_of_ours_passes() -> None:

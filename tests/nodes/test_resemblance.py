@@ -103,6 +103,25 @@ def failure(how: str, **options: object) -> WorldlineError:
     return found
 
 
+class MuteError(Exception):
+    """Has no text that could be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("that is broken too")
+
+
+def test_an_error_whose_text_cannot_be_had_is_like_another_one() -> None:
+    class Mute(Node):
+        def execute(self, event: Event) -> None:
+            raise MuteError
+
+    mute = structs.replace(GRUMBLES, node=Mute, properties=())
+    one, other = (Trial(algorithm=mute, topology=shape).run().failure for shape in ("line:2", "ring:5"))
+    assert one is not None
+    assert other is not None
+    assert likeness_of(one, mute) == likeness_of(other, mute) != likeness_of(failure("value"), mute)
+
+
 HOWS = ("lookup", "value", "elsewhere", "link", "at once", "late", "ends badly", "can't be judged")
 
 

@@ -18,6 +18,7 @@ from worldline.nodes import (
     Record,
     Scheduler,
     Start,
+    Timer,
     Trial,
     Violation,
     at_end,
@@ -148,6 +149,59 @@ def test_what_always_fails_stays_as_it_is_unless_its_least_is_stated() -> None:
     assert stated.unsure == ()
     assert (stated.trial.graph().num_nodes, stated.trial.parameters) == (2, {"rounds": 2})
     assert structs.replace(stated.trial, algorithm=ROUNDS).run().failure is None
+
+
+class Insists(Node):
+    """Node 0 tells everybody, up to so many times, until all have confirmed it."""
+
+    def __init__(self, *given: object, attempts: int = 9) -> None:
+        super().__init__(*given)  # type: ignore[arg-type]
+        self.attempts = attempts
+        self.confirmed: list[int] = []
+        self.knows = self.id == 0
+
+    def execute(self, event: Event) -> None:
+        match event:
+            case Start() | Timer() if self.id == 0 and self.attempts and not self.is_done():
+                self.attempts -= 1
+                self.broadcast("news")
+                self.set_timer("3s")
+            case Protocol("news", link):
+                self.knows = True
+                self.send("heard", link)
+            case Protocol("heard", link):
+                self.confirmed.append(link)
+
+    def is_done(self) -> bool:
+        return len(set(self.confirmed)) == self.num_neighbors
+
+
+class Miscounts(Insists):
+    """Takes who has confirmed it twice for two."""
+
+    def is_done(self) -> bool:
+        return len(self.confirmed) >= self.num_neighbors
+
+
+@at_end("all know it")
+def all_know(run: Scheduler) -> bool:
+    return all(node.knows for node in run.nodes)
+
+
+INSISTS = Algorithm(name="insists", node=Insists, topology="star:5", properties=(all_know,))
+
+
+def test_what_it_takes_to_stand_faults_stays() -> None:
+    """Who tries only once can't stand a loss, and would fail whether it counts well or not."""
+    lossy = Trial(algorithm=INSISTS, kinds={"loss": 0.2})
+    assert search(lossy, range(50)).failure is None
+    miscounts = structs.replace(INSISTS, node=Miscounts)
+    failed = search(structs.replace(lossy, algorithm=miscounts), range(50)).failure
+    assert failed is not None
+    shrunk = shrink(structs.replace(lossy, algorithm=miscounts, seed=failed.seed))
+    assert shrunk.unsure == ("attempts",)
+    assert shrunk.trial.graph().num_nodes == 3
+    assert structs.replace(shrunk.trial, algorithm=INSISTS).run().failure is None, shrunk.text()
 
 
 def test_what_is_mended_may_take_as_long_as_it_takes() -> None:

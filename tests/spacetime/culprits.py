@@ -39,6 +39,13 @@ class TwoPartsError(Exception):
         super().__init__(f"{one} and {other}")
 
 
+class MuteError(Exception):
+    """An error whose text can't be had."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("that is broken too")
+
+
 def _divide(_: Agent) -> None:
     print(1 // 0)
 
@@ -73,6 +80,7 @@ ACCIDENTS: dict[str, Callable[[Agent], Any]] = {
     "odd usage": _raise(UsageError("this is odd", what=threading.Lock())),
     "unsendable": lambda agent: _raise(UnsendableError())(agent),
     "two parts": lambda agent: _raise(TwoPartsError("one", "other"))(agent),
+    "mute": lambda agent: _raise(MuteError())(agent),
     "exit": lambda _: sys.exit(3),
     "exit with a word": lambda _: sys.exit("enough"),
     "interrupt": lambda agent: _raise(KeyboardInterrupt())(agent),

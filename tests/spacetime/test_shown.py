@@ -144,6 +144,10 @@ class Talker(Agent):
         self.what = _DEEDS[what]
 
 
+def _raise(error: BaseException) -> None:
+    raise error
+
+
 _DEEDS: dict[str, Any] = {
     "number": 4,
     "error": lambda _: 1 / 0,
@@ -151,6 +155,8 @@ _DEEDS: dict[str, Any] = {
     "timer": lambda agent: agent.after(1.0, "become", "number"),
     "child": lambda _: Bulb(),
     "exit": lambda _: exit(3),
+    "interrupt": lambda _: _raise(KeyboardInterrupt()),
+    "end of a generator": lambda _: _raise(GeneratorExit()),
 }
 
 
@@ -163,6 +169,8 @@ _DEEDS: dict[str, Any] = {
         ("timer", "Talker-1 can't wait: nobody acts now"),
         ("child", "a Bulb is made outside of a simulation"),
         ("exit", "SystemExit: 3"),
+        ("interrupt", "KeyboardInterrupt"),
+        ("end of a generator", "GeneratorExit"),
     ],
 )
 def test_who_does_more_than_say_it_has_failed(deed: str, words: str) -> None:
@@ -184,6 +192,12 @@ def test_who_does_more_than_say_it_has_failed(deed: str, words: str) -> None:
 def test_a_mistake_before_the_run_is_told_then() -> None:
     with pytest.raises(ModelError, match=r"Talker-1: it wants to be shown as None, in shown_as at \(0, 0\) \(say it"):
         prepared(lambda _: Talker(), "inline")
+
+    def leave(_: ForwardSimulation) -> None:
+        Talker().what = _DEEDS["exit"]
+
+    with pytest.raises(ModelError, match=r"Talker-1: SystemExit: 3, in shown_as at \(0, 0\)"):
+        prepared(leave, "inline")
 
     def break_off(_: ForwardSimulation) -> None:
         Talker()

@@ -122,7 +122,11 @@ def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: st
     console.print(shrunk.text())
     if shrunk.unsure:
         least = ", ".join(f'"{name}": ...' for name in shrunk.unsure)
-        console.print(f"(every run fails, so {' and '.join(shrunk.unsure)} stay: say in ALGORITHM least={{{least}}})")
+        stay = "stays" if len(shrunk.unsure) == 1 else "stay"
+        console.print(
+            f"(how little will do isn't known, so {' and '.join(shrunk.unsure)} {stay}: say in ALGORITHM"
+            f" least={{{least}}})"
+        )
     if saved is None:
         console.print("(--save FILE.json keeps it, to be run again)")
     else:

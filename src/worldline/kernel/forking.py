@@ -25,6 +25,7 @@ from worldline.lifeline import Lifeline, hold_on
 from worldline.model.errors import UsageError
 
 _SAFE_PATH = "PYTHONSAFEPATH"
+_environment = threading.Lock()  # It is everybody's, and runs may begin in several threads.
 _UNGUARDED = 64  # The exit code of a worker that was about to run the whole script again.
 
 
@@ -143,14 +144,15 @@ def fork_server(preload: str) -> WorkerContext:
     # It may be tied to this process as long as this thread lives, and only the main one does to the end.
     is_main = threading.current_thread() is threading.main_thread()
     told = {_SAFE_PATH: "1", PROGRAM: str(os.getpid() if is_main else 0)}
-    before = {name: os.environ.get(name) for name in told}
-    os.environ.update(told)
-    try:
-        forkserver.ensure_running()
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    with _environment:
+        before = {name: os.environ.get(name) for name in told}
+        os.environ.update(told)
+        try:
+            forkserver.ensure_running()
+        finally:
+            for name, value in before.items():
+                if value is None:
+                    del os.environ[name]
+                else:
+                    os.environ[name] = value
     return context

@@ -1,15 +1,19 @@
 """Tells what ends a run from outside from what the model's code has raised itself.
 
 Whatever a handler raises is a failure of the model, an exit too, and it is told alike on every executor: who, and when.
-Three things aren't, and pass as they are: a `KeyboardInterrupt` that nobody's code has raised, since it was Ctrl-C; a
-`BreakOff`; and whatever is raised in a process that a handler has forked, which isn't the one of the run.
+Four things aren't, and pass as they are: a `KeyboardInterrupt` that nobody's code has raised, since it was Ctrl-C; what
+the program's own handler of a signal raises, such as the exit of one that is asked to terminate; a `BreakOff`; and
+whatever is raised in a process that a handler has forked, which isn't the one of the run.
 """
 
 from __future__ import annotations
 
 import dis
 import os
-from types import TracebackType
+import signal
+from functools import partial
+from types import CodeType, TracebackType
+from typing import Any
 
 _RAISES = dis.opmap["RAISE_VARARGS"]
 
@@ -34,6 +38,7 @@ def is_from_outside(error: BaseException) -> bool:
         isinstance(error, BreakOff)
         or _run_by not in (0, os.getpid())
         or (isinstance(error, KeyboardInterrupt) and not _was_raised(error.__traceback__))
+        or _came_by_signal(error.__traceback__)
     )
 
 
@@ -45,3 +50,21 @@ def _was_raised(trace: TracebackType | None) -> bool:
         trace = trace.tb_next
     code = trace.tb_frame.f_code.co_code
     return 0 <= trace.tb_lasti < len(code) and code[trace.tb_lasti] == _RAISES
+
+
+def _came_by_signal(trace: TracebackType | None) -> bool:
+    """Whether it was raised in, or below, the program's own handler of a signal, wherever that came in between."""
+    handlers = {_code_of(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
+    while trace is not None:
+        if trace.tb_frame.f_code in handlers:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def _code_of(handler: Any) -> CodeType | None:
+    """Return the code of a handler that is written in Python; None for others."""
+    while isinstance(handler, partial):
+        handler = handler.func
+    code = getattr(handler, "__code__", None) or getattr(getattr(handler, "__call__", None), "__code__", None)  # noqa: B004
+    return code if isinstance(code, CodeType) else None

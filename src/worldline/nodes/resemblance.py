@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 
+from worldline.kernel.roster import described
 from worldline.model.errors import WorldlineError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.blame import place_of
@@ -43,4 +44,4 @@ def likeness_of(failure: WorldlineError, algorithm: Algorithm) -> tuple[str, ...
     if cause is None:
         return (type(failure).__name__, shape_of(failure.problem))
     own = (*getattr(algorithm.node, "__mro__", ())[:-1], *(each.check for each in algorithm.properties))
-    return (type(failure).__name__, type(cause).__name__, shape_of(str(cause)), place_of(cause, own))
+    return (type(failure).__name__, type(cause).__name__, shape_of(described(cause)), place_of(cause, own))

@@ -14,7 +14,8 @@ S2. Circumstances only get milder: nothing is amiss that wasn't at that time (`f
 S3. Nothing goes below what the algorithm states as its least. Where it states nothing, nobody knows from where on
     nothing can work, for want of nodes or rounds. So a smaller form counts only if it can do what the larger one could:
     if that one passes without faults, when every message takes the usual time, or on some of the seeds, then so must
-    the smaller one. If the larger one passes nowhere, there is nothing to go by, and it stays as it is.
+    the smaller one. If the larger one passes nowhere, there is nothing to go by, and it stays as it is. So do
+    parameters of a run with faults: how often something is tried again may be what it takes to stand them.
 S4. What the user wants kept is kept.
 """
 
@@ -52,7 +53,7 @@ class Shrunk(Struct, frozen=True, kw_only=True):
     """A trial that fails, with little left to leave out, and its history.
 
     `drawn` is what the seed had decided before: how many messages take how long, and how many faults there are.
-    `unsure` is what might be smaller, if its least value were stated: every run fails, so no run shows what can work.
+    `unsure` is what might be smaller, if its least value were stated: no run shows what can work.
     """
 
     trial: Trial
@@ -232,7 +233,7 @@ class _Forms:
         if not forms:
             return None
         is_stated = name in self._trial.algorithm.least
-        if not is_stated and not self._known_abilities():
+        if not is_stated and not (self._known_abilities() and (name == NODES or _is_untroubled(self._trial))):
             self.unsure.append(name)
             return None
         for form in forms:
@@ -256,9 +257,13 @@ class _Forms:
         return self._abilities
 
 
+def _is_untroubled(trial: Trial) -> bool:
+    return not trial.faults and not trial.kinds
+
+
 def _passes_untroubled(trial: Trial, runs: _Runs) -> bool:
     """Whether faults are to blame: without any, it passes."""
-    if not trial.faults and not trial.kinds:
+    if _is_untroubled(trial):
         return False
     untroubled = structs.replace(trial, faults=(), kinds={})
     return all(runs.passes(structs.replace(untroubled, seed=seed)) for seed in range(_UNTROUBLED))

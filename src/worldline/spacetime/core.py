@@ -1283,7 +1283,9 @@ class Core:
             if not seen.done and not seen.frozen:
                 try:
                     self.look(seen)
-                except (Exception, SystemExit) as error:
+                except BaseException as error:
+                    if is_from_outside(error):
+                        raise
                     self.fail(seen, "shown_as", error)
 
 

@@ -14,6 +14,7 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any, NamedTuple
 
 from worldline.kernel.parcel import Parcel, fingerprint, seal
+from worldline.kernel.roster import described
 from worldline.kernel.taken import advice_on
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.own_line import own_line
@@ -159,10 +160,9 @@ def blamed(error: BaseException, name: str, point: Any, function: Any, agent: An
             error.problem = f"{error.problem}, in {name_of(function)} at {point}"
             error.args = (error.text(),)
         return error
-    said = f": {error}" if str(error) else ""
     line = own_line(error)
     made = ModelError(
-        f"{type(error).__name__}{said}, in {name_of(function)} at {point}",
+        f"{described(error)}, in {name_of(function)} at {point}",
         participant=name,
         advice=advice_on(error, agent, METHODS) or (None if line is None else str(line)),
         function=name_of(function),

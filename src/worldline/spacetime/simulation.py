@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from worldline.kernel.executors import Executor, Inline, as_executor
-from worldline.kernel.interruptions import begin_run
+from worldline.kernel.interruptions import begin_run, is_from_outside
 from worldline.kernel.progress import Progress
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
 from worldline.model.randomness import Stream
@@ -111,7 +111,9 @@ class ForwardSimulation:
             try:
                 if not body.done:
                     self._core.look(body)
-            except Exception as error:  # It is the user's code, and can raise anything.
+            except BaseException as error:  # It is the user's code, and can raise anything.
+                if is_from_outside(error):
+                    raise
                 failure = blamed(error, body.name, body.point, "shown_as")
             if failure is not None:
                 raise failure
