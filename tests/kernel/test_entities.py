@@ -506,6 +506,16 @@ def test_a_created_entity_gets_a_name_of_its_own_or_none(name: Any, problem: str
     assert (caught.value.participant, caught.value.at) == ("a", 1)
 
 
+@pytest.mark.parametrize("name", ["~" + "0a" * 16, "a/~" + "0a" * 16, "a/~" + "0a" * 16 + "/x"])
+def test_nobody_is_added_where_later_generations_stand(name: str) -> None:
+    """Before the run and later: who has such a name would be taken for the place of those that begin with it."""
+    simulation = stage(lambda me: me.create(Actor()))
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="~ and a hash stand for a creator's name"):
+            simulation.add(name, Actor())
+        simulation.run()
+
+
 def test_a_number_that_somebody_has_already_is_refused() -> None:
     simulation = stage(lambda me: me.create(Actor()))
     simulation.add("a/1", Actor())

@@ -17,7 +17,7 @@ from worldline.kernel.topology import Topology
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.latency import Latency
-from worldline.model.lineage import SEPARATOR
+from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.links import Link, Network, Rule, check_network, link
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
@@ -55,6 +55,10 @@ class Simulation:
         check_name(name, "an entity")
         if not isinstance(entity, Entity):
             raise ConfigurationError(f"{name}: {shown(entity)} isn't an Entity", advice="make one, or a process(...)")
+        if any(map(is_short, name.split(SEPARATOR))):  # It would take the place of those whose names it stands in.
+            raise ConfigurationError(
+                f"{shown(name)} can't name an entity", advice="~ and a hash stand for a creator's name"
+            )
         if name in self._entities:
             raise ConfigurationError(
                 f"there is an entity named {shown(name)} already", advice="every name is used once"
