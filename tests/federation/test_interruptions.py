@@ -311,3 +311,54 @@ def test_a_forked_process_is_no_server(tmp_path: Path) -> None:
             assert in_a_fork(lambda: server.__exit__(None, None, None)) == (0, b"")
             me.advance(to="1ms")
         assert server.wait(PROMPT_S).times == {"a": MS}
+
+
+@pytest.mark.once
+def test_a_busy_wait_may_be_interrupted_anywhere() -> None:
+    """Answers come at once, so most interruptions come while something is being said or taken in."""
+    steps = 300
+    waiting: list[Participant] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if waiting and waiting[0]._waits:
+            raise Tick
+
+    def walk(me: Participant, advance: Callable[[int], list[Message]]) -> list[bytes]:
+        got = []
+        for turn in range(steps):
+            me.publish("t", turn.to_bytes(2))
+            got += [message.payload for message in advance((turn + 1) * MS)]
+        return got
+
+    def calm(server: Server) -> list[bytes]:
+        with connect(server, "b", publishes=["t"], subscribes=["t"]) as me:
+            return walk(me, me.advance)
+
+    ticks = 0
+
+    def patient(to: int) -> list[Message]:
+        nonlocal ticks
+        while True:
+            waiting[:] = [me]
+            try:
+                return me.advance(to=to)
+            except Tick:
+                ticks += 1
+            finally:
+                waiting.clear()
+
+    before = signal.signal(signal.SIGALRM, handle)
+    try:
+        with Server(plan(["a", "b"])) as server:
+            other = Strand(lambda: calm(server))
+            with connect(server, "a", publishes=["t"], subscribes=["t"]) as me:
+                signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+                try:
+                    got = walk(me, patient)
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            assert got == other.result() == [turn.to_bytes(2) for turn in range(steps - 1)]
+            server.wait(PROMPT_S)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert ticks

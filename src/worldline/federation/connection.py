@@ -10,8 +10,8 @@ The program's thread and the pulse's use it side by side: whoever writes or read
 
 A signal's handler may raise in the program's thread, which then goes on and waits again. So what is to be written is
 put into a queue first, and whoever writes next, the pulse too, begins with the rest of it; what was read stays in a
-queue until it is understood. Handlers run between two steps of Python, not within one of C: hence `map`, which leaves
-nothing between what the system has done and the note of it.
+queue until it is understood. Handlers run after calls and in loops, not within one of C: hence `map`, which leaves
+nothing between what the system has done and the note of it, and statements without a call where two belong together.
 
 Silence of the server is no loss: it may be busy, or stopped. If it dies, the system closes the connection; if its
 machine is gone, the system finds out, or this connection, which looks every second while it waits.
@@ -108,7 +108,11 @@ class SocketConnection:
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         """Say it, and wait for the answer. Nothing to say: the pulse was quicker, or the wait is taken up again."""
-        self._write(self._conversation.encode(events) if events else b"")
+        if events:
+            piece = _Piece(self._conversation.encode(events))
+            self._unsent += (piece,)  # With the next line, one step: neither is a call.
+            del events[:]
+        self._write(b"")
         with self._reading:
             while (answer := self._conversation.answer()) is None:
                 self._receive()
@@ -225,6 +229,8 @@ class SocketConnection:
 
     def _receive(self, flags: int = 0) -> None:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
+        if not self._unread and self._conversation.move(self._unread):
+            return  # It was left over when the program was interrupted.
         while not self._unread:
             try:
                 self._unread.extend(map(self._socket.recv, (_RECEIVE_MAX,), (flags,)))
@@ -236,8 +242,7 @@ class SocketConnection:
                 raise self._conversation.lost(broken(error)) from error
         if not self._unread[0]:
             raise self._conversation.lost("the server closed the connection")
-        self._conversation.feed(self._unread[0])
-        self._unread.popleft()
+        self._conversation.move(self._unread)
 
     def _check_patience(self) -> None:
         """Raise if there is nothing to wait for: the server's machine is gone, or the time for it is over."""

@@ -7,6 +7,7 @@ again.
 
 from __future__ import annotations
 
+from collections import deque
 from itertools import chain
 
 from msgspec import msgpack
@@ -59,6 +60,10 @@ class Conversation:
     def feed(self, data: bytes) -> None:
         """Take what has come in."""
         self._bodies.extend(body for body in self._frames.feed(data) if body)
+
+    def move(self, unread: deque[bytes]) -> bool:
+        """Take what has come in first, in a program that may be interrupted meanwhile; whether a frame is whole now."""
+        return self._frames.move(unread, self._bodies)
 
     def body(self) -> bytes | None:
         """Return the next frame as it is, for the handshake; None: more has to come in."""

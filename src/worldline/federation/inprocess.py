@@ -128,7 +128,8 @@ class _Strand:
         self._pause()
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
-        self.frame = events
+        self.frame = events[:]
+        events.clear()
         self.asking = True
         self._pause()
         if self.answer is None:

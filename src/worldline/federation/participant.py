@@ -16,11 +16,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from threading import get_ident
 from typing import Protocol
 
 from worldline.lock import Action, Ledger, ParticipantEvent
-from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time
+from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, WorldlineError, as_time
 from worldline.model.time import TimeLike
+
+_MAIN = threading.main_thread().ident
 
 
 class Channel(Protocol):
@@ -37,7 +40,10 @@ class Connection(Channel, Protocol):
     """The way to the arbiter and back."""
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
-        """Hand over a frame of events, if there are any, and wait for the answer to the last request."""
+        """Hand over a frame of events, if there are any, and wait for the answer to the last request.
+
+        What is handed over is taken out of the list: who is interrupted before that hands it over again.
+        """
 
 
 class Operations:
@@ -49,6 +55,7 @@ class Operations:
         # Whoever keeps the connection alive also tells, in its own thread, what has been lying about for too long.
         self._lock: AbstractContextManager[object] = threading.Lock()
         self._waits = False
+        self._asked: list[ParticipantEvent] = []  # Taken from the ledger, for whoever waits, and not handed over yet.
 
     @property
     def name(self) -> str:
@@ -153,8 +160,8 @@ class Participant(Operations):
     def join(self) -> None:
         """Wait until the run starts, or until this newcomer's time."""
         with self._lock:
-            outbox = self._ledger.take_outbox()
-        self._wait(outbox)
+            self._asked += self._ledger.take_outbox()
+        self._wait()
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         """Go to a time, or so much further, and return, in order, every message that arrives before it."""
@@ -164,8 +171,8 @@ class Participant(Operations):
             if messages is not None:
                 self._say()
                 return messages
-            outbox = self._ledger.take_outbox()
-        return self._wait(outbox)
+            self._asked += self._ledger.take_outbox()
+        return self._wait()
 
     def next(self, until: TimeLike | None = None) -> list[Message]:
         """Go to the next arrival and return all messages of that very time, or go to `until` and return none.
@@ -177,8 +184,8 @@ class Participant(Operations):
             if messages is not None:
                 self._say()
                 return messages
-            outbox = self._ledger.take_outbox()
-        return self._wait(outbox)
+            self._asked += self._ledger.take_outbox()
+        return self._wait()
 
     def messages(self, until: TimeLike | None = None) -> Iterator[Message]:
         """Iterate over the messages that arrive before `until`, moving to each one's arrival.
@@ -189,13 +196,24 @@ class Participant(Operations):
         while self.now < limit and (batch := self.next(until)):
             yield from batch
 
-    def _wait(self, outbox: list[ParticipantEvent]) -> list[Message]:
+    def _wait(self) -> list[Message]:
         if self._waits:
             raise self._crowded()
         self._waits = True
+        before = None
         try:
-            answer = self._connection.ask(outbox)
+            answer = self._connection.ask(self._asked)
             with self._lock:
-                return self._ledger.receive(answer)
-        finally:
+                if get_ident() == _MAIN:  # Signals' handlers run nowhere else.
+                    before = self._ledger.snapshot()
+                messages = self._ledger.receive(answer)
+        except WorldlineError:
             self._waits = False
+            raise
+        except BaseException:
+            self._waits = False
+            if before is not None:  # It was interrupted before the program had what it waited for.
+                self._ledger.restore(before)
+            raise
+        self._waits = False
+        return messages

@@ -48,6 +48,14 @@ class Journal:
         self.sent = 0
         self.received = 0
 
+    def copy(self) -> Journal:
+        """Return one that says the same."""
+        copy = Journal()
+        copy._hash, copy._unhashed = self._hash.copy(), [*self._unhashed]
+        copy.entries = None if self.entries is None else [*self.entries]
+        copy.sent, copy.received = self.sent, self.received
+        return copy
+
     def note_sent(self, at: int, topic: str, payload: bytes) -> None:
         self._unhashed.append((_SENT, self.sent, at, topic, payload))
         if self.entries is not None:

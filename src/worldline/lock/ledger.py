@@ -28,6 +28,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter, deque
 from itertools import islice
+from typing import Any
 
 from worldline.lock.events import (
     Abort,
@@ -59,6 +60,7 @@ from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
 _COMPUTING = State.COMPUTING  # Looked up often.
+_ADVANCING, _AWAITING = State.ADVANCING, State.AWAITING
 
 
 class RunEnded(BaseException):
@@ -141,6 +143,18 @@ class Ledger:
             at=self.now,
         )
 
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return all that an answer changes, as it is now, for a program that may be interrupted while it takes it."""
+        scalars = (self.now, self.horizon, self.ended, self.state, self._final, self._told)
+        rest = (self._complete_at, self._waited, {**self.dropped}, self.journal.copy())
+        return (*scalars, *rest, self._held.copy(), [*self._incomplete], [*self._finished])
+
+    def restore(self, snapshot: tuple[Any, ...]) -> None:
+        """Go back to how it was, in one step."""
+        self.now, self.horizon, self.ended, self.state, self._final, self._told = snapshot[:6]
+        self._complete_at, self._waited, self.dropped, self.journal = snapshot[6:10]
+        self._held, self._incomplete, self._finished = snapshot[10:]
+
     def _granted(self, grant: Grant) -> list[Message]:
         if not (grant.final or grant.horizon >= self._until or self._wakes(grant)):
             raise PeerError(
@@ -187,9 +201,10 @@ class Ledger:
             return self._reach(target)
         if self._final:
             return self._reach(target)
-        self._until = target
-        self.state = State.ADVANCING
-        self._outbox.append(Advance(target))
+        request = Advance(target)
+        self._until = target  # An interruption comes after a call: all of this happens, or nothing.
+        self._outbox += (request,)
+        self.state = _ADVANCING
         return None
 
     def next(self, until: TimeLike | None = None) -> list[Message] | None:
@@ -206,8 +221,9 @@ class Ledger:
         first = self._held[0].arrival if self._held else FOREVER
         if first < min(self.horizon, self._until) or self._until <= self.horizon or self._final:
             return self._wake()
-        self.state = State.AWAITING
-        self._outbox.append(Next(self._until, first))
+        request = Next(self._until, first)
+        self._outbox += (request,)
+        self.state = _AWAITING
         return None
 
     def _target(self, time: TimeLike) -> int:

@@ -6,6 +6,7 @@ it says that its sender is alive. A frame counts when it is whole; what is cut s
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from worldline.model.errors import PeerError
@@ -53,12 +54,7 @@ class Frames:
         start, size = 0, len(rest)
         try:
             while size - start >= HEADER_SIZE:
-                length = int.from_bytes(rest[start : start + HEADER_SIZE], "big")
-                if length > self.longest:
-                    raise foreign(bytes(rest[start : start + _LOOKED_AT])) or PeerError(
-                        f"a frame of {length:,} bytes is too long", advice=f"the limit is {self.longest:,}"
-                    )
-                end = start + HEADER_SIZE + length
+                end = start + HEADER_SIZE + self._length_at(start)
                 if end > size:
                     break
                 body = bytes(rest[start + HEADER_SIZE : end])
@@ -66,6 +62,38 @@ class Frames:
                 yield body
         finally:
             del rest[:start]
+
+    def move(self, unread: deque[bytes], bodies: list[bytes]) -> bool:
+        """Take the first that has come in, and put each body that is whole now behind the others, but heartbeats.
+
+        Return whether there was one.
+
+        It may be interrupted anywhere, by a signal's handler that raises, and called again: nothing is lost then, and
+        nothing taken twice. Handlers run after calls and in loops, so what belongs together has neither in between.
+        """
+        if unread:
+            data = unread[0]
+            self._rest += data
+            del unread[0]
+        moved = False
+        while len(self._rest) >= HEADER_SIZE:
+            end = HEADER_SIZE + self._length_at(0)
+            if end > len(self._rest):
+                break
+            body = bytes(self._rest[HEADER_SIZE:end])
+            if body:
+                bodies += (body,)
+                moved = True
+            del self._rest[:end]
+        return moved
+
+    def _length_at(self, start: int) -> int:
+        length = int.from_bytes(self._rest[start : start + HEADER_SIZE], "big")
+        if length > self.longest:
+            raise foreign(bytes(self._rest[start : start + _LOOKED_AT])) or PeerError(
+                f"a frame of {length:,} bytes is too long", advice=f"the limit is {self.longest:,}"
+            )
+        return length
 
     @property
     def is_cut_short(self) -> bool:
