@@ -18,12 +18,12 @@ run: $(BUILT)  ## run the example: a robot cell, four processes
 	.venv/bin/worldline run examples/robot_cell/robot_cell.toml
 
 test: $(BUILT)  ## run the tests
-	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 2
+	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 3
 
 # A result that depends on the order of a set may well look right under one hash seed, and one that depends on the build
 # under one build. The tests compare all four combinations themselves where it matters most.
 again: $(BUILT)  ## run them again, as plain Python and under another hash seed, where that can matter
-	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 $(PY) -m pytest -q -n 2
+	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 $(PY) -m pytest -q -n 3
 
 check: lint types test again  ## all that must pass before a commit
 

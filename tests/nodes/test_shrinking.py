@@ -49,7 +49,7 @@ def in_order(run: Scheduler) -> bool:
     return all(node.heard == sorted(node.heard) for node in run.nodes)
 
 
-HASTY = Algorithm(name="hasty", node=Hasty, topology="clique:5", properties=(in_order,))
+HASTY = Algorithm(name="hasty", node=Hasty, topology="clique:5", properties=(in_order,), least={"count": 1})
 
 
 class Forgetful(Node):

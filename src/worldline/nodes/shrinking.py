@@ -12,10 +12,10 @@ S2. Circumstances only get milder: nothing is amiss that wasn't at that time (`f
     that wouldn't, latencies stay in their range, and a network that was connected stays connected. The end of the run
     stays where it was.
 S3. Nothing goes below what the algorithm states as its least. Where it states nothing, nobody knows from where on
-    nothing can work, for want of nodes or rounds. So a smaller form counts only if it can do what the larger one could:
-    if that one passes without faults, when every message takes the usual time, or on some of the seeds, then so must
-    the smaller one. If the larger one passes nowhere, there is nothing to go by, and it stays as it is. So do
-    parameters of a run with faults: how often something is tried again may be what it takes to stand them.
+    nothing can work. A parameter without a stated least stays as it is: it may be how often something is tried again,
+    without which a correct program couldn't stand a slow message. Fewer nodes count only if they can do what more
+    could: if these pass without faults, when every message takes the usual time, or on some of the seeds, then so must
+    the fewer. If they pass nowhere, there is nothing to go by, and they stay.
 S4. What the user wants kept is kept.
 """
 
@@ -233,7 +233,7 @@ class _Forms:
         if not forms:
             return None
         is_stated = name in self._trial.algorithm.least
-        if not is_stated and not (self._known_abilities() and (name == NODES or _is_untroubled(self._trial))):
+        if not is_stated and not (name == NODES and self._known_abilities()):
             self.unsure.append(name)
             return None
         for form in forms:
