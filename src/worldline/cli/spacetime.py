@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from worldline.cli.console import PlainConsole, words_aside
 from worldline.cli.spacetime_recording import retell
@@ -23,7 +23,6 @@ from worldline.spacetime.simulation import read_executor
 
 LIST = "list"
 _RECORDING = ".mcap"
-_COLUMNS_MIN = 240  # Where nobody looks at a terminal, lines needn't be short.
 
 
 def spacetime(
@@ -126,13 +125,9 @@ def _example(name: str | None, file: Path | None) -> Example:
 
 
 def _list(console: Console) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for title in ("example", "until", "what it is", "parameters"):
-        table.add_column(title, overflow="fold")
+    """Show each example on two lines: how long it runs and what can be set, and what it is."""
     for name in NAMES:
         found = find(name)
         settings = " ".join(f"{key}={value}" for key, value in found.parameters.items())
-        table.add_row(name, f"{found.until:g}", found.about, settings)
-    if not console.is_terminal:
-        console.width = _COLUMNS_MIN
-    console.print(table, soft_wrap=False)
+        console.print(Text.assemble((f"{name:14}", "bold"), f"until {found.until:g}; {settings}"))
+        console.print(f"  {found.about}", style="dim")
