@@ -75,7 +75,9 @@ def test_a_program_declares_what_the_file_leaves_open_and_nothing_else(folder: P
     ("entry", "kind", "text"),
     [
         ("entry_cast:number", UsageError, r"entry_cast:number is 7 \(an entry is a function"),
-        ("entry_cast:missing", UsageError, "entry_cast has no missing"),
+        ("entry_cast:missing", UsageError, "entry_cast has no missing$"),
+        ("entry_cast:plian", UsageError, r"entry_cast has no plian \(did you mean plain\?\)"),
+        ("entry_cast:number.x", UsageError, "entry_cast has no number.x"),
         ("entry_cast:robot.missing", UsageError, "entry_cast has no robot.missing"),
         ("entry_cast:generator", ConfigurationError, "generator is a generator or a coroutine"),
         ("entry_cast:coroutine", ConfigurationError, "coroutine is a generator or a coroutine"),
@@ -84,7 +86,7 @@ def test_a_program_declares_what_the_file_leaves_open_and_nothing_else(folder: P
             UsageError,
             r"entry_broken can't be imported: RuntimeError: not today \(entry_broken.py, line 3\)",
         ),
-        ("entry_typo:f", UsageError, "entry_typo can't be imported: SyntaxError: "),
+        ("entry_typo:f", UsageError, r"entry_typo can't be imported: SyntaxError: [^(]* \(entry_typo.py, line 1\)$"),
         ("entry_nowhere:f", UsageError, "entry_nowhere can't be imported: ModuleNotFoundError"),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 from worldline.federation.declaration import Plain, agreed
@@ -49,13 +50,16 @@ def load_object(entry: str, directory: Path) -> object:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # Whatever a module raises when it is imported is its author's to know.
         line = own_line(error)
+        said = error.msg if isinstance(error, SyntaxError) else error  # Its text has its place in it, too.
         raise UsageError(
-            f"{module_name} can't be imported: {type(error).__name__}: {error}",
+            f"{module_name} can't be imported: {type(error).__name__}: {said}",
             advice=None if line is None else str(line),
         ) from error
     found = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise UsageError(f"{module_name} has no {name}")
+            meant = get_close_matches(part, [each for each in dir(found) if not each.startswith("_")], 1, 0.7)
+            advice = f"did you mean {meant[0]}?" if meant else None
+            raise UsageError(f"{module_name} has no {name}", advice=advice)
         found = getattr(found, part)
     return found
