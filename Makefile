@@ -75,8 +75,8 @@ $(STAMP): pyproject.toml requirements.lock Makefile
 	        echo "Installing into .venv with Python 3.$$minor ($$python)"; \
 	        "$$python" -m venv --clear .venv && \
 	        $(PIP) --require-hashes --requirement requirements.lock && \
-	        $(PIP) --no-deps --no-build-isolation --editable . && \
-	        echo "$(PYTHON)" >$@ && touch $(BUILT); \
+	        WORLDLINE_UNCOMPILED=1 $(PIP) --no-deps --no-build-isolation --editable . && \
+	        echo "$(PYTHON)" >$@; \
 	        exit; \
 	    done; \
 	done; \

@@ -3,6 +3,7 @@
 Without Cython or a C compiler Worldline is installed all the same: the modules are ordinary Python, only slower.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +13,8 @@ HOT = ("kernel/draws", "kernel/queue", "kernel/engine", "spacetime/geometry", "s
 
 
 def extensions():
+    if os.environ.get("WORLDLINE_UNCOMPILED"):  # Whoever sets this compiles later, or never.
+        return []
     try:
         from Cython.Build import cythonize
     except ImportError:
