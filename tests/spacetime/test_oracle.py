@@ -114,6 +114,11 @@ def test_seeded_worlds_agree_with_the_oracle_and_cover_everything(first: int) ->
     assert not missing
 
 
+@pytest.mark.parametrize("number", [30028])
+def test_worlds_that_have_failed_before_agree_with_the_oracle(number: int) -> None:
+    assert sweep(number, 1)["world"] == 1
+
+
 @pytest.mark.soak
 @pytest.mark.parametrize("first", range(1000, 41000, 1000))
 def test_many_worlds_agree_with_the_oracle(first: int, record_property: pytest.RecordProperty) -> None:

@@ -577,8 +577,7 @@ class Core:
         for lane in body.lanes:
             lane.place = -1
             if not silently:
-                self._empty(lane)
-                self.lanes.pop(lane.name, None)
+                self._empty(lane)  # It stays known: an end of it may be under way, and must not find another.
         for lane in body.outs:
             lane.open = False
         body.lanes.clear()
