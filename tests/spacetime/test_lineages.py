@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -64,7 +65,7 @@ class Mother(Agent):
             self.after(0.01, "bear", left - 1)
 
 
-def test_the_dead_have_no_bodies() -> None:
+def test_of_the_dead_little_is_kept() -> None:
     simulation = ForwardSimulation(Minkowski(2), NEAR)
     with simulation:
         mother = Mother()
@@ -72,11 +73,20 @@ def test_the_dead_have_no_bodies() -> None:
         mother.after(1.0, "bear", 3_000)
     core = simulation._core
     most = 0
-    while len(core.graves) < 2_500:
-        assert core.run(50)
-        most = max(most, len(core.bodies))
+    kept = []
+    tracemalloc.start()
+    try:
+        for births in (1_000, 2_500):
+            while len(core.graves) < births:
+                assert core.run(50)
+                most = max(most, len(core.bodies) + len(core.lanes))
+            gc.collect()
+            kept.append(tracemalloc.get_traced_memory()[0] - core.graves.__sizeof__())
+    finally:
+        tracemalloc.stop()
     assert most < 600  # Those who have heard that they die, and haven't yet.
-    assert not core.elsewhere
+    assert kept[1] - kept[0] < 1_500 * 300
+    assert len(core.elsewhere) < 10  # Somebody who has just died may still be referred to.
 
 
 def test_who_died_is_in_the_result_and_not_among_the_agents() -> None:
@@ -127,7 +137,7 @@ class Server(Agent):
 def sizes(agent: Agent) -> int:
     core = agent._wl_core
     gc.collect(0)  # What has been let go, and refers to itself.
-    return len(core.bodies) + len(core.elsewhere)
+    return len(core.bodies) + len(core.elsewhere) + len(core.lanes)
 
 
 @pytest.mark.once

@@ -35,7 +35,8 @@ whose positions come with frames; what is sent to them goes to the `outbox`. The
 reference leads to or from them.
 
 Agents that are made during a run can be without end. So of one that has died no more is kept than its part in the
-digest, and where it died: a *grave*. Whoever asks for it later, by its name, is given a body that is dead.
+digest, and where it died: a *grave*. Whoever asks for it later, by its name, is given a body that is dead, and the same
+one as long as anybody refers to it.
 """
 
 from heapq import heappop, heappush
@@ -385,7 +386,7 @@ class Core:
         self.seed = seed
         self.me = me
         self.bodies = {}
-        self.elsewhere = WeakValueDictionary()
+        self.elsewhere = WeakValueDictionary()  # By name: those that only stand for one who lives elsewhere or is dead.
         self.graves = {}  # By name: where one died that was made during the run, its chain, and how many events it had.
         self.lanes = {}
         self.homes = {}  # Where bodies have moved to, or were placed.
@@ -471,9 +472,9 @@ class Core:
         if found is None:
             grave = self.graves.get(name)
             found = Body(name, self.n, self.homes.get(name, home) if grave is None else self.me)
+            self.elsewhere[name] = found
             if grave is None:
                 found.is_here = False
-                self.elsewhere[name] = found
             else:
                 found.done = True
                 found.point = found.death = grave[0]
@@ -577,7 +578,8 @@ class Core:
         for lane in body.lanes:
             lane.place = -1
             if not silently:
-                self._empty(lane)  # It stays known: an end of it may be under way, and must not find another.
+                self._empty(lane)
+                self.lanes.pop(lane.name, None)
         for lane in body.outs:
             lane.open = False
         body.lanes.clear()
@@ -586,6 +588,7 @@ class Core:
         if not silently and SEPARATOR in body.name:
             self.graves[body.name] = body.death, int(body.chain), body.events
             del self.bodies[body.name]
+            self.elsewhere[body.name] = body
 
     def _empty(self, lane: Lane) -> None:
         """Let what is under way on a lane vanish, and with it the ends of channels that it carries."""
