@@ -16,25 +16,31 @@ ROOT = Path(worldline.__file__).parent
 # A room may import itself and the rooms named here.
 FOUNDATIONS: dict[str, set[str]] = {
     "model": set(),
-    "lock": {"model"},
+    "history": {"model"},
+    "lock": {"model", "history"},
     "wire": {"model", "lock"},
-    "federation": {"model", "lock", "wire"},
-    "launch": {"model", "lock", "wire", "federation"},
+    "federation": {"model", "history", "lock", "wire"},
+    "launch": {"model", "history", "lock", "wire", "federation"},
     "saving": {"model"},
-    "recording": {"model", "lock", "saving"},
-    "kernel": {"model", "lock"},
-    "loading": {"model", "kernel"},
+    "recording": {"model", "history", "saving"},
+    "workers": {"model", "history"},
+    "kernel": {"model", "history", "workers"},
+    "loading": {"model"},
     "drawing": {"model"},
-    "nodes": {"model", "lock", "kernel", "loading", "drawing", "saving"},
-    "spacetime": {"model", "lock", "kernel", "loading", "drawing"},
+    "nodes": {"model", "history", "workers", "kernel", "loading", "drawing", "saving"},
+    "spacetime": {"model", "history", "workers", "kernel", "loading", "drawing"},
+    "targets": {
+        *("model", "history", "lock", "federation", "launch", "workers", "kernel"),
+        *("recording", "loading", "saving", "nodes", "spacetime"),
+    },
     "cli": {
-        *("model", "lock", "federation", "launch", "recording", "kernel"),
+        *("model", "history", "workers", "targets", "lock", "federation", "launch", "recording", "kernel"),
         *("loading", "saving", "drawing", "nodes", "spacetime"),
     },
 }
 # Modules that belong to no room, and need none: whoever isn't pure may use them.
 LEAVES = {"lifeline"}
-PURE = ("model", "lock", "wire", "drawing")
+PURE = ("model", "history", "lock", "wire", "drawing")
 PURE_IN_KERNEL = ("monitor", "pacing", "placement", "queue", "resource", "topology", "waiting")
 
 # All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class
@@ -45,6 +51,7 @@ ALLOWED = {
         "bisect",
         "collections",
         "collections.abc",
+        "dataclasses",
         "difflib",
         "enum",
         "hashlib",

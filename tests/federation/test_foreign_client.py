@@ -14,7 +14,7 @@ from tests.federation.foreign import Foreign
 from worldline import Federation, Network, Participant, Program, Rule, link, run
 from worldline.federation.client import connect
 from worldline.federation.server import Server
-from worldline.lock.journal import run_digest
+from worldline.history.journal import run_digest
 from worldline.model import MS, ModelError, WorldlineError, plan
 
 SECOND = 1000 * MS

@@ -19,8 +19,8 @@ from tests.lock.worlds import World, make_world
 from tests.wire.peers import BEAT, House, Peer
 from tests.wire.strategies import events
 from worldline.federation.host import Host, Limits, Session
+from worldline.history.journal import run_digest
 from worldline.lock import Abort, Action, Arbiter, State
-from worldline.lock.journal import run_digest
 from worldline.lock.member import Member
 from worldline.model import FOREVER, MS, TIME_MAX, InternalError, LossError, ModelError, PeerError
 from worldline.model.payload import PAYLOAD_MAX

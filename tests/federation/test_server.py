@@ -28,7 +28,7 @@ from worldline import Federation, Network, Participant, Program, Server, connect
 from worldline.federation import plug as plug_module
 from worldline.federation import server as server_module
 from worldline.federation.host import Limits
-from worldline.federation.outcome import Outcome
+from worldline.federation.outcome import FederationOutcome
 from worldline.model import FOREVER, MS, ConfigurationError, LossError, Plan, UsageError
 from worldline.wire.frames import frame
 
@@ -77,7 +77,7 @@ def test_it_serves_in_the_callers_thread_and_calls_whoever_watches() -> None:
     watched: list[str] = []
     outcome = server.serve(lambda: watched.append(threading.current_thread().name), watch_every_s=0.001)
     clients.result()
-    assert isinstance(outcome, Outcome)
+    assert isinstance(outcome, FederationOutcome)
     assert outcome == server.outcome()
     assert set(watched) == {threading.current_thread().name}
 

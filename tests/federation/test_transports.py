@@ -29,7 +29,7 @@ from worldline import (
     uniform,
 )
 from worldline.federation.environment import SHAKE
-from worldline.federation.outcome import Outcome
+from worldline.federation.outcome import FederationOutcome
 from worldline.model import BrokenPromise
 
 # --- The federations. All of simulated time is below 200 ms, so that running at a pace takes no time to speak of. ---
@@ -399,7 +399,7 @@ FEDERATIONS = (
 
 # --- The ways ---
 
-Way = Callable[[Federation, Path, tuple[Path, Path]], Outcome]
+Way = Callable[[Federation, Path, tuple[Path, Path]], FederationOutcome]
 
 
 def way(**settings: Any) -> Way:
@@ -444,7 +444,7 @@ def _tidy() -> Iterator[None]:
 
 
 @cache
-def reference(make: Callable[[], Federation]) -> Outcome:
+def reference(make: Callable[[], Federation]) -> FederationOutcome:
     outcome = run(make(), keep_journals=True)
     assert sum(map(len, outcome.journals.values())) > 4, "nothing happens in it"
     return outcome

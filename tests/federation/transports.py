@@ -26,7 +26,7 @@ from worldline.federation import connection as connection_module
 from worldline.federation import server as server_module
 from worldline.federation.aio import AsyncParticipant
 from worldline.federation.host import Limits
-from worldline.federation.outcome import Outcome
+from worldline.federation.outcome import FederationOutcome
 from worldline.model import FOREVER, MS
 
 T = TypeVar("T")
@@ -236,7 +236,7 @@ def run_over_sockets(
     limits: Limits | None = None,
     certificate: tuple[Path, Path] | None = None,
     within_s: float = PATIENCE_S,
-) -> Outcome:
+) -> FederationOutcome:
     """Run a federation with a server and clients.
 
     With `paired`, clients are connected within the process; with `order`, a number, they are started in another order;

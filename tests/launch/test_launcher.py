@@ -11,7 +11,7 @@ import pytest
 
 from tests.federation.transports import nothing_left
 from worldline import run
-from worldline.federation.outcome import Outcome
+from worldline.federation.outcome import FederationOutcome
 from worldline.launch import launcher
 from worldline.launch.launcher import Launch, federation_of, stated_by
 from worldline.launch.setup import Setup, read_setup
@@ -72,7 +72,7 @@ def party(folder: Path, text: str = FILE) -> Setup:
     return read_setup(file)
 
 
-def launch(setup: Setup, **options: object) -> tuple[Outcome, list[str]]:
+def launch(setup: Setup, **options: object) -> tuple[FederationOutcome, list[str]]:
     heard: list[str] = []
     launched = Launch(setup, hear=lambda name, now, text: heard.append(f"{name} at {now}: {text}"), **options)  # type: ignore[arg-type]
     return launched.run(), sorted(heard)

@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 
 from tests.lock.table import Table
+from worldline.history.journal import run_digest
 from worldline.lock import (
     OPERATOR,
     Abort,
@@ -40,7 +41,6 @@ from worldline.lock import (
     Unsubscribe,
 )
 from worldline.lock.events import OperatorEvent
-from worldline.lock.journal import run_digest
 from worldline.lock.states import PHASES, TRANSITIONS
 from worldline.model import (
     FOREVER,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 from zlib import crc32
 
-from worldline.lock.witness import Witness
+from worldline.history.observer import Observer
 from worldline.model import Plan, link, plan
 from worldline.model.links import Network
 from worldline.recording import Arrival, Loss, Recorder, Unheard
@@ -74,7 +74,7 @@ class Performance:
     """One interleaving of a script's acts, told to a recorder."""
 
     script: Script
-    witness: Witness
+    observer: Observer
     random: Random
     subscribed: dict[tuple[str, str], int] = field(default_factory=dict)
     retained: list[Sent] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Performance:
         names = list(self.left)
         self.random.shuffle(names)
         for name in names:
-            self.witness.started(name, 0)
+            self.observer.began(name, 0)
 
     def floor(self) -> int | None:
         """Return the time before which nobody acts any more, None if nobody does at all."""
@@ -111,7 +111,7 @@ class Performance:
         self.sequences[name] = sequence + 1
         sent = Sent(name, sequence, topic, now, payload_of(name, sequence))
         self.retained.append(sent)
-        self.witness.published(name, sequence, topic, now, sent.payload, now + LATENCY_MAX)
+        self.observer.sent(name, sequence, topic, now, sent.payload, now + LATENCY_MAX)
         listeners = [pair for pair in self.subscribed.items() if pair[0][1] == topic]
         self.random.shuffle(listeners)
         for (receiver, _), since in listeners:
@@ -125,19 +125,19 @@ class Performance:
 
     def unsubscribe(self, name: str, now: int, topic: str) -> None:
         del self.subscribed[name, topic]
-        self.witness.closed(name, topic, now)
+        self.observer.closed(name, topic, now)
 
     def leave(self, name: str, now: int, _: str) -> None:
         for receiver, topic in list(self.subscribed):
             if receiver == name:
                 self.unsubscribe(name, now, topic)
-        self.witness.left(name, now, name.encode())
+        self.observer.ended(name, now, name.encode())
 
     def _tell(self, sent: Sent, receiver: str, since: int) -> None:
         if receiver != sent.sender:
             for arrival, copy, lost in sent.fates(receiver):
                 if arrival >= since:
-                    self.witness.arrives(sent.sender, sent.sequence, receiver, arrival, copy, lost)
+                    self.observer.arrives(sent.sender, sent.sequence, receiver, arrival, copy, lost)
 
 
 def payload_of(name: str, sequence: int) -> bytes:
@@ -152,7 +152,7 @@ def perform(script: Script, recorder: Recorder, seed: int) -> None:
     while performance.step():
         floor = performance.floor()
         if floor is not None and random.random() < eagerness:
-            recorder.advance(random.choice((floor, max(0, floor - 3))))
+            recorder.passed(random.choice((floor, max(0, floor - 3))))
 
 
 def recorded(script: Script, seed: int, *, chunk_size: int = 500) -> bytes:

@@ -20,17 +20,17 @@ def path(tmp_path: Path) -> Path:
 def record(path: Path) -> Recorder:
     recorder = Recorder(path, plan(["anna", "bert"], guests=["gast"], seed=42, end="1s"), federation="[bold]tennis")
     for name in ("anna", "bert", "gast"):
-        recorder.started(name, 0)
+        recorder.began(name, 0)
     for sequence in range(3):
-        recorder.published("anna", sequence, "ball", sequence, b"12345", 100)
+        recorder.sent("anna", sequence, "ball", sequence, b"12345", 100)
         recorder.arrives("anna", sequence, "bert", 50 + sequence, 0, "into the net" if sequence == 2 else None)
-    recorder.advance(200)
+    recorder.passed(200)
     return recorder
 
 
 def finish(recorder: Recorder) -> None:
     for name in ("anna", "bert", "gast"):
-        recorder.left(name, 10**9, name.encode())
+        recorder.ended(name, 10**9, name.encode())
     recorder.close(dropped={("bert", "ball", "dropped by its buffer"): 1_234})
 
 

@@ -48,17 +48,17 @@ def test_what_is_final_is_in_the_file_within_a_second_however_little_it_is(tmp_p
     path, clock = tmp_path / "run.mcap", Clock()
     recorder = Recorder(path, PLAN, clock=clock)
     for sequence in range(3):
-        recorder.published("a", sequence, "x", 10 * sequence, b"one", 10 * sequence + 5)
+        recorder.sent("a", sequence, "x", 10 * sequence, b"one", 10 * sequence + 5)
         recorder.arrives("a", sequence, "b", 10 * sequence + 5, 0, None)
-        recorder.advance(10 * sequence)
+        recorder.passed(10 * sequence)
     assert entries(path) == []
     clock.now += SHOW_EVERY_S
-    recorder.advance(20)
+    recorder.passed(20)
     assert [each.sent for each in entries(path)] == [0, 10]  # The third may still change.
-    recorder.advance(26)
+    recorder.passed(26)
     assert len(entries(path)) == 2
     clock.now += SHOW_EVERY_S
-    recorder.advance(26)
+    recorder.passed(26)
     assert len(entries(path)) == 3
     assert Recording(path).verify().until == 20
     records = []
@@ -119,7 +119,7 @@ def test_at_every_instant_the_file_holds_what_it_held_before_and_nothing_twice(
         floor = performance.floor()
         clock.now += random.choice((0, SHOW_EVERY_S / 2, SHOW_EVERY_S))
         if floor is not None:
-            recorder.advance(floor)
+            recorder.passed(floor)
     assert looks > 50
     assert len(seen) > 10
     monkeypatch.setattr(Watched, "looks", [])
@@ -134,9 +134,9 @@ def test_a_tail_that_is_shorter_or_longer_than_its_chunk_leaves_nothing_behind(t
             path, clock = tmp_path / f"{number}{shows}.mcap", Clock()
             recorder = Recorder(path, PLAN, chunk_size=10_000, clock=clock)
             for sequence in range(20):
-                recorder.published("a", sequence, "x", 10 * sequence, payload, 10 * sequence + 5)
+                recorder.sent("a", sequence, "x", 10 * sequence, payload, 10 * sequence + 5)
                 clock.now += SHOW_EVERY_S * shows
-                recorder.advance(10 * sequence)
+                recorder.passed(10 * sequence)
             recorder.close()
             files.append(path.read_bytes())
         assert files[0] == files[1]
@@ -202,27 +202,27 @@ def test_a_link_is_followed_and_stays(tmp_path: Path) -> None:
 def test_nothing_follows_what_couldnt_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, clock = tmp_path / "run.mcap", Clock()
     recorder = Recorder(path, PLAN, clock=clock)
-    recorder.published("a", 0, "x", 0, b"one", 5)
+    recorder.sent("a", 0, "x", 0, b"one", 5)
     clock.now += SHOW_EVERY_S
-    recorder.advance(10)
+    recorder.passed(10)
 
     def full(descriptor: int, data: bytes, offset: int) -> int:
         raise OSError(28, "No space left on device")
 
-    recorder.published("a", 1, "x", 10, b"two", 15)
+    recorder.sent("a", 1, "x", 10, b"two", 15)
     clock.now += SHOW_EVERY_S
     with monkeypatch.context() as context:
         context.setattr(os, "pwrite", full)
         with pytest.raises(LossError, match="No space left on device"):
-            recorder.advance(20)
-    recorder.advance(30)
+            recorder.passed(20)
+    recorder.passed(30)
     recorder.abandon("the disk is full")
     assert [each.payload for each in entries(path)] == [b"one"]
 
 
 def test_what_is_too_large_to_be_read_again_isnt_written() -> None:
     recorder = Recorder(io.BytesIO(), PLAN)
-    recorder.published("a", 0, "x", 0, bytes(2**25 + 1), 5)
+    recorder.sent("a", 0, "x", 0, bytes(2**25 + 1), 5)
     with pytest.raises(UsageError, match="a at 0s: its message 0 on x has 33,554,433 bytes"):
         recorder.close()
     with pytest.raises(UsageError, match="a chunk can't have"):

@@ -10,7 +10,9 @@ import pytest
 
 from tests.test_purity import ALLOWED, imports, suspects
 from worldline import recording
+from worldline.history.observer import UNDER_WAY
 from worldline.model import InternalError
+from worldline.model.time import FOREVER
 from worldline.recording.pending import Pending, Publication
 
 ROOM = Path(recording.__file__).parent
@@ -20,31 +22,59 @@ def names(publications: list[Publication]) -> list[str]:
     return [f"{each.sender}{each.sequence}" for each in publications]
 
 
-@pytest.mark.parametrize("order", list(permutations(range(4))))
+# What one sender does is told in its order: b's are 0 and 2, a's 1 and 3.
+IN_ORDER = [
+    order for order in permutations(range(4)) if order.index(0) < order.index(2) and order.index(1) < order.index(3)
+]
+
+
+@pytest.mark.parametrize("order", IN_ORDER)
 def test_publications_come_by_send_time_then_sender_then_sequence_in_whatever_order_they_went_in(order) -> None:  # type: ignore[no-untyped-def]
     pending = Pending()
     told = [("b", 0, 5), ("a", 0, 7), ("b", 1, 7), ("a", 1, 7)]
     for place in order:
         sender, sequence, sent = told[place]
-        pending.published(sender, sequence, "x", sent, b"", 20)
-    assert names(pending.finish()) == ["b0", "a0", "a1", "b1"]
+        pending.sent(sender, sequence, "x", sent, b"", 20)
+    assert names(pending.finish(FOREVER)) == ["b0", "a0", "a1", "b1"]
+
+
+def test_notes_are_numbered_with_messages_and_final_when_their_time_has_passed() -> None:
+    pending = Pending()
+    pending.sent("a", 7, "x", 1, b"", 20)
+    pending.noted("a", "worldline/log", 1, b"hello")
+    pending.sent("a", 9, "x", 1, b"", 1)
+    pending.noted("b", "worldline/log", 0, b"")
+    pending.advance(1)
+    assert names(pending.take()) == ["b0"]
+    pending.advance(21)
+    assert [(each.sequence, each.number) for each in pending.take()] == [(0, 7), (1, None), (2, 9)]
+
+
+def test_what_the_end_overtakes_is_under_way() -> None:
+    pending = Pending()
+    pending.sent("a", 0, "x", 1, b"", 20)
+    pending.arrives("a", 0, "b", 9, 0, None)
+    pending.arrives("a", 0, "c", 10, 0, None)
+    pending.arrives("a", 0, "d", 11, 0, "lost")
+    (only,) = pending.finish(10)
+    assert only.fates() == [(9, "b", 0, None), (10, "c", 0, UNDER_WAY), (11, "d", 0, "lost")]
 
 
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_fates_come_by_arrival_then_receiver_then_copy(order) -> None:  # type: ignore[no-untyped-def]
     pending = Pending()
-    pending.published("a", 0, "x", 0, b"", 20)
+    pending.sent("a", 0, "x", 0, b"", 20)
     told = [(3, "c", 0, None), (3, "c", 1, None), (3, "b", 0, "why"), (2, "z", 0, None)]
     for place in order:
         arrival, receiver, copy, lost = told[place]
         pending.arrives("a", 0, receiver, arrival, copy, lost)
-    (only,) = pending.finish()
+    (only,) = pending.finish(FOREVER)
     assert only.fates() == [(2, "z", 0, None), (3, "b", 0, "why"), (3, "c", 0, None), (3, "c", 1, None)]
 
 
 def test_a_publication_is_final_when_the_floor_has_passed_its_expiry() -> None:
     pending = Pending()
-    pending.published("a", 0, "x", 0, b"", 10)
+    pending.sent("a", 0, "x", 0, b"", 10)
     pending.advance(10)
     assert pending.take() == []
     pending.advance(11)
@@ -54,8 +84,8 @@ def test_a_publication_is_final_when_the_floor_has_passed_its_expiry() -> None:
 
 def test_nothing_overtakes_one_that_isnt_final() -> None:
     pending = Pending()
-    pending.published("a", 0, "slow", 0, b"", 100)
-    pending.published("a", 1, "fast", 1, b"", 2)
+    pending.sent("a", 0, "slow", 0, b"", 100)
+    pending.sent("a", 1, "fast", 1, b"", 2)
     pending.advance(50)
     assert pending.take() == []
     assert pending.complete_until() == 0
@@ -66,7 +96,7 @@ def test_nothing_overtakes_one_that_isnt_final() -> None:
 
 def test_a_publication_may_turn_out_to_last_longer_while_it_isnt_final() -> None:
     pending = Pending()
-    pending.published("a", 0, "x", 0, b"", 10)
+    pending.sent("a", 0, "x", 0, b"", 10)
     pending.lasts("a", 0, 30)
     pending.lasts("a", 0, 5)
     pending.arrives("a", 0, "r", 30, 0, None)
@@ -81,7 +111,7 @@ def test_a_publication_may_turn_out_to_last_longer_while_it_isnt_final() -> None
 
 def test_the_floor_never_falls() -> None:
     pending = Pending()
-    pending.published("a", 0, "x", 0, b"", 10)
+    pending.sent("a", 0, "x", 0, b"", 10)
     pending.advance(11)
     pending.advance(3)
     assert names(pending.take()) == ["a0"]
@@ -91,7 +121,7 @@ def test_looking_waits_until_it_is_worth_it_and_what_is_kept_stays_small() -> No
     pending = Pending()
     taken, kept = 0, 0
     for sequence in range(5_000):
-        pending.published("a", sequence, "x", sequence, bytes(1000), sequence + 5)
+        pending.sent("a", sequence, "x", sequence, bytes(1000), sequence + 5)
         taken += len(pending.advance(sequence))
         kept = max(kept, len(pending))
     assert taken > 4_900
@@ -101,12 +131,12 @@ def test_looking_waits_until_it_is_worth_it_and_what_is_kept_stays_small() -> No
 def test_closing_takes_back_what_arrives_then_or_later_on_that_topic_alone() -> None:
     pending = Pending()
     for sequence, topic in enumerate("xy"):
-        pending.published("a", sequence, topic, 0, b"", 20)
+        pending.sent("a", sequence, topic, 0, b"", 20)
         for arrival in (4, 5, 6):
             pending.arrives("a", sequence, "r", arrival, arrival, None)
             pending.arrives("a", sequence, "other", arrival, arrival, "lost")
     pending.closed("r", "x", 5)
-    on_x, on_y = pending.finish()
+    on_x, on_y = pending.finish(FOREVER)
     assert [fate[0] for fate in on_x.fates() if fate[1] == "r"] == [4]
     assert [fate[0] for fate in on_x.fates() if fate[1] == "other"] == [4, 5, 6]
     assert [fate[0] for fate in on_y.fates() if fate[1] == "r"] == [4, 5, 6]
@@ -114,20 +144,20 @@ def test_closing_takes_back_what_arrives_then_or_later_on_that_topic_alone() -> 
 
 def test_what_is_said_anew_after_closing_holds_and_the_earliest_closing_counts() -> None:
     pending = Pending()
-    pending.published("a", 0, "x", 0, b"", 20)
+    pending.sent("a", 0, "x", 0, b"", 20)
     pending.arrives("a", 0, "r", 6, 0, None)
     pending.arrives("a", 0, "r", 9, 1, None)
     pending.closed("r", "x", 5)
     pending.closed("r", "x", 7)  # It had subscribed again at 5 or later, and nothing was said since.
     pending.arrives("a", 0, "r", 9, 1, None)
-    assert pending.finish()[0].fates() == [(9, "r", 1, None)]
+    assert pending.finish(FOREVER)[0].fates() == [(9, "r", 1, None)]
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda pending: pending.published("a", 1, "x", 49, b"", 60), "nobody acts before 50ns any more"),
-        (lambda pending: pending.published("a", 0, "x", 50, b"", 60), "message 0 was recorded twice"),
+        (lambda pending: pending.sent("a", 1, "x", 49, b"", 60), "nobody acts before 50ns any more"),
+        (lambda pending: pending.sent("a", 0, "x", 50, b"", 60), "message 0 was recorded twice"),
         (lambda pending: pending.arrives("a", 7, "r", 50, 0, None), "final or was never sent"),
         (lambda pending: pending.arrives("a", 0, "r", 101, 0, None), "if it expires at 100ns"),
         (lambda pending: pending.arrives("a", 0, "r", 50, 0, None), "sent at 50ns, can't reach it then"),
@@ -135,7 +165,7 @@ def test_what_is_said_anew_after_closing_holds_and_the_earliest_closing_counts()
 )
 def test_calls_that_would_let_luck_show_are_bugs(call, words) -> None:  # type: ignore[no-untyped-def]
     pending = Pending()
-    pending.published("a", 0, "x", 50, b"", 100)
+    pending.sent("a", 0, "x", 50, b"", 100)
     pending.advance(50)
     with pytest.raises(InternalError, match=words):
         call(pending)
@@ -143,9 +173,9 @@ def test_calls_that_would_let_luck_show_are_bugs(call, words) -> None:  # type: 
 
 def test_after_the_end_nothing_is_taken_in() -> None:
     pending = Pending()
-    pending.finish()
+    pending.finish(FOREVER)
     with pytest.raises(InternalError, match="before forever"):
-        pending.published("a", 0, "x", 50, b"", 100)
+        pending.sent("a", 0, "x", 50, b"", 100)
 
 
 @pytest.mark.parametrize("module", ["pending", "certificate", "facts"])

@@ -109,9 +109,9 @@ def test_losses_have_a_schema() -> None:
 
 def test_a_users_topic_may_be_called_like_ours(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path / "run.mcap", plan(["a", "b"]))
-    recorder.published("a", 0, "worldline/lost", 1, b"mine", 5)
+    recorder.sent("a", 0, "worldline/lost", 1, b"mine", 5)
     recorder.arrives("a", 0, "b", 3, 0, None)
-    recorder.published("a", 1, "worldline/lost", 2, b"gone", 5)
+    recorder.sent("a", 1, "worldline/lost", 2, b"gone", 5)
     recorder.arrives("a", 1, "b", 4, 0, "reason")
     recorder.close()
     recording = Recording(tmp_path / "run.mcap")

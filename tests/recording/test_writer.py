@@ -22,8 +22,8 @@ from tests.recording.stage import recorded, truth, write_script
 from worldline import Federation, Program, run
 from worldline.federation.checker import Sampled
 from worldline.federation.inprocess import InOrder, Schedule
+from worldline.history.observer import Observer
 from worldline.lock import Action, Arbiter, Event, Received, Sent
-from worldline.lock.witness import Witness
 from worldline.model import LossError, Network, Plan, Rule, UsageError, hold, link, plan, uniform
 from worldline.recording import Arrival, Condition, Count, LossCount, Part, Recorder, Recording, writer
 from worldline.recording.pending import Pending, Publication
@@ -53,7 +53,7 @@ class ByReceipt(Pending):
         self._carry_out_closures()
         return self._remove(0)
 
-    def finish(self) -> list[Publication]:
+    def finish(self, end: int) -> list[Publication]:
         self._carry_out_closures()
         return self._remove(len(self._order))
 
@@ -102,7 +102,7 @@ class Recorded(Arbiter):
 
     def handle(self, who: str, *events: Event) -> tuple[Action, ...]:
         actions = super().handle(who, *events)
-        self._recorder.advance(self.floor())
+        self._recorder.passed(self.floor())
         return actions
 
 
@@ -215,27 +215,27 @@ def test_a_real_runs_journals_are_in_the_file(tmp_path: Path) -> None:
 def small(target: Path | io.BytesIO, **options: object) -> Recorder:
     """A run in which a sends three messages, of which b gets the first and loses the second."""
     recorder = Recorder(target, PLAN, **options)  # type: ignore[arg-type]
-    recorder.started("a", 0)
-    recorder.started("b", 2)
-    recorder.published("a", 0, "x", 10, b"one", 20)
+    recorder.began("a", 0)
+    recorder.began("b", 2)
+    recorder.sent("a", 0, "x", 10, b"one", 20)
     recorder.arrives("a", 0, "b", 15, 0, None)
-    recorder.published("a", 1, "x", 11, b"three", 21)
+    recorder.sent("a", 1, "x", 11, b"three", 21)
     recorder.arrives("a", 1, "b", 16, 0, "bad luck")
-    recorder.published("a", 2**32, "y", 12, b"", 22)
+    recorder.sent("a", 2**32, "y", 12, b"", 22)
     return recorder
 
 
-def test_it_is_a_witness() -> None:
-    told = [name for name in vars(Witness) if not name.startswith("_")]
+def test_it_is_an_observer() -> None:
+    told = [name for name in vars(Observer) if not name.startswith("_")]
     assert "arrives" in told
     for name in told:
-        assert signature(getattr(Recorder, name)) == signature(getattr(Witness, name)), name
+        assert signature(getattr(Recorder, name)) == signature(getattr(Observer, name)), name
 
 
 def test_the_outcome_tells_of_participants_topics_and_losses(tmp_path: Path) -> None:
     recorder = small(tmp_path / "run.mcap")
-    recorder.left("b", 40, b"\x0b")
-    recorder.left("a", 30, b"\x0a")
+    recorder.ended("b", 40, b"\x0b")
+    recorder.ended("a", 30, b"\x0a")
     recorder.close(dropped={("b", "x", "dropped by its buffer"): 4, ("b", "x", "bad luck"): 99, ("b", "y", "none"): 0})
     outcome = Recording(tmp_path / "run.mcap").outcome
     assert outcome is not None
@@ -264,7 +264,7 @@ def test_the_header_tells_of_the_plan(tmp_path: Path) -> None:
 
 def test_a_run_that_is_broken_off_keeps_what_was_final_and_says_who_and_why(tmp_path: Path) -> None:
     recorder = small(tmp_path / "run.mcap")
-    recorder.advance(21)
+    recorder.passed(21)
     recorder.abandon("its process was killed \udcff", participant="b", at=17)
     recorder.abandon("again")
     recording = Recording(tmp_path / "run.mcap")
@@ -283,8 +283,8 @@ def test_chunks_reach_the_system_as_they_are_complete(tmp_path: Path) -> None:
     recorder = Recorder(path, PLAN, chunk_size=1000)
     assert Recording(path).verify().until == 0  # The header is there before the run has started.
     for sequence in range(2_000):
-        recorder.published("a", sequence, "x", 10 * sequence, bytes(100), 10 * sequence + 5)
-        recorder.advance(10 * sequence)
+        recorder.sent("a", sequence, "x", 10 * sequence, bytes(100), 10 * sequence + 5)
+        recorder.passed(10 * sequence)
     seen = Recording(path)  # As after kill -9: nothing has been closed.
     count = len(list(seen.unheard()))
     assert count > 1_000
@@ -351,7 +351,7 @@ def test_too_many_paths_are_refused_and_what_came_before_is_kept(
 ) -> None:
     monkeypatch.setattr(writer, "CHANNELS_MAX", 2)
     recorder = small(tmp_path / "run.mcap")
-    recorder.advance(100)
+    recorder.passed(100)
     with pytest.raises(UsageError, match="more than 2 paths from a sender to a receiver on a topic"):
         recorder.close()
     with pytest.raises(UsageError, match="abandon it"):
@@ -378,8 +378,8 @@ def test_a_full_disk_is_a_loss_and_leaves_what_can_be_read(tmp_path: Path) -> No
     recorder = Recorder(file, PLAN, chunk_size=500)
     with pytest.raises(LossError, match="can't be written: No space left on device"):  # noqa: PT012
         for sequence in range(10_000):
-            recorder.published("a", sequence, "x", sequence, Random(sequence).randbytes(100), sequence + 5)
-            recorder.advance(sequence)
+            recorder.sent("a", sequence, "x", sequence, Random(sequence).randbytes(100), sequence + 5)
+            recorder.passed(sequence)
     recorder.abandon("the disk is full")
     verdict = save(file.getvalue(), tmp_path).verify()
     assert verdict.condition is Condition.CUT_OFF

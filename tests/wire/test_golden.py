@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from msgspec import msgpack
 
+from worldline.history.journal import Journal, run_digest
 from worldline.lock.events import (
     Abort,
     Advance,
@@ -30,7 +31,6 @@ from worldline.lock.events import (
     Subscription,
     Unsubscribe,
 )
-from worldline.lock.journal import Journal, run_digest
 from worldline.model.buffer import MAILBOX, Buffer
 from worldline.model.message import Message
 from worldline.model.time import FOREVER

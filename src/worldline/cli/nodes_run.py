@@ -143,7 +143,7 @@ def _record(run: Scheduler, recorder: Recorder | None, shelf: Shelf | None, fail
         if failure is None:
             recorder.close()
         else:
-            recorder.advance(run.now + 2)  # What was sent at last counts as one step under way; all of that is final.
+            recorder.passed(run.now + 2)  # What was sent at last counts as one step under way; all of that is final.
             recorder.abandon(failure.problem, participant=failure.participant, at=failure.at)
     finally:
         recorder.abandon("it couldn't be recorded")

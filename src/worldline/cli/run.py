@@ -20,7 +20,7 @@ from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
 from worldline.federation.blame import trace_of
 from worldline.federation.inprocess import run as run_in_process
-from worldline.federation.outcome import Outcome
+from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
 from worldline.launch.launcher import Launch, check_startable, federation_of
 from worldline.launch.setup import Setup, read_setup
@@ -97,7 +97,7 @@ def run(
             if federation is not None:
                 outcome = _in_one_process(federation, screen, recorder, interruption)
             else:
-                launch = Launch(setup, address=listen, witness=recorder, pace=realtime, shake=shake, hear=screen.say)
+                launch = Launch(setup, address=listen, observer=recorder, pace=realtime, shake=shake, hear=screen.say)
                 screen.arbiter, screen.remarks = launch.server.host.arbiter, launch.server.host.remarks
                 interruption.first = launch.server.end
                 interruption.again = lambda: hurry(screen, recorder, launch)
@@ -179,7 +179,7 @@ def recording(setup: Setup, screen: Screen, shelf: Shelf | None) -> Iterator[Rec
         # If it is the disk that is full, nothing more can be written, and the error says so itself.
         with contextlib.suppress(LossError):
             if screen.arbiter is not None:
-                recorder.advance(screen.arbiter.floor())  # All that is certain, up to the last moment.
+                recorder.passed(screen.arbiter.floor())  # All that is certain, up to the last moment.
             if isinstance(error, WorldlineError):
                 recorder.abandon(error.problem, participant=error.participant, at=error.at)
             else:
@@ -199,13 +199,13 @@ def watch(screen: Screen, recorder: Recorder | None) -> None:
     """Now and then: write what has become certain, and show how it goes."""
     assert screen.arbiter is not None
     if recorder is not None:
-        recorder.advance(screen.arbiter.floor())
+        recorder.passed(screen.arbiter.floor())
     screen.refresh()
 
 
 def _in_one_process(
     federation: Federation, screen: Screen, recorder: Recorder | None, interruption: Interruption
-) -> Outcome:
+) -> FederationOutcome:
     def arbiter(plan: Plan) -> Arbiter:
         screen.arbiter = Arbiter(plan, recorder)
         return screen.arbiter
@@ -251,7 +251,7 @@ def debugging(screen: Screen) -> Iterator[None]:
         sys.breakpointhook = usual
 
 
-def conclude(screen: Screen, outcome: Outcome, elapsed_s: float) -> None:
+def conclude(screen: Screen, outcome: FederationOutcome, elapsed_s: float) -> None:
     """Say what came of it."""
     unkept = sum(count for (_, _, reason), count in outcome.dropped.items() if reason == DROPPED_BY_BUFFER)
     lost = sum(outcome.dropped.values()) - unkept

@@ -80,7 +80,7 @@ def serve(
                 authority=authority,
                 # Here, the file also has the last word on who controls the run: others start the participants.
                 declared={name: {**stated_by(part), "controls": part.controls} for name, part in setup.parts.items()},
-                witness=recorder,
+                observer=recorder,
                 pace=realtime,
                 limits=setup.limits,
             )

@@ -31,7 +31,7 @@ def write(
         if failure is None:
             recorder.close()
         else:
-            recorder.advance(end + 2)  # What was sent at last counts as under way for one more; all of that is final.
+            recorder.passed(end + 2)  # What was sent at last counts as under way for one more; all of that is final.
             recorder.abandon(failure.problem, participant=failure.participant, at=end)
     except BaseException:
         recorder.abandon("it couldn't be recorded")

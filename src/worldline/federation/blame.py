@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import traceback
 
+from worldline.model.blame import outer_frames, own_line
 from worldline.model.errors import WorldlineError, shortened
-from worldline.model.own_line import outer_frames, own_line
 
 NO_TERMINAL = "debug it with `worldline run --executor in-process`, or start it by hand beside `worldline serve`"
 """What to do where a debugger has nobody to talk to."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from worldline.federation.inprocess import ArbiterFactory, InOrder, Schedule, run
-from worldline.federation.outcome import Outcome
+from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
 from worldline.lock import Arbiter, Received, Sent
 from worldline.model import FOREVER, NonDeterminism, Stream, UsageError, WorldlineError, format_time
@@ -233,7 +233,7 @@ class _Trial:
     def verdict(self, divergence: Divergence | None = None, *, complete: bool = False) -> Verdict:
         return Verdict(self._expected.digest, self.tried, complete, divergence)
 
-    def _run(self, schedule: Schedule) -> Outcome:
+    def _run(self, schedule: Schedule) -> FederationOutcome:
         federation = self._federation if isinstance(self._federation, Federation) else self._federation()
         return run(federation, schedule=schedule, arbiter=self._arbiter, keep_journals=True)
 
@@ -241,7 +241,7 @@ class _Trial:
         return Divergence(str(schedule), error.participant or "", 0, None, None, error=str(error))
 
 
-def _first_difference(schedule: str, expected: Outcome, found: Outcome) -> Divergence:
+def _first_difference(schedule: str, expected: FederationOutcome, found: FederationOutcome) -> Divergence:
     differences = []
     for name in sorted({**expected.journals, **found.journals}):
         before, after = expected.journals.get(name, []), found.journals.get(name, [])

@@ -52,6 +52,7 @@ from msgspec.structs import replace
 
 from worldline.federation.declaration import Declaration, Plain, agreed, said_at_joining
 from worldline.federation.limits import Limits
+from worldline.history.observer import Observer
 from worldline.lock import (
     OPERATOR,
     Abort,
@@ -69,7 +70,6 @@ from worldline.lock import (
 )
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING
-from worldline.lock.witness import Witness
 from worldline.model import (
     ConfigurationError,
     InternalError,
@@ -182,12 +182,12 @@ class Host:
         federation: str = "",
         token: bytes | Mapping[str, bytes] = b"",
         declared: Mapping[str, Plain] | None = None,
-        witness: Witness | None = None,
+        observer: Observer | None = None,
         limits: Limits | None = None,
         entropy: Callable[[int], bytes],
     ) -> None:
         self.limits = limits or Limits()
-        self.arbiter = Arbiter(plan, witness)
+        self.arbiter = Arbiter(plan, observer)
         self.arbiter.topics_max = self.limits.topics_max
         self.federation = federation
         self.digest: bytes | None = None  # Of the run, when it has ended well.

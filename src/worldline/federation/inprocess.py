@@ -16,7 +16,7 @@ from inspect import iscoroutine, isgenerator
 from typing import Protocol
 
 from worldline.federation.blame import blame, is_normal_end
-from worldline.federation.outcome import Outcome, outcome_of
+from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
 from worldline.lock import (
@@ -31,7 +31,7 @@ from worldline.lock import (
     RunEnded,
 )
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
-from worldline.model.own_line import own_line
+from worldline.model.blame import own_line
 
 ArbiterFactory = Callable[[Plan], Arbiter]
 
@@ -207,7 +207,7 @@ class _Run:
         self._uninvited = [name for name, strand in self._strands.items() if strand.guest]
         self._digest: bytes | None = None
 
-    def finish(self) -> Outcome:
+    def finish(self) -> FederationOutcome:
         try:
             while self._digest is None:
                 self._step()
@@ -296,6 +296,6 @@ def run(
     arbiter: ArbiterFactory = Arbiter,
     watch: Callable[[], None] | None = None,
     keep_journals: bool = False,
-) -> Outcome:
+) -> FederationOutcome:
     """Run a federation in this process and return what came of it. `watch` is called every now and then."""
     return _Run(federation, schedule or InOrder(), arbiter, watch, keep_journals=keep_journals).finish()

@@ -24,11 +24,11 @@ from worldline.federation.declaration import Plain
 from worldline.federation.forks import remember
 from worldline.federation.host import Host
 from worldline.federation.limits import Limits
-from worldline.federation.outcome import Outcome, outcome_of
+from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.plug import Plug
 from worldline.federation.sockets import server_context
+from worldline.history.observer import Observer
 from worldline.lock import Phase
-from worldline.lock.witness import Witness
 from worldline.model import (
     FOREVER,
     TIME_MAX,
@@ -61,7 +61,7 @@ class Server:
     one; `address` says which. `token` is one for all, or one for each participant by name, so that nobody can take
     another's. For ``tls://`` it shows a `certificate`; with an `authority`, clients have to show one of that
     authority's. `declared` is what participants declare, by name, as far as it is settled here: see `agreed`.
-    `witness` is told all that happens; `pace` is how fast simulated time may go against the wall clock at the most
+    `observer` is told all that happens; `pace` is how fast simulated time may go against the wall clock at the most
     (1.0: real time).
     """
 
@@ -76,7 +76,7 @@ class Server:
         key: Path | str | None = None,
         authority: Path | str | None = None,
         declared: Mapping[str, Plain] | None = None,
-        witness: Witness | None = None,
+        observer: Observer | None = None,
         pace: float | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -90,7 +90,7 @@ class Server:
             federation=federation,
             token=_as_keys(token),
             declared=declared,
-            witness=witness,
+            observer=observer,
             limits=limits,
             entropy=os.urandom,
         )
@@ -142,7 +142,7 @@ class Server:
             self.end(LossError(f"the server was closed: {error or 'its owner has gone on'}"))
         self._thread.join()
 
-    def wait(self, timeout_s: float | None = None) -> Outcome:
+    def wait(self, timeout_s: float | None = None) -> FederationOutcome:
         """Wait for the end of the run, and return what came of it."""
         if self._thread is None:
             raise UsageError("the server doesn't run in a thread of its own", advice="use serve(), or `with`")
@@ -151,7 +151,7 @@ class Server:
             raise LossError(f"the run hasn't ended in {timeout_s} seconds: {self.ask(self.host.waiting)}")
         return self.outcome()
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> FederationOutcome:
         """Return what came of the run; raise why nothing did."""
         host = self.host
         if host.failure is not None:
@@ -211,7 +211,7 @@ class Server:
 
     # --- In the server's thread ---
 
-    def serve(self, watch: Callable[[], None] | None = None, *, watch_every_s: float = 0.5) -> Outcome | None:
+    def serve(self, watch: Callable[[], None] | None = None, *, watch_every_s: float = 0.5) -> FederationOutcome | None:
         """Serve until the run is over. `watch` is called now and then, also while nothing happens."""
         self.open()
         self._served_by = threading.get_ident()

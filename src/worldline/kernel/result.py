@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from worldline.history.journal import run_digest
 from worldline.kernel.model import Part
 from worldline.kernel.monitor import Monitor
-from worldline.lock.journal import run_digest
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from worldline.kernel.parcel import fingerprint, size_of
 from worldline.kernel.taken import METHODS, advice_on
 from worldline.kernel.topology import Topology
 from worldline.kernel.waiting import Message
+from worldline.model.blame import described
 from worldline.model.errors import ModelError, WorldlineError, shown
 from worldline.model.lineage import SEPARATOR, descendant, is_short
 from worldline.model.message import check_name
@@ -38,15 +39,6 @@ _LAST_RANK = 2**30
 _SUGGESTED_AMONG = 10_000
 
 _PATHS_MAX = 1_000
-
-
-def described(error: BaseException) -> str:
-    """Return an error's class and text, whatever its own code makes of that."""
-    try:
-        text = str(error)
-    except Exception as second:  # It is the model's own, and can raise anything.
-        text = f"(its text can't be had: {type(second).__name__})"
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 class Extras:

@@ -10,8 +10,8 @@ from pathlib import Path
 from worldline.federation.declaration import Plain, agreed
 from worldline.federation.program import Program
 from worldline.model import UsageError
+from worldline.model.blame import own_line
 from worldline.model.errors import shown
-from worldline.model.own_line import own_line
 
 
 def load_program(entry: str, directory: Path, stated: Plain | None = None, *, guest: bool = False) -> Program:

@@ -9,16 +9,16 @@ from collections.abc import Callable
 
 from worldline.federation.declaration import Declaration, Plain
 from worldline.federation.environment import Surroundings
-from worldline.federation.outcome import Outcome
+from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation, Program
 from worldline.federation.server import Server
+from worldline.history.observer import Observer
 from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
 from worldline.launch.processes import Hear, Processes, describe_exit
 from worldline.launch.setup import Part, Setup
 from worldline.launch.startable import search_path
 from worldline.lock import State
-from worldline.lock.witness import Witness
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
 
 _WATCH_S = 0.1
@@ -71,7 +71,7 @@ class Launch:
         setup: Setup,
         *,
         address: str = "tcp://127.0.0.1:0",
-        witness: Witness | None = None,
+        observer: Observer | None = None,
         pace: float | None = None,
         shake: int | None = None,
         hear: Hear,
@@ -87,14 +87,14 @@ class Launch:
             federation=setup.name,
             token=self._tokens,
             declared={name: stated_by(part) for name, part in setup.parts.items()},
-            witness=witness,
+            observer=observer,
             pace=pace,
             limits=setup.limits,
         )
         self._order = CauseFirst(hear, self._culprit)
         self._processes = Processes(self._order.hear, self._order.fell_silent)
 
-    def run(self, watch: Callable[[], None] | None = None) -> Outcome:
+    def run(self, watch: Callable[[], None] | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
         failed = True
         try:
@@ -114,7 +114,7 @@ class Launch:
             raise self._explained(self.server.host.failure)
         return self.server.outcome()
 
-    def check_ends(self, outcome: Outcome) -> None:
+    def check_ends(self, outcome: FederationOutcome) -> None:
         """Raise if a process has failed after its participant had left: the run is whole, but something is wrong."""
         for name, how in self._processes.failed().items():
             if name in outcome.times:  # And not a guest that nobody has invited.

@@ -9,7 +9,7 @@ from pathlib import Path
 from traceback import extract_tb
 from types import ModuleType
 
-from worldline.kernel.roster import described
+from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError
 
 _PREFIX = "worldline_file_"  # Of modules' names: a user's `random.py` mustn't take the place of Python's own.

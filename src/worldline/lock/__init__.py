@@ -1,5 +1,6 @@
 """The lock: who may act when, so that the history depends on the inputs alone."""
 
+from worldline.history.journal import Journal, Received, Sent
 from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.lock.events import (
     Abort,
@@ -25,7 +26,6 @@ from worldline.lock.events import (
     Subscription,
     Unsubscribe,
 )
-from worldline.lock.journal import Journal, Received, Sent
 from worldline.lock.ledger import Ledger, RunEnded
 from worldline.lock.states import Phase, State
 from worldline.lock.why import Cause, Hop, Why

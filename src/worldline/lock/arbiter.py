@@ -39,6 +39,8 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any
 
+from worldline.history.journal import run_digest
+from worldline.history.observer import Observer
 from worldline.lock.aftermath import Aftermath, Standstill, Unheard
 from worldline.lock.bounds import Bounds
 from worldline.lock.events import (
@@ -66,12 +68,10 @@ from worldline.lock.events import (
 )
 from worldline.lock.explain import explain
 from worldline.lock.invariants import check_invariants
-from worldline.lock.journal import run_digest
 from worldline.lock.member import Member
 from worldline.lock.router import Router
 from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why import Why
-from worldline.lock.witness import Witness
 from worldline.model.buffer import as_buffer
 from worldline.model.errors import (
     BrokenPromise,
@@ -97,7 +97,7 @@ OPERATOR = ""
 class Arbiter:
     """The lock of one run. Its attributes may be read, by `explain` and the like; only its events change them."""
 
-    def __init__(self, plan: Plan, witness: Witness | None = None) -> None:
+    def __init__(self, plan: Plan, observer: Observer | None = None) -> None:
         check_plan(plan)
         self.plan = plan
         self.phase = Phase.GATHERING
@@ -108,8 +108,8 @@ class Arbiter:
         self.topics_max: int | None = None  # How many topics a participant may have to do with.
         self.bounds = Bounds()
         self.newcomers: dict[str, Member] = {}  # Invited, and not started.
-        self.router = Router(plan, self.bounds, witness, self.newcomers)
-        self._witness = witness
+        self.router = Router(plan, self.bounds, observer, self.newcomers)
+        self._observer = observer
         self._aftermath = Aftermath()
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         self._absent = len(self.members)  # Those of the roster who haven't joined.
@@ -228,8 +228,8 @@ class Arbiter:
         for member in members:
             member.move(Start)
             self.bounds.change(member, member.start, member.start)
-            if self._witness is not None:
-                self._witness.started(member.name, member.start)
+            if self._observer is not None:
+                self._observer.began(member.name, member.start)
             self._actions.append(Start(member.name, member.start, self.plan.seed, self.plan.network.control_latency))
 
     # --- Acting ---
@@ -352,8 +352,8 @@ class Arbiter:
         member.move(Leave)
         self._aftermath.left(member.name, member.subscriptions, event.waited)
         self.router.dismiss(member, event.now + event.complete)
-        if self._witness is not None:
-            self._witness.left(member.name, event.now, event.digest)
+        if self._observer is not None:
+            self._observer.ended(member.name, event.now, event.digest)
         self.bounds.rewire(member, [])
         self.bounds.change(member, FOREVER, FOREVER)
         self._present -= 1

@@ -30,6 +30,7 @@ from collections import Counter, deque
 from itertools import islice
 from typing import Any
 
+from worldline.history.journal import Journal
 from worldline.lock.events import (
     Abort,
     Action,
@@ -49,7 +50,6 @@ from worldline.lock.events import (
     Subscription,
     Unsubscribe,
 )
-from worldline.lock.journal import Journal
 from worldline.lock.states import State
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.errors import BrokenOff, BrokenPromise, PeerError, UsageError, shortened

@@ -29,11 +29,11 @@ from __future__ import annotations
 from collections import deque
 from heapq import heappop, heappush
 
+from worldline.history.observer import Observer
 from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.edges import Edges
 from worldline.lock.events import Subscription
 from worldline.lock.member import Member
-from worldline.lock.witness import Witness
 from worldline.model.message import Message, check_name
 from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
@@ -119,10 +119,10 @@ class Router:
     """The subscriptions, publications and retained messages of a run. `newcomers` are those invited, by name."""
 
     def __init__(
-        self, plan: Plan, bounds: Bounds, witness: Witness | None = None, newcomers: dict[str, Member] | None = None
+        self, plan: Plan, bounds: Bounds, observer: Observer | None = None, newcomers: dict[str, Member] | None = None
     ) -> None:
         self._bounds = bounds
-        self._witness = witness
+        self._observer = observer
         self._paths = Paths(plan.network, plan.seed)
         self.latest = 0  # When the last of all messages so far may arrive.
         self._control_latency = plan.network.control_latency
@@ -168,9 +168,9 @@ class Router:
         expiry = sent + lasting if lasting else publication.lifetime.expiry(sent, size)
         if expiry > self.latest:
             self.latest = expiry
-        witness = self._witness
-        if witness is not None:
-            witness.published(sender.name, sequence, topic, sent, payload, expiry)
+        observer = self._observer
+        if observer is not None:
+            observer.sent(sender.name, sequence, topic, sent, payload, expiry)
         roused: list[Member] = []
         message: Message = _NO_MESSAGE
         shared = -1
@@ -184,8 +184,8 @@ class Router:
             if arrival != shared:  # Receivers at the same distance share one message.
                 message = _message(Message, (arrival, sent, sender.name, sequence, 0, topic, payload))
                 shared = arrival
-            if witness is not None:
-                witness.arrives(sender.name, sequence, target.member.name, arrival, 0, None)
+            if observer is not None:
+                observer.arrives(sender.name, sequence, target.member.name, arrival, 0, None)
             inbox = target.inbox
             inbox.fresh.append(message)
             if arrival < inbox.first:
@@ -338,8 +338,8 @@ class Router:
         subscribers.pop(member.name, None)
         if not subscribers:
             self._subscribers.pop(topic, None)
-        if self._witness is not None:
-            self._witness.closed(member.name, topic, until)
+        if self._observer is not None:
+            self._observer.closed(member.name, topic, until)
         for publication in self._by_topic.get(topic, {}).values():
             target = publication.targets.get(member.name)
             if target is not None:
@@ -381,8 +381,8 @@ class Router:
             flight = (arrival, sent, sequence, copy, payload, lost)
             if target.backlog is not None:
                 target.backlog.append(flight)
-                if self._witness is not None:
-                    self._witness.lasts(publication.sender.name, sequence, arrival)
+                if self._observer is not None:
+                    self._observer.lasts(publication.sender.name, sequence, arrival)
             self._deliver(publication, target, flight, roused)
 
     def _deliver(self, publication: _Publication, target: _Target, flight: _Flight, roused: list[Member]) -> None:
@@ -391,8 +391,8 @@ class Router:
         if arrival < target.listens_from:
             return
         member, topic = target.member, publication.topic
-        if self._witness is not None:
-            self._witness.arrives(publication.sender.name, sequence, member.name, arrival, copy, lost)
+        if self._observer is not None:
+            self._observer.arrives(publication.sender.name, sequence, member.name, arrival, copy, lost)
         if lost is not None:
             member.inbox.put_ghost(arrival, topic, lost, member.now)
             return

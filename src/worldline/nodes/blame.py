@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from traceback import extract_tb
 from typing import Any
 
-from worldline.kernel.roster import described
+from worldline.model.blame import described
 from worldline.model.errors import ModelError, WorldlineError, shown
 from worldline.nodes.events import Event, Protocol
 from worldline.nodes.node import Node

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from worldline.kernel.interruptions import is_from_outside
-from worldline.kernel.roster import described
+from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 from worldline.nodes.blame import place_of
 

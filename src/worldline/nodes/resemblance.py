@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from worldline.kernel.roster import described
+from worldline.model.blame import described
 from worldline.model.errors import WorldlineError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.blame import place_of

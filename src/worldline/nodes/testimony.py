@@ -1,10 +1,10 @@
-"""Tells a witness, such as a recorder, what a trace says."""
+"""Tells a observer, such as a recorder, what a trace says."""
 
 from __future__ import annotations
 
 from msgspec import json
 
-from worldline.lock.witness import Witness
+from worldline.history.observer import Observer
 from worldline.nodes.ends import name_of
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.trace import Record
@@ -17,35 +17,35 @@ UNDER_WAY = "still under way at the end"
 _encode = json.Encoder(order="deterministic").encode
 
 
-def testify(run: Scheduler, witness: Witness) -> None:
+def testify(run: Scheduler, observer: Observer) -> None:
     """Tell all that has happened in a run that was traced: who took part, what was sent, and what became of it.
 
     Topics are the kinds of messages. Payloads are JSON.
     """
     histories = run.histories()
     for name, _, _ in histories:
-        witness.started(name, 0)
+        observer.began(name, 0)
     dropped = _dropped(run.records)
     sequences: dict[str, int] = {}
     for record in run.records:
         sender = "" if record.node is None else name_of(record.node, run.num_nodes)
         sequence = sequences.get(sender, 0)
         if record.kind == "sent":
-            _tell_message(run, witness, record, sender, sequence, dropped)
+            _tell_message(run, observer, record, sender, sequence, dropped)
         elif record.kind == "logged":
-            witness.published(sender, sequence, LOG, record.at, _encode({"text": record.text}), record.at)
+            observer.sent(sender, sequence, LOG, record.at, _encode({"text": record.text}), record.at)
         elif record.peer is None:
-            witness.published(sender, sequence, META, record.at, _encode({"text": record.text}), record.at)
+            observer.sent(sender, sequence, META, record.at, _encode({"text": record.text}), record.at)
         else:
             continue
         sequences[sender] = sequence + 1
     for name, end, history in histories:
-        witness.left(name, end, history)
+        observer.ended(name, end, history)
 
 
 def _tell_message(
     run: Scheduler,
-    witness: Witness,
+    observer: Observer,
     record: Record,
     sender: str,
     sequence: int,
@@ -54,15 +54,15 @@ def _tell_message(
     assert record.peer is not None
     receiver = name_of(record.peer, run.num_nodes)
     expiry = min(max(record.arrivals, default=record.at + 1), run.now + 1)
-    witness.published(sender, sequence, record.what, record.at, _encode(record.data), expiry)
+    observer.sent(sender, sequence, record.what, record.at, _encode(record.data), expiry)
     for copy, arrival in enumerate(record.arrivals):
         reasons = dropped.get((record.node, record.peer, record.at, arrival))
         if arrival > run.now:
-            witness.arrives(sender, sequence, receiver, run.now + 1, copy, UNDER_WAY)
+            observer.arrives(sender, sequence, receiver, run.now + 1, copy, UNDER_WAY)
         else:
-            witness.arrives(sender, sequence, receiver, arrival, copy, reasons.pop(0) if reasons else None)
+            observer.arrives(sender, sequence, receiver, arrival, copy, reasons.pop(0) if reasons else None)
     if not record.arrivals:
-        witness.arrives(sender, sequence, receiver, record.at + 1, 0, record.reason)
+        observer.arrives(sender, sequence, receiver, record.at + 1, 0, record.reason)
 
 
 def _dropped(records: list[Record]) -> dict[tuple[int | None, ...], list[str]]:

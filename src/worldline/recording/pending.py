@@ -1,7 +1,8 @@
-"""What isn't final yet: puts what a witness is told into the one order in which it is recorded.
+"""What isn't final yet: puts what an observer is told into the one order in which it is recorded.
 
 Pure. Calls come in an order that luck decides; what is taken from here is ordered by content alone: publications by
-(send time, sender, sequence number), and the fates of each by (arrival, receiver, copy).
+(send time, sender, sequence number), and the fates of each by (arrival, receiver, copy). What a sender sends and notes
+is numbered in the order in which it is told, which is that in which it happened (H1 in `history.observer`).
 
 Invariants
 ----------
@@ -19,6 +20,7 @@ Calls that contradict P1 or P2 are bugs of the caller and raise: a file that sil
 
 from __future__ import annotations
 
+from worldline.history.observer import UNDER_WAY
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time
 
@@ -29,13 +31,19 @@ Fate = tuple[int, str, int, str | None]
 
 
 class Publication:
-    """A message that was sent, and what became of it at everybody whom it concerned."""
+    """A message that was sent, and what became of it at everybody whom it concerned; or a note, which has no number.
 
-    __slots__ = ("_fates", "expiry", "payload", "sender", "sent", "sequence", "topic")
+    `sequence` counts what its sender has sent and noted; `number` is what the sender calls it.
+    """
 
-    def __init__(self, sender: str, sequence: int, topic: str, sent: int, payload: bytes, expiry: int) -> None:
+    __slots__ = ("_fates", "expiry", "number", "payload", "sender", "sent", "sequence", "topic")
+
+    def __init__(
+        self, sender: str, sequence: int, topic: str, sent: int, payload: bytes, expiry: int, number: int | None
+    ) -> None:
         self.sender = sender
         self.sequence = sequence
+        self.number = number
         self.topic = topic
         self.sent = sent
         self.payload = payload
@@ -55,6 +63,13 @@ class Publication:
             if (until := closures.get((key[1], topic))) is None or key[0] < until
         }
 
+    def break_off(self, end: int) -> None:
+        """Let what would arrive at the end or later be under way for ever."""
+        if self.expiry >= end:
+            for key, lost in self._fates.items():
+                if key[0] >= end and lost is None:
+                    self._fates[key] = UNDER_WAY
+
     def fates(self) -> list[Fate]:
         """Return what became of it, ordered by arrival, receiver and copy."""
         return [(*key, lost) for key, lost in sorted(self._fates.items())]
@@ -69,7 +84,8 @@ class Pending:
     def __init__(self, worth_a_look: int = 64 * 1024) -> None:
         self._worth_a_look = worth_a_look
         self._floor = 0
-        self._open: dict[tuple[str, int], Publication] = {}
+        self._open: dict[tuple[str, int], Publication] = {}  # By the sender's own numbers.
+        self._told: dict[str, int] = {}  # How much each sender has sent and noted.
         self._order: list[tuple[int, str, int, Publication]] = []  # Sorted when something is taken.
         self._closures: dict[tuple[str, str], int] = {}  # (receiver, topic) → until, of those not yet carried out.
         self._weight = 0
@@ -78,37 +94,48 @@ class Pending:
     def __len__(self) -> int:
         return len(self._order)
 
-    def published(self, sender: str, sequence: int, topic: str, sent: int, payload: bytes, expiry: int) -> None:
-        if sent < self._floor:
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int) -> None:
+        if (who, number) in self._open:
+            raise InternalError(f"message {number} was recorded twice", participant=who, at=at)
+        self._open[who, number] = self._add(who, topic, at, payload, until, number)
+
+    def noted(self, who: str, topic: str, at: int, payload: bytes) -> None:
+        """Take in what nobody is sent; it is final when its time has passed."""
+        self._add(who, topic, at, payload, at)
+
+    def _add(
+        self, who: str, topic: str, at: int, payload: bytes, expiry: int, number: int | None = None
+    ) -> Publication:
+        sequence = self._told.get(who, 0)
+        if at < self._floor:
             raise InternalError(
                 f"message {sequence} was sent though nobody acts before {format_time(self._floor)} any more",
-                participant=sender,
-                at=sent,
+                participant=who,
+                at=at,
             )
-        if (sender, sequence) in self._open:
-            raise InternalError(f"message {sequence} was recorded twice", participant=sender, at=sent)
-        publication = Publication(sender, sequence, topic, sent, payload, expiry)
-        self._open[sender, sequence] = publication
-        self._order.append((sent, sender, sequence, publication))
+        self._told[who] = sequence + 1
+        publication = Publication(who, sequence, topic, at, payload, expiry, number)
+        self._order.append((at, who, sequence, publication))
         self._weight += len(payload) + _WEIGHT_OF_A_FATE
+        return publication
 
-    def arrives(self, sender: str, sequence: int, receiver: str, arrival: int, copy: int, lost: str | None) -> None:
-        publication = self._open.get((sender, sequence))
+    def arrives(self, sender: str, number: int, receiver: str, arrival: int, copy: int, lost: str | None) -> None:
+        publication = self._open.get((sender, number))
         if publication is None or not publication.sent < arrival <= publication.expiry:
-            raise self._bad_arrival(publication, sender, sequence, receiver, arrival)
+            raise self._bad_arrival(publication, sender, number, receiver, arrival)
         # Only a closure of this very topic and receiver matters: it holds for what was said before, not for this.
         if self._closures and (receiver, publication.topic) in self._closures:
             self._carry_out_closures()
         publication.add(arrival, receiver, copy, lost)
         self._weight += _WEIGHT_OF_A_FATE
 
-    def lasts(self, sender: str, sequence: int, expiry: int) -> None:
-        publication = self._open.get((sender, sequence))
+    def lasts(self, sender: str, number: int, expiry: int) -> None:
+        publication = self._open.get((sender, number))
         if publication is not None:
             publication.expiry = max(expiry, publication.expiry)
         elif expiry >= self._floor:  # Below the floor it says nothing new of a message that is final.
             raise InternalError(
-                f"message {sequence} lasts until {format_time(expiry)} though it is final or was never sent",
+                f"message {number} lasts until {format_time(expiry)} though it is final or was never sent",
                 participant=sender,
             )
 
@@ -134,10 +161,12 @@ class Pending:
         count = next((place for place, entry in enumerate(order) if entry[3].expiry >= floor), len(order))
         return self._remove(count)
 
-    def finish(self) -> list[Publication]:
-        """Remove and return everything, in order: the run is over. Whatever comes after this raises."""
+    def finish(self, end: int) -> list[Publication]:
+        """Remove and return everything, in order: the run was over at `end`. Whatever comes after this raises."""
         self._carry_out_closures()
         self._order.sort()
+        for entry in self._order:
+            entry[3].break_off(end)
         self._floor = FOREVER
         return self._remove(len(self._order))
 
@@ -149,7 +178,8 @@ class Pending:
         final = [entry[3] for entry in self._order[:count]]
         del self._order[:count]
         for publication in final:
-            del self._open[publication.sender, publication.sequence]
+            if publication.number is not None:
+                del self._open[publication.sender, publication.number]
         self._weight = sum(len(entry[3].payload) + _WEIGHT_OF_A_FATE for entry in self._order)
         # Twice what stayed: so looking costs a fixed share of recording, however much is long under way.
         self._enough = max(self._worth_a_look, 2 * self._weight)
@@ -162,13 +192,13 @@ class Pending:
             self._closures.clear()
 
     def _bad_arrival(
-        self, publication: Publication | None, sender: str, sequence: int, receiver: str, arrival: int
+        self, publication: Publication | None, sender: str, number: int, receiver: str, arrival: int
     ) -> InternalError:
         if publication is None:
-            problem = f"message {sequence} of {sender} reaches it though that one is final or was never sent"
+            problem = f"message {number} of {sender} reaches it though that one is final or was never sent"
         else:
             problem = (
-                f"message {sequence} of {sender}, sent at {format_time(publication.sent)}, can't reach it then"
+                f"message {number} of {sender}, sent at {format_time(publication.sent)}, can't reach it then"
                 f" if it expires at {format_time(publication.expiry)}"
             )
         return InternalError(problem, participant=receiver, at=arrival)

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from mcap.records import Channel, Message
 
-from worldline.lock.journal import run_digest
+from worldline.history.journal import run_digest
 from worldline.model.errors import ModelError, UsageError, shortened
 from worldline.model.printable import printable
 from worldline.model.reading import as_time

@@ -1,7 +1,7 @@
-"""The recorder: a witness that writes the run into an MCAP file.
+"""The recorder: an observer that writes the run into an MCAP file.
 
 The file's bytes follow from the run alone: messages are written in the order of `pending`, channels are registered as
-that order needs them, and chunks are cut by size. So it doesn't matter when `advance` is called, or how often.
+that order needs them, and chunks are cut by size. So it doesn't matter when `passed` is called, or how often.
 
 By the wall clock goes only what a crash leaves: about every half second, all that is final is put into the chunk in
 progress, and that is shown behind the file's end (see `output`), where the chunk will take its place.
@@ -13,13 +13,14 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.metadata import version as version_of
 from os import PathLike
-from typing import BinaryIO, NamedTuple, TypedDict
+from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 from msgspec import json
 
-from worldline.lock.journal import run_digest
+from worldline.history.journal import run_digest
 from worldline.model.errors import LossError, UsageError, WorldlineError
 from worldline.model.plan import Plan
+from worldline.model.time import FOREVER
 from worldline.recording.certificate import SEQUENCES, Certificate
 from worldline.recording.chunks import (
     CHANNELS_MAX,
@@ -128,41 +129,43 @@ class Recorder:
             self._output.close()
             raise
 
-    # --- What a witness is told ---
+    # --- What an observer is told ---
 
     @property
     def begun(self) -> bool:
         """Whether anybody has ever started."""
         return bool(self._parts)
 
-    def started(self, name: str, at: int) -> None:
-        self._parts[name] = Part(started=at)
+    def began(self, who: str, at: int) -> None:
+        self._parts[who] = Part(started=at)
 
-    def published(self, sender: str, sequence: int, topic: str, sent: int, payload: bytes, expiry: int) -> None:
-        self._pending.published(sender, sequence, topic, sent, payload, expiry)
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        self._pending.sent(who, number, topic, at, payload, until)
 
-    def arrives(self, sender: str, sequence: int, receiver: str, arrival: int, copy: int, lost: str | None) -> None:
-        self._pending.arrives(sender, sequence, receiver, arrival, copy, lost)
+    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
+        self._pending.arrives(sender, number, receiver, at, copy, lost)
 
-    def lasts(self, sender: str, sequence: int, expiry: int) -> None:
-        self._pending.lasts(sender, sequence, expiry)
+    def lasts(self, sender: str, number: int, until: int) -> None:
+        self._pending.lasts(sender, number, until)
 
-    def closed(self, receiver: str, topic: str, until: int) -> None:
-        self._pending.closed(receiver, topic, until)
+    def closed(self, receiver: str, topic: str, at: int) -> None:
+        self._pending.closed(receiver, topic, at)
 
-    def left(self, name: str, at: int, digest: bytes) -> None:
-        self._parts[name] = Part(started=self._parts[name].started, left=at, digest=digest.hex())
+    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
+        if payload is not None:
+            self._pending.noted(who, topic, at, payload)
 
-    # --- What its owner does ---
+    def ended(self, who: str, at: int, chain: bytes) -> None:
+        self._parts[who] = Part(started=self._parts[who].started, left=at, digest=chain.hex())
 
-    def advance(self, floor: int) -> None:
-        """Learn that nobody acts before the floor any more. Cheap: what is final is written when it's worth it.
+    def passed(self, time: int) -> None:
+        """Write what has become final, if it is worth it: cheap, however often it is called.
 
         To be called often: a file then holds all that has been final for a second, whatever happens to this process.
         """
         if self._gap is not None or self._output.broken:
             return  # Whoever was told of it will abandon this; nothing may follow what is missing.
-        for publication in self._pending.advance(floor):
+        for publication in self._pending.advance(time):
             self._write(publication)
         if self._output.has_tail and (now := self._clock()) >= self._shows_at:
             for publication in self._pending.take():
@@ -171,12 +174,16 @@ class Recorder:
             after = self._clock()
             self._shows_at = after + max(SHOW_EVERY_S, (after - now) / _LOOKING_SHARE)
 
+    # --- What its owner does ---
+
     def give_up(self) -> None:
         """Wait no more for whoever reads the recording, if it is a pipe. May be called from a signal's handler."""
         self._output.give_up()
 
-    def close(self, *, dropped: Mapping[tuple[str, str, str], int] | None = None) -> None:
+    def close(self, *, dropped: Mapping[tuple[str, str, str], int] | None = None, end: int = FOREVER) -> None:
         """Finish the file: the run is over, and everything that was told is final.
+
+        What would have arrived at `end` or later is still under way.
 
         `dropped` counts, by (receiver, topic, reason), what else wasn't received: dropped by buffers. Losses that
         are in the file may be among it; they are counted from the file.
@@ -185,7 +192,7 @@ class Recorder:
             raise UsageError("the recording is closed already")
         if self._gap is not None or self._output.broken:
             raise UsageError("the recording isn't complete, it failed before", advice="abandon it")
-        for publication in self._pending.finish():
+        for publication in self._pending.finish(end):
             self._write(publication)
         left = [
             (name, part.left, bytes.fromhex(part.digest))

@@ -14,10 +14,9 @@ from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodT
 from typing import Any, NamedTuple
 
 from worldline.kernel.parcel import Parcel, fingerprint, seal
-from worldline.kernel.roster import described
 from worldline.kernel.taken import advice_on
+from worldline.model.blame import described, own_line
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
-from worldline.model.own_line import own_line
 
 METHODS = ("after", "die", "jump_to", "log", "reference")
 """Those of every agent."""

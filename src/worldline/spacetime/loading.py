@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from worldline.kernel.roster import described
 from worldline.loading.parameters import parsed
 from worldline.loading.python_file import load_module
+from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 from worldline.spacetime.result import Result
 from worldline.spacetime.simulation import ForwardSimulation

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from worldline.lock.journal import run_digest
+from worldline.history.journal import run_digest
 from worldline.model.errors import UsageError, WorldlineError
 from worldline.spacetime.build import Core, Vector
 from worldline.spacetime.story import Record, records_of

@@ -1,6 +1,6 @@
-"""Tells a witness, such as a recorder, what has happened in a run; and makes records again of what it has kept.
+"""Tells a observer, such as a recorder, what has happened in a run; and makes records again of what it has kept.
 
-A witness counts whole nanoseconds. Lab times are read as seconds and rounded to the nearest one; what is before 0 is
+A observer counts whole nanoseconds. Lab times are read as seconds and rounded to the nearest one; what is before 0 is
 told as 0, and what is absorbed within the nanosecond in which it was sent, as absorbed in the next. The exact
 coordinates are in the payloads, which are JSON: its numbers give the same floats back.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec import MsgspecError, Struct, json
 
-from worldline.lock.witness import Witness
+from worldline.history.observer import Observer
 from worldline.model.errors import UsageError
 from worldline.model.time import SECOND, TIME_MAX
 from worldline.spacetime.boundary import Boundary
@@ -81,12 +81,12 @@ def setting_of(simulation: ForwardSimulation, until: float) -> Setting:
 
 
 def nanoseconds(lab_time: float) -> int:
-    """Return a lab time as a witness counts it."""
+    """Return a lab time as a observer counts it."""
     return max(0, round(lab_time * SECOND))
 
 
 def check_end(until: float) -> None:
-    """Refuse an end that no witness can count to."""
+    """Refuse an end that no observer can count to."""
     if until * SECOND >= TIME_MAX:
         raise UsageError(
             f"a run until {until:g} can't be recorded: recordings end at {TIME_MAX / SECOND:.4g}",
@@ -95,7 +95,7 @@ def check_end(until: float) -> None:
 
 
 def testify(
-    setting: Setting, records: Sequence[Record], chains: Iterable[tuple[str, int, bytes]], witness: Witness
+    setting: Setting, records: Sequence[Record], chains: Iterable[tuple[str, int, bytes]], observer: Observer
 ) -> None:
     """Tell all that has happened in a run that was traced: who took part, what was sent, and what became of it.
 
@@ -105,9 +105,9 @@ def testify(
     absorbed = {(record.channel, record.order): record for record in records if record.kind == "absorbed"}
     died = {record.agent for record in records if record.kind == "died"}
     for name, first in _firsts(records).items():
-        witness.started(name, nanoseconds(first.at[0]))
+        observer.began(name, nanoseconds(first.at[0]))
     end = nanoseconds(setting.until) + 1
-    witness.published("", 0, SETTING, 0, _encode(setting), end)
+    observer.sent("", 0, SETTING, 0, _encode(setting), end)
     sequences: dict[str, int] = {}
     for record in records:
         sender, at = record.agent, nanoseconds(record.at[0])
@@ -117,15 +117,15 @@ def testify(
         sequences[sender] = sequence + 1
         if record.kind != "sent":
             topic = LOG if record.kind == "log" else META
-            witness.published(sender, sequence, topic, at, _encode(record), at)
+            observer.sent(sender, sequence, topic, at, _encode(record), at)
             continue
         taken = absorbed.get((record.channel, record.order))
         arrival = max(at + 1, end if taken is None else nanoseconds(taken.at[0]))
-        witness.published(sender, sequence, record.what, at, _encode(_Sent(record, taken)), arrival)
+        observer.sent(sender, sequence, record.what, at, _encode(_Sent(record, taken)), arrival)
         lost = None if taken is not None else DEAD if record.peer in died else UNDER_WAY
-        witness.arrives(sender, sequence, record.peer, arrival, 0, lost)
+        observer.arrives(sender, sequence, record.peer, arrival, 0, lost)
     for name, at, chain in chains:
-        witness.left(name, at, chain)
+        observer.ended(name, at, chain)
 
 
 def _firsts(records: Iterable[Record]) -> dict[str, Record]:

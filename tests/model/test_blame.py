@@ -13,7 +13,7 @@ import pytest
 import worldline
 from worldline import Federation, Program, run
 from worldline.model import WorldlineError
-from worldline.model.own_line import outer_frames, own_line
+from worldline.model.blame import outer_frames, own_line
 
 
 def code_in(file: str, source: str) -> CodeType:
@@ -86,5 +86,5 @@ def test_a_program_in_this_process_is_named_with_its_own_line() -> None:
         self.advance(to="1ms")
 
     for program in (decodes, goes_back):
-        with pytest.raises(WorldlineError, match=r", in test_own_line\.py, line \d+$"):
+        with pytest.raises(WorldlineError, match=r", in test_blame\.py, line \d+$"):
             run(Federation({"a": Program(program)}))

@@ -39,6 +39,15 @@ def own_line(error: BaseException) -> Line | None:
     return own[-1] if own else None
 
 
+def described(error: BaseException) -> str:
+    """Return an error's class and text, whatever its own code makes of that."""
+    try:
+        text = str(error)
+    except Exception as second:  # It is the model's own, and can raise anything.
+        text = f"(its text can't be had: {type(second).__name__})"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def outer_frames(error: BaseException) -> int:
     """Return how many of the outermost frames are Worldline's, which has called the author's program."""
     return next((count for count, line in enumerate(_lines_of(error)) if not _is_ours(line.file)), 0)

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from worldline.lock.journal import DIGEST_SIZE, Journal, Received, Sent, run_digest
+from worldline.history.journal import DIGEST_SIZE, Journal, Received, Sent, run_digest
 from worldline.model import Message
 
 FIRST = Message(9, 4, "b", 0, 0, "red", b"hi")

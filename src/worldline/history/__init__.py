@@ -1,0 +1,22 @@
+"""History: what happened in a run, whoever made it.
+
+Every room tells an `Observer` the same few things, returns an `Outcome`, and says how far it is by a `Status`. So
+recording, comparing and showing are written once, for all of them.
+"""
+
+from worldline.history.journal import Journal, Received, Sent, run_digest
+from worldline.history.observer import Observer
+from worldline.history.outcome import End, Outcome
+from worldline.history.status import Status, Wait
+
+__all__ = [
+    "End",
+    "Journal",
+    "Observer",
+    "Outcome",
+    "Received",
+    "Sent",
+    "Status",
+    "Wait",
+    "run_digest",
+]

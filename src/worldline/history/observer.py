@@ -1,0 +1,59 @@
+"""What a recorder, or anybody else who looks on, is told of a run.
+
+An observer is told things as a run learns of them, and between different members in an order that luck decides. What
+it makes of them must not show that order. Three rules hold whichever room tells:
+
+H1. Whatever one member does is told in the order in which it does it, and a message before what becomes of it.
+H2. A message's arrivals are foretold when it is sent. Until its `until` has passed that may change: it is lost instead,
+    or its receiver stops listening; after that nothing is added or taken back.
+H3. After `passed(time)`, nothing is told that happens before that time.
+
+So what is before the last `passed` is final, and can be put into one order by its times and names alone.
+
+Times are whole nanoseconds. Payloads are bytes; what a room has as objects it encodes as JSON (`plain.encoded`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+LOG, META = "worldline/log", "worldline/meta"
+"""The topics of notes that all rooms have: lines that members write, and what the simulator does to them."""
+
+UNDER_WAY = "still under way at the end"
+"""Why a message is lost that the end of the run overtook."""
+
+
+class Observer(Protocol):
+    """Sees who takes part from when to when, every message and where it goes, and what members note.
+
+    `detail` is the room's own account of the same thing, for an observer of that room that keeps it; others ignore it.
+    It can be pickled, since it may come from a worker.
+    """
+
+    def began(self, who: str, at: int) -> None:
+        """A member takes part from then on."""
+
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        """A member has sent its message of that number; what becomes of it is settled once `until` has passed."""
+
+    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
+        """The message reaches a receiver then; or would, but is lost for a reason. What was said last holds."""
+
+    def lasts(self, sender: str, number: int, until: int) -> None:
+        """The message may be under way for longer than was said: somebody has come to whom it has to queue."""
+
+    def closed(self, receiver: str, topic: str, at: int) -> None:
+        """Nothing on this topic reaches the receiver then or later, whatever was said, unless said anew."""
+
+    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
+        """Something happened to a member that is no message of its own: a timer, a line in its log.
+
+        Without a payload it only says in the room's own words (`detail`) what was told already.
+        """
+
+    def ended(self, who: str, at: int, chain: bytes) -> None:
+        """A member takes part no longer; its chain is the hash of all that it received and sent."""
+
+    def passed(self, time: int) -> None:
+        """Nothing that happens before this time will be told any more."""

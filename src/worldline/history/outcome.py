@@ -1,0 +1,43 @@
+"""What comes of a run, whichever room has made it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from worldline.model.errors import WorldlineError
+
+
+class End(NamedTuple):
+    """When a member ended, and the hash of all that it received and sent."""
+
+    at: int
+    chain: bytes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run has come to: its digest, its time, and who took part.
+
+    `dropped` counts messages by (receiver, topic, reason). `failure` is what ended the run before its time, where that
+    is an outcome and not raised. Rooms add what only they know.
+    """
+
+    digest: bytes
+    now: int
+    events: int
+    members: dict[str, End] = field(default_factory=dict, repr=False)
+    dropped: dict[tuple[str, str, str], int] = field(default_factory=dict)
+    failure: WorldlineError | None = None
+
+    @property
+    def times(self) -> dict[str, int]:
+        """When everybody ended, by name."""
+        return {name: end.at for name, end in self.members.items()}
+
+    def remarks(self) -> list[str]:
+        """Say what whoever ran it should know, though nothing went wrong."""
+        return []
+
+    def __str__(self) -> str:
+        return f"{self.events:,} event{'' if self.events == 1 else 's'}, digest {self.digest.hex()}"

@@ -1,0 +1,1 @@
+"""Targets: whatever a command is given to run, found by one convention and run in one way."""
