@@ -23,10 +23,10 @@ from worldline.model.errors import ConfigurationError, WorldlineError, shown
 from worldline.spacetime.build import Core
 from worldline.spacetime.crew import Crew, broken_off
 from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
+from worldline.spacetime.outcome import SpacetimeOutcome, Tally, combined, failed, tally_of
 from worldline.spacetime.placement import Placing, Resident, as_placing
-from worldline.spacetime.result import Part, Result, combined, failed, part_of
 from worldline.spacetime.story import records_of
-from worldline.spacetime.waiting import Wait, living, stood_still, waits_of
+from worldline.spacetime.waiting import Held, living, stood_still, waits_of
 
 
 class Task(NamedTuple):
@@ -39,17 +39,17 @@ class Task(NamedTuple):
     bodies: bytes
 
 
-class Report(NamedTuple):
+class LastWords(NamedTuple):
     """What a worker tells at the end. Who still waits does so for ever."""
 
-    part: Part
+    tally: Tally
     states: list[Any]
-    waits: dict[str, Wait]
+    waits: dict[str, Held]
     alive: list[str]
     failure: Failure | None
 
 
-def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -> Result:
+def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -> SpacetimeOutcome:
     """Run what was set up in a core on other workers, and bring the agents' states back."""
     if isinstance(executor, Processes):
         reports = _on_processes(executor, core, progress)
@@ -60,21 +60,21 @@ def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -
     error = first_error(reports)
     if error is not None:
         raise error
-    heard = [report for report in reports if isinstance(report, Report)]
-    before = Part(0, [], records_of(core.trace or ()))
-    result = combined([before, *(report.part for report in heard)], until, is_traced=core.trace is not None)
+    heard = [report for report in reports if isinstance(report, LastWords)]
+    before = Tally(0, [], records_of(core.trace or ()))
+    outcome = combined([before, *(report.tally for report in heard)], until, is_traced=core.trace is not None)
     failures = [report.failure for report in heard if report.failure is not None]
     if failures:
         first = min(failures, key=lambda failure: failure.key)
-        raise failed(first.error, first.key[0], result)
+        return failed(outcome, first.error, first.key[0])
     alive = [name for report in heard for name in report.alive]
     if alive:
-        raise stood_still({name: wait for report in heard for name, wait in report.waits.items()}, alive, result)
+        return stood_still(outcome, {name: wait for report in heard for name, wait in report.waits.items()}, alive)
     bring_back(core, (state for report in heard for state in report.states))
-    return result
+    return outcome
 
 
-def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequence[Report | Failure]:
+def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequence[LastWords | Failure]:
     check_guarded()
     _check_main(core)
     placing = as_placing(executor.placement, core.n)
@@ -89,10 +89,10 @@ def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequen
         return staff.watch(progress)
 
 
-def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[Report | Failure]:
+def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[LastWords | Failure]:
     placing = as_placing(executor.placement, core.n)
 
-    def work(team: Team) -> Report | Failure:
+    def work(team: Team) -> LastWords | Failure:
         homes = team.agreed(lambda: _placed(core, placing, team.count))
         team.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
         task = team.agreed(lambda: _task(core, _setting(core, placing), homes, team.rank, team.count))
@@ -105,7 +105,7 @@ def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[Repor
     return executor.gathered(work)
 
 
-def _work(number: int, channel: Channel, task: Task, look: Look) -> Report | Failure:
+def _work(number: int, channel: Channel, task: Task, look: Look) -> LastWords | Failure:
     """Be a worker, for a whole run; if this one can't go on, tell the others."""
     try:
         return _worked(number, channel, task, look)
@@ -118,7 +118,7 @@ def _work(number: int, channel: Channel, task: Task, look: Look) -> Report | Fai
         raise
 
 
-def _worked(number: int, channel: Channel, task: Task, look: Look) -> Report | Failure:
+def _worked(number: int, channel: Channel, task: Task, look: Look) -> LastWords | Failure:
     begin_run()
     for path in task.files:
         load_module(path)
@@ -131,8 +131,8 @@ def _worked(number: int, channel: Channel, task: Task, look: Look) -> Report | F
     Crew(core, channel, task.workers, placing).run(look)
     if core.failures:
         lab, name, error = min(core.failures, key=lambda failure: failure[:2])
-        return Report(part_of(core), [], {}, [], told(Failure((lab, name), error)))
-    return Report(part_of(core), states_of(core), waits_of(core), living(core), None)
+        return LastWords(tally_of(core), [], {}, [], told(Failure((lab, name), error)))
+    return LastWords(tally_of(core), states_of(core), waits_of(core), living(core), None)
 
 
 def _placed(core: Core, placing: Placing, count: int) -> dict[str, int]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter, getdoc, signature
 from math import isfinite
 from pathlib import Path
-from traceback import extract_tb
 from types import ModuleType
 from typing import Any
 
@@ -14,9 +13,9 @@ from msgspec import Struct
 
 from worldline.loading.parameters import parsed
 from worldline.loading.python_file import load_module
-from worldline.model.blame import described
+from worldline.model.blame import described, own_line
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
-from worldline.spacetime.result import Result
+from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import ForwardSimulation
 
 GIVEN = ("executor", "seed", "trace")
@@ -36,7 +35,7 @@ class Example(Struct, frozen=True, kw_only=True):
     builder: Callable[..., ForwardSimulation]
     parameters: dict[str, Any]
     until: float | None = None
-    outcome: Callable[[ForwardSimulation, Result], str] | None = None
+    outcome: Callable[[ForwardSimulation, SpacetimeOutcome], str] | None = None
 
     def build(
         self, *, executor: Any = "inline", seed: int = 0, trace: bool = False, **parameters: Any
@@ -47,13 +46,13 @@ class Example(Struct, frozen=True, kw_only=True):
         except WorldlineError:
             raise
         except Exception as error:  # It is the user's code, and can raise anything.
-            where = _line_of(self.builder, error)
+            where = _line_of(error)
             raise ConfigurationError(f"{self.name} can't be set up{where}: {described(error)}") from error
         if not isinstance(made, ForwardSimulation):
             raise ConfigurationError(
                 f"{self.name}: build returns {shown(made)}", advice="return the ForwardSimulation that it has set up"
             )
-        handed_on = {"seed": made.seed == seed, "trace": (made._core.trace is not None) == trace}
+        handed_on = {"seed": made.seed == seed, "trace": made.is_traced == trace}
         if not isinstance(executor, str):
             handed_on["executor"] = made.executor is executor
         for what, is_so in handed_on.items():
@@ -64,17 +63,17 @@ class Example(Struct, frozen=True, kw_only=True):
                 )
         return made
 
-    def judged(self, simulation: ForwardSimulation, result: Result) -> str:
+    def judged(self, simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
         """Return what has come of a run; refuse what may not come of it."""
         if self.outcome is None:
             return ""
         try:
             return str(self.outcome(simulation, result))
         except AssertionError as error:
-            where, said = _line_of(self.outcome, error), f": {error}" if str(error) else ""
+            where, said = _line_of(error), f": {error}" if str(error) else ""
             raise ModelError(f"{self.name}: what has come of it isn't what should{where}{said}") from error
         except Exception as error:  # It is the user's code, and can raise anything.
-            where = _line_of(self.outcome, error)
+            where = _line_of(error)
             raise ModelError(f"{self.name}: its outcome can't be told{where}: {described(error)}") from error
 
     def parsed(self, texts: Mapping[str, str]) -> dict[str, Any]:
@@ -82,11 +81,10 @@ class Example(Struct, frozen=True, kw_only=True):
         return parsed(self.name, self.parameters, texts)
 
 
-def _line_of(function: Callable[..., Any], error: BaseException) -> str:
-    """Return which line of a function's file has led to an error."""
-    file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
-    return f", in line {lines[-1]}" if lines else ""
+def _line_of(error: BaseException) -> str:
+    """Say which line of the author's own has led to an error."""
+    line = own_line(error)
+    return "" if line is None else f", in {line}"
 
 
 def load_file(path: Path) -> Example:
