@@ -279,7 +279,7 @@ def test_a_file_is_run_by_processes(worldline: Command) -> None:
         ("UNTIL = 1\ndef build(executor, seed, trace): pass", "build returns None"),
         (
             "UNTIL = 1\ndef build(executor, seed, trace): 1 / 0",
-            "can't be set up, in mine.py, line 2: ZeroDivisionError",
+            "set up, in mine.py, line 2: ZeroDivisionError",
         ),
         (ENDS + MINE.replace("seed=seed, ", ""), "build doesn't hand on its seed"),
         (ENDS + MINE.replace("executor=executor, ", ""), "build doesn't hand on its executor"),

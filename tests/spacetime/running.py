@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from worldline.model.errors import WorldlineError
-from worldline.spacetime import Agent, Boundary, ForwardSimulation, LambdaField, Minkowski, SpacetimeOutcome, Shuffled
+from worldline.spacetime import Agent, Boundary, ForwardSimulation, LambdaField, Minkowski, Shuffled, SpacetimeOutcome
 from worldline.spacetime.causality import check
 
 SHUFFLES = 4

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from worldline.model import ConfigurationError, ModelError
-from worldline.spacetime import ForwardSimulation, Minkowski, SpacetimeOutcome, Shuffled
+from worldline.spacetime import ForwardSimulation, Minkowski, Shuffled, SpacetimeOutcome
 from worldline.spacetime.causality import check
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.loading import example_of, load_file
