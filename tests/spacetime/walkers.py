@@ -31,7 +31,7 @@ from worldline.spacetime import (
     Shuffled,
     Vector,
     box,
-    crew,
+    crewmate,
     current,
 )
 from worldline.spacetime.placement import Placing, Resident
@@ -338,7 +338,7 @@ class Restless:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        crew._SLICE = self.slice
+        crewmate._SLICE = self.slice
 
 
 def restless(seed: int = 0, slice_: int = 16, folder: Path | None = None) -> Placing:

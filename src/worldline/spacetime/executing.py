@@ -21,10 +21,11 @@ from worldline.kernel.team import Team
 from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import ConfigurationError, WorldlineError, shown
 from worldline.spacetime.build import Core
-from worldline.spacetime.crew import Crew, broken_off
+from worldline.spacetime.crewmate import Crewmate
+from worldline.spacetime.letters import Unable, packed_frame
 from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
 from worldline.spacetime.outcome import SpacetimeOutcome, Tally, combined, failed, tally_of
-from worldline.spacetime.placement import Placing, Resident, as_placing
+from worldline.spacetime.placement import Placing, as_placing, resident_of
 from worldline.spacetime.story import records_of
 from worldline.spacetime.waiting import Held, living, stood_still, waits_of
 
@@ -114,7 +115,7 @@ def _work(number: int, channel: Channel, task: Task, look: Look) -> LastWords | 
     except WorldlineError as error:
         for other in range(task.workers):
             if other != number:
-                channel.post(other, broken_off(error))
+                channel.post(other, packed_frame(Unable(error)))
         raise
 
 
@@ -128,7 +129,7 @@ def _worked(number: int, channel: Channel, task: Task, look: Look) -> LastWords 
     unpacked(core, task.bodies)
     if is_traced:
         core.trace = []
-    Crew(core, channel, task.workers, placing).run(look)
+    Crewmate(core, channel, task.workers, placing).run(look)
     if core.failures:
         lab, name, error = min(core.failures, key=lambda failure: failure[:2])
         return LastWords(tally_of(core), [], {}, [], told(Failure((lab, name), error)))
@@ -136,15 +137,7 @@ def _worked(number: int, channel: Channel, task: Task, look: Look) -> LastWords 
 
 
 def _placed(core: Core, placing: Placing, count: int) -> dict[str, int]:
-    residents = [
-        Resident(
-            body.name,
-            body.position(core.n),
-            1,
-            tuple(dict.fromkeys(lane.source.name for lane in body.lanes if lane.source is not body)),
-        )
-        for _, body in sorted(core.bodies.items())
-    ]
+    residents = [resident_of(body, core.n, 1) for _, body in sorted(core.bodies.items())]
     return placing.place(residents, count)
 
 
