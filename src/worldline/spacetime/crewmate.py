@@ -20,8 +20,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from worldline.kernel.channel import Channel
-from worldline.kernel.progress import Look
 from worldline.spacetime.balance import Grants, Wishes, moves
 from worldline.spacetime.build import Body, Core
 from worldline.spacetime.ending import conclusion
@@ -41,6 +39,8 @@ from worldline.spacetime.letters import (
 from worldline.spacetime.moving import packed_if_possible, unpacked
 from worldline.spacetime.placement import Placing, Resident, resident_of
 from worldline.spacetime.post import take, watch_sources
+from worldline.workers.looks import Look
+from worldline.workers.peers import Peers
 
 _SLICE = 512
 _SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
@@ -50,9 +50,9 @@ _LEADER = 0
 class Crewmate:
     """One worker among others."""
 
-    def __init__(self, core: Core, channel: Channel, count: int, placing: Placing) -> None:
+    def __init__(self, core: Core, peers: Peers, count: int, placing: Placing) -> None:
         self._core = core
-        self._channel = channel
+        self._peers = peers
         self._count = count
         self._me = core.me
         self._others = [other for other in range(count) if other != core.me]
@@ -98,13 +98,13 @@ class Crewmate:
             if self._round_wanted > self._round:
                 self._move()
             elif not self._is_over and not self._is_swept_now:
-                for other, frame in self._channel.poll() if is_busy else self._channel.wait():
+                for other, frame in self._peers.poll() if is_busy else self._peers.wait():
                     self._hear(other, opened_frame(frame))
 
     # -- What is said
 
     def _post(self, other: int, frame: Dispatch) -> None:
-        self._channel.post(other, packed_frame(frame))
+        self._peers.post(other, packed_frame(frame))
 
     def _tell(self) -> None:
         """Send everybody what is for them."""
@@ -247,7 +247,7 @@ class Crewmate:
                     self._unheard.append((other, said))
             if len(found) == self._count:
                 return [found[number] for number in range(self._count)]
-            for other, frame in self._channel.wait():
+            for other, frame in self._peers.wait():
                 self._hear(other, opened_frame(frame))
 
     def _residents(self) -> list[Resident]:

@@ -8,16 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from worldline.kernel.channel import Channel
-from worldline.kernel.failures import Failure, first_error, told
-from worldline.kernel.forking import check_guarded
-from worldline.kernel.interruptions import begin_run
-from worldline.kernel.mesh import PeerGone
 from worldline.kernel.on_processes import Processes
-from worldline.kernel.progress import Look, Progress
+from worldline.kernel.progress import Progress
 from worldline.kernel.ranks import Ranks
-from worldline.kernel.staff import Staff, some_of
-from worldline.kernel.team import Team
 from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import ConfigurationError, WorldlineError, shown
 from worldline.spacetime.build import Core
@@ -28,6 +21,14 @@ from worldline.spacetime.outcome import SpacetimeOutcome, Tally, combined, faile
 from worldline.spacetime.placement import Placing, as_placing, resident_of
 from worldline.spacetime.story import records_of
 from worldline.spacetime.waiting import Held, living, stood_still, waits_of
+from worldline.workers.failures import Failure, first_error, told
+from worldline.workers.forking import check_guarded
+from worldline.workers.interruptions import begin_run
+from worldline.workers.looks import Look
+from worldline.workers.mesh import PeerGone
+from worldline.workers.peers import Peers
+from worldline.workers.pool import WorkerPool, some_of
+from worldline.workers.rank_group import RankGroup
 
 
 class Task(NamedTuple):
@@ -80,46 +81,47 @@ def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequen
     _check_main(core)
     placing = as_placing(executor.placement, core.n)
     homes = _placed(core, placing, executor.count)
-    setting = _setting(core, placing)
+    setting = _setting(core, placing, core.trace is not None)
     tasks = [_task(core, setting, homes, number, executor.count) for number in range(executor.count)]
 
     def describe(number: int) -> str:
         return some_of([name for name, home in homes.items() if home == number], "no agents")
 
-    with progress, Staff(_work, tasks, describe) as staff:
-        return staff.watch(progress)
+    with progress, WorkerPool(_work, tasks, describe) as pool:
+        return pool.watch(progress.reached)
 
 
 def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[LastWords | Failure]:
     placing = as_placing(executor.placement, core.n)
 
-    def work(team: Team) -> LastWords | Failure:
-        homes = team.agreed(lambda: _placed(core, placing, team.count))
-        team.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
-        task = team.agreed(lambda: _task(core, _setting(core, placing), homes, team.rank, team.count))
+    def work(ranks: RankGroup) -> LastWords | Failure:
+        homes = ranks.agreed(lambda: _placed(core, placing, ranks.count))
+        ranks.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
+        is_traced = ranks.any(core.trace is not None)  # One of them may have an observer.
+        task = ranks.agreed(lambda: _task(core, _setting(core, placing, is_traced), homes, ranks.rank, ranks.count))
         with progress:
             try:
-                return _work(team.rank, team.channel, task, progress.look)
+                return _work(ranks.rank, ranks.peers, task, progress.look)
             except WorldlineError as error:  # The others know of it.
                 return Failure((), error)
 
     return executor.gathered(work)
 
 
-def _work(number: int, channel: Channel, task: Task, look: Look) -> LastWords | Failure:
+def _work(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Failure:
     """Be a worker, for a whole run; if this one can't go on, tell the others."""
     try:
-        return _worked(number, channel, task, look)
+        return _worked(number, peers, task, look)
     except PeerGone:
         raise
     except WorldlineError as error:
         for other in range(task.workers):
             if other != number:
-                channel.post(other, packed_frame(Unable(error)))
+                peers.post(other, packed_frame(Unable(error)))
         raise
 
 
-def _worked(number: int, channel: Channel, task: Task, look: Look) -> LastWords | Failure:
+def _worked(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Failure:
     begin_run()
     for path in task.files:
         load_module(path)
@@ -129,7 +131,7 @@ def _worked(number: int, channel: Channel, task: Task, look: Look) -> LastWords 
     unpacked(core, task.bodies)
     if is_traced:
         core.trace = []
-    Crewmate(core, channel, task.workers, placing).run(look)
+    Crewmate(core, peers, task.workers, placing).run(look)
     if core.failures:
         lab, name, error = min(core.failures, key=lambda failure: failure[:2])
         return LastWords(tally_of(core), [], {}, [], told(Failure((lab, name), error)))
@@ -151,8 +153,8 @@ def _outline(core: Core) -> list[Any]:
     return [sorted(bodies), sorted(lanes)]
 
 
-def _setting(core: Core, placing: Placing) -> bytes:
-    setting = (core.space, core.field, core.boundaries, core.seed, placing, core.trace is not None)
+def _setting(core: Core, placing: Placing, is_traced: bool) -> bytes:
+    setting = (core.space, core.field, core.boundaries, core.seed, placing, is_traced)
     try:
         return pickle.dumps(setting, protocol=5)
     except Exception as error:  # What a boundary does is the user's own.

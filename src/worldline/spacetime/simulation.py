@@ -10,7 +10,6 @@ from typing import Any
 
 from worldline.history.observer import Observer
 from worldline.kernel.executors import Executor, Inline, as_executor
-from worldline.kernel.interruptions import begin_run, is_from_outside
 from worldline.kernel.progress import Progress
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
 from worldline.model.randomness import Stream
@@ -23,6 +22,7 @@ from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
 from worldline.spacetime.told import Scene, check_end, scene_of, tell
 from worldline.spacetime.waiting import living, stood_still, waits_of
+from worldline.workers.interruptions import begin_run, is_from_outside
 
 _LOOK_EVERY = 10_000
 _SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
@@ -159,7 +159,7 @@ class ForwardSimulation:
         """Let everything happen that does before `until`, in lab time; return what came of it.
 
         The outcome is the same whatever the executor. Without `until`, a boundary must end time for every agent.
-        `observer` is told all of it when it is over; under MPI, every rank has one or none has.
+        `observer` is told all of it when it is over; under MPI, that of each rank that has one.
         """
         if self._is_over:
             raise UsageError("the simulation is over", advice="make a new one")
