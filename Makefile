@@ -7,7 +7,8 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
 HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _python.pxd) \
-    $(addprefix src/worldline/spacetime/,geometry.py _geometry.pxd core.py _core.pxd)
+    $(foreach name,geometry lanes stepping population traffic core,\
+        src/worldline/spacetime/$(name).py src/worldline/spacetime/_$(name).pxd)
 CODE := $(wildcard src tests benchmarks examples)
 
 help:  ## list the targets
