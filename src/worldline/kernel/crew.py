@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pickle
 
+from worldline.kernel.account import OUTSIDE
 from worldline.kernel.channel import Channel
 from worldline.kernel.failures import Failure
 from worldline.kernel.pacing import Pacing, Standing
 from worldline.kernel.progress import Look
-from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.worker import Letter, Worker
 from worldline.model.errors import WorldlineError
 from worldline.model.time import FOREVER

@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from worldline.history.observer import Observer
+from worldline.kernel.account import OUTSIDE
 from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
 from worldline.kernel.interruptions import begin_run
 from worldline.kernel.model import Model, Part, Sending
 from worldline.kernel.parcel import fingerprint
-from worldline.kernel.roster import OUTSIDE, Roster, monitors_of
+from worldline.kernel.roster import Roster, monitors_of
 from worldline.model.time import FOREVER
 
 Letter = tuple[int, int, str, int, str, int, str, object]
 
 
 class Worker:
-    """Holds those entities of a model that `workers` gives to number `me`; all of them, if it is empty."""
+    """Holds those entities of a model that `workers` gives to number `me`; all of them, if it is empty.
 
-    def __init__(self, model: Model, workers: Sequence[int] = (), me: int = 0) -> None:
+    An observer is told what they do from now on.
+    """
+
+    def __init__(
+        self, model: Model, workers: Sequence[int] = (), me: int = 0, observer: Observer | None = None
+    ) -> None:
         begin_run()
         self.roster = Roster(model.names, model.topology, model.seed, workers, me)
         self.engine = self.roster.engine
+        self.engine.observer = observer
         for place, name in enumerate(model.names):
             if not workers or workers[place] == me:
                 self.roster.add(name, model.entities[name])
