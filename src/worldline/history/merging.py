@@ -17,7 +17,7 @@ M3. What is kept is what isn't final: told at a time that some worker hasn't rea
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from worldline.history.observer import Observer
 from worldline.history.telling import Call, Key
@@ -66,3 +66,11 @@ class Merging:
             while first and first[0][0] == key:
                 _, how, what = first.popleft()
                 getattr(self._observer, how)(*what)
+
+
+def merged(observer: Observer, batches: Sequence[tuple[Iterable[Call], int]]) -> Merging:
+    """Pass on what workers tell all at once, each with how far it has got."""
+    merging = Merging(len(batches), observer)
+    for worker, (calls, reached) in enumerate(batches):
+        merging.hear(worker, calls, reached)
+    return merging

@@ -3,8 +3,8 @@
 What isn't a message between two entities is a note of the one to which it happens: a timer that rings, a process that
 goes on, a value that is recorded. What comes from outside has no sender, and takes no time: it is sent when it arrives.
 
-The hash of who was created during the run and has ended is part of that of who has its place (`roster.py`); so an end
-is told of it without one.
+The chain of who was created during the run and has ended is part of that of who has its place (`roster.py`), whether
+that one has ended or not. So its end is told without a chain, and those of all others at the end of the run.
 """
 
 from __future__ import annotations

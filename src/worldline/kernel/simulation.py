@@ -145,7 +145,8 @@ class Simulation:
 
     def step(self) -> bool:
         """Handle the next event; return whether there was one."""
-        return self._begun().advance(FOREVER, 1) == 1
+        self._begun()
+        return self._advance(FOREVER, 1) == 1
 
     def result(self) -> Result:
         """Return what came of it so far."""
@@ -183,17 +184,16 @@ class Simulation:
         topology = Topology(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
 
-    def _run_inline(
-        self, end: int, progress: bool | None, events_max: int | None, observer: Observer | None
-    ) -> Result:
+    def _run_inline(self, end: int, progress: bool | None, events_max: int | None, observer: Observer | None) -> Result:
         worker = self._begun(observer)
         if end < worker.engine.now:
             raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
         bar = Progress(end, progress, events_max)
         left = FOREVER if events_max is None else events_max + 1
-        stride = FOREVER if worker.engine.observer is None else _PASSES_AFTER
+        looks_on = worker.engine.observer
+        stride = FOREVER if looks_on is None else _PASSES_AFTER
         with bar:
-            while left and (handled := worker.advance(end, min(bar.events_until_look, left, stride))):
+            while left and (handled := self._advance(end, min(bar.events_until_look, left, stride))):
                 left -= handled
                 bar.look(worker.engine.now, worker.engine.events)
         if not left:
@@ -201,17 +201,27 @@ class Simulation:
         if end != FOREVER:
             worker.engine.now = end
         part = worker.part()
-        if worker.engine.observer is not None:
-            tell_end(worker.engine.observer, part.chains, worker.engine.now)
+        if looks_on is not None:
+            tell_end(looks_on, part.chains, worker.engine.now)
         return combined([part], None)
+
+    def _advance(self, end: int, limit: int) -> int:
+        """Handle so many events; what was before them is final, also if one of them fails."""
+        assert self._worker is not None
+        try:
+            return self._worker.advance(end, limit)
+        finally:
+            if self._worker.engine.observer is not None:
+                self._worker.engine.observer.passed(self._worker.engine.now)
 
     def _begun(self, observer: Observer | None = None) -> Worker:
         self._check_not_over()
         if self._worker is None:
             model = self.model()
+            self._worker = Worker(model)
             if observer is not None:
                 tell_beginning(observer, model)
-            self._worker = Worker(model, observer=observer)
+                self._worker.engine.observer = observer
             self._entities = self._worker.engine.directory  # From now on that has them: one such table is large enough.
         elif observer is not None and observer is not self._worker.engine.observer:
             raise UsageError("the simulation has begun, and an observer has to see all of it", advice="make a new one")

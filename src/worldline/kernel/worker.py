@@ -4,32 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from worldline.history.observer import Observer
+from worldline.history.telling import Key
 from worldline.kernel.account import OUTSIDE
 from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
-from worldline.kernel.interruptions import begin_run
 from worldline.kernel.model import Model, Part, Sending
 from worldline.kernel.parcel import fingerprint
 from worldline.kernel.roster import Roster, monitors_of
 from worldline.model.time import FOREVER
+from worldline.workers.interruptions import begin_run
 
 Letter = tuple[int, int, str, int, str, int, str, object]
 
 
 class Worker:
-    """Holds those entities of a model that `workers` gives to number `me`; all of them, if it is empty.
+    """Holds those entities of a model that `workers` gives to number `me`; all of them, if it is empty."""
 
-    An observer is told what they do from now on.
-    """
-
-    def __init__(
-        self, model: Model, workers: Sequence[int] = (), me: int = 0, observer: Observer | None = None
-    ) -> None:
+    def __init__(self, model: Model, workers: Sequence[int] = (), me: int = 0) -> None:
         begin_run()
         self.roster = Roster(model.names, model.topology, model.seed, workers, me)
         self.engine = self.roster.engine
-        self.engine.observer = observer
         for place, name in enumerate(model.names):
             if not workers or workers[place] == me:
                 self.roster.add(name, model.entities[name])
@@ -50,6 +44,15 @@ class Worker:
 
     def advance(self, end: int, limit: int = FOREVER) -> int:
         return int(advance(self.engine, end, limit))
+
+    def key(self) -> Key:
+        """Return the place of the event at hand, or of the last one, in the order of all events of all workers.
+
+        They go by arrival, time sent, whether from outside, sender, and the sender's own order.
+        """
+        engine = self.engine
+        sender = engine.sender.name
+        return engine.now, engine.sent, sender == OUTSIDE, sender, engine.order
 
     def take_outbox(self) -> list[Letter]:
         """Return what was sent to other workers since the last time."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import traceback
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from worldline.model.blame import trace_of
 from worldline.model.errors import WorldlineError
 
 
@@ -27,17 +27,23 @@ def told(report: Any) -> Any:
     return _sendable(_with_trace(report)) if isinstance(report, Failure) else report
 
 
-def first_error(reports: Iterable[object]) -> WorldlineError | None:
-    """Return the error of the failure that happened first, if there are any among the reports."""
+def first_failure(reports: Iterable[object]) -> Failure | None:
+    """Return the failure that happened first, if there are any among the reports."""
     failures = [report for report in reports if isinstance(report, Failure)]
-    return min(failures, key=lambda failure: failure.key).error if failures else None
+    return min(failures, key=lambda failure: failure.key) if failures else None
+
+
+def first_error(reports: Iterable[object]) -> WorldlineError | None:
+    """Return the error of that one."""
+    failure = first_failure(reports)
+    return None if failure is None else failure.error
 
 
 def _with_trace(failure: Failure) -> Failure:
     """Add the trace of what went wrong in the model, which doesn't survive the way to the parent by itself."""
     cause = failure.error.__cause__
     if cause is not None:
-        failure.error.add_note("".join(traceback.format_exception(cause)).rstrip())
+        failure.error.add_note(trace_of(cause))
     return failure
 
 
