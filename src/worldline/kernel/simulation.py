@@ -22,6 +22,7 @@ from worldline.model.latency import Latency
 from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.links import Link, Network, Rule, check_network, link
 from worldline.model.message import check_name
+from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
 
@@ -183,6 +184,15 @@ class Simulation:
             _check_receiver(sending, self._entities)
         topology = Topology(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
+
+    def plan(self, until: TimeLike | None = None) -> Plan:
+        """Return what fixes a run's history apart from the entities themselves, for the header of a recording.
+
+        Its roster are those who have been added; who is created during the run isn't known before.
+        """
+        model = self.model()
+        end = None if until is None else as_time(until, "the end")
+        return Plan(roster=model.names, network=model.topology.network, seed=model.seed, end=end)
 
     def _run_inline(self, end: int, progress: bool | None, events_max: int | None, observer: Observer | None) -> Result:
         worker = self._begun(observer)

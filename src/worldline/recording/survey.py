@@ -14,21 +14,13 @@ import msgspec
 from mcap.records import Channel, Message
 
 from worldline.recording.certificate import SEQUENCES, Certificate
+from worldline.recording.envelope import SHARED_CHANNEL, Path, take_out
 from worldline.recording.facts import LOST_CHANNEL, Count, LossCount, Lost
 from worldline.recording.pending import Fate
 from worldline.recording.scan import Damaged, Scan
 
 _COPY = re.compile("[0-9]{1,18}")
 _lost_decoder = msgspec.json.Decoder(Lost)
-
-
-class Path(NamedTuple):
-    """What a channel's messages have in common. Receiver "": they reached nobody."""
-
-    topic: str
-    sender: str
-    receiver: str
-    copy: int
 
 
 class Rebuilt(NamedTuple):
@@ -98,7 +90,7 @@ class Survey:
 
 
 def path_of(channel: Channel) -> Path | None:
-    """Return the path that a channel is for, None if it holds losses or isn't ours."""
+    """Return the path that a channel is for, None if several share it, if it holds losses or isn't ours."""
     metadata = channel.metadata
     copy = metadata.get("copy", "0")
     if "sender" not in metadata or "receiver" not in metadata or not _COPY.fullmatch(copy):
@@ -124,7 +116,7 @@ def _publications(messages: Iterator[tuple[Channel, Message]]) -> Iterator[Rebui
     for channel, message in messages:
         if channel.id not in paths:
             paths[channel.id] = path_of(channel)
-        found = _rebuilt(channel, paths[channel.id], message)
+        found = _rebuilt(channel, paths[channel.id], message, message.data)
         if current is None or current[:4] != found[:4]:
             if current is not None:
                 yield current
@@ -139,12 +131,15 @@ def _publications(messages: Iterator[tuple[Channel, Message]]) -> Iterator[Rebui
         yield current
 
 
-def _rebuilt(channel: Channel, path: Path | None, message: Message) -> Rebuilt:
+def _rebuilt(channel: Channel, path: Path | None, message: Message, payload: bytes) -> Rebuilt:
     """Return what a single record says of its publication."""
     sent, sequence, at = message.publish_time, message.sequence, message.log_time
     if path is not None:
         fates: list[Fate] = [(at, path.receiver, path.copy, None)] if path.receiver else []
-        return Rebuilt(sent, path.sender, sequence, path.topic, message.data, fates)
+        return Rebuilt(sent, path.sender, sequence, path.topic, payload, fates)
+    if channel.metadata == SHARED_CHANNEL:
+        path, payload = take_out(channel.topic, message.data)
+        return _rebuilt(channel, path, message, payload)
     if channel.metadata != LOST_CHANNEL:
         raise Damaged(f"channel {channel.id} on {channel.topic} is neither a path's nor that of losses")
     lost = lost_of(message)
