@@ -59,16 +59,18 @@ def _guess_of_values(fields: list[FieldDifference], headers: Collection[str], la
         return "floats in their last places: perhaps a sum in another order, or another library"
     if any(_is_date(field.a) and _is_date(field.b) for field in fields):
         return "perhaps the wall clock: these numbers look like dates"
-    return _otherwise(headers, _guess_of_what_follows(fields[0].path, later))
+    return _otherwise(headers, "" if "seed" in headers else _guess_of_what_follows(fields[0].path, later))
 
 
 def _otherwise(headers: Collection[str], text: str) -> str:
-    if "seed" in headers:
-        return f"{text}; the seeds differ, perhaps that is why"
     machine = [name for name in _MACHINE if name in headers]
-    if machine:
-        return f"{text}; perhaps the environment: the headers differ in {', '.join(machine)}"
-    return text
+    if "seed" in headers:
+        also = "the seeds differ, perhaps that is why"
+    elif machine:
+        also = f"perhaps the environment: the headers differ in {', '.join(machine)}"
+    else:
+        return text
+    return f"{text}; {also}" if text else also
 
 
 def _guess_of_what_follows(path: str, later: Later) -> str:
