@@ -14,9 +14,9 @@ from worldline.cli.options import Force, NoRecord, Quiet, shelf_for
 from worldline.cli.report import report
 from worldline.cli.run_federation import Staging, run_federation, screen_for, warn_of
 from worldline.cli.run_model import run_model
-from worldline.federation.blame import trace_of
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
+from worldline.model.blame import trace_of
 from worldline.recording import Shelf
 from worldline.targets import Options, prepare
 from worldline.targets.federation import ReadyFederation

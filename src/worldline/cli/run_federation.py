@@ -16,7 +16,6 @@ from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
-from worldline.federation.blame import trace_of
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
@@ -24,6 +23,7 @@ from worldline.launch.launcher import Launch
 from worldline.lock import Arbiter
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, LossError, ModelError, Plan, UsageError, WorldlineError
+from worldline.model.blame import trace_of
 from worldline.recording import Recorder, Schema, Shelf
 from worldline.targets import Ready
 from worldline.targets.executors import UNIX

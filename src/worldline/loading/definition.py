@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from worldline.loading.python_file import load_module
-from worldline.model.blame import described, own_line
+from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 
 MODEL = "model"
@@ -43,7 +43,7 @@ class Maker(Struct, frozen=True):
         except WorldlineError:
             raise
         except (Exception, SystemExit) as error:  # It is the user's code, and can raise anything.
-            raise ConfigurationError(f"{self.where}: its model can't be set up: {_said_of(error)}") from error
+            raise ConfigurationError(f"{self.where}: its model can't be set up: {said_of(error)}") from error
 
 
 class Definition(Struct, frozen=True):
@@ -72,9 +72,9 @@ class Definition(Struct, frozen=True):
         try:
             return str(judge(*run))
         except AssertionError as error:
-            raise ModelError(f"{self.name}: what has come of it isn't what should: {_said_of(error)}") from error
+            raise ModelError(f"{self.name}: what has come of it isn't what should: {said_of(error)}") from error
         except Exception as error:  # It is the user's code, and can raise anything.
-            raise ModelError(f"{self.name}: its outcome can't be told: {_said_of(error)}") from error
+            raise ModelError(f"{self.name}: its outcome can't be told: {said_of(error)}") from error
 
 
 def definition_in(path: Path, name: str, kinds: tuple[type, ...], form: str) -> Definition:
@@ -139,8 +139,3 @@ def _missing(path: Path, name: str, module: ModuleType, kinds: tuple[type, ...],
     if len(old) == 1:
         return ConfigurationError(f"{path} defines {old[0]}, and no model", advice="call it model")
     return ConfigurationError(f"{path} defines no model", advice=choice)
-
-
-def _said_of(error: BaseException) -> str:
-    line = own_line(error)
-    return described(error) if line is None else f"{described(error)}, in {line}"
