@@ -170,9 +170,11 @@ def test_who_is_created_begins_and_ends_and_its_chain_is_its_creator_s() -> None
     simulation = Simulation()
     simulation.add("p", Mourner())
     book = told(simulation)
+    worker = simulation._worker
+    assert worker is not None
     assert [line[1:] for line in book.lines if line[0] == "began"] == [("", 0), ("p", 0), ("p/kid", 0), ("p/stays", 0)]
     ends = [line[1:] for line in book.lines if line[0] == "ended"]
-    chains = {name: (at, chain) for name, at, chain in simulation.histories()}
+    chains = {name: (at, chain) for name, at, chain in worker.part().chains}
     assert ends[0] == ("p/kid", 2, b"")
     assert {name: (at, chain) for name, at, chain in ends[1:]} == chains
     assert chains["p"][0] == 4

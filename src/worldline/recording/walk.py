@@ -21,6 +21,7 @@ from mcap.opcode import Opcode
 from mcap.records import Channel, Message
 
 from worldline.history.account import Fate, Sending
+from worldline.recording.envelope import SHARED_CHANNEL, Path, take_out
 from worldline.recording.facts import LOST_CHANNEL
 from worldline.recording.scan import DAMAGE, Damaged, Scan
 from worldline.recording.survey import lost_of, path_of
@@ -30,8 +31,20 @@ _PREFIX = 9
 _PADDING = bytes(_RECORD.size)  # So that the last record of a chunk, too, can be read as if it were a message.
 _MESSAGE, _CHANNEL = int(Opcode.MESSAGE), int(Opcode.CHANNEL)
 
-# Topic, sender, receiver, copy; the topic of losses has no path.
-_Path = tuple[str, str, str, int]
+
+class _Channels:
+    """What the numbers of channels stand for: a path, a topic whose paths share a channel, or losses (neither)."""
+
+    def __init__(self) -> None:
+        self.paths: dict[int, Path | None] = {}
+        self.shared: dict[int, str] = {}
+
+    def learn(self, channel: Channel) -> None:
+        path = self.paths[channel.id] = path_of(channel)
+        if channel.metadata == SHARED_CHANNEL:
+            self.shared[channel.id] = channel.topic
+        elif path is None and channel.metadata != LOST_CHANNEL:
+            raise Damaged(f"channel {channel.id} on {channel.topic} is neither a path's nor that of losses")
 
 
 def equal_chunks(a: Scan, b: Scan) -> int:
@@ -47,26 +60,26 @@ def equal_chunks(a: Scan, b: Scan) -> int:
 
 def sendings(scan: Scan, skip: int = 0) -> Iterator[Sending]:
     """Yield all that was sent, but for what stands in the first chunks."""
-    paths: dict[int, _Path | None] = {}
+    channels = _Channels()
     with scan.path.open("rb") as file:
-        _learn_channels(scan, file, skip, paths)
-        yield from _sendings((scan.unpacked(file, chunk) for chunk in scan.chunks[skip:]), paths)
+        _learn_channels(scan, file, skip, channels)
+        yield from _sendings((scan.unpacked(file, chunk) for chunk in scan.chunks[skip:]), channels)
 
 
-def _learn_channels(scan: Scan, file: BinaryIO, skip: int, paths: dict[int, _Path | None]) -> None:
+def _learn_channels(scan: Scan, file: BinaryIO, skip: int, channels: _Channels) -> None:
     """Note the channels of chunks that are left out: from the index of a whole file, if it has one."""
     if scan.whole:
         for channel in scan.index.values():
-            paths[channel.id] = _path(channel)
+            channels.learn(channel)
         return
     for chunk in scan.chunks[:skip]:
         for record in scan.records(file, chunk):
             if isinstance(record, Channel):
-                paths[record.id] = _path(record)
+                channels.learn(record)
 
 
-def _sendings(chunks: Iterator[bytes], paths: dict[int, _Path | None]) -> Iterator[Sending]:
-    unpack, kind_of_message = _RECORD.unpack_from, _MESSAGE
+def _sendings(chunks: Iterator[bytes], channels: _Channels) -> Iterator[Sending]:
+    unpack, kind_of_message, paths = _RECORD.unpack_from, _MESSAGE, channels.paths
     time = number = -1
     topic = sender = ""
     payload: bytes | None = None
@@ -83,17 +96,22 @@ def _sendings(chunks: Iterator[bytes], paths: dict[int, _Path | None]) -> Iterat
                 raise Damaged("a chunk ends within a record")
             if kind != kind_of_message:
                 if kind == _CHANNEL:
-                    _learn(data[start:offset], paths)
+                    channels.learn(_channel(data[start:offset]))
                 continue
             if length < _RECORD.size - _PREFIX:
                 raise Damaged("a message is shorter than it can be")
             path = paths.get(channel)
+            found: bytes | None = data[start + 22 : offset]
+            if path is None and channel in channels.shared:
+                path, found = take_out(channels.shared[channel], data[start + 22 : offset])
             if path is not None:
                 its_topic, its_sender, receiver, copy = path
-                found: bytes | None = data[start + 22 : offset]
                 fate: Fate | None = (at, receiver, copy, None) if receiver else None
             else:
-                its_topic, its_sender, fate = _lost(channel, sequence, at, sent, data[start + 22 : offset], paths)
+                if channel not in paths:
+                    raise Damaged(f"a message is on channel {channel}, which there isn't")
+                lost = lost_of(Message(channel, at, data[start + 22 : offset], sent, sequence))
+                its_topic, its_sender, fate = lost.topic, lost.sender, (at, lost.receiver, lost.copy, lost.reason)
                 found = None
             if sent == time and sequence == number and its_sender == sender and its_topic == topic:
                 if payload is None:
@@ -109,25 +127,9 @@ def _sendings(chunks: Iterator[bytes], paths: dict[int, _Path | None]) -> Iterat
         yield time, sender, topic, payload, fates, number
 
 
-def _learn(record: bytes, paths: dict[int, _Path | None]) -> None:
+def _channel(record: bytes) -> Channel:
     try:
-        channel = Channel.read(ReadDataStream(BytesIO(record)))
+        channel: Channel = Channel.read(ReadDataStream(BytesIO(record)))
     except DAMAGE as error:
         raise Damaged("a channel can't be read") from error
-    paths[channel.id] = _path(channel)
-
-
-def _path(channel: Channel) -> _Path | None:
-    path = path_of(channel)
-    if path is None and channel.metadata != LOST_CHANNEL:
-        raise Damaged(f"channel {channel.id} on {channel.topic} is neither a path's nor that of losses")
-    return path
-
-
-def _lost(
-    channel: int, sequence: int, at: int, sent: int, data: bytes, paths: dict[int, _Path | None]
-) -> tuple[str, str, Fate]:
-    if channel not in paths:
-        raise Damaged(f"a message is on channel {channel}, which there isn't")
-    lost = lost_of(Message(channel, at, data, sent, sequence))
-    return lost.topic, lost.sender, (at, lost.receiver, lost.copy, lost.reason)
+    return channel
