@@ -64,7 +64,7 @@ def test_a_recording_against_itself(whole: Path) -> None:
 
 def test_the_first_cause_and_the_chain(whole: Path, tmp_path: Path) -> None:
     other = record(tmp_path / "other.mcap", lambda number: b'{"v":%d}' % (number + (number == 150)))
-    assert equal_chunks(Recording(whole).scan, Recording(other).scan) > 20
+    assert equal_chunks(Recording(whole).scan, Recording(other).scan) > 5
     shown = text(whole, other)
     assert shown.splitlines()[2:7] == [
         "first differences, of 3 members:",
