@@ -19,7 +19,7 @@ from worldline.nodes.node import Node
 from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.testimony import testify
+
 from worldline.nodes.trace import Record, line_of
 from worldline.nodes.trial import Trial
 from worldline.recording import Recorder, Shelf

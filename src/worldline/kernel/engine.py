@@ -171,6 +171,7 @@ class Engine:
         events = cython.declare(cython.longlong, visibility="readonly")
         actor = cython.declare(object, visibility="readonly")
         failed = cython.declare(object, visibility="readonly")  # Who was acting when something went wrong.
+        observer = cython.declare(object, visibility="public")  # Who looks on, if anybody does.
     _entry: tuple  # The event at hand, uncompiled; compiled, the queue has it.
     _cancelled: cython.Py_ssize_t  # How many events in the queue are dead, about.
     _patience: cython.Py_ssize_t  # How many may be, until it is time to do something about it.
@@ -193,7 +194,7 @@ class Engine:
         self.latency = latency
         self.least = least
         self.now = self.events = 0
-        self.actor = self.failed = self._entry = self._topic = self._text = None
+        self.actor = self.failed = self.observer = self._entry = self._topic = self._text = None
         self._number_of_topic = -1
         self._cancelled = self._chain_of_topic = 0
         self._patience = _CANCELLED_MAX
@@ -508,6 +509,22 @@ class Core:
     def _wl_is_here(self) -> bool:
         """Whether it is, or was, an entity of this worker, and not just a name."""
         return self._wl_state == _ALIVE or self._wl_state == _ENDED
+
+    @property
+    def _wl_observer(self) -> Any:
+        """Who looks on; None if nobody does."""
+        return self._wl_engine.observer if self._wl_engine is not None else None
+
+    @property
+    def _wl_number_sent(self) -> int:
+        """The number of the last message that it has sent, or timer that it has set."""
+        return self._wl_order >> 1
+
+    @property
+    def _wl_number_given(self) -> int:
+        """The number that the message has which is being handled: its sender's."""
+        engine: Engine = _acting(self)
+        return engine.order >> 1
 
     @property
     def _wl_roster(self) -> Any:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from worldline.history.observer import Observer
 from worldline.kernel.channel import Channel
 from worldline.kernel.crew import Crew
 from worldline.kernel.failures import Failure
 from worldline.kernel.forking import check_guarded
 from worldline.kernel.mesh import PeerGone
 from worldline.kernel.model import Model, Part
+from worldline.kernel.notebook import Notebook, tell
 from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import Placement, place
 from worldline.kernel.progress import Look, Progress
 from worldline.kernel.reports import part_told, settled
 from worldline.kernel.result import Result
+from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.share import Share, shares_of, unpacked_share
 from worldline.kernel.staff import Staff, some_of
 from worldline.kernel.worker import Worker
@@ -33,11 +36,11 @@ class Processes:
     def __str__(self) -> str:
         return f"processes({self.count})"
 
-    def run(self, model: Model, end: int, progress: Progress) -> Result:
+    def run(self, model: Model, end: int, progress: Progress, observer: Observer | None = None) -> Result:
         check_guarded()
         workers = place(self.placement, model.names, model.topology, self.count)
         lookahead = model.topology.lookahead(model.names, workers, self.count)
-        tasks = [_Task(lookahead, end, share) for share in shares_of(model, workers, self.count)]
+        tasks = [_Task(lookahead, end, share, observer is not None) for share in shares_of(model, workers, self.count)]
 
         def describe(number: int) -> str:
             here = [name for name, worker in zip(model.names, workers, strict=True) if worker == number]
@@ -45,6 +48,14 @@ class Processes:
 
         with progress, Staff(_work, tasks, describe) as staff:
             reports = staff.watch(progress)
+        if observer is not None:
+            parts = [report for report in reports if isinstance(report, Part)]
+            for name in (OUTSIDE, *model.names):
+                observer.began(name, 0)
+            tell(observer, [part.told for part in parts])
+            for part in parts:
+                for name, at, chain in part.chains:
+                    observer.ended(name, at, chain)
         return settled(model, reports, end)
 
 
@@ -54,19 +65,27 @@ class _Task(NamedTuple):
     lookahead: list[list[int]]
     end: int
     share: bytes
+    is_observed: bool
 
 
 def _work(number: int, channel: Channel, task: _Task, look: Look) -> Part | Failure:
     """Do a share of a simulation."""
     given = unpacked_share(task.share)
     worker = Worker(_loaded(given), given.workers, number)
+    notebook = Notebook(worker.engine)
+    if task.is_observed:
+        worker.engine.observer = notebook
     pacing = Pacing(number, task.lookahead)
     try:
         failure = Crew(worker, pacing, channel, number, len(task.lookahead)).run(task.end, look)
     except PeerGone as gone:
         gone.at = pacing.standings[gone.facts["worker"]].promise
         raise
-    return failure if failure is not None else part_told(worker)
+    if failure is not None:
+        return failure
+    part = part_told(worker)
+    part.told = notebook.entries
+    return part
 
 
 def _loaded(share: Share) -> Model:

@@ -39,7 +39,7 @@ class Ranks:
     def __str__(self) -> str:
         return f"mpi with {self._mpi.COMM_WORLD.Get_size()} ranks"
 
-    def run(self, model: Model, end: int, progress: Progress) -> Result:
+    def run(self, model: Model, end: int, progress: Progress, observer: Observer | None = None) -> Result:
         def work(team: Team) -> Part | Failure:
             workers = team.agreed(lambda: place(self.placement, model.names, model.topology, team.count))
             team.check_equal((model.outline(), workers, end))

@@ -7,12 +7,14 @@ from typing import Any
 
 from msgspec import structs
 
+from worldline.history.observer import Observer
 from worldline.kernel.entity import Entity
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.model import Model, Sending
 from worldline.kernel.parcel import seal
 from worldline.kernel.progress import Progress
 from worldline.kernel.result import Result, combined
+from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.topology import Topology
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, shown
@@ -46,6 +48,7 @@ class Simulation:
         self._sendings: list[Sending] = []
         self._worker: Worker | None = None
         self._result: Result | None = None
+        self._observer: Observer | None = None
 
     # -- Building
 
@@ -101,6 +104,14 @@ class Simulation:
 
     # -- Running
 
+    def observe(self, observer: Observer) -> None:
+        """Let somebody look on, from the start on."""
+        if observer is self._observer:
+            return
+        if self._worker is not None or self._result is not None:
+            raise UsageError("the simulation has begun, and an observer has to see all of it", advice="make a new one")
+        self._observer = observer
+
     @property
     def now(self) -> int:
         if self._worker is not None:
@@ -114,6 +125,7 @@ class Simulation:
         executor: Executor | Inline | str = "inline",
         progress: bool | None = None,
         events_max: int | None = None,
+        observer: Observer | None = None,
     ) -> Result:
         """Let everything happen before `until`, or all there is, and return what came of it.
 
@@ -122,13 +134,15 @@ class Simulation:
         ends a run that takes more events: it will hardly end by itself. (Under MPI there is no such limit.)
         """
         end = FOREVER if until is None else as_time(until, "the end")
+        if observer is not None:
+            self.observe(observer)
         chosen = as_executor(executor)
         if isinstance(chosen, Inline):
             return self._run_inline(end, progress, events_max)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
         model = self.model()
-        self._result = chosen.run(model, end, Progress(end, progress, events_max))
+        self._result = chosen.run(model, end, Progress(end, progress, events_max), self._observer)
         self._entities.update(model.created)
         return self._result
 
@@ -186,12 +200,21 @@ class Simulation:
             bar.check(FOREVER, worker.engine.now)
         if end != FOREVER:
             worker.engine.now = end
-        return combined([worker.part()], None)
+        part = worker.part()
+        if self._observer is not None:
+            for name, at, chain in part.chains:
+                self._observer.ended(name, at, chain)
+            self._observer.passed(worker.engine.now)
+        return combined([part], None)
 
     def _begun(self) -> Worker:
         self._check_not_over()
         if self._worker is None:
             self._worker = Worker(self.model())
+            if self._observer is not None:
+                self._worker.engine.observer = self._observer
+                for name in (OUTSIDE, *self._entities):
+                    self._observer.began(name, 0)
             self._entities = self._worker.engine.directory  # From now on that has them: one such table is large enough.
         return self._worker
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from worldline.history.observer import Observer
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.result import Result
 from worldline.kernel.simulation import Simulation
@@ -16,8 +17,9 @@ from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
 from worldline.nodes.algorithm import LATENCY
 from worldline.nodes.deadline import Expired
-from worldline.nodes.ends import End, name_of
+from worldline.nodes.ends import LinkEnd, name_of
 from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
+from worldline.nodes.hearing import Hearing
 from worldline.nodes.host import Host, Setting
 from worldline.nodes.node import Executes
 from worldline.nodes.properties import Property, Verdicts
@@ -69,10 +71,7 @@ class Scheduler:
         self.seed = seed
         self.records: list[Record] = []
         self.last: int | None = None  # Who executed an event last.
-        self.traces = bool(trace)
-        self.record: Callable[[Record], None] = trace if callable(trace) else self.records.append
         self._verdicts = Verdicts(properties)
-        self._is_watched = self.traces or self._verdicts.watches
         self.link = over = link if isinstance(link, Link) else as_link(link)
         check_link(over, "the link")
         others = _links_of_edges(links or {}, topology)
@@ -89,7 +88,7 @@ class Scheduler:
             others=others,
             keeps=on_link_down == "keep",
             script=script,
-            watch=self if self._is_watched else None,
+            executed=self._executed if self._verdicts.watches else None,
         )
         self._hosts = {each: Host(setting, each, self._ends(setting, each)) for each in range(num_nodes)}
         for host in self._hosts.values():
@@ -99,6 +98,10 @@ class Scheduler:
         check_faults(self._faults, topology)
         for each in self._faults:
             self._send_out(each)
+        self._take = trace if callable(trace) else self.records.append if trace else None
+        self._observer: Observer | None = None
+        if self._take is not None:
+            self._listen()
 
     @classmethod
     def over(cls, topology: Any, node: Callable[..., Executes], *, seed: int = 0, **options: Any) -> Scheduler:
@@ -106,7 +109,7 @@ class Scheduler:
         made = as_topology(topology, seed=seed)
         return cls(made.num_nodes, made, node, seed=seed, **options)
 
-    def _ends(self, setting: Setting, node: int) -> list[End]:
+    def _ends(self, setting: Setting, node: int) -> list[LinkEnd]:
         return [
             setting.end(node, neighbour, link, self.topology.weight(node, neighbour))
             for link, neighbour in enumerate(self.topology.neighbours[node])
@@ -265,19 +268,28 @@ class Scheduler:
         *,
         events_max: int = EVENTS_MAX,
         executor: Executor | Inline | str = "inline",
+        observer: Observer | None = None,
     ) -> Result:
         """Let everything happen before `until`, or all there is; raise a `Violation` if a property doesn't hold.
 
         An algorithm that goes on for more than `events_max` events without an end is taken to have none. A run can be
         continued; what must hold eventually, or at the end, is judged at the end of every piece.
+
+        An observer is told all that happens, from the start on: the same, in the same order, whatever the executor.
+        Properties that are looked at after every event need the inline executor, since they may look at all nodes.
         """
         if not self._sent_at:
             raise UsageError("no node was started, so nothing can happen", advice="call start_all_nodes() first")
         chosen = as_executor(executor)
+        if observer is not None and observer is not self._observer:
+            self._observer = observer
+            self._listen()
         if not isinstance(chosen, Inline):
-            if self._is_watched:
+            if self._verdicts.watches:
                 raise UsageError(
-                    "traces and properties need the inline executor", advice="leave them out, or run it inline"
+                    "properties that hold always or eventually need the inline executor: they are looked at after every"
+                    " event, and may look at all nodes",
+                    advice="leave them out, or run it inline",
                 )
             for host in self._hosts.values():
                 host.forget_node()
@@ -294,9 +306,14 @@ class Scheduler:
         self.last = None  # From now on it is about everybody.
         self._verdicts.finish(self)
 
-    # -- What hosts tell, if they are watched
+    # -- What hosts tell
 
-    def executed(self, node: int) -> None:
+    def _listen(self) -> None:
+        self._simulation.observe(Hearing(self._take, self._observer))
+        for host in self._hosts.values():
+            host.disturb()
+
+    def _executed(self, node: int) -> None:
         self.last = node
         self._verdicts.look(self)
 
