@@ -5,23 +5,24 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from worldline.history.observer import Observer
-from worldline.kernel.channel import Channel
 from worldline.kernel.crew import Crew
-from worldline.kernel.failures import Failure
-from worldline.kernel.forking import check_guarded
-from worldline.kernel.mesh import PeerGone
 from worldline.kernel.model import Model, Part
 from worldline.kernel.notebook import Notebook, tell
 from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import Placement, place
-from worldline.kernel.progress import Look, Progress
+from worldline.kernel.progress import Progress
 from worldline.kernel.reports import part_told, settled
 from worldline.kernel.result import Result
 from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.share import Share, shares_of, unpacked_share
-from worldline.kernel.staff import Staff, some_of
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError
+from worldline.workers.failures import Failure
+from worldline.workers.forking import check_guarded
+from worldline.workers.looks import Look
+from worldline.workers.mesh import PeerGone
+from worldline.workers.peers import Peers
+from worldline.workers.pool import WorkerPool, some_of
 
 
 class Processes:
@@ -46,8 +47,8 @@ class Processes:
             here = [name for name, worker in zip(model.names, workers, strict=True) if worker == number]
             return some_of(here, "no entities")
 
-        with progress, Staff(_work, tasks, describe) as staff:
-            reports = staff.watch(progress)
+        with progress, WorkerPool(_work, tasks, describe) as pool:
+            reports = pool.watch(progress.reached)
         if observer is not None:
             parts = [report for report in reports if isinstance(report, Part)]
             for name in (OUTSIDE, *model.names):
@@ -68,7 +69,7 @@ class _Task(NamedTuple):
     is_observed: bool
 
 
-def _work(number: int, channel: Channel, task: _Task, look: Look) -> Part | Failure:
+def _work(number: int, channel: Peers, task: _Task, look: Look) -> Part | Failure:
     """Do a share of a simulation."""
     given = unpacked_share(task.share)
     worker = Worker(_loaded(given), given.workers, number)

@@ -19,7 +19,6 @@ from inspect import iscoroutinefunction, isgeneratorfunction
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from worldline.kernel.entity import Entity
-from worldline.kernel.interruptions import is_from_outside
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
 from worldline.model.links import Link
 from worldline.model.reading import as_time
@@ -51,6 +50,7 @@ from worldline.nodes.telling import (
     tell_received,
     tell_sent,
 )
+from worldline.workers.interruptions import is_from_outside
 
 DOWN = "the node is down"
 UNDERWAY = "the link went down on the way"
@@ -141,8 +141,7 @@ class Host(Entity):
         except BaseException as error:
             if is_from_outside(error):
                 raise
-            kind = setting.make if isinstance(setting.make, type) else object
-            raise blamed(error, kind, self.id, self.now, None) from error
+            raise blamed(error, self.id, self.now, None) from error
         if isinstance(node, Node):
             node._surroundings = self
         return node
@@ -162,13 +161,13 @@ class Host(Entity):
             self._setting.executed(self.id)
 
     def _let_execute(self, event: Event) -> None:
-        node = self.create_node()
+        self.create_node()
         try:
             self._execute(event)  # type: ignore[misc]
         except BaseException as error:
             if is_from_outside(error):
                 raise
-            raise blamed(error, type(node), self.id, self.now, event) from error
+            raise blamed(error, self.id, self.now, event) from error
 
     # -- What the node does
 
@@ -241,7 +240,7 @@ class Host(Entity):
             except BaseException as error:
                 if is_from_outside(error):
                     raise
-                raise blamed(error, type(self.node), self.id, self.now, event) from error
+                raise blamed(error, self.id, self.now, event) from error
         else:
             self._receive(end, Delivery(message, self.sent_at, self._wl_number_given, self.now))
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from worldline.history.observer import Observer
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.result import Result
+from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.simulation import Simulation
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.latency import Fixed, Latency
@@ -137,6 +138,11 @@ class Scheduler:
         return self.topology.num_nodes
 
     @property
+    def members(self) -> tuple[str, ...]:
+        """The names under which an observer is told of nodes, and of whoever starts them."""
+        return (OUTSIDE, *(name_of(node, self.num_nodes) for node in range(self.num_nodes)))
+
+    @property
     def now(self) -> int:
         return self._simulation.now
 
@@ -167,10 +173,6 @@ class Scheduler:
     def result(self) -> Result:
         """Return what came of it so far."""
         return self._simulation.result()
-
-    def histories(self) -> list[tuple[str, int, bytes]]:
-        """Return what the digest is made of: for each host its name, when it ended, and the hash of its history."""
-        return self._simulation.histories()
 
     def text(self, *, times: bool = False) -> str:
         """Return the topology and the trace."""
