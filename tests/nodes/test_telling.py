@@ -10,9 +10,9 @@ import pytest
 from msgspec import Struct, json
 
 from worldline.history.observer import LOG, META
-from worldline.model import Link, Network, Plan, UsageError
+from worldline.model import Link, UsageError
 from worldline.model.errors import ModelError
-from worldline.model.latency import Fixed, Uniform
+from worldline.model.latency import Uniform
 from worldline.model.time import FOREVER
 from worldline.nodes import Algorithm, Node, Scheduler
 from worldline.nodes.algorithms import find
@@ -82,8 +82,7 @@ def started(node: type[Node] = Teller, **options: Any) -> Scheduler:
 
 def recorded(run: Scheduler, path: Path, end: int | None = None, executor: str = "inline") -> Recording:
     """Run it to its end, and record it."""
-    plan = Plan(roster=run.members, network=Network(default=Link(latency=Fixed(1))), seed=run.seed, end=end)
-    recorder = Recorder(path, plan, federation="told", encoding="json")
+    recorder = Recorder(path, run.plan(end), federation="told", encoding="json")
     try:
         run.run(end, executor=executor, observer=recorder)
     except ModelError as error:

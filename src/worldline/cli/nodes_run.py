@@ -12,7 +12,7 @@ from msgspec import json
 from rich.console import Console
 
 from worldline.cli.console import PlainConsole, say_replaced
-from worldline.model import Interrupted, Network, Plan, UsageError, WorldlineError, format_time
+from worldline.model import Interrupted, UsageError, WorldlineError, format_time
 from worldline.model.printable import printable_json
 from worldline.model.time import FOREVER
 from worldline.nodes.deadline import deadline
@@ -128,8 +128,9 @@ def _recorder(shelf: Shelf | None, trial: Trial, run: Scheduler) -> Recorder | N
     """Open the recording before the run: what can't be written is refused before anything has happened."""
     if shelf is None:
         return None
-    plan = Plan(roster=run.members, network=Network(default=trial.link()), seed=trial.seed, end=trial.end())
-    return Recorder(shelf.target, plan, federation=trial.algorithm.name, encoding="json", overwrite=True)
+    return Recorder(
+        shelf.target, run.plan(trial.end()), federation=trial.algorithm.name, encoding="json", overwrite=True
+    )
 
 
 def _record(

@@ -24,7 +24,7 @@ class Executor(Protocol):
     def is_main(self) -> bool:
         """Whether this process is the one to print: where several run the whole script, one of them is."""
 
-    def run(self, model: Model, end: int, progress: Progress, observer: Observer | None = None) -> Result: ...
+    def run(self, model: Model, end: int, progress: Progress, observer: Observer | None) -> Result: ...
 
 
 class Inline:

@@ -54,7 +54,6 @@ class Part:
     dropped: dict[tuple[str, str, str], int]
     monitors: dict[tuple[str, str], Monitor]
     states: dict[str, Any] = field(default_factory=dict)
-    told: list[Any] = field(default_factory=list)
 
 
 def state_of(entity: Any, base: type = Entity) -> dict[str, Any]:

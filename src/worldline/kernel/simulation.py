@@ -8,13 +8,13 @@ from typing import Any
 from msgspec import structs
 
 from worldline.history.observer import Observer
+from worldline.kernel.account import tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.entity import Entity
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.model import Model, Sending
 from worldline.kernel.parcel import seal
 from worldline.kernel.progress import Progress
 from worldline.kernel.result import Result, combined
-from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.topology import Topology
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, shown
@@ -27,6 +27,8 @@ from worldline.model.time import FOREVER, TimeLike, format_time
 
 # Any two entities are a nanosecond apart, the microstep, unless a network says otherwise.
 _MICROSTEP = Network(default=link(1))
+
+_PASSES_AFTER = 1_000  # Events, until an observer is told what is final.
 
 
 class Simulation:
@@ -100,17 +102,20 @@ class Simulation:
         sending = Sending(to, topic, *seal(payload), time)
         if self._worker is not None:
             self._worker.send(sending, len(self._sendings))
+            if self._observer is not None:
+                tell_from_outside(self._observer, len(self._sendings), sending, self._entities)
         self._sendings.append(sending)
 
     # -- Running
 
     def observe(self, observer: Observer) -> None:
-        """Let somebody look on, from the start on."""
-        if observer is self._observer:
-            return
-        if self._worker is not None or self._result is not None:
-            raise UsageError("the simulation has begun, and an observer has to see all of it", advice="make a new one")
-        self._observer = observer
+        """Let somebody look on from the start on, also if the simulation isn't run but stepped."""
+        if observer is not self._observer:
+            if self._worker is not None or self._result is not None:
+                raise UsageError(
+                    "the simulation has begun, and an observer has to see all of it", advice="make a new one"
+                )
+            self._observer = observer
 
     @property
     def now(self) -> int:
@@ -132,11 +137,15 @@ class Simulation:
         The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation
         can be run further; the others run it once. A progress bar shows if it takes long, on a terminal. `events_max`
         ends a run that takes more events: it will hardly end by itself. (Under MPI there is no such limit.)
+
+        An observer is told what happens, from the start on: the same, in the same order, whatever the executor.
+        Inline, it is also told of further runs. Under MPI all that was told comes at the end, on every rank that has
+        given one.
         """
         end = FOREVER if until is None else as_time(until, "the end")
+        chosen = as_executor(executor)
         if observer is not None:
             self.observe(observer)
-        chosen = as_executor(executor)
         if isinstance(chosen, Inline):
             return self._run_inline(end, progress, events_max)
         if self._worker is not None or self._result is not None:
@@ -148,7 +157,8 @@ class Simulation:
 
     def step(self) -> bool:
         """Handle the next event; return whether there was one."""
-        return self._begun().advance(FOREVER, 1) == 1
+        self._begun()
+        return self._advance(FOREVER, 1) == 1
 
     def result(self) -> Result:
         """Return what came of it so far."""
@@ -161,10 +171,6 @@ class Simulation:
         """Who was acting when the simulation was broken off."""
         failed: Entity | None = None if self._worker is None else self._worker.engine.failed
         return failed
-
-    def histories(self) -> list[tuple[str, int, bytes]]:
-        """Return for everybody its name, when it ended, and the hash of its history: what the digest is made of."""
-        return self._begun().part().chains
 
     def __getitem__(self, name: str) -> Entity:
         """Return an entity: to look at, before a run and after."""
@@ -192,8 +198,9 @@ class Simulation:
             raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
         bar = Progress(end, progress, events_max)
         left = FOREVER if events_max is None else events_max + 1
+        stride = FOREVER if self._observer is None else _PASSES_AFTER
         with bar:
-            while left and (handled := worker.advance(end, min(bar.events_until_look, left))):
+            while left and (handled := self._advance(end, min(bar.events_until_look, left, stride))):
                 left -= handled
                 bar.look(worker.engine.now, worker.engine.events)
         if not left:
@@ -202,19 +209,26 @@ class Simulation:
             worker.engine.now = end
         part = worker.part()
         if self._observer is not None:
-            for name, at, chain in part.chains:
-                self._observer.ended(name, at, chain)
-            self._observer.passed(worker.engine.now)
+            tell_end(self._observer, part.chains, worker.engine.now)
         return combined([part], None)
+
+    def _advance(self, end: int, limit: int) -> int:
+        """Handle so many events; what was before them is final, also if one of them fails."""
+        assert self._worker is not None
+        try:
+            return self._worker.advance(end, limit)
+        finally:
+            if self._observer is not None:
+                self._observer.passed(self._worker.engine.now)
 
     def _begun(self) -> Worker:
         self._check_not_over()
         if self._worker is None:
-            self._worker = Worker(self.model())
+            model = self.model()
+            self._worker = Worker(model)
             if self._observer is not None:
+                tell_beginning(self._observer, model)
                 self._worker.engine.observer = self._observer
-                for name in (OUTSIDE, *self._entities):
-                    self._observer.began(name, 0)
             self._entities = self._worker.engine.directory  # From now on that has them: one such table is large enough.
         return self._worker
 

@@ -8,12 +8,12 @@ from typing import Any, Literal
 from worldline.history.observer import Observer
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.result import Result
-from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.simulation import Simulation
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.latency import Fixed, Latency
 from worldline.model.links import Link, Network, check_link
 from worldline.model.links import link as as_link
+from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
 from worldline.nodes.algorithm import LATENCY
@@ -137,10 +137,11 @@ class Scheduler:
     def num_nodes(self) -> int:
         return self.topology.num_nodes
 
-    @property
-    def members(self) -> tuple[str, ...]:
-        """The names under which an observer is told of nodes, and of whoever starts them."""
-        return (OUTSIDE, *(name_of(node, self.num_nodes) for node in range(self.num_nodes)))
+    def plan(self, until: TimeLike | None = None) -> Plan:
+        """Return what fixes a run apart from the nodes themselves, for the header of a recording."""
+        names = tuple(name_of(node, self.num_nodes) for node in range(self.num_nodes))
+        end = None if until is None else as_time(until, "the end")
+        return Plan(roster=names, network=Network(default=self.link), seed=self.seed, end=end)
 
     @property
     def now(self) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from worldline.history.observer import LOG, META
 from worldline.history.plain import encoded, plain
-from worldline.kernel.roster import OUTSIDE
+from worldline.kernel.account import OUTSIDE
 from worldline.model.time import FOREVER
 from worldline.nodes.trace import Record, said
 
