@@ -74,9 +74,10 @@ def told(run: Scheduler) -> Listing:
     return listing
 
 
-def started(node: type[Node] = Teller, **options: Any) -> Scheduler:
+def started(node: type[Node] = Teller, *, start: bool = True, **options: Any) -> Scheduler:
     run = Scheduler.over("line:2", node, **{"link": "1s", "trace": True, **options})
-    run.start_all_nodes()
+    if start:
+        run.start_all_nodes()
     return run
 
 
@@ -324,6 +325,17 @@ def test_what_a_link_keeps_is_lost_unless_it_comes_up() -> None:
     assert fates("500ms down 0 1", "2s up 0 1") == {None}
     assert fates("500ms down 0 1", "2s remove 0 1") == {REMOVED}
     assert fates("500ms down 0 1", "2s crash 1", "3s up 0 1") == {DOWN}
+
+
+def test_what_a_link_keeps_for_no_time_at_all_arrives() -> None:
+    """The link comes up at the very moment at which something arrives that it would have kept."""
+    listing, run = Listing(), started(trace=False, on_link_down="keep", faults=["1s down 0 1"], start=False)
+    run.start(0, at=1)
+    run.run("1s", observer=listing)
+    run.link_up(0, 1, at="1000000001ns")
+    run.run(observer=listing)
+    fates = [lost for *_, lost in listing.calls("arrives")]
+    assert fates == [None] * 20 + [HELD] * 20 + [None] * 20
 
 
 def test_what_is_kept_is_recorded_where_it_ends(tmp_path: Path) -> None:

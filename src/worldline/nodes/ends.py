@@ -12,7 +12,7 @@ from worldline.model.latency import Latency, Uniform
 from worldline.model.links import Link
 from worldline.model.path import Path
 from worldline.nodes.script import LINK_DOWN, PARTITIONED, Script
-from worldline.nodes.telling import Delivery
+from worldline.nodes.telling import Incoming
 
 TOPIC = "message"
 """Of all messages of nodes, in the kernel."""
@@ -61,7 +61,7 @@ class LinkEnd:
         self.is_up = True
         self.is_cut = self.is_gone = False
         self.went_down = self.went_down_before = -1
-        self.held: list[Delivery] = []  # Messages that wait until it is up.
+        self.held: list[Incoming] = []  # Messages that wait until it is up.
         self.opened = 0
         self.number = -1  # Of the last message that was sent.
         self.fifo = over.fifo

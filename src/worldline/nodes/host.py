@@ -40,7 +40,7 @@ from worldline.nodes.events import (
 from worldline.nodes.node import Executes, Node
 from worldline.nodes.script import Script
 from worldline.nodes.telling import (
-    Delivery,
+    Incoming,
     tell_done,
     tell_dropped,
     tell_event,
@@ -57,7 +57,7 @@ UNDERWAY = "the link went down on the way"
 REMOVED = "the link is gone"
 
 
-class Setting(NamedTuple):
+class HostSetting(NamedTuple):
     """What all hosts of a run have in common."""
 
     num_nodes: int
@@ -76,7 +76,7 @@ class Setting(NamedTuple):
         return LinkEnd((self.num_nodes, self.seed), node, neighbour, link, over, weight)
 
 
-class Host(Entity):
+class NodeHost(Entity):
     """A node's surroundings."""
 
     _wl_tells_itself: ClassVar[bool] = True
@@ -96,7 +96,7 @@ class Host(Entity):
         "node",
     )
 
-    def __init__(self, setting: Setting, node: int, ends: list[LinkEnd]) -> None:
+    def __init__(self, setting: HostSetting, node: int, ends: list[LinkEnd]) -> None:
         self.id = node
         self.is_up = True
         self.node: Executes | None = None
@@ -242,21 +242,21 @@ class Host(Entity):
                     raise
                 raise blamed(error, self.id, self.now, event) from error
         else:
-            self._receive(end, Delivery(message, self.sent_at, self._wl_number_given, self.now))
+            self._receive(end, Incoming(message, self.sent_at, self._wl_number_given, self.now))
 
-    def _receive(self, end: LinkEnd, delivery: Delivery) -> None:
+    def _receive(self, end: LinkEnd, incoming: Incoming) -> None:
         if not self.is_up:
-            tell_dropped(self, end, delivery, DOWN)
-        elif end.is_gone or delivery.sent < end.opened:
-            tell_dropped(self, end, delivery, REMOVED)
-        elif not self._setting.keeps and delivery.sent <= end.went_down:
-            tell_dropped(self, end, delivery, UNDERWAY)
+            tell_dropped(self, end, incoming, DOWN)
+        elif end.is_gone or incoming.sent < end.opened:
+            tell_dropped(self, end, incoming, REMOVED)
+        elif not self._setting.keeps and incoming.sent <= end.went_down:
+            tell_dropped(self, end, incoming, UNDERWAY)
         elif not end.is_up:
-            end.held.append(delivery)
-            tell_held(self, end, delivery)
+            end.held.append(incoming._replace(was_held=True))
+            tell_held(self, end, incoming)
         else:
-            tell_received(self, end, delivery)
-            self._let_execute(Protocol(delivery.message, end.link))
+            tell_received(self, end, incoming)
+            self._let_execute(Protocol(incoming.message, end.link))
             self._has_executed()
 
     def on_timer(self, name: str) -> None:
@@ -318,8 +318,8 @@ class Host(Entity):
         end.come_up(self.now)
         self._tell(LinkUp(end.link))
         held, end.held = end.held, []
-        for delivery in held:
-            self._receive(end, delivery)
+        for incoming in held:
+            self._receive(end, incoming)
 
     def on_add(self, added: tuple[int, int]) -> None:
         """Take a new link; one to a neighbour that was removed before gets a new number too."""
@@ -344,8 +344,8 @@ class Host(Entity):
             return
         end.is_gone = True
         del self._ends[end.link]
-        for delivery in end.held:
-            tell_dropped(self, end, delivery, REMOVED)
+        for incoming in end.held:
+            tell_dropped(self, end, incoming, REMOVED)
         self._tell(NeighbourRemoved(end.link))
 
     def on_partition(self, group: tuple[int, ...]) -> None:

@@ -21,7 +21,7 @@ from worldline.nodes.deadline import Expired
 from worldline.nodes.ends import LinkEnd, name_of
 from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
 from worldline.nodes.hearing import Hearing
-from worldline.nodes.host import Host, Setting
+from worldline.nodes.host import HostSetting, NodeHost
 from worldline.nodes.node import Executes
 from worldline.nodes.properties import Property, Verdicts
 from worldline.nodes.reading import as_topology
@@ -80,7 +80,7 @@ class Scheduler:
         # Hosts say themselves how long each message takes. What the kernel knows is the least: workers live on it.
         network = Network(default=Link(latency=Fixed(least if script is None else 1)))
         self._simulation = Simulation(network=network, seed=seed)
-        setting = Setting(
+        setting = HostSetting(
             num_nodes=topology.num_nodes,
             seed=seed,
             make=node,
@@ -91,7 +91,7 @@ class Scheduler:
             script=script,
             executed=self._executed if self._verdicts.watches else None,
         )
-        self._hosts = {each: Host(setting, each, self._ends(setting, each)) for each in range(num_nodes)}
+        self._hosts = {each: NodeHost(setting, each, self._ends(setting, each)) for each in range(num_nodes)}
         for host in self._hosts.values():
             self._simulation.add(name_of(host.id, topology.num_nodes), host)
         self._sent_at: list[int] = []  # When something happens that isn't the nodes' own doing.
@@ -110,7 +110,7 @@ class Scheduler:
         made = as_topology(topology, seed=seed)
         return cls(made.num_nodes, made, node, seed=seed, **options)
 
-    def _ends(self, setting: Setting, node: int) -> list[LinkEnd]:
+    def _ends(self, setting: HostSetting, node: int) -> list[LinkEnd]:
         return [
             setting.end(node, neighbour, link, self.topology.weight(node, neighbour))
             for link, neighbour in enumerate(self.topology.neighbours[node])
@@ -247,7 +247,7 @@ class Scheduler:
             return ((node, fault.nodes or None) for node in range(self.num_nodes))
         return ((node, None) for node in fault.nodes)
 
-    def _host(self, node: object) -> Host:
+    def _host(self, node: object) -> NodeHost:
         host = self._hosts.get(node) if type(node) is int else None
         if host is None:
             raise UsageError(f"there is no node {shown(node)}", advice=f"the nodes are 0 to {self.num_nodes - 1}")
