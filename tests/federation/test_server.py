@@ -30,7 +30,7 @@ from worldline.federation import server as server_module
 from worldline.federation.host import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.model import FOREVER, MS, ConfigurationError, LossError, Plan, UsageError
-from worldline.wire.frames import frame
+from worldline.model.frames import frame
 
 pytestmark = pytest.mark.timeout(50)
 
