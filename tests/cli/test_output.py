@@ -13,6 +13,7 @@ from tests.federation.transports import PATIENCE_S, Strand, eventually
 from worldline.cli import output as output_module
 from worldline.cli.output import Output
 from worldline.cli.screen import Screen
+from worldline.history import Status
 from worldline.model import Interrupted, LossError
 
 pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
@@ -93,7 +94,7 @@ def test_a_reader_that_goes_ends_the_run(pipe: tuple[int, io.TextIOWrapper]) -> 
     eventually(lambda: screen.output.failure, PATIENCE_S)
     screen.say("a", 0, "and more, which goes nowhere")
     with pytest.raises(Interrupted, match="nobody reads what is shown"):
-        screen.refresh()
+        screen.refresh(Status(0))
     with pytest.raises(Interrupted, match="nobody reads what is shown"), screen:
         screen.conclude("digest")
 
