@@ -105,8 +105,8 @@ def test_imports_point_inwards(path: Path) -> None:
         assert name != "worldline", "a room imports rooms, not the front door"
 
 
-# Circles of files that there may be, by room; they may get smaller. Rooms that aren't named here have none, not even for
-# the sake of types.
+# Circles of files that there may be, by room; they may get smaller. Rooms that aren't named here have none, not even
+# for the sake of types.
 CIRCLES: dict[str, list[set[str]]] = {
     # An engine has a roster of entities, and an entity is of its engine: two halves of one thing, in two files.
     "kernel": [{"account", "build", "engine", "entity", "model", "plain", "roster"}],

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, coloured, uncoloured
-from worldline.cli.output import Output
+from worldline.cli.output import ScreenOutput
 from worldline.history.status import THE_RUN, Status
 from worldline.model import FOREVER, Interrupted, LossError, format_time
 from worldline.model.printable import printable
@@ -33,7 +33,7 @@ class Screen:
     """
 
     def __init__(self, title: str, names: list[str], *, quiet: bool = False, file: TextIO | None = None) -> None:
-        self.output = Output(sys.stdout if file is None else file)
+        self.output = ScreenOutput(sys.stdout if file is None else file)
         self._console = PlainConsole(cast(TextIO, self.output))
         self._title = title
         self._quiet = quiet

@@ -16,7 +16,7 @@ from worldline.history.status import Status, Watch
 from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
 from worldline.launch.processes import Hear, Processes, describe_exit
-from worldline.launch.setup import Part, Setup
+from worldline.launch.setup import ParticipantSetup, Setup
 from worldline.launch.startable import search_path
 from worldline.lock import State
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
@@ -26,7 +26,7 @@ _GRACE_S = 2.0
 _DELAY_S_MAX = 0.05
 
 
-def stated_by(part: Part) -> Plain:
+def stated_by(part: ParticipantSetup) -> Plain:
     """Return what a participant's part of the file declares for it."""
     return Declaration(
         publishes=part.publishes,

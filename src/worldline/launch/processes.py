@@ -23,7 +23,7 @@ from pathlib import Path
 
 from worldline.federation.environment import PREFIX, Surroundings
 from worldline.launch.keeping import Keeping, Left
-from worldline.launch.setup import Part
+from worldline.launch.setup import ParticipantSetup
 from worldline.launch.stamps import STAMPING, read_stamp
 from worldline.launch.startable import search_path
 from worldline.model.lines import LineSplitter
@@ -73,7 +73,7 @@ class Processes:
         self._selector = selectors.DefaultSelector()
         self._listener = threading.Thread(target=self._listen, name="worldline output", daemon=True)
 
-    def start(self, part: Part, surroundings: Surroundings) -> None:
+    def start(self, part: ParticipantSetup, surroundings: Surroundings) -> None:
         """Start a participant's process."""
         if self._keeping is None:
             self._keeping = Keeping()

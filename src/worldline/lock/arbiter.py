@@ -42,7 +42,7 @@ from typing import Any
 from worldline.history.journal import run_digest
 from worldline.history.observer import Observer
 from worldline.history.status import Status
-from worldline.lock.aftermath import Aftermath, Standstill, Unheard
+from worldline.lock.aftermath import Aftermath, Standstill, UnheardTopic
 from worldline.lock.bounds import Bounds
 from worldline.lock.events import (
     Abort,
@@ -590,7 +590,7 @@ class Arbiter:
             return None  # Somebody stopped it, or something was under way that would have come too late.
         return self._aftermath.standstill(self.members, self.plan.end)
 
-    def unheard(self) -> tuple[Unheard, ...]:
+    def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return what somebody subscribed to, of those who have left, and nobody published on."""
         return self._aftermath.unheard()
 
