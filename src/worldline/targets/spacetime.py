@@ -54,8 +54,8 @@ class ReadySpacetime:
         return Plan(roster=tuple(self.simulation.agents), seed=self.seed, end=nanoseconds(self.end))
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        self.result = self.simulation.run(until=self.end, observer=observer if self.is_main else None)
-        return self.result
+        result = self.result = self.simulation.run(until=self.end, observer=observer if self.is_main else None)
+        return result
 
     def extent(self, outcome: Outcome) -> str:
         return f"{self.end:g} of lab time"
