@@ -35,7 +35,7 @@ def spacetime(
         ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(metavar="FILE.py", help="Your own: a file with a function `build`.")
+        Path | None, typer.Option(metavar="FILE.py", help="Your own: a file that defines `model`.")
     ] = None,
     seed: Annotated[int, typer.Option(help="What every draw follows from.")] = 0,
     until: Annotated[

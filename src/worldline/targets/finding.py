@@ -40,7 +40,9 @@ def prepare(target: str, options: Options) -> Ready | ReadyFederation:
         lone = lone_algorithm(file)
         if lone is not None:
             return algorithm.ready(Trial(algorithm=lone), {}, options)
-    return _made(definition_in(file, name or MODEL, KINDS, FORM), options)
+    beside = file.with_suffix(TOML)
+    form = f"the federation beside it is {beside}" if not name and beside.is_file() else FORM
+    return _made(definition_in(file, name or MODEL, KINDS, form), options)
 
 
 def _made(found: Definition, options: Options) -> Ready | ReadyFederation:
