@@ -11,8 +11,7 @@ from worldline.history.status import Watch
 from worldline.kernel.executors import as_executor
 from worldline.kernel.simulation import Simulation
 from worldline.loading.definition import Definition
-from worldline.model.errors import ConfigurationError, UsageError
-from worldline.model.links import Network
+from worldline.model.errors import ConfigurationError
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import format_time
@@ -54,12 +53,10 @@ class ReadySimulation:
 
     def plan(self) -> Plan:
         model = self.simulation.model()
-        return Plan(roster=model.names, network=Network(), seed=self.seed, end=self.end)
+        return Plan(roster=model.names, network=model.topology.network, seed=self.seed, end=self.end)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        if observer is not None:
-            raise UsageError("a simulation of the kernel can't be recorded yet")
-        result = self.result = self.simulation.run(self.end, executor=self.chosen)
+        result = self.result = self.simulation.run(self.end, executor=self.chosen, observer=observer)
         return Outcome(
             digest=result.digest,
             now=result.now,
