@@ -104,7 +104,6 @@ def run(
         until=until,
         executor=executor,
         settings=tuple(settings or ()),
-        is_recorded=record is not None,
     )
     staging = Staging(realtime, shake, listen)
     shelf: Shelf | None = None

@@ -50,9 +50,7 @@ def _made(found: Definition, options: Options) -> Ready | ReadyFederation:
     maker = found.maker
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
     rest = {name: text for name, text in texts.items() if name not in maker.parameters}
-    given: dict[str, Any] = {"trace": True} if options.is_recorded else {}
-    if options.seed is not None:
-        given["seed"] = options.seed
+    given: dict[str, Any] = {} if options.seed is None else {"seed": options.seed}
     executor = read_executor(options.executor)
     if executor is not None:
         given["executor"] = executor

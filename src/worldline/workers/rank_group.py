@@ -54,6 +54,10 @@ class RankGroup:
                 advice="every rank runs the same script; it must build the same, whatever its rank",
             )
 
+    def any(self, own: bool) -> bool:
+        """Whether it is so on any rank."""
+        return any(self._world.allgather(own))
+
     def gather(self, report: Report | Failure) -> list[Report | Failure]:
         """Wait until all ranks are done; return what each reports, on all of them."""
         self.peers.finish()
