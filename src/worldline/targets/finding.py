@@ -81,7 +81,7 @@ def _built_in(target: str, options: Options) -> Ready | ReadyFederation:
 def _unknown(target: str, name: str) -> UsageError:
     if target.endswith(_RECORDING):
         return UsageError(f"{target} is a recording, of a run that is over", advice=f"worldline info {target} shows it")
-    if Path(target).exists():
+    if target and Path(target).exists():
         return ConfigurationError(f"{target} isn't a file that can be run", advice="its name ends in .toml or .py")
     known = (*algorithms.NAMES, *examples.NAMES)
     near = get_close_matches(name, known, n=1)

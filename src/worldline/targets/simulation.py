@@ -81,6 +81,8 @@ def ready(found: Definition, simulation: Simulation, executor: Any, options: Opt
             f"{found.where}: its model doesn't hand on its seed",
             advice="write def model(*, seed=0), and Simulation(seed=seed) in it",
         )
-    until = options.until if options.until is not None else found.until
-    end = None if until is None else as_time(until, "the end")
+    if options.until is not None:
+        end: int | None = as_time(options.until, "the end")
+    else:
+        end = None if found.until is None else as_time(found.until, f"the UNTIL of {found.where}")
     return ReadySimulation(found=found, simulation=simulation, chosen=as_executor(executor or "inline"), end=end)
