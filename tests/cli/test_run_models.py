@@ -49,7 +49,7 @@ def reported(worldline: Command, *arguments: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("federation", "2 participants, 990ms simulated in "),
+        ("federation", "2 participants, 1s simulated in "),
         ("kernel", "seen "),
         ("kernel", "3 entities, 10s simulated in "),
         ("nodes", "holds at the end: everybody has heard everybody"),
