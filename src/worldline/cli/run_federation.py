@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -37,19 +38,20 @@ class Staging(NamedTuple):
     shake: int | None
     listen: str | None
 
-    def check(self, ready: ReadyFederation) -> None:
-        """Refuse what can't be before anything is touched."""
+    def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
+        """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
         if ready.federation is not None:
             if self.realtime is not None or self.shake is not None:
                 raise UsageError("--realtime and --shake need processes")
-            return
+            return ready
         if self.listen is None:
-            return
+            return ready
         kind = parse_address(self.listen).kind
         if kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
-        if kind != ready.executor:
+        if is_chosen and kind != ready.executor:
             raise UsageError(f"--listen {self.listen} isn't for {ready.executor}", advice=f"use --executor {kind}")
+        return replace(ready, executor=kind)
 
     def refuse(self, ready: Ready) -> None:
         """Refuse all of it for what isn't a federation."""
