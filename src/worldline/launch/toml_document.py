@@ -2,8 +2,8 @@
 
 A reader takes a `TomlPlace` and returns what stands there, or refuses it by raising `ConfigurationError`. Whoever reads
 a table or a list notes the refusal of each of its places and goes on with the next; `Document.demand_no_mistakes`
-raises them all as one error. What was refused is missing from what a table gives, so what is made of the rest is good for
-further checks and nothing else until that call has returned.
+raises them all as one error. What was refused is missing from what a table gives, so what is made of the rest is good
+for further checks and nothing else until that call has returned.
 
 Values come from the file, or from changes such as ``link.latency=5ms`` on the command line. Changes are put into the
 document before it is read: they go through the same checks and are reported the same way, as coming from --set.
