@@ -71,7 +71,7 @@ def test_a_clean_federation_is_one_history(worldline, tmp_path) -> None:  # type
     [
         (CLEAN, ["missing.py"], 2, "there is no file missing.py"),
         (CLEAN, ["it.py:other"], 2, "it.py has no federation 'other' (it has: federation)"),
-        ("1 +", ["it.py"], 2, "it.py can't be loaded, in line 1: SyntaxError"),
+        ("1 +", ["it.py"], 2, "it.py can't be loaded: SyntaxError: invalid syntax, in it.py, line 1"),
         ("x = 1", ["it.py"], 2, "has no federation 'federation' (it has: none)"),
         (CLEAN, ["it.py", "--schedule", "dice:3"], 2, "'dice:3' isn't a schedule"),
         (CLEAN, ["it.py", "--schedule", "choices:9"], 2, "was it made for this federation?"),

@@ -573,7 +573,7 @@ def test_a_file_that_cannot_be_loaded_is_named_with_its_line(worldline: Command,
     (tmp_path / "own.py").write_text("x = 1\nclass\n")
     code, out, err = worldline("--file", "own.py")
     assert (code, out) == (2, "")
-    assert err.startswith("worldline: own.py can't be loaded, in line 2: SyntaxError")
+    assert err == "worldline: own.py can't be loaded: SyntaxError: invalid syntax, in own.py, line 2\n"
     assert len(err.splitlines()) == 1
 
 

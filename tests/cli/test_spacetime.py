@@ -281,7 +281,7 @@ def test_a_file_is_run_by_processes(worldline: Command) -> None:
         (ENDS + MINE.replace("seed=seed, ", ""), "build doesn't hand on its seed"),
         (ENDS + MINE.replace("executor=executor, ", ""), "build doesn't hand on its executor"),
         (ENDS + MINE.replace(", trace=trace", ""), "build doesn't hand on its trace"),
-        ("1 / 0", "can't be loaded, in line 1"),
+        ("1 / 0", "can't be loaded: ZeroDivisionError: division by zero, in mine.py, line 1"),
     ],
 )
 def test_a_file_that_isnt_right_is_refused(worldline: Command, text: str, words: str) -> None:

@@ -1119,6 +1119,9 @@ def fail(*_: Any) -> None:
     raise UnusualError("no reason")
 
 
+LINE_OF_FAIL = f"test_entities.py, line {fail.__code__.co_firstlineno + 1}"
+
+
 def failing(me: Any) -> Steps:
     yield 3
     fail()
@@ -1148,7 +1151,7 @@ def test_an_error_says_who_when_and_why(topic: str, at: int, doing: str) -> None
     with pytest.raises(ModelError) as caught:
         simulation.run()
     error = caught.value
-    assert str(error) == f"f at {at}ns: {doing}it raised UnusualError: no reason"
+    assert str(error) == f"f at {at}ns: {doing}it raised UnusualError: no reason, in {LINE_OF_FAIL}"
     assert (error.participant, error.at) == ("f", at)
     assert type(error.__cause__) is UnusualError
     assert error.exit_code == 1
@@ -1157,7 +1160,8 @@ def test_an_error_says_who_when_and_why(topic: str, at: int, doing: str) -> None
 @pytest.mark.parametrize("does", [fail, failing])
 def test_an_error_in_the_start_says_so_too(does: Callable[[Any], Any]) -> None:
     error = error_of(does, ModelError)
-    assert str(error) == f"a at {'0s' if does is fail else '3ns'}: it raised UnusualError: no reason"
+    at = "0s" if does is fail else "3ns"
+    assert str(error) == f"a at {at}: it raised UnusualError: no reason, in {LINE_OF_FAIL}"
     assert type(error.__cause__) is UnusualError
 
 
@@ -1184,7 +1188,8 @@ def test_a_models_own_worldline_errors_keep_their_class_and_get_a_place() -> Non
         raise Stuck("nothing left to do", advice="give it something", task=5)
 
     error = error_of(act, Stuck)
-    assert str(error) == "a at 2ns: nothing left to do (give it something)"
+    line = act.__code__.co_firstlineno + 2
+    assert str(error) == f"a at 2ns: nothing left to do, in test_entities.py, line {line} (give it something)"
     assert error.facts == {"task": 5}
 
 
@@ -1192,7 +1197,7 @@ def test_an_error_that_names_somebody_already_goes_on_naming_him() -> None:
     def act(me: Actor) -> None:
         raise ModelError("wrong", participant="somebody", at=77)
 
-    assert str(error_of(act)) == "somebody at 77ns: wrong"
+    assert str(error_of(act)).startswith("somebody at 77ns: wrong, in ")
 
 
 def test_a_models_own_worldline_error_keeps_its_cause() -> None:

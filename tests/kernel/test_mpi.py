@@ -105,7 +105,7 @@ def test_an_error_that_nobody_catches_ends_all_ranks() -> None:
     assert ended.returncode == 1
     last_words = [line for line in ended.stderr.splitlines() if "ModelError" in line]
     message = "worldline.model.errors.ModelError: a at 3ms: on 'go' it raised ZeroDivisionError: division by zero"
-    assert last_words == [message, message]
+    assert [said.partition(", in culprits.py, line ")[0] for said in last_words] == [message, message]
 
 
 @pytest.mark.parametrize("what", ["kill", "_exit", "error with a lock in it"])
@@ -201,7 +201,8 @@ SKIPS = """
 import sys
 from mpi4py import MPI
 from tests.kernel.culprits import accident
-from worldline.kernel import assembly, mpi
+from worldline.kernel import mpi
+from worldline.workers import assembly
 assembly._NOTICE_S = assembly._ANSWER_S = 0.3
 accident("nothing").run(executor=mpi(patience_s=1))
 if MPI.COMM_WORLD.Get_rank() not in map(int, sys.argv[1]):
@@ -228,7 +229,8 @@ from pathlib import Path
 from mpi4py import MPI
 from tests.federation.transports import eventually
 from tests.kernel.culprits import accident
-from worldline.kernel import assembly, mpi
+from worldline.kernel import mpi
+from worldline.workers import assembly
 assembly._NOTICE_S = assembly._ANSWER_S = 0.05
 said = Path(sys.argv[1], "said")
 say, assembly._say = assembly._say, lambda text: (say(text), said.touch())
@@ -268,33 +270,33 @@ ODD_JOBS = """
 import json, sys
 from pathlib import Path
 from worldline.kernel import mpi
-from worldline.kernel.failures import Failure, first_error
+from worldline.workers.failures import Failure, first_error
 from worldline.model import ConfigurationError, ModelError, WorldlineError
 
-def talk(team):
-    team.check_equal("the same")
-    for other in range(team.count):
-        if other != team.rank:
-            team.channel.post(other, b"from %d" % team.rank)
+def talk(ranks):
+    ranks.check_equal("the same")
+    for other in range(ranks.count):
+        if other != ranks.rank:
+            ranks.peers.post(other, b"from %d" % ranks.rank)
     heard = []
-    while len(heard) < team.count - 1:
-        heard += team.channel.wait()
-    return [team.agreed(lambda: team.rank), sorted(frame.decode() for _, frame in heard)]
+    while len(heard) < ranks.count - 1:
+        heard += ranks.peers.wait()
+    return [ranks.agreed(lambda: ranks.rank), sorted(frame.decode() for _, frame in heard)]
 
-def leave_unread(team):
-    team.channel.post((team.rank + 1) % team.count, b"nobody reads this")
+def leave_unread(ranks):
+    ranks.peers.post((ranks.rank + 1) % ranks.count, b"nobody reads this")
 
-def fail(team):
-    return Failure((9 - team.rank, "a key of its own"), ModelError(f"rank {team.rank} failed")) if team.rank else 0
+def fail(ranks):
+    return Failure((9 - ranks.rank, "a key of its own"), ModelError(f"rank {ranks.rank} failed")) if ranks.rank else 0
 
-def refuse(team):
+def refuse(ranks):
     def make():
-        if team.rank == 1:
+        if ranks.rank == 1:
             raise ConfigurationError("rank 1 can't")
-    team.agreed(make)
+    ranks.agreed(make)
 
-def differ(team):
-    team.check_equal(team.rank // 2)
+def differ(ranks):
+    ranks.check_equal(ranks.rank // 2)
 
 told = []
 for work in (talk, leave_unread, fail, refuse, differ):

@@ -23,7 +23,6 @@ from hypothesis import strategies as st
 from tests.kernel.models import MODELS, Diarist, Observation, difference, observe, riot, states
 from worldline.kernel import Simulation
 from worldline.kernel.crew import Crew
-from worldline.kernel.failures import Failure
 from worldline.kernel.model import Model
 from worldline.kernel.pacing import Pacing, Standing
 from worldline.kernel.result import Result, combined
@@ -31,6 +30,7 @@ from worldline.kernel.worker import Letter, Worker
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.model import FOREVER, HOUR, MS, US, ModelError, Network, link
 from worldline.model.reading import as_time
+from worldline.workers.failures import Failure
 
 # -- Workers in one process
 

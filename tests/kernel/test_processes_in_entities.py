@@ -940,7 +940,8 @@ def test_an_error_in_a_finally_block_names_the_entity() -> None:
         me.end()
 
     error = error_of(act, ModelError)
-    assert str(error) == "a at 1ns: it raised ValueError: in the end"
+    line = patient.__code__.co_firstlineno + 4
+    assert str(error) == f"a at 1ns: it raised ValueError: in the end, in test_processes_in_entities.py, line {line}"
 
 
 def test_a_process_that_refuses_to_be_closed_is_an_error() -> None:

@@ -13,7 +13,6 @@ import pytest
 from tests.kernel.actors import Actor, Loner, Steps, payloads, pending, stage
 from worldline.kernel import Entity, Interrupt, Result, Simulation, inline, process, receive
 from worldline.kernel import progress as progress_module
-from worldline.kernel.interruptions import BreakOff
 from worldline.model import (
     FOREVER,
     MS,
@@ -27,6 +26,7 @@ from worldline.model import (
     WorldlineError,
     link,
 )
+from worldline.workers.interruptions import BreakOff
 
 
 class Ticker(Entity):

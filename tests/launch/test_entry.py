@@ -84,9 +84,9 @@ def test_a_program_declares_what_the_file_leaves_open_and_nothing_else(folder: P
         (
             "entry_broken:f",
             UsageError,
-            r"entry_broken can't be imported: RuntimeError: not today \(entry_broken.py, line 3\)",
+            r"entry_broken can't be imported: RuntimeError: not today, in entry_broken.py, line 3$",
         ),
-        ("entry_typo:f", UsageError, r"entry_typo can't be imported: SyntaxError: [^(]* \(entry_typo.py, line 1\)$"),
+        ("entry_typo:f", UsageError, r"entry_typo can't be imported: SyntaxError: [^(]*, in entry_typo.py, line 1$"),
         ("entry_nowhere:f", UsageError, "entry_nowhere can't be imported: ModuleNotFoundError"),
     ],
 )

@@ -18,7 +18,6 @@ from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
-from worldline.federation.blame import trace_of
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
@@ -27,6 +26,7 @@ from worldline.launch.setup import Setup, read_setup
 from worldline.lock import Arbiter
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, LossError, ModelError, Plan, UsageError, WorldlineError, format_time
+from worldline.model.blame import trace_of
 from worldline.recording import Recorder, Schema, Shelf
 
 

@@ -31,7 +31,7 @@ from worldline.lock import (
     RunEnded,
 )
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
-from worldline.model.blame import own_line
+from worldline.model.blame import located
 
 ArbiterFactory = Callable[[Plan], Arbiter]
 
@@ -280,10 +280,7 @@ class _Run:
         if isinstance(failure, KeyboardInterrupt):
             return failure
         if isinstance(failure, WorldlineError):
-            if (line := own_line(failure)) is not None:
-                failure.problem += f", in {line}"
-                failure.args = (failure.text(),)
-            return failure.concerning(strand.name, strand.ledger.now)
+            return located(failure).concerning(strand.name, strand.ledger.now)
         error = ModelError(blame(failure), participant=strand.name, at=strand.ledger.now)
         error.__cause__ = failure
         return error

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pickle
 
-from worldline.kernel.channel import Channel
-from worldline.kernel.failures import Failure
 from worldline.kernel.pacing import Pacing, Standing
-from worldline.kernel.progress import Look
 from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.worker import Letter, Worker
 from worldline.model.errors import WorldlineError
 from worldline.model.time import FOREVER
+from worldline.workers.failures import Failure
+from worldline.workers.looks import Look
+from worldline.workers.peers import Peers
 
 
 class Crew:
     """One worker among others."""
 
-    def __init__(self, worker: Worker, pacing: Pacing, channel: Channel, me: int, count: int) -> None:
+    def __init__(self, worker: Worker, pacing: Pacing, channel: Peers, me: int, count: int) -> None:
         self._worker = worker
         self._pacing = pacing
         self._channel = channel

@@ -38,13 +38,13 @@ try:
 except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
-from worldline.kernel.interruptions import is_from_outside
 from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.kernel.waiting import Inbox, Interrupt, Message, Receive, Signal, Wait, refuse
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.message import check_name
 from worldline.model.reading import as_int, as_time
 from worldline.model.time import TIME_MAX, format_time
+from worldline.workers.interruptions import is_from_outside
 
 if cython.compiled:
     from cython.cimports.cpython.list import PyList_GET_ITEM

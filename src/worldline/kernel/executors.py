@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol, cast
 
-from worldline.kernel.assembly import PATIENCE_S
 from worldline.kernel.model import Model
 from worldline.kernel.placement import Placement
 from worldline.kernel.progress import Progress
 from worldline.kernel.result import Result
 from worldline.model.errors import ConfigurationError, shown
+from worldline.workers.assembly import PATIENCE_S
 
 _WORKERS_MAX = 64
 _TEXT = re.compile(r"\s*([a-z]+)\s*(?:\(\s*([0-9]*)\s*\))?\s*")

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from worldline.kernel.channel import Channel
 from worldline.kernel.crew import Crew
-from worldline.kernel.failures import Failure
-from worldline.kernel.forking import check_guarded
-from worldline.kernel.mesh import PeerGone
 from worldline.kernel.model import Model, Part
 from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import Placement, place
-from worldline.kernel.progress import Look, Progress
+from worldline.kernel.progress import Progress
 from worldline.kernel.reports import part_told, settled
 from worldline.kernel.result import Result
 from worldline.kernel.share import Share, shares_of, unpacked_share
-from worldline.kernel.staff import Staff, some_of
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError
+from worldline.workers.failures import Failure
+from worldline.workers.forking import check_guarded
+from worldline.workers.looks import Look
+from worldline.workers.mesh import PeerGone
+from worldline.workers.peers import Peers
+from worldline.workers.pool import WorkerPool, some_of
 
 
 class Processes:
@@ -43,8 +44,8 @@ class Processes:
             here = [name for name, worker in zip(model.names, workers, strict=True) if worker == number]
             return some_of(here, "no entities")
 
-        with progress, Staff(_work, tasks, describe) as staff:
-            reports = staff.watch(progress)
+        with progress, WorkerPool(_work, tasks, describe) as pool:
+            reports = pool.watch(progress.reached)
         return settled(model, reports, end)
 
 
@@ -56,7 +57,7 @@ class _Task(NamedTuple):
     share: bytes
 
 
-def _work(number: int, channel: Channel, task: _Task, look: Look) -> Part | Failure:
+def _work(number: int, channel: Peers, task: _Task, look: Look) -> Part | Failure:
     """Do a share of a simulation."""
     given = unpacked_share(task.share)
     worker = Worker(_loaded(given), given.workers, number)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -17,9 +16,6 @@ from worldline.model.time import FOREVER, format_time
 _SHOWN_AFTER_S = 1.0
 _LOOK_EVERY_S = 0.05
 _EVENTS_FIRST = 1_000
-
-# Is called with the time and the number of events from time to time; returns how many events may pass until the next.
-Look = Callable[[int, int], int]
 
 
 class Progress:
@@ -54,6 +50,10 @@ class Progress:
                 at=now,
                 advice="does it end at all? If it takes longer, say events_max, or --events-max",
             )
+
+    def reached(self, now: int, events: int) -> None:
+        self.check(events, now)
+        self.look(now, events)
 
     def look(self, now: int, events: int) -> int:
         """Say how far it is; adapt how many events pass until the next look, and return that."""

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from worldline.kernel.crew import Crew
-from worldline.kernel.failures import Failure
 from worldline.kernel.model import Model, Part
 from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import Placement, place
 from worldline.kernel.progress import Progress
 from worldline.kernel.reports import part_told, settled
 from worldline.kernel.result import Result
-from worldline.kernel.team import Team, gathered
 from worldline.kernel.worker import Worker
 from worldline.model.errors import UsageError
+from worldline.workers.failures import Failure
+from worldline.workers.rank_group import RankGroup, gathered
 
 Report = TypeVar("Report")
 
@@ -40,22 +40,22 @@ class Ranks:
         return f"mpi with {self._mpi.COMM_WORLD.Get_size()} ranks"
 
     def run(self, model: Model, end: int, progress: Progress) -> Result:
-        def work(team: Team) -> Part | Failure:
-            workers = team.agreed(lambda: place(self.placement, model.names, model.topology, team.count))
-            team.check_equal((model.outline(), workers, end))
-            worker = team.agreed(lambda: Worker(model, workers, team.rank))
-            pacing = Pacing(team.rank, model.topology.lookahead(model.names, workers, team.count))
+        def work(ranks: RankGroup) -> Part | Failure:
+            workers = ranks.agreed(lambda: place(self.placement, model.names, model.topology, ranks.count))
+            ranks.check_equal((model.outline(), workers, end))
+            worker = ranks.agreed(lambda: Worker(model, workers, ranks.rank))
+            pacing = Pacing(ranks.rank, model.topology.lookahead(model.names, workers, ranks.count))
             with progress:
-                failure = Crew(worker, pacing, team.channel, team.rank, team.count).run(end, progress.look)
+                failure = Crew(worker, pacing, ranks.peers, ranks.rank, ranks.count).run(end, progress.look)
             return failure if failure is not None else part_told(worker)
 
         return settled(model, self.gathered(work), end)
 
-    def gathered(self, work: Callable[[Team], Report | Failure]) -> list[Report | Failure]:
+    def gathered(self, work: Callable[[RankGroup], Report | Failure]) -> list[Report | Failure]:
         """Do the work of this rank, while all others do theirs; return what each reports, on all of them.
 
         A report is anything that can be pickled; a `Failure`, if it is the model that has failed. A `WorldlineError`
-        that `work` raises is one that all ranks raise, as `Team.agreed` and `Team.check_equal` do. Everything else ends
-        all ranks.
+        that `work` raises is one that all ranks raise, as `RankGroup.agreed` and `RankGroup.check_equal` do. Everything
+        else ends all ranks.
         """
         return gathered(self._mpi, work, self._patience_s)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from worldline.kernel.failures import Failure, first_error
 from worldline.kernel.model import Model, Part, restored, state_of
 from worldline.kernel.result import Result, combined
 from worldline.kernel.share import packed_state, unpacked
 from worldline.kernel.worker import Worker
 from worldline.model.time import FOREVER
+from worldline.workers.failures import Failure, first_error
 
 
 def settled(model: Model, reports: Sequence[Part | Failure], end: int) -> Result:

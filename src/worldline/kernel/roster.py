@@ -23,7 +23,7 @@ from worldline.kernel.parcel import fingerprint, size_of
 from worldline.kernel.taken import METHODS, advice_on
 from worldline.kernel.topology import Topology
 from worldline.kernel.waiting import Message
-from worldline.model.blame import described
+from worldline.model.blame import located, said_of
 from worldline.model.errors import ModelError, WorldlineError, shown
 from worldline.model.lineage import SEPARATOR, descendant, is_short
 from worldline.model.message import check_name
@@ -285,10 +285,10 @@ class Roster:
         now = self.engine.now
         name = target.name if target is not None else None
         if isinstance(error, WorldlineError):
-            return error.concerning(name, now) if name is not None else error
+            return located(error).concerning(name, now) if name is not None else located(error)
         doing = f"on {topic!r} " if isinstance(topic, str) else ""
         return ModelError(
-            f"{doing}it raised {described(error)}",
+            f"{doing}it raised {said_of(error)}",
             participant=name,
             at=now,
             topic=topic if doing else None,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
-from worldline.kernel.interruptions import begin_run
 from worldline.kernel.model import Model, Part, Sending
 from worldline.kernel.parcel import fingerprint
 from worldline.kernel.roster import OUTSIDE, Roster, monitors_of
 from worldline.model.time import FOREVER
+from worldline.workers.interruptions import begin_run
 
 Letter = tuple[int, int, str, int, str, int, str, object]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from worldline.federation.declaration import Plain, agreed
 from worldline.federation.program import Program
 from worldline.model import UsageError
-from worldline.model.blame import own_line
+from worldline.model.blame import said_of
 from worldline.model.errors import shown
 
 
@@ -49,12 +49,7 @@ def load_object(entry: str, directory: Path) -> object:
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # Whatever a module raises when it is imported is its author's to know.
-        line = own_line(error)
-        said = error.msg if isinstance(error, SyntaxError) else error  # Its text has its place in it, too.
-        raise UsageError(
-            f"{module_name} can't be imported: {type(error).__name__}: {said}",
-            advice=None if line is None else str(line),
-        ) from error
+        raise UsageError(f"{module_name} can't be imported: {said_of(error)}") from error
     found = module
     for part in name.split("."):
         if not hasattr(found, part):

@@ -11,13 +11,14 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
-from worldline.federation.blame import NO_TERMINAL, trace_of
+from worldline.federation.blame import NO_TERMINAL
 from worldline.federation.bystander import is_bystander, parting_words
 from worldline.federation.client import Client, connect
 from worldline.launch.entry import load_program
 from worldline.launch.stamps import STAMPING, Stamps
 from worldline.lock import RunEnded
 from worldline.model import UsageError, WorldlineError
+from worldline.model.blame import trace_of
 
 
 def main() -> NoReturn:

@@ -6,10 +6,9 @@ import re
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from traceback import extract_tb
 from types import ModuleType
 
-from worldline.model.blame import described
+from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError
 
 _PREFIX = "worldline_file_"  # Of modules' names: a user's `random.py` mustn't take the place of Python's own.
@@ -35,10 +34,7 @@ def load_module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # It is the user's code, and can raise anything.
         del sys.modules[name]
-        lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == str(path.resolve())]
-        line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
-        where = f", in line {line}" if line else ""
-        raise ConfigurationError(f"{path} can't be loaded{where}: {described(error)}") from error
+        raise ConfigurationError(f"{path} can't be loaded: {said_of(error)}") from error
     return module
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-from worldline.kernel.interruptions import BreakOff
 from worldline.model.errors import Stuck
+from worldline.workers.interruptions import BreakOff
 
 PATIENCE_S = 60.0
 """How long a run may take where nobody says anything else."""

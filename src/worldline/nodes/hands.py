@@ -10,10 +10,10 @@ from itertools import chain
 from multiprocessing import connection
 from typing import Any, Generic, TypeVar
 
-from worldline.kernel.failures import raised_outside
-from worldline.kernel.forking import WorkerProcess, check_guarded, close_in_forks, fork_server
-from worldline.kernel.stops import LOOK_EVERY_S, Stops
 from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
+from worldline.workers.failures import raised_outside
+from worldline.workers.forking import WorkerProcess, check_guarded, close_in_forks, fork_server
+from worldline.workers.stops import LOOK_EVERY_S, Stops
 
 Piece = TypeVar("Piece")
 Done = TypeVar("Done")

@@ -20,7 +20,6 @@ from typing import Any, NamedTuple, NoReturn
 from typing import Protocol as Interface
 
 from worldline.kernel.entity import Entity
-from worldline.kernel.interruptions import is_from_outside
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
 from worldline.model.links import Link
 from worldline.model.reading import as_time
@@ -41,6 +40,7 @@ from worldline.nodes.events import (
 from worldline.nodes.node import Executes, Node
 from worldline.nodes.script import Script
 from worldline.nodes.trace import Record, plain, said
+from worldline.workers.interruptions import is_from_outside
 
 DOWN = "the node is down"
 UNDERWAY = "the link went down on the way"

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from worldline.kernel.interruptions import is_from_outside
 from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 from worldline.nodes.blame import place_of
+from worldline.workers.interruptions import is_from_outside
 
 if TYPE_CHECKING:
     from worldline.nodes.scheduler import Scheduler

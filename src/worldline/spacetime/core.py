@@ -51,12 +51,12 @@ except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
 from worldline.kernel.build import Draws
-from worldline.kernel.interruptions import is_from_outside
 from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.model.errors import ModelError, Stuck, UsageError, shown
 from worldline.model.lineage import SEPARATOR, descendant
 from worldline.model.randomness import key_of
 from worldline.spacetime.functions import Closure, blamed, is_importable, look_of, name_of, sealed
+from worldline.workers.interruptions import is_from_outside
 
 if cython.compiled:
     from cython.cimports.cpython.mem import PyMem_Free, PyMem_Realloc

@@ -25,12 +25,12 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
-from worldline.kernel.channel import Channel
-from worldline.kernel.progress import Look
 from worldline.model.errors import WorldlineError
 from worldline.spacetime.build import Body, Core, new_lambda
 from worldline.spacetime.moving import packed_if_possible, unpacked
 from worldline.spacetime.placement import Placing, Resident, cut_of, imbalance
+from worldline.workers.looks import Look
+from worldline.workers.peers import Peers
 
 _SLICE = 512
 _SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
@@ -47,7 +47,7 @@ def broken_off(error: WorldlineError) -> bytes:
 class Crew:
     """One worker among others."""
 
-    def __init__(self, core: Core, channel: Channel, count: int, placing: Placing) -> None:
+    def __init__(self, core: Core, channel: Peers, count: int, placing: Placing) -> None:
         self._core = core
         self._channel = channel
         self._count = count

@@ -8,16 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from worldline.kernel.channel import Channel
-from worldline.kernel.failures import Failure, first_error, told
-from worldline.kernel.forking import check_guarded
-from worldline.kernel.interruptions import begin_run
-from worldline.kernel.mesh import PeerGone
 from worldline.kernel.on_processes import Processes
-from worldline.kernel.progress import Look, Progress
+from worldline.kernel.progress import Progress
 from worldline.kernel.ranks import Ranks
-from worldline.kernel.staff import Staff, some_of
-from worldline.kernel.team import Team
 from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import ConfigurationError, WorldlineError, shown
 from worldline.spacetime.build import Core
@@ -27,6 +20,14 @@ from worldline.spacetime.placement import Placing, Resident, as_placing
 from worldline.spacetime.result import Part, Result, combined, failed, part_of
 from worldline.spacetime.story import records_of
 from worldline.spacetime.waiting import Wait, living, stood_still, waits_of
+from worldline.workers.failures import Failure, first_error, told
+from worldline.workers.forking import check_guarded
+from worldline.workers.interruptions import begin_run
+from worldline.workers.looks import Look
+from worldline.workers.mesh import PeerGone
+from worldline.workers.peers import Peers
+from worldline.workers.pool import WorkerPool, some_of
+from worldline.workers.rank_group import RankGroup
 
 
 class Task(NamedTuple):
@@ -85,27 +86,27 @@ def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequen
     def describe(number: int) -> str:
         return some_of([name for name, home in homes.items() if home == number], "no agents")
 
-    with progress, Staff(_work, tasks, describe) as staff:
-        return staff.watch(progress)
+    with progress, WorkerPool(_work, tasks, describe) as pool:
+        return pool.watch(progress.reached)
 
 
 def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[Report | Failure]:
     placing = as_placing(executor.placement, core.n)
 
-    def work(team: Team) -> Report | Failure:
-        homes = team.agreed(lambda: _placed(core, placing, team.count))
-        team.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
-        task = team.agreed(lambda: _task(core, _setting(core, placing), homes, team.rank, team.count))
+    def work(ranks: RankGroup) -> Report | Failure:
+        homes = ranks.agreed(lambda: _placed(core, placing, ranks.count))
+        ranks.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
+        task = ranks.agreed(lambda: _task(core, _setting(core, placing), homes, ranks.rank, ranks.count))
         with progress:
             try:
-                return _work(team.rank, team.channel, task, progress.look)
+                return _work(ranks.rank, ranks.peers, task, progress.look)
             except WorldlineError as error:  # The others know of it.
                 return Failure((), error)
 
     return executor.gathered(work)
 
 
-def _work(number: int, channel: Channel, task: Task, look: Look) -> Report | Failure:
+def _work(number: int, channel: Peers, task: Task, look: Look) -> Report | Failure:
     """Be a worker, for a whole run; if this one can't go on, tell the others."""
     try:
         return _worked(number, channel, task, look)
@@ -118,7 +119,7 @@ def _work(number: int, channel: Channel, task: Task, look: Look) -> Report | Fai
         raise
 
 
-def _worked(number: int, channel: Channel, task: Task, look: Look) -> Report | Failure:
+def _worked(number: int, channel: Peers, task: Task, look: Look) -> Report | Failure:
     begin_run()
     for path in task.files:
         load_module(path)

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from worldline.kernel.executors import Executor, Inline, as_executor
-from worldline.kernel.interruptions import begin_run, is_from_outside
 from worldline.kernel.progress import Progress
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
 from worldline.model.randomness import Stream
@@ -20,6 +19,7 @@ from worldline.spacetime.result import Broken, Result, combined, failed, part_of
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
 from worldline.spacetime.waiting import living, stood_still, waits_of
+from worldline.workers.interruptions import begin_run, is_from_outside
 
 _LOOK_EVERY = 10_000
 _SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.

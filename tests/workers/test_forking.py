@@ -8,7 +8,7 @@ from multiprocessing import forkserver
 
 import pytest
 
-from worldline.kernel.forking import fork_server
+from worldline.workers.forking import fork_server
 
 pytestmark = [pytest.mark.once, pytest.mark.timeout(50)]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pickle
-import traceback
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from worldline.model.blame import trace_of
 from worldline.model.errors import WorldlineError
 
 
@@ -37,7 +37,7 @@ def _with_trace(failure: Failure) -> Failure:
     """Add the trace of what went wrong in the model, which doesn't survive the way to the parent by itself."""
     cause = failure.error.__cause__
     if cause is not None:
-        failure.error.add_note("".join(traceback.format_exception(cause)).rstrip())
+        failure.error.add_note(trace_of(cause))
     return failure
 
 

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from worldline.kernel.forking import WorkerProcess
+from worldline.workers.forking import WorkerProcess
 
 LOOK_EVERY_S = 1.0
 

@@ -12,7 +12,7 @@ _ASKED_BEFORE_SLEEP = 2_000
 _SLEEP_S = 50e-6
 
 
-class RankChannel:
+class RankPeers:
     """The channel of one rank to all others of a communicator that nobody else uses."""
 
     def __init__(self, mpi: Any, world: Any) -> None:

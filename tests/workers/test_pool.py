@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from tests.kernel.jobs import MORE_THAN_A_SOCKET_HOLDS, Job, NeverEqual, work
-from worldline.kernel.failures import Failure, first_error
+from tests.workers.jobs import MORE_THAN_A_SOCKET_HOLDS, Job, NeverEqual, work
 from worldline.kernel.progress import Progress
-from worldline.kernel.staff import Staff, some_of
 from worldline.model import FOREVER, ConfigurationError, LossError, ModelError, WorldlineError
 from worldline.model.errors import InternalError, Stuck
+from worldline.workers.failures import Failure, first_error
+from worldline.workers.pool import WorkerPool, some_of
 
 pytestmark = pytest.mark.timeout(50)
 
@@ -21,8 +21,8 @@ def done(*what: str, events_max: int | None = None) -> list[Any]:
     jobs: list[Job] = [
         (each, [other for other in range(len(what)) if other != number]) for number, each in enumerate(what)
     ]
-    with Staff(work, jobs, lambda number: f"the job {what[number]}") as staff:
-        return staff.watch(Progress(FOREVER, False, events_max))
+    with WorkerPool(work, jobs, lambda number: f"the job {what[number]}") as pool:
+        return pool.watch(Progress(FOREVER, False, events_max).reached)
 
 
 def error_of(*what: str, **options: Any) -> WorldlineError:

@@ -15,22 +15,19 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from math import inf
 from multiprocessing import connection
 from typing import Any, Generic, TypeVar
 
-from worldline.kernel.failures import Failure, first_error, raised_outside, told
-from worldline.kernel.forking import WorkerProcess, close_in_forks, fork_server
-from worldline.kernel.mesh import Mesh, PeerGone
-from worldline.kernel.progress import Look, Progress
-from worldline.kernel.stops import LOOK_EVERY_S, Stops
 from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
+from worldline.workers.failures import Failure, first_error, raised_outside, told
+from worldline.workers.forking import WorkerProcess, close_in_forks, fork_server
+from worldline.workers.looks import Look, Looks
+from worldline.workers.mesh import Mesh, PeerGone
+from worldline.workers.stops import LOOK_EVERY_S, Stops
 
 Task = TypeVar("Task")
 Report = TypeVar("Report")
 
-_LOOK_EVERY_S = 0.1
-_LOOK_AFTER_EVENTS_MAX = 1_000_000
 _LAST_WORDS_S = 5.0
 _BEREFT = 65  # The exit code of a worker that has ended because another had.
 _NAMES_SHOWN = 3
@@ -42,7 +39,7 @@ def some_of(names: Sequence[str], nobody: str) -> str:
     return f"{', '.join(names[:_NAMES_SHOWN]) or nobody}{more}"
 
 
-class Staff(Generic[Task, Report]):
+class WorkerPool(Generic[Task, Report]):
     """Workers, one for each task, from their start to their end, whatever happens.
 
     In its process each does `work(number, mesh, task, look)` and reports what that returns: anything that can be
@@ -73,7 +70,7 @@ class Staff(Generic[Task, Report]):
         self._reports: dict[int, Report | Failure] = {}
         self._is_over = False
 
-    def __enter__(self) -> Staff[Task, Report]:
+    def __enter__(self) -> WorkerPool[Task, Report]:
         ends: list[dict[int, socket.socket]] = [{} for _ in range(self._count)]
         try:
             # All of them first: if there are too few open files for that, nothing has been started yet.
@@ -111,8 +108,11 @@ class Staff(Generic[Task, Report]):
                 process.join(_LAST_WORDS_S)
             process.end()
 
-    def watch(self, progress: Progress) -> list[Report | Failure]:
-        """Wait until all have reported; return the reports, by number. If one is lost, say which and why."""
+    def watch(self, reached: Callable[[int, int], object]) -> list[Report | Failure]:
+        """Wait until all have reported; return the reports, by number. If one is lost, say which and why.
+
+        `reached(time, events)` is told how far all are together. What it raises breaks the run off.
+        """
         stops = Stops(self._named)
         while len(self._reports) < self._count:
             ready = connection.wait(self._pipes, LOOK_EVERY_S)
@@ -127,8 +127,7 @@ class Staff(Generic[Task, Report]):
                 if kind == "reached":
                     self._reached[number] = said
                     now, events = min(now for now, _ in self._reached), sum(events for _, events in self._reached)
-                    progress.check(events, now)
-                    progress.look(now, events)
+                    reached(now, events)
                 elif kind == "lost":
                     other, at = said
                     self._reached[other] = (max(at, self._reached[other][0]), self._reached[other][1])
@@ -199,7 +198,7 @@ def _live(
     close_in_forks(mesh, pipe)
     me = os.getpid()
     try:
-        report = work(number, mesh, task, _Looks(pipe))
+        report = work(number, mesh, task, Looks(lambda now, events: pipe.send(("reached", (now, events)))))
         pipe.send(("done", told(report)))
         mesh.linger()
     except PeerGone as gone:
@@ -223,25 +222,3 @@ def _say(pipe: connection.Connection, what: object) -> None:
         pipe.send(what)
     except OSError:
         return  # The parent has seen enough, and is gone or about to end this process.
-
-
-class _Looks:
-    """Tells the parent every now and then how far a worker is, and decides how many events pass in between."""
-
-    def __init__(self, pipe: connection.Connection) -> None:
-        self._pipe = pipe
-        self._looked = time.monotonic()
-        self._told = -inf
-        self._events = 1  # Each may take long; if not, it soon becomes more.
-
-    def __call__(self, now: int, events: int) -> int:
-        clock = time.monotonic()
-        if clock - self._looked > _LOOK_EVERY_S:
-            self._events = max(1, self._events // 2)
-        elif clock - self._looked < _LOOK_EVERY_S / 4:
-            self._events = min(2 * self._events, _LOOK_AFTER_EVENTS_MAX)
-        self._looked = clock
-        if clock - self._told >= _LOOK_EVERY_S and now:
-            self._told = clock
-            self._pipe.send(("reached", (now, events)))
-        return self._events

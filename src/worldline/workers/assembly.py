@@ -11,8 +11,8 @@ import time
 from math import inf
 from typing import Any, NoReturn
 
-from worldline.kernel.rank_channel import rest
 from worldline.model.errors import LossError
+from worldline.workers.rank_peers import rest
 
 PATIENCE_S = 600.0
 """How long ranks wait for each other where nobody says anything else."""

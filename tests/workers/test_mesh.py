@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from tests.federation.transports import PATIENCE_S, Strand, eventually
-from worldline.kernel.mesh import Mesh, PeerGone
+from worldline.workers.mesh import Mesh, PeerGone
 
 pytestmark = pytest.mark.timeout(50)
 

@@ -1,6 +1,6 @@
 """The way from one worker to the others, whatever carries it.
 
-Frames between two workers keep their order. Local processes have a `Mesh`, the ranks of MPI a `RankChannel`.
+Frames between two workers keep their order. Local processes have a `Mesh`, the ranks of MPI a `RankPeers`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Channel(Protocol):
+class Peers(Protocol):
     """Carries frames to other workers, by number, and brings theirs, with the number of who sent them."""
 
     def post(self, other: int, frame: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Work for a staff that isn't the kernel's: each function is what one worker does, in its process."""
+"""Work for a pool that isn't the kernel's: each function is what one worker does, in its process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any
 
 from tests.federation.transports import eventually
 from tests.kernel.culprits import is_running
-from worldline.kernel.channel import Channel
-from worldline.kernel.failures import Failure
-from worldline.kernel.mesh import Mesh, PeerGone
-from worldline.kernel.progress import Look
 from worldline.model import ConfigurationError, ModelError
+from worldline.workers.failures import Failure
+from worldline.workers.looks import Look
+from worldline.workers.mesh import Mesh, PeerGone
+from worldline.workers.peers import Peers
 
 Job = tuple[str, Sequence[int]]  # What to do, and the numbers of the others.
 MORE_THAN_A_SOCKET_HOLDS = 5_000_000
@@ -29,77 +29,77 @@ class NeverEqual:
     __hash__ = None  # type: ignore[assignment]
 
 
-def work(number: int, channel: Channel, job: Job, look: Look) -> Any:
+def work(number: int, peers: Peers, job: Job, look: Look) -> Any:
     what, others = job
-    return globals()[f"_{what}"](number, channel, others, look)
+    return globals()[f"_{what}"](number, peers, others, look)
 
 
-def _nothing(_number: int, _channel: Channel, _others: Sequence[int], _look: Look) -> None:
+def _nothing(_number: int, _peers: Peers, _others: Sequence[int], _look: Look) -> None:
     return None
 
 
-def _odd(_number: int, _channel: Channel, _others: Sequence[int], _look: Look) -> NeverEqual:
+def _odd(_number: int, _peers: Peers, _others: Sequence[int], _look: Look) -> NeverEqual:
     return NeverEqual()
 
 
-def _greet(number: int, channel: Channel, others: Sequence[int], look: Look) -> list[tuple[int, bytes]]:
+def _greet(number: int, peers: Peers, others: Sequence[int], look: Look) -> list[tuple[int, bytes]]:
     look(0, 0)
     for other in others:
-        channel.post(other, b"from %d" % number)
+        peers.post(other, b"from %d" % number)
     heard: list[tuple[int, bytes]] = []
     while len(heard) < len(others):
-        heard += channel.wait()
+        heard += peers.wait()
     return sorted(heard)
 
 
-def _shout(_number: int, channel: Channel, others: Sequence[int], _look: Look) -> str:
+def _shout(_number: int, peers: Peers, others: Sequence[int], _look: Look) -> str:
     """Be done long before the others have taken all that was sent."""
     for other in others:
-        channel.post(other, b"x" * MORE_THAN_A_SOCKET_HOLDS)
+        peers.post(other, b"x" * MORE_THAN_A_SOCKET_HOLDS)
     return "said"
 
 
-def _listen(_number: int, channel: Channel, _others: Sequence[int], _look: Look) -> int:
-    return sum(len(frame) for _, frame in channel.wait())
+def _listen(_number: int, peers: Peers, _others: Sequence[int], _look: Look) -> int:
+    return sum(len(frame) for _, frame in peers.wait())
 
 
-def _wait(_number: int, channel: Channel, _others: Sequence[int], _look: Look) -> None:
+def _wait(_number: int, peers: Peers, _others: Sequence[int], _look: Look) -> None:
     while True:
-        channel.wait()
+        peers.wait()
 
 
-def _wait_knowing(_number: int, channel: Channel, others: Sequence[int], _look: Look) -> None:
+def _wait_knowing(_number: int, peers: Peers, others: Sequence[int], _look: Look) -> None:
     """Wait for ever, and know how far the others are."""
     for other in others:
-        channel.post(other, b"%d" % os.getpid())
+        peers.post(other, b"%d" % os.getpid())
     try:
         while True:
-            channel.wait()
+            peers.wait()
     except PeerGone as gone:
         gone.at = 7_000_000
         raise
 
 
-def _refuse(number: int, _channel: Channel, _others: Sequence[int], _look: Look) -> None:
+def _refuse(number: int, _peers: Peers, _others: Sequence[int], _look: Look) -> None:
     raise ConfigurationError(f"worker {number} can't do that", advice="do something else")
 
 
-def _refuse_oddly(number: int, _channel: Channel, _others: Sequence[int], _look: Look) -> None:
+def _refuse_oddly(number: int, _peers: Peers, _others: Sequence[int], _look: Look) -> None:
     raise ModelError(f"worker {number} holds a lock", lock=threading.Lock())
 
 
-def _fail(number: int, _channel: Channel, _others: Sequence[int], _look: Look) -> Failure:
+def _fail(number: int, _peers: Peers, _others: Sequence[int], _look: Look) -> Failure:
     """Fail, the earlier the greater the number is."""
     error = ModelError(f"worker {number} failed")
     error.__cause__ = ZeroDivisionError("division by zero")
     return Failure((9 - number, "a key of its own"), error)
 
 
-def _break(_number: int, _channel: Channel, _others: Sequence[int], _look: Look) -> None:
+def _break(_number: int, _peers: Peers, _others: Sequence[int], _look: Look) -> None:
     raise KeyError("a bug")
 
 
-def _die(_number: int, _channel: Channel, _others: Sequence[int], _look: Look) -> None:
+def _die(_number: int, _peers: Peers, _others: Sequence[int], _look: Look) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -111,7 +111,7 @@ def _hang_up(_number: int, mesh: Mesh, _others: Sequence[int], _look: Look) -> N
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def _spin(_number: int, _channel: Channel, _others: Sequence[int], look: Look) -> None:
+def _spin(_number: int, _peers: Peers, _others: Sequence[int], look: Look) -> None:
     events = 0
     while True:
         events += look(events, events)

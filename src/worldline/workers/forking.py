@@ -20,9 +20,9 @@ from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
 
-from worldline.kernel.fork_server_side import PROGRAM
 from worldline.lifeline import Lifeline, hold_on
 from worldline.model.errors import UsageError
+from worldline.workers.fork_server_side import PROGRAM
 
 _SAFE_PATH = "PYTHONSAFEPATH"
 _environment = threading.Lock()  # It is everybody's, and runs may begin in several threads.

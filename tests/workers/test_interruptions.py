@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from worldline.kernel import Entity, Simulation, process
-from worldline.kernel.interruptions import BreakOff
 from worldline.model import ModelError
+from worldline.workers.interruptions import BreakOff
 
 
 class Acts(Entity):

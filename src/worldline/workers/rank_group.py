@@ -8,24 +8,24 @@ import traceback
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from worldline.kernel.assembly import PATIENCE_S, assembled
-from worldline.kernel.failures import Failure, told
-from worldline.kernel.forking import end_stray
-from worldline.kernel.rank_channel import RankChannel
 from worldline.model.errors import ConfigurationError, WorldlineError
+from worldline.workers.assembly import PATIENCE_S, assembled
+from worldline.workers.failures import Failure, told
+from worldline.workers.forking import end_stray
+from worldline.workers.rank_peers import RankPeers
 
 Made = TypeVar("Made")
 Report = TypeVar("Report")
 
 
-class Team:
+class RankGroup:
     """So many ranks, of which this is one. All of them make the same calls, in the same order."""
 
     def __init__(self, mpi: Any, world: Any) -> None:
         self._world = world
         self.rank: int = world.Get_rank()
         self.count: int = world.Get_size()
-        self.channel = RankChannel(mpi, world)
+        self.peers = RankPeers(mpi, world)
 
     def agreed(self, make: Callable[[], Made]) -> Made:
         """Make something on every rank; if one of them can't, all say so, and none waits for it."""
@@ -52,34 +52,34 @@ class Team:
 
     def gather(self, report: Report | Failure) -> list[Report | Failure]:
         """Wait until all ranks are done; return what each reports, on all of them."""
-        self.channel.finish()
+        self.peers.finish()
         return list(self._world.allgather(told(report)))
 
 
-_in_use: list[RankChannel] = []
+_in_use: list[RankPeers] = []
 
 
 def _close_inherited() -> None:
-    for channel in _in_use:
-        channel.close()
+    for peers in _in_use:
+        peers.close()
 
 
 os.register_at_fork(after_in_child=_close_inherited)
 
 
 def gathered(
-    mpi: Any, work: Callable[[Team], Report | Failure], patience_s: float = PATIENCE_S
+    mpi: Any, work: Callable[[RankGroup], Report | Failure], patience_s: float = PATIENCE_S
 ) -> list[Report | Failure]:
     """Do the work of this rank, while all others do theirs; return what each reports, on all of them."""
     world = assembled(mpi, patience_s)
     me = os.getpid()
     try:
-        team = Team(mpi, world)
-        _in_use.append(team.channel)
-        report = work(team)
+        ranks = RankGroup(mpi, world)
+        _in_use.append(ranks.peers)
+        report = work(ranks)
         if os.getpid() != me:
             end_stray(None)
-        reports = team.gather(report)
+        reports = ranks.gather(report)
     except WorldlineError as error:  # All ranks have agreed on it.
         if os.getpid() != me:
             end_stray(error)

@@ -1,0 +1,39 @@
+"""How often a run looks up from its work: to say how far it is, and to hear whether it may go on.
+
+It reads a clock, and nothing that happens in the run depends on that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import inf
+
+LOOK_EVERY_S = 0.1
+_EVENTS_MAX = 1_000_000
+
+Look = Callable[[int, int], int]
+"""Is called with the time and the number of events from time to time; returns how many events may pass until the next.
+"""
+
+
+class Looks:
+    """Tells somebody every now and then how far a run is, and decides how many events pass in between."""
+
+    def __init__(self, tell: Callable[[int, int], None]) -> None:
+        self._tell = tell
+        self._looked = time.monotonic()
+        self._told = -inf
+        self._events = 1  # Each may take long; if not, it soon becomes more.
+
+    def __call__(self, now: int, events: int) -> int:
+        clock = time.monotonic()
+        if clock - self._looked > LOOK_EVERY_S:
+            self._events = max(1, self._events // 2)
+        elif clock - self._looked < LOOK_EVERY_S / 4:
+            self._events = min(2 * self._events, _EVENTS_MAX)
+        self._looked = clock
+        if clock - self._told >= LOOK_EVERY_S and now:
+            self._told = clock
+            self._tell(now, events)
+        return self._events
