@@ -126,7 +126,10 @@ class _Rows:
 
 
 def _by_reason(compared: Sequence[Compared]) -> dict[str, list[str]]:
+    """Return the names of variants by why they are out; what is said of each in the same words is said once."""
+    reasons: dict[str, str] = {}
     found: dict[str, list[str]] = {}
     for each in compared:
-        found.setdefault(each.why, []).append(each.variant.name)
+        reason = reasons.setdefault(each.why.replace(each.variant.name, "it"), each.why)
+        found.setdefault(reason, []).append(each.variant.name)
     return found

@@ -59,5 +59,6 @@ def _parted(
                 return [f"with a recording, {ended.variant.name} fails: {ended.error}"], None
         comparison = compare_recordings(*files)
         if not comparison.is_same:
+            comparison.names = files[0].name, files[1].name
             return comparison.lines(), comparison.as_json()
     return [f"in {TRIES} more pairs of runs it didn't show again: it takes luck to see it"], None
