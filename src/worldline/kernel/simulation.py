@@ -102,6 +102,10 @@ class Simulation:
     # -- Running
 
     @property
+    def seed(self) -> int:
+        return self._seed
+
+    @property
     def now(self) -> int:
         if self._worker is not None:
             return int(self._worker.engine.now)

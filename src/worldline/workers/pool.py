@@ -16,8 +16,10 @@ import traceback
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from multiprocessing import connection
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
 from worldline.workers.failures import Failure, first_error, raised_outside, told
 from worldline.workers.forking import WorkerProcess, close_in_forks, fork_server
@@ -45,7 +47,7 @@ class WorkerPool(Generic[Task, Report]):
     In its process each does `work(number, mesh, task, look)` and reports what that returns: anything that can be
     pickled; a `Failure`, if it is the model that has failed. `work` is found by its module, which the fork server loads
     beforehand. A task is unpacked before that, where nothing can be said about what goes wrong; so what users' code has
-    a part in is a task's as bytes, for `work` to unpack.
+    a part in is a task's as bytes, for `work` to unpack. Users' files that are loaded here are loaded there first.
 
     `work` lets out what the mesh and `look` raise. If that is `PeerGone`, `work` may give it the time that the other
     one is known to have reached, as its `at`. A `WorldlineError` of its own is the run's failure, before any other;
@@ -80,7 +82,7 @@ class WorkerPool(Generic[Task, Report]):
             for number, task in enumerate(self._tasks):
                 mine, theirs = context.Pipe()
                 self._pipes.append(mine)
-                arguments = (self._work, number, task, theirs, ends[number])
+                arguments = (self._work, loaded_files(), number, task, theirs, ends[number])
                 process = context.Process(target=_live, args=arguments, name=f"worker {number}", daemon=True)
                 self._processes.append(process)
                 process.start()
@@ -187,6 +189,7 @@ def _breakdown(number: int, trace: str) -> InternalError:
 
 def _live(
     work: Callable[[int, Mesh, Any, Look], Any],
+    files: list[Path],
     number: int,
     task: Any,
     pipe: connection.Connection,
@@ -198,6 +201,8 @@ def _live(
     close_in_forks(mesh, pipe)
     me = os.getpid()
     try:
+        for file in files:
+            load_module(file)
         report = work(number, mesh, task, Looks(lambda now, events: pipe.send(("reached", (now, events)))))
         pipe.send(("done", told(report)))
         mesh.linger()
