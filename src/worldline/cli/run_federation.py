@@ -16,6 +16,8 @@ from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
+from worldline.federation.checker import Sampled
+from worldline.federation.inprocess import Schedule
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
@@ -40,8 +42,8 @@ class Staging(NamedTuple):
     def check(self, ready: ReadyFederation) -> None:
         """Refuse what can't be before anything is touched."""
         if ready.federation is not None:
-            if self.realtime is not None or self.shake is not None:
-                raise UsageError("--realtime and --shake need processes")
+            if self.realtime is not None:
+                raise UsageError("--realtime needs processes")
             return
         if self.listen is None:
             return
@@ -78,7 +80,8 @@ def run_federation(ready: ReadyFederation, staging: Staging, shelf: Shelf | None
     with screen, Interruption() as interruption, _address(ready, staging.listen) as address:
         with recording(ready, screen, shelf) as recorder:
             if ready.federation is not None:
-                outcome = _in_one_process(ready.federation, screen, recorder, interruption)
+                schedule = None if staging.shake is None else Sampled(staging.shake)
+                outcome = _in_one_process(ready.federation, schedule, screen, recorder, interruption)
             else:
                 assert ready.setup is not None
                 launch = Launch(
@@ -178,7 +181,11 @@ def watch(screen: Screen, recorder: Recorder | None) -> None:
 
 
 def _in_one_process(
-    federation: Federation, screen: Screen, recorder: Recorder | None, interruption: Interruption
+    federation: Federation,
+    schedule: Schedule | None,
+    screen: Screen,
+    recorder: Recorder | None,
+    interruption: Interruption,
 ) -> FederationOutcome:
     def arbiter(plan: Plan) -> Arbiter:
         screen.arbiter = Arbiter(plan, recorder)
@@ -191,7 +198,9 @@ def _in_one_process(
     voices = Voices(screen.say, screen.output)
     with voices, debugging(screen):
         try:
-            return run_in_process(voices.of(federation), arbiter=arbiter, watch=lambda: watch(screen, recorder))
+            return run_in_process(
+                voices.of(federation), schedule=schedule, arbiter=arbiter, watch=lambda: watch(screen, recorder)
+            )
         except KeyboardInterrupt as interrupted:
             raise Interrupted(str(interrupted)) from None
         except ModelError as error:
