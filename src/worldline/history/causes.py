@@ -9,7 +9,7 @@ back is a step back in time, and ends at a cause:
   before in the same network, whose draws and queues depend on that;
 - a member that didn't listen (`LISTENING`), or takes part in one run only (`PRESENCE`);
 - the end of a run (`END`). Who has ended it isn't told; so this counts as a symptom of the first who parted, if anybody
-  parted before.
+  parted before; and if not, one of those whom it ended stands for all.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ def _reason(parting: Parting, partings: Partings, same_network: bool) -> Reason:
         return Reason(parting, Origin.PRESENCE)
     if _is_the_end(parting, partings):
         before = min(partings.of.values(), key=_order)
-        return Reason(parting, Origin.END, before.member if before.at < deed.at else None)
+        is_before = before.at < deed.at or (before is not parting and _is_the_end(before, partings))
+        return Reason(parting, Origin.END, before.member if is_before else None)
     if deed.act is not Act.RECEIVES:
         return Reason(parting, Origin.ITSELF)
     if deed.peer in partings.of and _is_senders(deed, partings, same_network):

@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import structs
 
+from worldline.history.observer import Observer
+from worldline.kernel.account import tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.entity import Entity
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.model import Model, Sending
@@ -25,6 +27,8 @@ from worldline.model.time import FOREVER, TimeLike, format_time
 
 # Any two entities are a nanosecond apart, the microstep, unless a network says otherwise.
 _MICROSTEP = Network(default=link(1))
+
+_PASSES_AFTER = 1_000  # Events, until an observer is told what is final.
 
 
 class Simulation:
@@ -97,6 +101,8 @@ class Simulation:
         sending = Sending(to, topic, *seal(payload), time)
         if self._worker is not None:
             self._worker.send(sending, len(self._sendings))
+            if self._worker.engine.observer is not None:
+                tell_from_outside(self._worker.engine.observer, len(self._sendings), sending)
         self._sendings.append(sending)
 
     # -- Running
@@ -118,27 +124,33 @@ class Simulation:
         executor: Executor | Inline | str = "inline",
         progress: bool | None = None,
         events_max: int | None = None,
+        observer: Observer | None = None,
     ) -> Result:
         """Let everything happen before `until`, or all there is, and return what came of it.
 
         The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation
         can be run further; the others run it once. A progress bar shows if it takes long, on a terminal. `events_max`
         ends a run that takes more events: it will hardly end by itself. (Under MPI there is no such limit.)
+
+        An observer is told what happens, from the start on: the same, in the same order, whatever the executor.
+        Inline, it is also told of further runs. Under MPI all that was told comes at the end, on every rank that has
+        given one.
         """
         end = FOREVER if until is None else as_time(until, "the end")
         chosen = as_executor(executor)
         if isinstance(chosen, Inline):
-            return self._run_inline(end, progress, events_max)
+            return self._run_inline(end, progress, events_max, observer)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
         model = self.model()
-        self._result = chosen.run(model, end, Progress(end, progress, events_max))
+        self._result = chosen.run(model, end, Progress(end, progress, events_max), observer)
         self._entities.update(model.created)
         return self._result
 
     def step(self) -> bool:
         """Handle the next event; return whether there was one."""
-        return self._begun().advance(FOREVER, 1) == 1
+        self._begun()
+        return self._advance(FOREVER, 1) == 1
 
     def result(self) -> Result:
         """Return what came of it so far."""
@@ -176,27 +188,47 @@ class Simulation:
         topology = Topology(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
 
-    def _run_inline(self, end: int, progress: bool | None, events_max: int | None) -> Result:
-        worker = self._begun()
+    def _run_inline(self, end: int, progress: bool | None, events_max: int | None, observer: Observer | None) -> Result:
+        worker = self._begun(observer)
         if end < worker.engine.now:
             raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
         bar = Progress(end, progress, events_max)
         left = FOREVER if events_max is None else events_max + 1
+        looks_on = worker.engine.observer
+        stride = FOREVER if looks_on is None else _PASSES_AFTER
         with bar:
-            while left and (handled := worker.advance(end, min(bar.events_until_look, left))):
+            while left and (handled := self._advance(end, min(bar.events_until_look, left, stride))):
                 left -= handled
                 bar.look(worker.engine.now, worker.engine.events)
         if not left:
             bar.check(FOREVER, worker.engine.now)
         if end != FOREVER:
             worker.engine.now = end
-        return combined([worker.part()], None)
+        part = worker.part()
+        if looks_on is not None:
+            tell_end(looks_on, part.chains, worker.engine.now)
+        return combined([part], None)
 
-    def _begun(self) -> Worker:
+    def _advance(self, end: int, limit: int) -> int:
+        """Handle so many events; what was before them is final, also if one of them fails."""
+        assert self._worker is not None
+        try:
+            return self._worker.advance(end, limit)
+        finally:
+            if self._worker.engine.observer is not None:
+                self._worker.engine.observer.passed(self._worker.engine.now)
+
+    def _begun(self, observer: Observer | None = None) -> Worker:
         self._check_not_over()
         if self._worker is None:
-            self._worker = Worker(self.model())
+            model = self.model()
+            self._worker = Worker(model)
+            if observer is not None:
+                tell_beginning(observer, model)
+                self._worker.engine.observer = observer
             self._entities = self._worker.engine.directory  # From now on that has them: one such table is large enough.
+        elif observer is not None and observer is not self._worker.engine.observer:
+            raise UsageError("the simulation has begun, and an observer has to see all of it", advice="make a new one")
         return self._worker
 
     def _check_not_over(self) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from worldline.loading.definition import MODEL, Definition, definition_in, unfit
 from worldline.loading.parameters import parsed
 from worldline.model.errors import ConfigurationError, shown
-from worldline.spacetime.result import Result
+from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import ForwardSimulation
 
 FORM = "write def model(*, executor, seed, trace), which returns a ForwardSimulation"
@@ -49,7 +49,7 @@ class Example(Struct, frozen=True):
         check_handed_on(self.definition.where, made, executor, seed, trace=trace)
         return made
 
-    def judged(self, simulation: ForwardSimulation, result: Result) -> str:
+    def judged(self, simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
         """Return what has come of a run; refuse what may not come of it."""
         return self.definition.judged(simulation, result)
 
@@ -62,7 +62,7 @@ def check_handed_on(where: str, made: ForwardSimulation, executor: Any, seed: in
     """Refuse a simulation that was set up otherwise than it was asked for; nothing was asked for where it is None."""
     handed_on = {
         "seed": seed is None or made.seed == seed,
-        "trace": made._core.trace is not None or not trace,
+        "trace": made.is_traced or not trace,
         "executor": executor is None or made.executor is executor or str(made.executor) == str(executor),
     }
     for what, is_so in handed_on.items():

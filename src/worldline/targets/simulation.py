@@ -11,7 +11,7 @@ from worldline.history.status import Watch
 from worldline.kernel.executors import as_executor
 from worldline.kernel.simulation import Simulation
 from worldline.loading.definition import Definition
-from worldline.model.errors import ConfigurationError, UsageError
+from worldline.model.errors import ConfigurationError
 from worldline.model.links import Network
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
@@ -57,9 +57,7 @@ class ReadySimulation:
         return Plan(roster=model.names, network=Network(), seed=self.seed, end=self.end)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        if observer is not None:
-            raise UsageError("a simulation of the kernel can't be recorded yet")
-        result = self.result = self.simulation.run(self.end, executor=self.chosen)
+        result = self.result = self.simulation.run(self.end, executor=self.chosen, observer=observer)
         return Outcome(
             digest=result.digest,
             now=result.now,

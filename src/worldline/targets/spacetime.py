@@ -7,14 +7,14 @@ from math import isfinite
 from typing import Any
 
 from worldline.history.observer import Observer
-from worldline.history.outcome import End, Outcome
+from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
-from worldline.model.errors import UsageError, WorldlineError
+from worldline.model.errors import UsageError
 from worldline.model.plan import Plan
 from worldline.spacetime.loading import check_handed_on, example_of
 from worldline.spacetime.simulation import ForwardSimulation
-from worldline.spacetime.testimony import check_end, nanoseconds, setting_of, testify
+from worldline.spacetime.told import check_end, nanoseconds
 from worldline.targets.executors import OF_FEDERATIONS, refusal
 from worldline.targets.ready import Options
 
@@ -54,23 +54,8 @@ class ReadySpacetime:
         return Plan(roster=tuple(self.simulation.agents), seed=self.seed, end=nanoseconds(self.end))
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        try:
-            result = self.result = self.simulation.run(until=self.end)
-        except WorldlineError:
-            if observer is not None and self.is_main:
-                records = self.simulation.records_of_failure or []
-                end = max((record.at[0] for record in records), default=0.0)
-                testify(setting_of(self.simulation, end), records, (), observer)
-                observer.passed(nanoseconds(end) + 2)
-            raise
-        if observer is not None and self.is_main:
-            testify(setting_of(self.simulation, result.until), result.kept or [], result.chains, observer)
-        return Outcome(
-            digest=result.digest,
-            now=nanoseconds(result.until),
-            events=result.events,
-            members={name: End(at, chain) for name, at, chain in result.chains},
-        )
+        result = self.result = self.simulation.run(until=self.end, observer=observer if self.is_main else None)
+        return result
 
     def extent(self, outcome: Outcome) -> str:
         return f"{self.end:g} of lab time"

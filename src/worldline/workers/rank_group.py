@@ -40,6 +40,10 @@ class RankGroup:
                 raise failed
         return cast(Made, made)
 
+    def exchanged(self, said: Made) -> list[Made]:
+        """Return what each rank says, on all of them."""
+        return list(self._world.allgather(said))
+
     def check_equal(self, outline: object) -> None:
         """Refuse to run a model that isn't the same on all ranks: then something in the script depends on the rank."""
         outlines = self._world.allgather(outline)
@@ -49,6 +53,10 @@ class RankGroup:
                 f"rank {differing[0]} has built another simulation than rank 0",
                 advice="every rank runs the same script; it must build the same, whatever its rank",
             )
+
+    def any(self, own: bool) -> bool:
+        """Whether it is so on any rank."""
+        return any(self._world.allgather(own))
 
     def gather(self, report: Report | Failure) -> list[Report | Failure]:
         """Wait until all ranks are done; return what each reports, on all of them."""

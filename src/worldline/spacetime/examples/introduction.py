@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import dist, hypot
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski, RemoteReference, Result
+from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski, RemoteReference, SpacetimeOutcome
 
 UNTIL = 20.0
 
@@ -84,7 +84,7 @@ def model(*, executor: Any = "inline", seed: int = 0, trace: bool = False, wait:
     return simulation
 
 
-def outcome(simulation: ForwardSimulation, result: Result) -> str:
+def outcome(simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
     """The greeting and the answer have taken the ways that light takes."""
     alice: Any = simulation["Alice"]
     carol: Any = simulation["Carol"]

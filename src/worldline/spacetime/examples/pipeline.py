@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski, Result
+from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski, SpacetimeOutcome
 from worldline.spacetime.examples.limits import at_least
 
 UNTIL = 100.0
@@ -116,7 +116,7 @@ def factors() -> list[float]:
     return found
 
 
-def outcome(simulation: ForwardSimulation, result: Result) -> str:
+def outcome(simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
     """No item waits where stages have placed themselves; items stay in order in any case."""
     stages: list[Any] = [simulation[f"stage-{number}"] for number in range(1, result.agents)]
     assert all(stage.in_order for stage in stages)

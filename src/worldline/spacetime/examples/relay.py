@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Result
+from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, SpacetimeOutcome
 from worldline.spacetime.examples.limits import at_least
 
 UNTIL = 100.0
@@ -103,7 +103,7 @@ def model(
     return simulation
 
 
-def outcome(simulation: ForwardSimulation, result: Result) -> str:
+def outcome(simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
     """All clocks show what the formulas say."""
     judge: Any = simulation["judge"]
     team: list[Any] = [simulation[f"runner-{number}"] for number in range(1, result.agents)]
