@@ -261,7 +261,7 @@ def test_the_recording_before_this_one_is_kept(worldline: Command, tmp_path: Pat
 def test_a_command_that_is_refused_leaves_recordings_alone(worldline: Command, tmp_path: Path) -> None:
     file = write(tmp_path, "source", "reader")
     _, out, _ = worldline("run", file, "--executor", "in-process", "--quiet")
-    assert worldline("run", file, "--executor", "in-process", "--shake", "1")[0] == 2
+    assert worldline("run", file, "--executor", "in-process", "--realtime", "1")[0] == 2
     assert worldline("digest", "play.mcap") == (0, f"{digest_in(out)}\n", "")
 
 
@@ -273,7 +273,7 @@ def test_contradictions_are_refused(worldline: Command, tmp_path: Path) -> None:
     code, _, err = worldline("run", file, "--record", "a.mcap", "--no-record")
     assert (code, err) == (2, "worldline: --record and --no-record contradict each other\n")
     code, _, err = worldline("run", file, "--executor", "in-process", "--realtime", "1", "--no-record")
-    assert (code, err) == (2, "worldline: --realtime and --shake need processes\n")
+    assert (code, err) == (2, "worldline: --realtime needs processes\n")
     code, _, err = worldline("run", "missing.toml")
     assert code == 2
     assert "missing.toml" in err

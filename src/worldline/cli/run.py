@@ -83,7 +83,7 @@ def run(
             rich_help_panel=_FEDERATIONS,
             min=0,
             metavar="NUMBER",
-            help="Start in a random order, and delay frames at random: same digest.",
+            help="Start in a random order, and delay frames at random; in-process, a random schedule: same digest.",
         ),
     ] = None,
     listen: Annotated[

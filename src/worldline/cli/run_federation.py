@@ -17,6 +17,8 @@ from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
+from worldline.federation.checker import SampledSchedule
+from worldline.federation.inprocess import Schedule
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
@@ -41,8 +43,8 @@ class Staging(NamedTuple):
     def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
         """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
         if ready.federation is not None:
-            if self.realtime is not None or self.shake is not None:
-                raise UsageError("--realtime and --shake need processes")
+            if self.realtime is not None:
+                raise UsageError("--realtime needs processes")
             return ready
         if self.listen is None:
             return ready
@@ -80,7 +82,8 @@ def run_federation(ready: ReadyFederation, staging: Staging, shelf: Shelf | None
     with screen, Interruption() as interruption, _address(ready, staging.listen) as address:
         with recording(ready, screen, shelf) as recorder:
             if ready.federation is not None:
-                outcome = _in_one_process(ready.federation, screen, recorder, interruption)
+                schedule = None if staging.shake is None else SampledSchedule(staging.shake)
+                outcome = _in_one_process(ready.federation, schedule, screen, recorder, interruption)
             else:
                 assert ready.setup is not None
                 launch = Launch(
@@ -170,7 +173,11 @@ def recording(ready: ReadyFederation, screen: Screen, shelf: Shelf | None) -> It
 
 
 def _in_one_process(
-    federation: Federation, screen: Screen, recorder: Recorder | None, interruption: Interruption
+    federation: Federation,
+    schedule: Schedule | None,
+    screen: Screen,
+    recorder: Recorder | None,
+    interruption: Interruption,
 ) -> FederationOutcome:
     def interrupt(error: Interrupted) -> None:
         raise KeyboardInterrupt(error.problem)
@@ -180,7 +187,10 @@ def _in_one_process(
     with voices, debugging(screen):
         try:
             return run_in_process(
-                voices.of(federation), arbiter=lambda plan: Arbiter(plan, recorder), watch=screen.refresh
+                voices.of(federation),
+                schedule=schedule,
+                arbiter=lambda plan: Arbiter(plan, recorder),
+                watch=screen.refresh,
             )
         except KeyboardInterrupt as interrupted:
             raise Interrupted(str(interrupted)) from None
