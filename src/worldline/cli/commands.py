@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from worldline.cli.check import check
+from worldline.cli.diff import diff
 from worldline.cli.digest import digest
 from worldline.cli.help import HelpfulCommand, HelpfulGroup
 from worldline.cli.info import info
@@ -18,6 +19,7 @@ from worldline.cli.nodes_syntax import SYNTAX
 from worldline.cli.run import run
 from worldline.cli.serve import serve
 from worldline.cli.spacetime import spacetime
+from worldline.cli.verify import verify
 
 app = typer.Typer(
     cls=HelpfulGroup,
@@ -26,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # Mistakes are told in plain lines, as everything else.
     help="Deterministic distributed simulation.",
 )
-for command in (run, serve, init, check, info, digest, nodes, spacetime):
+for command in (run, serve, init, check, verify, diff, info, digest, nodes, spacetime):
     app.command(cls=HelpfulCommand, epilog=SYNTAX if command is nodes else None)(command)
 
 

@@ -16,8 +16,8 @@ anybody having to number newcomers for all. An order is twice the sequence numbe
 link made.
 
 Every entity has a chain, a hash of what it has sent and was given so far; digests are made of the chains. A link of
-the chain is CPython's hash of a tuple of small ints, a variant of xxHash: in plain Python that is one fast call, and
-compiled a handful of operations, which are written out in `_linked`. A test compares the two.
+the chain is CPython's hash of a tuple of small ints: in plain Python that is one fast call; compiled it is written out
+in `_chain.pxd`.
 
 Invariants
 ----------
@@ -28,6 +28,8 @@ E2. An event from another entity, or from outside, is at least 1 ns under way; w
 E3. What isn't an entity's own (another's state, the queue, the clock of the machine) never enters a chain.
 E4. Whoever is named by a waiting event keeps its number in the table: who has an even rank for ever, the others while
     `pins` counts an event.
+E5. Nothing depends on whether somebody looks on: an observer is only told, by the functions of `account.py`. Nobody
+    comes or goes while events are handled, so that the loop needn't ask each time.
 """
 
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
@@ -38,6 +40,7 @@ try:
 except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
+from worldline.kernel.account import tell_interruption, tell_note, tell_sending, tell_timer, tell_unheard, tell_waking
 from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.kernel.waiting import Inbox, Interrupt, Message, Receive, Signal, Wait, refuse
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
@@ -51,6 +54,7 @@ if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
     from cython.cimports.cpython.object import PyObject
     from cython.cimports.cpython.ref import Py_DECREF
+    from cython.cimports.worldline.kernel._chain import hash_of_four
     from cython.cimports.worldline.kernel._python import PYGEN_RETURN, PyIter_Send
     from cython.cimports.worldline.kernel._queue import BARE, LADEN, OWN, Queue
 
@@ -64,11 +68,7 @@ _CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
 _SMALL = cython.declare(cython.longlong, 2**59)
 _SMALLEST = cython.declare(cython.longlong, -(2**59))
 
-# The constants of xxHash, which CPython's hash of a tuple is made of.
-_P1 = cython.declare(cython.ulonglong, 11400714785074694791)
-_P2 = cython.declare(cython.ulonglong, 14029467366897019727)
-_P5 = cython.declare(cython.ulonglong, 2870177450012600261)
-_ONES = cython.declare(cython.ulonglong, 2**64 - 1)
+_SPREAD = cython.declare(cython.ulonglong, 14029467366897019727)  # A prime of xxHash.
 
 Text = str  # Under its own name, Cython takes `str` for exactly that class, and would refuse members of an enum.
 
@@ -96,27 +96,6 @@ _CANCELLED_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 _Parcel = cython.declare(object, Parcel)
 _Generator = cython.declare(object, GeneratorType)
 _seal = cython.declare(object, seal)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _lane(sum_so_far: cython.ulonglong, number: cython.ulonglong) -> cython.ulonglong:
-    sum_so_far += number * _P2
-    sum_so_far = (sum_so_far << 31) | (sum_so_far >> 33)
-    return sum_so_far * _P1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _linked(
-    chain: cython.ulonglong, time: cython.ulonglong, order: cython.ulonglong, key: cython.ulonglong
-) -> cython.ulonglong:
-    """Return ``hash((chain, time, order, key))``, of which a chain keeps 60 bits."""
-    mixed: cython.ulonglong = _lane(_lane(_lane(_lane(_P5, chain), time), order), key)
-    mixed += 4 ^ (_P5 ^ 3527539)
-    return (mixed if mixed != _ONES else 1546275796) & _CHAIN
 
 
 @cython.final
@@ -171,6 +150,7 @@ class Engine:
         events = cython.declare(cython.longlong, visibility="readonly")
         actor = cython.declare(object, visibility="readonly")
         failed = cython.declare(object, visibility="readonly")  # Who was acting when something went wrong.
+        observer = cython.declare(object, visibility="public")  # Who looks on (E5); mostly nobody does.
     _entry: tuple  # The event at hand, uncompiled; compiled, the queue has it.
     _cancelled: cython.Py_ssize_t  # How many events in the queue are dead, about.
     _patience: cython.Py_ssize_t  # How many may be, until it is time to do something about it.
@@ -193,7 +173,7 @@ class Engine:
         self.latency = latency
         self.least = least
         self.now = self.events = 0
-        self.actor = self.failed = self._entry = self._topic = self._text = None
+        self.actor = self.failed = self.observer = self._entry = self._topic = self._text = None
         self._number_of_topic = -1
         self._cancelled = self._chain_of_topic = 0
         self._patience = _CANCELLED_MAX
@@ -505,6 +485,21 @@ class Core:
         _refuse_to_set("has_ended")
 
     @property
+    def _wl_observer(self) -> Any:
+        """Who is told of what happens, for an entity that tells it itself; None if nobody looks."""
+        return self._wl_engine.observer if self._wl_engine is not None else None
+
+    @property
+    def _wl_number_sent(self) -> int:
+        """The number of what it has sent last, a timer included, for an entity that tells that itself."""
+        return self._wl_order >> 1
+
+    @property
+    def _wl_number_given(self) -> int:
+        """The number that the message at hand has; it is its sender's."""
+        return _acting(self).order >> 1
+
+    @property
     def _wl_is_here(self) -> bool:
         """Whether it is, or was, an entity of this worker, and not just a name."""
         return self._wl_state == _ALIVE or self._wl_state == _ENDED
@@ -546,7 +541,7 @@ class Core:
             if type(payload) is int and (not cython.compiled or _is_word(payload)):
                 word = payload
             if _SMALLEST <= word < _SMALL:
-                content ^= (word * _P2 + 1) & _CHAIN
+                content ^= (word * _SPREAD + 1) & _CHAIN
             elif type(payload) is tuple and _is_of_small(payload):
                 content ^= hash(payload) & _CHAIN
             else:
@@ -564,9 +559,12 @@ class Core:
         elif engine.latency:
             arrival = now + engine.latency
         else:
-            arrivals = _carry(self, target, text, payload)
-            if not arrivals:  # It is lost.
+            arrivals, lost = engine.roster.carry(self, target, text, payload)
+            if lost is not None:
                 self._wl_order += 2
+                engine.count_dropped(target._wl_name, text, lost)
+                if engine.observer is not None:
+                    tell_sending(engine, self, target, text, payload, self._wl_order, arrivals[0], 0, lost)
                 return
             arrival = arrivals[0]
             if len(arrivals) > 1:
@@ -575,9 +573,11 @@ class Core:
             _refuse_arrival(target)
         order: cython.longlong = self._wl_order + 2
         self._wl_order = order
+        if engine.observer is not None:
+            tell_sending(engine, self, target, text, payload, order, arrival, arrival_of_copy, None)
         while True:
             if cython.compiled:
-                self._wl_chain = _linked(self._wl_chain, arrival, order, content)
+                self._wl_chain = hash_of_four(self._wl_chain, arrival, order, content)
             else:
                 self._wl_chain = hash((self._wl_chain, arrival, order, content)) & _CHAIN
             if target._wl_state == _REMOTE:
@@ -703,8 +703,10 @@ class Core:
         """Make a value that the entity gives to the world outside part of its history."""
         engine: Engine = _acting(self)
         print_of_value: cython.ulonglong = seal(value)[0]
+        if engine.observer is not None:
+            tell_note(engine, self, value)
         if cython.compiled:
-            self._wl_chain = _linked(self._wl_chain, engine.now, 0, print_of_value)
+            self._wl_chain = hash_of_four(self._wl_chain, engine.now, 0, print_of_value)
         else:
             self._wl_chain = hash((self._wl_chain, engine.now, 0, print_of_value)) & _CHAIN
 
@@ -810,17 +812,6 @@ def _refuse_arrival(receiver: Any) -> None:
         f"a message to {receiver.name} would arrive after the last time, {format_time(TIME_MAX)}",
         receiver=receiver.name,
     )
-
-
-@cython.cfunc
-def _carry(sender: Core, receiver: Core, topic: object, payload: object) -> tuple:
-    """Let the network decide when a message arrives, and its copy: neither, if it is lost."""
-    engine: Engine = sender._wl_engine
-    arrivals, lost = engine.roster.carry(sender, receiver, topic, payload)
-    if lost is not None:
-        engine.count_dropped(receiver._wl_name, topic, lost)
-        return ()
-    return arrivals
 
 
 @cython.final
@@ -1073,11 +1064,15 @@ def _deliver(engine: Engine, target: Core, topic: object, payload: object) -> cy
         process = payload[0]
         if process._generator is None:
             return 0
+        if engine.observer is not None:
+            tell_interruption(engine, target, process._generator, payload[1])
         _stop_waiting(process)
         return _resume(process, None, Interrupt(payload[1]))
     if topic == INTERRUPTION:
         if target._wl_main is None:
             engine.count_dropped(target._wl_name, topic, NOTHING_TO_INTERRUPT)
+            if engine.observer is not None:
+                tell_unheard(engine, engine.sender, target, NOTHING_TO_INTERRUPT)
             return 0
         process = target._wl_main
         _stop_waiting(process)
@@ -1153,6 +1148,7 @@ if cython.compiled:  # Uncompiled, `plain.py` has a loop of its own.
         rank: cython.int
         goal: cython.int
         is_live: cython.bint
+        is_observed: cython.bint = engine.observer is not None
         queue: Queue = engine.queue
         _check_idle(engine)
         what = None
@@ -1171,7 +1167,9 @@ if cython.compiled:  # Uncompiled, `plain.py` has a loop of its own.
                         handled += 1
                         engine.now = time
                         engine.actor = target
-                        target._wl_chain = _linked(target._wl_chain, time, order, 0)
+                        target._wl_chain = hash_of_four(target._wl_chain, time, order, 0)
+                        if is_observed:
+                            tell_waking(engine, target, process._generator)
                         _wake(process)
                 else:
                     if goal < 0:
@@ -1183,6 +1181,9 @@ if cython.compiled:  # Uncompiled, `plain.py` has a loop of its own.
                         sender_key = target._wl_key
                         is_live = timer.is_live and target._wl_state == _ALIVE
                         timer.is_live = False
+                        if is_observed and is_live:
+                            engine.now = time
+                            tell_timer(engine, target, what, payload)
                     else:
                         target = cython.cast(Core, PyList_GET_ITEM(queue.table, goal))
                         payload = what if queue.event.kind == LADEN else None
@@ -1197,7 +1198,7 @@ if cython.compiled:  # Uncompiled, `plain.py` has a loop of its own.
                         handled += 1
                         engine.now = time
                         engine.actor = target
-                        target._wl_chain = _linked(target._wl_chain, time, order, sender_key)
+                        target._wl_chain = hash_of_four(target._wl_chain, time, order, sender_key)
                         if type(payload) is _Parcel:
                             payload = payload.open()
                         handlers = target._wl_handlers

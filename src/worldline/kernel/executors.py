@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol, cast
 
+from worldline.history.observer import Observer
 from worldline.kernel.model import Model
 from worldline.kernel.placement import Placement
 from worldline.kernel.progress import Progress
@@ -23,7 +24,7 @@ class Executor(Protocol):
     def is_main(self) -> bool:
         """Whether this process is the one to print: where several run the whole script, one of them is."""
 
-    def run(self, model: Model, end: int, progress: Progress) -> Result: ...
+    def run(self, model: Model, end: int, progress: Progress, observer: Observer | None) -> Result: ...
 
 
 class Inline:

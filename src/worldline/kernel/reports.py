@@ -7,23 +7,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from worldline.history.merging import Merging
+from worldline.history.observer import Observer
+from worldline.kernel.account import tell_end
 from worldline.kernel.model import Model, Part, restored, state_of
 from worldline.kernel.result import Result, combined
 from worldline.kernel.share import packed_state, unpacked
 from worldline.kernel.worker import Worker
 from worldline.model.time import FOREVER
-from worldline.workers.failures import Failure, first_error
+from worldline.workers.failures import Failure, first_failure
 
 
-def settled(model: Model, reports: Sequence[Part | Failure], end: int) -> Result:
-    """Return what came of a run, and bring the entities' states back; or raise the failure that happened first."""
-    error = first_error(reports)
-    if error is not None:
-        raise error
+def settled(
+    model: Model, reports: Sequence[Part | Failure], end: int, observer: Observer | None, merging: Merging | None
+) -> Result:
+    """Return what came of a run, and bring the entities' states back; or raise the failure that happened first.
+
+    An observer is told the end of it; what was told last may still be in the merging.
+    """
+    failure = first_failure(reports)
+    if failure is not None:
+        if merging is not None and failure.key:
+            merging.break_off(failure.key)
+        raise failure.error
     parts = [report for report in reports if isinstance(report, Part)]
     for part in parts:
         _bring_back(model, part)
-    return combined(parts, None if end == FOREVER else end)
+    result = combined(parts, None if end == FOREVER else end)
+    if observer is not None:
+        tell_end(observer, (chain for part in parts for chain in part.chains), result.now)
+    return result
 
 
 def _bring_back(model: Model, part: Part) -> None:

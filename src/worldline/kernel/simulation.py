@@ -7,6 +7,8 @@ from typing import Any
 
 from msgspec import structs
 
+from worldline.history.observer import Observer
+from worldline.kernel.account import tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.entity import Entity
 from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.model import Model, Sending
@@ -20,11 +22,14 @@ from worldline.model.latency import Latency
 from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.links import Link, Network, Rule, check_network, link
 from worldline.model.message import check_name
+from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
 
 # Any two entities are a nanosecond apart, the microstep, unless a network says otherwise.
 _MICROSTEP = Network(default=link(1))
+
+_PASSES_AFTER = 1_000  # Events, until an observer is told what is final.
 
 
 class Simulation:
@@ -46,6 +51,7 @@ class Simulation:
         self._sendings: list[Sending] = []
         self._worker: Worker | None = None
         self._result: Result | None = None
+        self._observer: Observer | None = None
 
     # -- Building
 
@@ -97,9 +103,24 @@ class Simulation:
         sending = Sending(to, topic, *seal(payload), time)
         if self._worker is not None:
             self._worker.send(sending, len(self._sendings))
+            if self._observer is not None:
+                tell_from_outside(self._observer, len(self._sendings), sending, self._entities)
         self._sendings.append(sending)
 
     # -- Running
+
+    def observe(self, observer: Observer) -> None:
+        """Let somebody look on from the start on, also if the simulation isn't run but stepped."""
+        if observer is not self._observer:
+            if self._worker is not None or self._result is not None:
+                raise UsageError(
+                    "the simulation has begun, and an observer has to see all of it", advice="make a new one"
+                )
+            self._observer = observer
+
+    @property
+    def seed(self) -> int:
+        return self._seed
 
     @property
     def now(self) -> int:
@@ -114,27 +135,35 @@ class Simulation:
         executor: Executor | Inline | str = "inline",
         progress: bool | None = None,
         events_max: int | None = None,
+        observer: Observer | None = None,
     ) -> Result:
         """Let everything happen before `until`, or all there is, and return what came of it.
 
         The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation
         can be run further; the others run it once. A progress bar shows if it takes long, on a terminal. `events_max`
         ends a run that takes more events: it will hardly end by itself. (Under MPI there is no such limit.)
+
+        An observer is told what happens, from the start on: the same, in the same order, whatever the executor.
+        Inline, it is also told of further runs. Under MPI all that was told comes at the end, on every rank that has
+        given one.
         """
         end = FOREVER if until is None else as_time(until, "the end")
         chosen = as_executor(executor)
+        if observer is not None:
+            self.observe(observer)
         if isinstance(chosen, Inline):
             return self._run_inline(end, progress, events_max)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
         model = self.model()
-        self._result = chosen.run(model, end, Progress(end, progress, events_max))
+        self._result = chosen.run(model, end, Progress(end, progress, events_max), self._observer)
         self._entities.update(model.created)
         return self._result
 
     def step(self) -> bool:
         """Handle the next event; return whether there was one."""
-        return self._begun().advance(FOREVER, 1) == 1
+        self._begun()
+        return self._advance(FOREVER, 1) == 1
 
     def result(self) -> Result:
         """Return what came of it so far."""
@@ -147,10 +176,6 @@ class Simulation:
         """Who was acting when the simulation was broken off."""
         failed: Entity | None = None if self._worker is None else self._worker.engine.failed
         return failed
-
-    def histories(self) -> list[tuple[str, int, bytes]]:
-        """Return for everybody its name, when it ended, and the hash of its history: what the digest is made of."""
-        return self._begun().part().chains
 
     def __getitem__(self, name: str) -> Entity:
         """Return an entity: to look at, before a run and after."""
@@ -172,26 +197,52 @@ class Simulation:
         topology = Topology(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
 
+    def plan(self, until: TimeLike | None = None) -> Plan:
+        """Return what fixes a run's history apart from the entities themselves, for the header of a recording.
+
+        Its roster are those who have been added; who is created during the run isn't known before.
+        """
+        model = self.model()
+        end = None if until is None else as_time(until, "the end")
+        return Plan(roster=model.names, network=model.topology.network, seed=model.seed, end=end)
+
     def _run_inline(self, end: int, progress: bool | None, events_max: int | None) -> Result:
         worker = self._begun()
         if end < worker.engine.now:
             raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
         bar = Progress(end, progress, events_max)
         left = FOREVER if events_max is None else events_max + 1
+        stride = FOREVER if self._observer is None else _PASSES_AFTER
         with bar:
-            while left and (handled := worker.advance(end, min(bar.events_until_look, left))):
+            while left and (handled := self._advance(end, min(bar.events_until_look, left, stride))):
                 left -= handled
                 bar.look(worker.engine.now, worker.engine.events)
         if not left:
             bar.check(FOREVER, worker.engine.now)
         if end != FOREVER:
             worker.engine.now = end
-        return combined([worker.part()], None)
+        part = worker.part()
+        if self._observer is not None:
+            tell_end(self._observer, part.chains, worker.engine.now)
+        return combined([part], None)
+
+    def _advance(self, end: int, limit: int) -> int:
+        """Handle so many events; what was before them is final, also if one of them fails."""
+        assert self._worker is not None
+        try:
+            return self._worker.advance(end, limit)
+        finally:
+            if self._observer is not None:
+                self._observer.passed(self._worker.engine.now)
 
     def _begun(self) -> Worker:
         self._check_not_over()
         if self._worker is None:
-            self._worker = Worker(self.model())
+            model = self.model()
+            self._worker = Worker(model)
+            if self._observer is not None:
+                tell_beginning(self._observer, model)
+                self._worker.engine.observer = self._observer
             self._entities = self._worker.engine.directory  # From now on that has them: one such table is large enough.
         return self._worker
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from worldline.kernel.on_processes import Processes
 from worldline.kernel.progress import Progress
 from worldline.kernel.ranks import Ranks
-from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import ConfigurationError, WorldlineError, shown
 from worldline.spacetime.build import Core
 from worldline.spacetime.crewmate import Crewmate
@@ -32,10 +31,9 @@ from worldline.workers.rank_group import RankGroup
 
 
 class Task(NamedTuple):
-    """What a worker is given: the setting, and its agents, packed; and users' files that define them."""
+    """What a worker is given: the setting, and its agents, packed."""
 
     workers: int
-    files: list[Path]
     setting: bytes
     homes: dict[str, int]
     bodies: bytes
@@ -123,8 +121,6 @@ def _work(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Fail
 
 def _worked(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Failure:
     begin_run()
-    for path in task.files:
-        load_module(path)
     space, field, boundaries, seed, placing, is_traced = _loaded(task.setting)
     core = Core(space, field, boundaries, seed, number)
     core.homes.update(task.homes)
@@ -176,7 +172,7 @@ def _loaded(setting: bytes) -> Any:
 
 def _task(core: Core, setting: bytes, homes: dict[str, int], number: int, count: int) -> Task:
     own: Iterable[Any] = [body for body in core.bodies.values() if homes[body.name] == number]
-    return Task(count, loaded_files(), setting, homes, packed(core, own))
+    return Task(count, setting, homes, packed(core, own))
 
 
 def _check_main(core: Core) -> None:

@@ -16,12 +16,14 @@ import traceback
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from multiprocessing import connection
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
 from worldline.workers.failures import Failure, first_error, raised_outside, told
 from worldline.workers.forking import WorkerProcess, close_in_forks, fork_server
-from worldline.workers.looks import Look, Looks
+from worldline.workers.looks import Looks
 from worldline.workers.mesh import Mesh, PeerGone
 from worldline.workers.stops import LOOK_EVERY_S, Stops
 
@@ -39,15 +41,26 @@ def some_of(names: Sequence[str], nobody: str) -> str:
     return f"{', '.join(names[:_NAMES_SHOWN]) or nobody}{more}"
 
 
+class Line(Looks):
+    """A worker's line to the parent: it says how far it is, and whatever else its work has to tell during the run."""
+
+    def __init__(self, pipe: connection.Connection) -> None:
+        super().__init__(lambda now, events: pipe.send(("reached", (now, events))))
+        self._pipe = pipe
+
+    def tell(self, what: object) -> None:
+        self._pipe.send(("told", what))
+
+
 class WorkerPool(Generic[Task, Report]):
     """Workers, one for each task, from their start to their end, whatever happens.
 
-    In its process each does `work(number, mesh, task, look)` and reports what that returns: anything that can be
+    In its process each does `work(number, mesh, task, line)` and reports what that returns: anything that can be
     pickled; a `Failure`, if it is the model that has failed. `work` is found by its module, which the fork server loads
     beforehand. A task is unpacked before that, where nothing can be said about what goes wrong; so what users' code has
-    a part in is a task's as bytes, for `work` to unpack.
+    a part in is a task's as bytes, for `work` to unpack. Users' files that are loaded here are loaded there first.
 
-    `work` lets out what the mesh and `look` raise. If that is `PeerGone`, `work` may give it the time that the other
+    `work` lets out what the mesh and the line raise. If that is `PeerGone`, `work` may give it the time that the other
     one is known to have reached, as its `at`. A `WorldlineError` of its own is the run's failure, before any other;
     everything else is a breakdown.
 
@@ -56,7 +69,7 @@ class WorkerPool(Generic[Task, Report]):
 
     def __init__(
         self,
-        work: Callable[[int, Mesh, Task, Look], Report | Failure],
+        work: Callable[[int, Mesh, Task, Line], Report | Failure],
         tasks: Sequence[Task],
         describe: Callable[[int], str],
     ) -> None:
@@ -80,7 +93,7 @@ class WorkerPool(Generic[Task, Report]):
             for number, task in enumerate(self._tasks):
                 mine, theirs = context.Pipe()
                 self._pipes.append(mine)
-                arguments = (self._work, number, task, theirs, ends[number])
+                arguments = (self._work, loaded_files(), number, task, theirs, ends[number])
                 process = context.Process(target=_live, args=arguments, name=f"worker {number}", daemon=True)
                 self._processes.append(process)
                 process.start()
@@ -108,10 +121,13 @@ class WorkerPool(Generic[Task, Report]):
                 process.join(_LAST_WORDS_S)
             process.end()
 
-    def watch(self, reached: Callable[[int, int], object]) -> list[Report | Failure]:
+    def watch(
+        self, reached: Callable[[int, int], object], told: Callable[[int, Any], object] | None = None
+    ) -> list[Report | Failure]:
         """Wait until all have reported; return the reports, by number. If one is lost, say which and why.
 
-        `reached(time, events)` is told how far all are together. What it raises breaks the run off.
+        `reached(time, events)` is told how far all are together, and `told(number, what)` what a worker has told
+        meanwhile by its line. What they raise breaks the run off.
         """
         stops = Stops(self._named)
         while len(self._reports) < self._count:
@@ -128,6 +144,9 @@ class WorkerPool(Generic[Task, Report]):
                     self._reached[number] = said
                     now, events = min(now for now, _ in self._reached), sum(events for _, events in self._reached)
                     reached(now, events)
+                elif kind == "told":
+                    if told is not None:
+                        told(number, said)
                 elif kind == "lost":
                     other, at = said
                     self._reached[other] = (max(at, self._reached[other][0]), self._reached[other][1])
@@ -186,7 +205,8 @@ def _breakdown(number: int, trace: str) -> InternalError:
 
 
 def _live(
-    work: Callable[[int, Mesh, Any, Look], Any],
+    work: Callable[[int, Mesh, Any, Line], Any],
+    files: list[Path],
     number: int,
     task: Any,
     pipe: connection.Connection,
@@ -198,7 +218,9 @@ def _live(
     close_in_forks(mesh, pipe)
     me = os.getpid()
     try:
-        report = work(number, mesh, task, Looks(lambda now, events: pipe.send(("reached", (now, events)))))
+        for file in files:
+            load_module(file)
+        report = work(number, mesh, task, Line(pipe))
         pipe.send(("done", told(report)))
         mesh.linger()
     except PeerGone as gone:

@@ -65,7 +65,7 @@ class Person(Agent):
         self.others = []
 
 
-def build(
+def model(
     *,
     executor: Any = "inline",
     seed: int = 0,

@@ -67,7 +67,7 @@ def course_of(velocity: Vector) -> tuple[float, float]:
     return velocity[1] / velocity[0], velocity[2] / velocity[0]
 
 
-def build(
+def model(
     *,
     executor: Any = "inline",
     seed: int = 0,

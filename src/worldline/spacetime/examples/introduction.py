@@ -69,7 +69,7 @@ class Carol(Agent):
         self.log(f"{self.to_friend.target().name} answers")
 
 
-def build(*, executor: Any = "inline", seed: int = 0, trace: bool = False, wait: float = 2.5) -> ForwardSimulation:
+def model(*, executor: Any = "inline", seed: int = 0, trace: bool = False, wait: float = 2.5) -> ForwardSimulation:
     """Let Bob wait for so long, and then introduce the others."""
     simulation = ForwardSimulation(Minkowski(3), executor=executor, seed=seed, trace=trace)
     with simulation:

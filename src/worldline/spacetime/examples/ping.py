@@ -29,7 +29,7 @@ class Ping(Agent):
         self.to_other.send(Ping.ping)
 
 
-def build(
+def model(
     *, executor: Any = "inline", seed: int = 0, trace: bool = False, distance: float = 1.0, c: float = 0.0
 ) -> ForwardSimulation:
     """Put Bob at a distance from Alice, who begins."""

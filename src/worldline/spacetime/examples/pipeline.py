@@ -82,7 +82,7 @@ class Stage(Agent):
             self.is_busy = False
 
 
-def build(
+def model(
     *, executor: Any = "inline", seed: int = 0, trace: bool = False, items: int = 12, placed: bool = True
 ) -> ForwardSimulation:
     """Send so many items through the stages, which choose their velocities, or are all at rest."""

@@ -75,7 +75,7 @@ class Judge(Agent):
         self.log(f"is {self.local_time:.4f} old, and {name} was {age:.4f} when it came home")
 
 
-def build(
+def model(
     *,
     executor: Any = "inline",
     seed: int = 0,

@@ -1,0 +1,188 @@
+"""What two runs differ in, as a text and as plain values for JSON: who, where, why, and how it went on from there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from worldline.history.causes import Causes, Origin, Reason
+from worldline.history.parting import Partings
+from worldline.history.steps import Step, content, elsewhere, named, step_of, steps_of, table
+from worldline.history.values import FieldDifference
+from worldline.model.printable import printable
+from worldline.model.time import format_time
+
+SHOWN_MAX = 20
+"""How many members are shown, if not all are asked for."""
+
+_FIELDS_MAX = 8
+
+
+@dataclass
+class Difference:
+    """What two runs differ in.
+
+    `headers` are facts about the runs that differ; `ends` says of each run how it stopped before its end, if it did.
+    """
+
+    partings: Partings
+    causes: Causes
+    headers: list[FieldDifference] = field(default_factory=list)
+    ends: tuple[str | None, str | None] = (None, None)
+    same_ends: bool = True
+    guess: str = ""
+    to: str | None = None
+    names: tuple[str, str] = ("A", "B")
+
+    @property
+    def is_same(self) -> bool:
+        """Whether the same happened in both."""
+        return self.partings.is_same and self.same_ends
+
+    @property
+    def cause(self) -> Reason | None:
+        """The earliest of the differences that follow from no other."""
+        return self.causes.reasons[self.causes.first[0]] if self.causes.first else None
+
+    def target(self) -> str | None:
+        """Return to whom the chain leads: who was asked for, or the last to part by the first cause."""
+        if self.to is not None or self.cause is None:
+            return self.to
+        symptoms = self.causes.symptoms(self.causes.first[0])
+        return symptoms[-1] if symptoms else None
+
+    def chain(self) -> list[Step]:
+        """Return, message by message, how the difference came to whom it is asked for."""
+        target = self.target()
+        return [] if target is None else list(steps_of(self.causes.chain(target)))
+
+    # --- As a text ---
+
+    def lines(self, *, show_all: bool = False) -> list[str]:
+        """Return the whole as lines of text."""
+        return list(self._lines(show_all))
+
+    def _lines(self, show_all: bool) -> Iterator[str]:
+        yield from (f"{side}  {printable(name)}" for side, name in zip("AB", self.names, strict=True) if name != side)
+        if self.headers:
+            yield "the headers differ:"
+            yield from (f"  {difference}" for difference in _few(self.headers))
+        yield from self._lines_of_those_alone()
+        yield from self._lines_of_ends()
+        if self.partings.is_same:
+            return
+        yield from self._lines_of_partings(show_all)
+        cause = self.cause
+        if cause is not None:
+            yield ""
+            yield from self._lines_of_cause(cause)
+            chain = self.chain()
+            if len(chain) > 1:
+                yield ""
+                yield f"from there to {named(chain[-1].member)}:"
+                yield from table(chain)
+            if len(self.causes.first) > 1:
+                yield ""
+                yield from self._lines_of_other_causes(show_all)
+
+    def _lines_of_those_alone(self) -> Iterator[str]:
+        for side, names in (("A", self.partings.only_a), ("B", self.partings.only_b)):
+            if names:
+                yield f"only in {side}: {_shortened(names)}"
+
+    def _lines_of_ends(self) -> Iterator[str]:
+        until = format_time(self.partings.until)
+        for side, end in zip("AB", self.ends, strict=True):
+            if end is not None:
+                yield f"{side} is {end}"
+        if not self.partings.is_same:
+            return
+        if self.same_ends:
+            yield "no difference" if self.ends == (None, None) else f"no difference up to {until}, where both end"
+        elif None in self.ends:
+            yield f"the same up to {until}, then {'A' if self.ends[1] is None else 'B'} ends"
+        else:
+            yield f"the same up to {until}, as far as both go"
+
+    def _lines_of_partings(self, show_all: bool) -> Iterator[str]:
+        parted = self.partings.parted()
+        if parted:
+            yield f"first differences, of {_counted(len(parted))}:"
+            shown = parted if show_all else parted[:SHOWN_MAX]
+            yield from table([step_of(parting) for parting in shown])
+            if len(shown) < len(parted):
+                yield f"  and {len(parted) - len(shown):,} more"
+        if self.partings.unseen:
+            names = _shortened(self.partings.unseen)
+            yield f"the hashes of histories differ, though nothing that is recorded does: {names}"
+        if self.partings.lost_otherwise:
+            yield f"messages that were lost otherwise, which nobody could notice: {self.partings.lost_otherwise:,}"
+        same = len(self.partings.members) - len(parted) - len(self.partings.unseen)
+        yield f"without a difference: {_counted(same)}"
+
+    def _lines_of_cause(self, cause: Reason) -> Iterator[str]:
+        step = step_of(cause.parting)
+        yield f"first cause: {named(step.member)} at {format_time(step.at)}, {step.what}"
+        for side, deed in (("A", step.a), ("B", step.b)):
+            if deed is None:
+                yield f"  {side}: nothing like it"
+            else:
+                when = "" if deed.at == step.at else f"at {format_time(deed.at)}: "
+                yield f"  {side}: {when}{content(deed)}"
+        yield from (f"  {difference}" for difference in _few(step.fields()))
+        if cause.origin in (Origin.NETWORK, Origin.LISTENING):
+            yield f"  {elsewhere(cause.parting)}"
+        if self.guess:
+            yield f"  {self.guess}"
+
+    def _lines_of_other_causes(self, show_all: bool) -> Iterator[str]:
+        others = self.causes.first[1:]
+        yield f"other causes: {len(others)}"
+        shown = others if show_all else others[:SHOWN_MAX]
+        yield from table([step_of(self.causes.reasons[name].parting) for name in shown])
+        if len(shown) < len(others):
+            yield f"  and {len(others) - len(shown):,} more"
+
+    # --- As plain values ---
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the whole as plain values."""
+        partings = self.partings
+        return {
+            "same": self.is_same,
+            "until": None if not self.ends[0] and not self.ends[1] else partings.until,
+            "ends": list(self.ends),
+            "headers": [difference.as_json() for difference in self.headers],
+            "only_a": partings.only_a,
+            "only_b": partings.only_b,
+            "members": len(partings.members),
+            "differences": [step_of(parting).as_json() for parting in partings.parted()],
+            "unseen": partings.unseen,
+            "lost_otherwise": partings.lost_otherwise,
+            "causes": [
+                {
+                    "origin": self.causes.reasons[name].origin.value,
+                    **step_of(self.causes.reasons[name].parting).as_json(),
+                }
+                for name in self.causes.first
+            ],
+            "guess": self.guess,
+            "to": self.target(),
+            "chain": [step.as_json() for step in self.chain()],
+        }
+
+
+def _few(differences: list[FieldDifference]) -> Iterator[str]:
+    yield from map(str, differences[:_FIELDS_MAX])
+    if len(differences) > _FIELDS_MAX:
+        yield f"and {len(differences) - _FIELDS_MAX:,} more"
+
+
+def _counted(count: int) -> str:
+    return f"{count:,} member{'' if count == 1 else 's'}"
+
+
+def _shortened(names: list[str]) -> str:
+    more = f" and {len(names) - SHOWN_MAX:,} more" if len(names) > SHOWN_MAX else ""
+    return ", ".join(map(named, names[:SHOWN_MAX])) + more

@@ -1,0 +1,88 @@
+"""Simulations of the kernel, ready to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from worldline.history.observer import Observer
+from worldline.history.outcome import End, Outcome
+from worldline.history.status import Watch
+from worldline.kernel.executors import as_executor
+from worldline.kernel.simulation import Simulation
+from worldline.loading.definition import Definition
+from worldline.model.errors import ConfigurationError
+from worldline.model.plan import Plan
+from worldline.model.reading import as_time
+from worldline.model.time import format_time
+from worldline.spacetime.simulation import Shuffled
+from worldline.targets.executors import OF_FEDERATIONS, refusal
+from worldline.targets.ready import Options
+
+_USABLE = "inline, processes(4) or mpi"
+
+
+@dataclass(kw_only=True)
+class ReadySimulation:
+    """A simulation that can be run, until `end` or as long as anything happens."""
+
+    found: Definition
+    simulation: Simulation
+    chosen: Any
+    end: int | None
+
+    kind = "kernel"
+    members = "entities"
+    result: Any = None
+
+    @property
+    def name(self) -> str:
+        return self.found.name
+
+    @property
+    def seed(self) -> int:
+        return self.simulation.seed
+
+    @property
+    def executor(self) -> str:
+        return str(self.chosen)
+
+    @property
+    def is_main(self) -> bool:
+        return bool(self.chosen.is_main)
+
+    def plan(self) -> Plan:
+        model = self.simulation.model()
+        return Plan(roster=model.names, network=model.topology.network, seed=self.seed, end=self.end)
+
+    def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
+        result = self.result = self.simulation.run(self.end, executor=self.chosen, observer=observer)
+        return Outcome(
+            digest=result.digest,
+            now=result.now,
+            events=result.events,
+            members={name: End(result.now, b"") for name in self.simulation._entities},
+            dropped=result.dropped,
+        )
+
+    def extent(self, outcome: Outcome) -> str:
+        return format_time(outcome.now)
+
+    def told(self, outcome: Outcome) -> list[str]:
+        return self.found.judged(self.simulation, self.result).splitlines()
+
+
+def ready(found: Definition, simulation: Simulation, executor: Any, options: Options) -> ReadySimulation:
+    """Take a simulation that was made, and what is said of its run."""
+    if isinstance(executor, Shuffled) or (options.executor or "").strip() in OF_FEDERATIONS:
+        raise refusal(options.executor, "simulations of the kernel", _USABLE)
+    if options.seed is not None and simulation.seed != options.seed:
+        raise ConfigurationError(
+            f"{found.where}: its model doesn't hand on its seed",
+            advice="write def model(*, seed=0), and Simulation(seed=seed) in it",
+        )
+    if options.until is not None:
+        end: int | None = as_time(options.until, "the end")
+    else:
+        end = None if found.until is None else as_time(found.until, f"the UNTIL of {found.where}")
+    return ReadySimulation(found=found, simulation=simulation, chosen=as_executor(executor or "inline"), end=end)
