@@ -16,7 +16,7 @@ import re
 import struct
 from collections.abc import Iterator
 from io import BytesIO
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 import msgspec
 from mcap.data_stream import ReadDataStream
@@ -25,6 +25,7 @@ from mcap.records import Channel, Message
 
 from worldline.history.account import Fate, Sending
 from worldline.recording.certificate import SEQUENCES
+from worldline.recording.envelope import SHARED_CHANNEL, Path, take_out
 from worldline.recording.facts import LOST_CHANNEL, Lost
 from worldline.recording.scan import DAMAGE, Damaged, Scan
 
@@ -34,15 +35,6 @@ _FIELDS = _RECORD.size - _PREFIX  # Of a message, before its data.
 _PADDING = bytes(_RECORD.size)  # So that the last record of a chunk, too, can be read as if it were a message.
 _COPY = re.compile("[0-9]{1,18}")
 _lost_decoder = msgspec.json.Decoder(Lost)
-
-
-class Path(NamedTuple):
-    """What a channel's messages have in common. Receiver "": they reached nobody."""
-
-    topic: str
-    sender: str
-    receiver: str
-    copy: int
 
 
 def equal_chunks(a: Scan, b: Scan) -> int:
@@ -76,6 +68,7 @@ def _channels_of_skipped(scan: Scan, file: BinaryIO, skip: int) -> Iterator[Chan
 
 def _sendings(scan: Scan, file: BinaryIO, skip: int, channels: dict[int, Channel]) -> Iterator[Sending]:
     paths = {number: path_of(channel) for number, channel in channels.items()}
+    shared = {number: each.topic for number, each in channels.items() if each.metadata == SHARED_CHANNEL}
     unpack, is_message, is_channel = _RECORD.unpack_from, int(Opcode.MESSAGE), int(Opcode.CHANNEL)
     time = number = -1
     topic = sender = ""
@@ -95,13 +88,17 @@ def _sendings(scan: Scan, file: BinaryIO, skip: int, channels: dict[int, Channel
                 if kind == is_channel:
                     channel = _channel(data[start:offset], chunk.offset)
                     channels[channel.id], paths[channel.id] = channel, path_of(channel)
+                    if channel.metadata == SHARED_CHANNEL:
+                        shared[channel.id] = channel.topic
                 continue
             if length < _FIELDS:
                 raise Damaged(f"the chunk at byte {chunk.offset:,} holds something else than records")
             path = paths.get(number_of_channel)
+            its_payload: bytes | None = data[start + _FIELDS : offset]
+            if path is None and number_of_channel in shared:
+                path, its_payload = take_out(shared[number_of_channel], data[start + _FIELDS : offset])
             if path is not None:
                 its_topic, its_sender, receiver, copy = path
-                its_payload: bytes | None = data[start + _FIELDS : offset]
                 fate: Fate | None = (at, receiver, copy, None) if receiver else None
             else:
                 _check_of_losses(number_of_channel, channels)
@@ -142,7 +139,7 @@ def _check_of_losses(number: int, channels: dict[int, Channel]) -> None:
 
 
 def path_of(channel: Channel) -> Path | None:
-    """Return the path that a channel is for, None if it holds losses or isn't ours."""
+    """Return the path that a channel is for, None if several share it, if it holds losses or isn't ours."""
     metadata = channel.metadata
     copy = metadata.get("copy", "0")
     if "sender" not in metadata or "receiver" not in metadata or not _COPY.fullmatch(copy):
