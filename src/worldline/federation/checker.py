@@ -10,8 +10,10 @@ global randomness), or from a bug in Worldline. Either way the first divergent e
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from worldline.federation.inprocess import ArbiterFactory, InOrder, Schedule, run
 from worldline.federation.outcome import FederationOutcome
@@ -155,17 +157,19 @@ def check(
     *,
     schedules: int = SCHEDULES_MAX,
     first_sample: int = 0,
+    seconds_max: float | None = None,
     arbiter: ArbiterFactory = Arbiter,
     progress: Callable[[int], None] | None = None,
 ) -> CheckReport:
     """Try every schedule if there are few enough, and seeded samples in between; `schedules` at the most.
 
     Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it.
-    `progress` is told how many have been tried.
+    After so many seconds of real time no further one is begun. `progress` is told how many have been tried.
     """
+    until = inf if seconds_max is None else time.monotonic() + seconds_max
     trial = _Trial(federation, arbiter)
     systematic: ChosenSchedule | None = ChosenSchedule()
-    while systematic is not None and trial.tried < schedules:
+    while systematic is not None and trial.tried < schedules and (not trial.tried or time.monotonic() < until):
         divergence = trial.attempt(systematic) or trial.attempt(SampledSchedule(first_sample + trial.tried // 2))
         if divergence is not None:
             return trial.report(divergence)
