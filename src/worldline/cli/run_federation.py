@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -16,13 +17,15 @@ from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
+from worldline.federation.checker import SampledSchedule
+from worldline.federation.inprocess import Schedule
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
 from worldline.launch.launcher import Launch
 from worldline.lock import Arbiter
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
-from worldline.model import Interrupted, LossError, ModelError, Plan, UsageError, WorldlineError
+from worldline.model import Interrupted, LossError, ModelError, UsageError, WorldlineError
 from worldline.model.blame import trace_of
 from worldline.recording import Recorder, Schema, Shelf
 from worldline.targets import Ready
@@ -37,19 +40,20 @@ class Staging(NamedTuple):
     shake: int | None
     listen: str | None
 
-    def check(self, ready: ReadyFederation) -> None:
-        """Refuse what can't be before anything is touched."""
+    def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
+        """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
         if ready.federation is not None:
-            if self.realtime is not None or self.shake is not None:
-                raise UsageError("--realtime and --shake need processes")
-            return
+            if self.realtime is not None:
+                raise UsageError("--realtime needs processes")
+            return ready
         if self.listen is None:
-            return
+            return ready
         kind = parse_address(self.listen).kind
         if kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
-        if kind != ready.executor:
+        if is_chosen and kind != ready.executor:
             raise UsageError(f"--listen {self.listen} isn't for {ready.executor}", advice=f"use --executor {kind}")
+        return replace(ready, executor=kind)
 
     def refuse(self, ready: Ready) -> None:
         """Refuse all of it for what isn't a federation."""
@@ -78,7 +82,8 @@ def run_federation(ready: ReadyFederation, staging: Staging, shelf: Shelf | None
     with screen, Interruption() as interruption, _address(ready, staging.listen) as address:
         with recording(ready, screen, shelf) as recorder:
             if ready.federation is not None:
-                outcome = _in_one_process(ready.federation, screen, recorder, interruption)
+                schedule = None if staging.shake is None else SampledSchedule(staging.shake)
+                outcome = _in_one_process(ready.federation, schedule, screen, recorder, interruption)
             else:
                 assert ready.setup is not None
                 launch = Launch(
@@ -89,10 +94,10 @@ def run_federation(ready: ReadyFederation, staging: Staging, shelf: Shelf | None
                     shake=staging.shake,
                     hear=screen.say,
                 )
-                screen.arbiter, screen.remarks = launch.server.host.arbiter, launch.server.host.remarks
+                screen.time_of, screen.remarks = launch.server.host.arbiter.time_of, launch.server.host.remarks
                 interruption.first = launch.server.end
                 interruption.again = partial(hurry, screen, recorder, launch)
-                outcome = launch.run(lambda: watch(screen, recorder))
+                outcome = launch.run(screen.refresh)
             if recorder is not None:
                 recorder.close(dropped=outcome.dropped)
         conclude(ready, screen, outcome, time.monotonic() - began)
@@ -152,8 +157,6 @@ def recording(ready: ReadyFederation, screen: Screen, shelf: Shelf | None) -> It
     except BaseException as error:
         # If it is the disk that is full, nothing more can be written, and the error says so itself.
         with contextlib.suppress(LossError):
-            if screen.arbiter is not None:
-                recorder.passed(screen.arbiter.floor())  # All that is certain, up to the last moment.
             if isinstance(error, WorldlineError):
                 recorder.abandon(error.problem, participant=error.participant, at=error.at)
             else:
@@ -169,21 +172,13 @@ def recording(ready: ReadyFederation, screen: Screen, shelf: Shelf | None) -> It
             shelf.clear()
 
 
-def watch(screen: Screen, recorder: Recorder | None) -> None:
-    """Now and then: write what has become certain, and show how it goes."""
-    assert screen.arbiter is not None
-    if recorder is not None:
-        recorder.passed(screen.arbiter.floor())
-    screen.refresh()
-
-
 def _in_one_process(
-    federation: Federation, screen: Screen, recorder: Recorder | None, interruption: Interruption
+    federation: Federation,
+    schedule: Schedule | None,
+    screen: Screen,
+    recorder: Recorder | None,
+    interruption: Interruption,
 ) -> FederationOutcome:
-    def arbiter(plan: Plan) -> Arbiter:
-        screen.arbiter = Arbiter(plan, recorder)
-        return screen.arbiter
-
     def interrupt(error: Interrupted) -> None:
         raise KeyboardInterrupt(error.problem)
 
@@ -191,7 +186,12 @@ def _in_one_process(
     voices = Voices(screen.say, screen.output)
     with voices, debugging(screen):
         try:
-            return run_in_process(voices.of(federation), arbiter=arbiter, watch=lambda: watch(screen, recorder))
+            return run_in_process(
+                voices.of(federation),
+                schedule=schedule,
+                arbiter=lambda plan: Arbiter(plan, recorder),
+                watch=screen.refresh,
+            )
         except KeyboardInterrupt as interrupted:
             raise Interrupted(str(interrupted)) from None
         except ModelError as error:

@@ -59,7 +59,7 @@ from worldline.lock import (
     Action,
     Arbiter,
     Barrier,
-    End,
+    CallOff,
     Grant,
     Invite,
     Join,
@@ -82,8 +82,9 @@ from worldline.model import (
     format_time,
 )
 from worldline.model.errors import shortened, shown
+from worldline.model.frames import frame
 from worldline.wire.codec import checked, count_events, decode_event, decode_events, encode_answer, split_events
-from worldline.wire.frames import HEARTBEAT, Frames, frame
+from worldline.wire.frames import HEARTBEAT, Frames
 from worldline.wire.handshake import (
     BAD_FEDERATION,
     BAD_TOKEN,
@@ -579,9 +580,9 @@ class Host:
         if not self.over:
             self.failure = error
             cause = shortened(str(error))
-            self._break_off(End(cause), Abort("", cause))
+            self._break_off(CallOff(cause), Abort("", cause))
 
-    def _break_off(self, event: Lost | End, abort: Abort) -> None:
+    def _break_off(self, event: Lost | CallOff, abort: Abort) -> None:
         """End the run for everybody who is connected, also for those who haven't joined."""
         self._carry_out(self.arbiter.handle(OPERATOR, event))
         for session in list(self.sessions.values()):

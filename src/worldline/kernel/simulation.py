@@ -51,6 +51,7 @@ class Simulation:
         self._sendings: list[Sending] = []
         self._worker: Worker | None = None
         self._result: Result | None = None
+        self._observer: Observer | None = None
 
     # -- Building
 
@@ -102,11 +103,20 @@ class Simulation:
         sending = Sending(to, topic, *seal(payload), time)
         if self._worker is not None:
             self._worker.send(sending, len(self._sendings))
-            if self._worker.engine.observer is not None:
-                tell_from_outside(self._worker.engine.observer, len(self._sendings), sending)
+            if self._observer is not None:
+                tell_from_outside(self._observer, len(self._sendings), sending, self._entities)
         self._sendings.append(sending)
 
     # -- Running
+
+    def observe(self, observer: Observer) -> None:
+        """Let somebody look on from the start on, also if the simulation isn't run but stepped."""
+        if observer is not self._observer:
+            if self._worker is not None or self._result is not None:
+                raise UsageError(
+                    "the simulation has begun, and an observer has to see all of it", advice="make a new one"
+                )
+            self._observer = observer
 
     @property
     def seed(self) -> int:
@@ -139,12 +149,14 @@ class Simulation:
         """
         end = FOREVER if until is None else as_time(until, "the end")
         chosen = as_executor(executor)
+        if observer is not None:
+            self.observe(observer)
         if isinstance(chosen, Inline):
-            return self._run_inline(end, progress, events_max, observer)
+            return self._run_inline(end, progress, events_max)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
         model = self.model()
-        self._result = chosen.run(model, end, Progress(end, progress, events_max), observer)
+        self._result = chosen.run(model, end, Progress(end, progress, events_max), self._observer)
         self._entities.update(model.created)
         return self._result
 
@@ -164,10 +176,6 @@ class Simulation:
         """Who was acting when the simulation was broken off."""
         failed: Entity | None = None if self._worker is None else self._worker.engine.failed
         return failed
-
-    def histories(self) -> list[tuple[str, int, bytes]]:
-        """Return for everybody its name, when it ended, and the hash of its history: what the digest is made of."""
-        return self._begun().part().chains
 
     def __getitem__(self, name: str) -> Entity:
         """Return an entity: to look at, before a run and after."""
@@ -198,14 +206,13 @@ class Simulation:
         end = None if until is None else as_time(until, "the end")
         return Plan(roster=model.names, network=model.topology.network, seed=model.seed, end=end)
 
-    def _run_inline(self, end: int, progress: bool | None, events_max: int | None, observer: Observer | None) -> Result:
-        worker = self._begun(observer)
+    def _run_inline(self, end: int, progress: bool | None, events_max: int | None) -> Result:
+        worker = self._begun()
         if end < worker.engine.now:
             raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
         bar = Progress(end, progress, events_max)
         left = FOREVER if events_max is None else events_max + 1
-        looks_on = worker.engine.observer
-        stride = FOREVER if looks_on is None else _PASSES_AFTER
+        stride = FOREVER if self._observer is None else _PASSES_AFTER
         with bar:
             while left and (handled := self._advance(end, min(bar.events_until_look, left, stride))):
                 left -= handled
@@ -215,8 +222,8 @@ class Simulation:
         if end != FOREVER:
             worker.engine.now = end
         part = worker.part()
-        if looks_on is not None:
-            tell_end(looks_on, part.chains, worker.engine.now)
+        if self._observer is not None:
+            tell_end(self._observer, part.chains, worker.engine.now)
         return combined([part], None)
 
     def _advance(self, end: int, limit: int) -> int:
@@ -225,20 +232,18 @@ class Simulation:
         try:
             return self._worker.advance(end, limit)
         finally:
-            if self._worker.engine.observer is not None:
-                self._worker.engine.observer.passed(self._worker.engine.now)
+            if self._observer is not None:
+                self._observer.passed(self._worker.engine.now)
 
-    def _begun(self, observer: Observer | None = None) -> Worker:
+    def _begun(self) -> Worker:
         self._check_not_over()
         if self._worker is None:
             model = self.model()
             self._worker = Worker(model)
-            if observer is not None:
-                tell_beginning(observer, model)
-                self._worker.engine.observer = observer
+            if self._observer is not None:
+                tell_beginning(self._observer, model)
+                self._worker.engine.observer = self._observer
             self._entities = self._worker.engine.directory  # From now on that has them: one such table is large enough.
-        elif observer is not None and observer is not self._worker.engine.observer:
-            raise UsageError("the simulation has begun, and an observer has to see all of it", advice="make a new one")
         return self._worker
 
     def _check_not_over(self) -> None:

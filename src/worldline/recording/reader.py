@@ -19,7 +19,8 @@ from worldline.model.time import FOREVER, TimeLike, format_time
 from worldline.recording.envelope import SHARED_CHANNEL, take_out
 from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, Outcome, from_metadata
 from worldline.recording.scan import Damaged, Scan
-from worldline.recording.survey import Survey, lost_of, path_of
+from worldline.recording.survey import Survey
+from worldline.recording.walk import lost_of, path_of
 
 
 class Arrival(NamedTuple):

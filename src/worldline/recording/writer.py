@@ -208,8 +208,12 @@ class Recorder:
         losses = {**(dropped or {}), **self._losses}
         self._finish(Outcome(status="complete", digest=run_digest(left).hex(), **self._counted(losses)))
 
-    def abandon(self, cause: str, *, participant: str | None = None, at: int | None = None) -> None:
+    def abandon(
+        self, cause: str, *, participant: str | None = None, at: int | None = None, end: int | None = None
+    ) -> None:
         """Finish the file of a run that was broken off: what is final is kept, and the file says who and why.
+
+        With an `end`, all that was told is final, as in `close`: whoever says so knows that nothing else happened.
 
         Does nothing if the recorder is closed already, so that it can stand wherever things may go wrong.
         """
@@ -220,7 +224,7 @@ class Recorder:
             self._output.close()
             return
         if self._gap is None:
-            for publication in self._pending.take():
+            for publication in self._pending.take() if end is None else self._pending.finish(end):
                 self._write(publication)
         self._finish(
             Outcome(
@@ -228,7 +232,7 @@ class Recorder:
                 cause=cause.encode(errors="replace").decode(),  # It may quote anything, and must fit into UTF-8.
                 participant=participant or "",
                 at=at,
-                until=self._pending.complete_until() if self._gap is None else self._gap,
+                until=self._gap if self._gap is not None else self._pending.complete_until() if end is None else end,
                 **self._counted(self._losses),
             )
         )

@@ -732,7 +732,7 @@ class Core:
         lane.sent += 1
         source.chain = _linked(source.chain, _SENT + kind, 0.0, lane.key, order, content)
         if self.trace is not None:
-            self.note("sent", source, lane.name, (order, kind, lane.target.name, function))
+            self.note("sent", source, lane.name, (order, kind, lane.target.name, function, arguments, content, ends))
         self.deliver(lane, new_lambda(source.point, order, kind, function, arguments, content, ends))
 
     @cython.ccall
