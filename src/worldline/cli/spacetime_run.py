@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
+from worldline.cli.bar import progress
 from worldline.cli.spacetime_recording import write
 from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
-from worldline.kernel.executors import Executor, Inline
 from worldline.model import WorldlineError
 from worldline.spacetime.loading import Example
 from worldline.spacetime.pictures.animation import check_moves
-from worldline.spacetime.simulation import ForwardSimulation, Shuffled
+from worldline.spacetime.simulation import ForwardSimulation
 from worldline.spacetime.testimony import check_end, setting_of
+from worldline.workers.executor import Executor
 
 
 def run_one(
@@ -20,7 +22,7 @@ def run_one(
     parameters: Mapping[str, Any],
     seed: int,
     until: float,
-    executor: Executor | Inline | Shuffled,
+    executor: Executor,
     narrator: Narrator,
     outputs: Outputs,
 ) -> None:
@@ -33,7 +35,8 @@ def run_one(
     if outputs.animation is not None:
         check_moves(simulation.space.n)
     try:
-        result = simulation.run(until=until)
+        with progress() if simulation.is_main else nullcontext() as watch:
+            result = simulation.run(until=until, watch=watch)
     except WorldlineError as error:
         if simulation.is_main and simulation.records_of_failure is not None:
             _show_failure(example, seed, simulation, error, narrator, outputs)

@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec import structs
 
+from worldline.history.status import Watch
+from worldline.kernel.endless import endless
 from worldline.kernel.entity import Entity
-from worldline.kernel.executors import Executor, Inline, as_executor
 from worldline.kernel.model import Model, Sending
+from worldline.kernel.outcome import KernelOutcome, combined
 from worldline.kernel.parcel import seal
-from worldline.kernel.progress import Progress
-from worldline.kernel.result import Result, combined
 from worldline.kernel.topology import Topology
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, shown
@@ -22,6 +22,11 @@ from worldline.model.links import Link, Network, Rule, check_network, link
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
+from worldline.workers.executor import Executor, Inline, Mpi, Processes, as_executor
+from worldline.workers.looks import looks
+
+EXECUTORS = (Inline, Processes, Mpi)
+"""What simulations of the kernel run on."""
 
 # Any two entities are a nanosecond apart, the microstep, unless a network says otherwise.
 _MICROSTEP = Network(default=link(1))
@@ -45,7 +50,7 @@ class Simulation:
         self._connected: dict[tuple[str, str], bool] = {}
         self._sendings: list[Sending] = []
         self._worker: Worker | None = None
-        self._result: Result | None = None
+        self._result: KernelOutcome | None = None
 
     # -- Building
 
@@ -111,24 +116,27 @@ class Simulation:
         self,
         until: TimeLike | None = None,
         *,
-        executor: Executor | Inline | str = "inline",
-        progress: bool | None = None,
+        executor: Executor | str = "inline",
+        watch: Watch | None = None,
         events_max: int | None = None,
-    ) -> Result:
+    ) -> KernelOutcome:
         """Let everything happen before `until`, or all there is, and return what came of it.
 
         The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation
-        can be run further; the others run it once. A progress bar shows if it takes long, on a terminal. `events_max`
-        ends a run that takes more events: it will hardly end by itself. (Under MPI there is no such limit.)
+        can be run further; the others run it once. `watch` is told now and then how far it is (under MPI, how far
+        this rank is). `events_max` ends a run that takes more events: it will hardly end by itself. (Under MPI there is
+        no such limit.)
         """
         end = FOREVER if until is None else as_time(until, "the end")
-        chosen = as_executor(executor)
-        if isinstance(chosen, Inline):
-            return self._run_inline(end, progress, events_max)
+        chosen = as_executor(executor, EXECUTORS)
+        if not isinstance(chosen, Processes | Mpi):
+            return self._run_inline(end, watch, events_max)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
+        from worldline.kernel.distributed import run_distributed
+
         model = self.model()
-        self._result = chosen.run(model, end, Progress(end, progress, events_max))
+        self._result = run_distributed(chosen, model, end, watch, events_max)
         self._entities.update(model.created)
         return self._result
 
@@ -136,7 +144,7 @@ class Simulation:
         """Handle the next event; return whether there was one."""
         return self._begun().advance(FOREVER, 1) == 1
 
-    def result(self) -> Result:
+    def result(self) -> KernelOutcome:
         """Return what came of it so far."""
         if self._result is not None:
             return self._result
@@ -150,7 +158,7 @@ class Simulation:
 
     def histories(self) -> list[tuple[str, int, bytes]]:
         """Return for everybody its name, when it ended, and the hash of its history: what the digest is made of."""
-        return self._begun().part().chains
+        return [(name, at, chain) for name, (at, chain) in self._begun().part().members.items()]
 
     def __getitem__(self, name: str) -> Entity:
         """Return an entity: to look at, before a run and after."""
@@ -172,18 +180,18 @@ class Simulation:
         topology = Topology(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
 
-    def _run_inline(self, end: int, progress: bool | None, events_max: int | None) -> Result:
+    def _run_inline(self, end: int, watch: Watch | None, events_max: int | None) -> KernelOutcome:
         worker = self._begun()
         if end < worker.engine.now:
             raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
-        bar = Progress(end, progress, events_max)
+        look = looks(watch, end)
+        pause = look(worker.engine.now, worker.engine.events)
         left = FOREVER if events_max is None else events_max + 1
-        with bar:
-            while left and (handled := worker.advance(end, min(bar.events_until_look, left))):
-                left -= handled
-                bar.look(worker.engine.now, worker.engine.events)
-        if not left:
-            bar.check(FOREVER, worker.engine.now)
+        while left and (handled := worker.advance(end, min(pause, left))):
+            left -= handled
+            pause = look(worker.engine.now, worker.engine.events)
+        if events_max is not None and not left:
+            raise endless(events_max, worker.engine.now)
         if end != FOREVER:
             worker.engine.now = end
         return combined([worker.part()], None)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from worldline.kernel.on_processes import Processes
-from worldline.kernel.progress import Progress
-from worldline.kernel.ranks import Ranks
+from worldline.history.status import Watch
 from worldline.loading.python_file import load_module, loaded_files
-from worldline.model.errors import ConfigurationError, WorldlineError, shown
+from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.spacetime.build import Core
 from worldline.spacetime.crew import Crew, broken_off
 from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
@@ -20,14 +18,15 @@ from worldline.spacetime.placement import Placing, Resident, as_placing
 from worldline.spacetime.result import Part, Result, combined, failed, part_of
 from worldline.spacetime.story import records_of
 from worldline.spacetime.waiting import Wait, living, stood_still, waits_of
+from worldline.workers.executor import Mpi, Processes
 from worldline.workers.failures import Failure, first_error, told
 from worldline.workers.forking import check_guarded
 from worldline.workers.interruptions import begin_run
-from worldline.workers.looks import Look
+from worldline.workers.looks import Look, looks, telling
 from worldline.workers.mesh import PeerGone
 from worldline.workers.peers import Peers
 from worldline.workers.pool import WorkerPool, some_of
-from worldline.workers.rank_group import RankGroup
+from worldline.workers.rank_group import RankGroup, gathered
 
 
 class Task(NamedTuple):
@@ -50,14 +49,12 @@ class Report(NamedTuple):
     failure: Failure | None
 
 
-def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -> Result:
+def run_elsewhere(executor: Processes | Mpi, core: Core, until: float, watch: Watch | None, shown_end: int) -> Result:
     """Run what was set up in a core on other workers, and bring the agents' states back."""
     if isinstance(executor, Processes):
-        reports = _on_processes(executor, core, progress)
-    elif isinstance(executor, Ranks):
-        reports = _on_ranks(executor, core, progress)
+        reports = _on_processes(executor, core, telling(watch, shown_end))
     else:
-        raise ConfigurationError(f"{shown(executor)} can't run agents", advice='use "inline", "processes(4)" or "mpi"')
+        reports = _on_ranks(executor, core, looks(watch, shown_end))
     error = first_error(reports)
     if error is not None:
         raise error
@@ -75,7 +72,7 @@ def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -
     return result
 
 
-def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequence[Report | Failure]:
+def _on_processes(executor: Processes, core: Core, reached: Callable[[int, int], None]) -> Sequence[Report | Failure]:
     check_guarded()
     _check_main(core)
     placing = as_placing(executor.placement, core.n)
@@ -86,24 +83,23 @@ def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequen
     def describe(number: int) -> str:
         return some_of([name for name, home in homes.items() if home == number], "no agents")
 
-    with progress, WorkerPool(_work, tasks, describe) as pool:
-        return pool.watch(progress.reached)
+    with WorkerPool(_work, tasks, describe) as pool:
+        return pool.watch(reached)
 
 
-def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[Report | Failure]:
+def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[Report | Failure]:
     placing = as_placing(executor.placement, core.n)
 
     def work(ranks: RankGroup) -> Report | Failure:
         homes = ranks.agreed(lambda: _placed(core, placing, ranks.count))
         ranks.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
         task = ranks.agreed(lambda: _task(core, _setting(core, placing), homes, ranks.rank, ranks.count))
-        with progress:
-            try:
-                return _work(ranks.rank, ranks.peers, task, progress.look)
-            except WorldlineError as error:  # The others know of it.
-                return Failure((), error)
+        try:
+            return _work(ranks.rank, ranks.peers, task, look)
+        except WorldlineError as error:  # The others know of it.
+            return Failure((), error)
 
-    return executor.gathered(work)
+    return gathered(work, executor.patience_s)
 
 
 def _work(number: int, channel: Peers, task: Task, look: Look) -> Report | Failure:

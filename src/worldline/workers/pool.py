@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
 from worldline.workers.failures import Failure, first_error, raised_outside, told
 from worldline.workers.forking import WorkerProcess, close_in_forks, fork_server
-from worldline.workers.looks import Look, Looks
+from worldline.workers.looks import Look, Rhythm
 from worldline.workers.mesh import Mesh, PeerGone
 from worldline.workers.stops import LOOK_EVERY_S, Stops
 
@@ -198,7 +198,7 @@ def _live(
     close_in_forks(mesh, pipe)
     me = os.getpid()
     try:
-        report = work(number, mesh, task, Looks(lambda now, events: pipe.send(("reached", (now, events)))))
+        report = work(number, mesh, task, Rhythm(lambda now, events: pipe.send(("reached", (now, events)))))
         pipe.send(("done", told(report)))
         mesh.linger()
     except PeerGone as gone:
