@@ -24,7 +24,7 @@ def printer(self: Participant) -> None:
         print(self.now, job.payload.decode())
 
 
-federation = Federation(
+model = Federation(
     {
         "left": Program(worker, publishes=["job"]),
         "right": Program(worker, publishes=["job"]),
@@ -34,4 +34,4 @@ federation = Federation(
 )
 
 if __name__ == "__main__":
-    print("digest", run(federation).digest.hex())
+    print("digest", run(model).digest.hex())

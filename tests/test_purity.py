@@ -23,7 +23,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "launch": {"model", "history", "lock", "wire", "federation"},
     "saving": {"model"},
     "recording": {"model", "history", "saving"},
-    "workers": {"model", "history"},
+    "workers": {"model", "history", "loading"},
     "kernel": {"model", "history", "workers"},
     "loading": {"model"},
     "drawing": {"model"},

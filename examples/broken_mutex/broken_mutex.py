@@ -36,7 +36,7 @@ class BrokenMutex(RicartAgrawala):
         self.reply(link)
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="broken-mutex",
     node=BrokenMutex,
     topology="clique:3",

@@ -111,7 +111,7 @@ def served(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="channels",
     node=Station,
     topology="line:3",

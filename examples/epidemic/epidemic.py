@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Generator, Sequence
-from itertools import pairwise
+from itertools import count, pairwise, takewhile
 from typing import Any
 
-from worldline.kernel import Entity, Simulation, as_executor, process
-from worldline.model import HOUR, Network, as_time, link, partition
+from worldline.kernel import Entity, KernelOutcome, Simulation, as_executor, process
+from worldline.model import HOUR, Network, link, partition
 
 DAY = 24 * HOUR
 FERRY = link("uniform(12h, 48h)", loss=0.3)
@@ -59,7 +59,8 @@ def patient(me: Entity, island: str, neighbours: Sequence[str]) -> Generator[Any
     me.send(island, "well")
 
 
-def build(islands: int, people: int, quarantine: int, seed: int) -> Simulation:
+def model(*, islands: int = 7, people: int = 300, quarantine: str = "40d", seed: int = 2) -> Simulation:
+    """Set it up, with so many people on each island; from the quarantine on, the one in the middle is cut off."""
     names = [f"island {number:02}" for number in range(islands)]
     middle = names[islands // 2]
     outages = partition([middle], [name for name in names if name != middle], quarantine)
@@ -74,31 +75,37 @@ def build(islands: int, people: int, quarantine: int, seed: int) -> Simulation:
     return simulation
 
 
+def outcome(simulation: Simulation, result: KernelOutcome) -> str:
+    lines = []
+    for name in takewhile(simulation.__contains__, map("island {:02}".format, count())):
+        island, ill = simulation[name], result.monitors.get((name, "ill"))
+        spared = f"{island.untouched:4} of {island.people} never had it"
+        if ill is None:
+            lines.append(f"{name}: {spared}")
+            continue
+        peak = max(ill.values)
+        first, worst = ill.times[0] // DAY, ill.times[ill.values.index(peak)] // DAY
+        lines.append(f"{name}: {spared}; first case on day {first}, {peak} ill on day {worst}")
+    cancelled = sum(result.dropped.values())
+    return "\n".join(
+        [*lines, f"{result.events:,} events in {result.now // DAY} days; {cancelled} journeys didn't take place"]
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--executor", type=as_executor, default="inline", help="inline, processes(2) or mpi")
     parser.add_argument("--until", help="simulated time; by itself, until nobody is ill any more")
     parser.add_argument("--islands", type=int, default=7)
     parser.add_argument("--people", type=int, default=300, help="on each island")
-    parser.add_argument("--quarantine", type=as_time, default="40d", help="when the island in the middle is cut off")
+    parser.add_argument("--quarantine", default="40d", help="when the island in the middle is cut off")
     parser.add_argument("--seed", type=int, default=2)
     options = parser.parse_args()
 
-    simulation = build(options.islands, options.people, options.quarantine, options.seed)
+    simulation = model(islands=options.islands, people=options.people, quarantine=options.quarantine, seed=options.seed)
     result = simulation.run(options.until, executor=options.executor)
     if options.executor.is_main:
-        for number in range(options.islands):
-            name = f"island {number:02}"
-            island, ill = simulation[name], result.monitors.get((name, "ill"))
-            spared = f"{island.untouched:4} of {island.people} never had it"
-            if ill is None:
-                print(f"{name}: {spared}")
-                continue
-            peak = max(ill.values)
-            first, worst = ill.times[0] // DAY, ill.times[ill.values.index(peak)] // DAY
-            print(f"{name}: {spared}; first case on day {first}, {peak} ill on day {worst}")
-        cancelled = sum(result.dropped.values())
-        print(f"{result.events:,} events in {result.now // DAY} days; {cancelled} journeys didn't take place")
+        print(outcome(simulation, result))
         print("digest", result.digest.hex())
 
 

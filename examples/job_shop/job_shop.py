@@ -6,7 +6,7 @@ machine, works and sends the order on. Now and then a machine breaks down: its w
 told, and when a repairer has come and gone the rest of the work is done. All stations share the repairers, so the
 workshop is an entity of its own: what belongs to nobody in particular must be somebody, who is asked by messages.
 
-    python examples/job_shop/job_shop.py --until 240h --executor "processes(2)"
+    worldline run examples/job_shop/job_shop.py --until 240h --set repairers=2 --executor "processes(2)"
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from worldline.kernel import Entity, Interrupt, Process, Resource, Signal, Simulation, as_executor
+from worldline.kernel import Entity, Interrupt, KernelOutcome, Process, Resource, Signal, Simulation, as_executor
 from worldline.model import HOUR, MINUTE, Network, link
 
 STATIONS = {"saw": 2, "lathe": 2, "mill": 2, "drill": 2, "paint": 1}  # With so many machines.
 LIFE = 6 * HOUR  # How long a station goes without a breakdown, in the mean.
 REPAIR = 50 * MINUTE
+UNTIL = "240h"
 
 Steps = Generator[Any, Any, None]
 
@@ -123,38 +124,45 @@ class Workshop(Entity):
         self.send(station, "repaired", number)
 
 
-def build(pause: int, repairers: int, seed: int) -> Simulation:
+def model(*, minutes: int = 24, repairers: int = 1, seed: int = 0) -> Simulation:
+    """Set it up; `minutes` are between two orders, in the mean."""
     simulation = Simulation(network=Network(default=link("uniform(2min, 6min)")), seed=seed)
-    simulation.add("office", Office(pause))
+    simulation.add("office", Office(minutes * MINUTE))
     simulation.add("workshop", Workshop(repairers))
     for name, machines in STATIONS.items():
         simulation.add(name, Station(machines))
     return simulation
 
 
+def outcome(simulation: Simulation, result: KernelOutcome) -> str:
+    office = simulation["office"]
+    hours = [took / HOUR for took in sorted(office.done)]
+    under_way = result.monitors["office", "under way"]
+    lines = [
+        f"{len(hours)} of {office.released} orders done; {under_way.mean():.1f} under way in the mean",
+        f"half of them took up to {hours[len(hours) // 2]:.1f} h, the longest {hours[-1]:.1f} h",
+    ]
+    for name in STATIONS:
+        queue = result.monitors[name, "queue"]
+        length = f"a queue of {queue.mean():.2f} in the mean, at most {max(queue.values)}"
+        lines.append(f"  {name:<6} {simulation[name].breakdowns:3} breakdowns, {length}")
+    waiting = result.monitors["workshop", "waiting"].mean()
+    return "\n".join([*lines, f"{waiting:.2f} machines wait for a repairer in the mean"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--executor", type=as_executor, default="inline", help="inline, processes(2) or mpi")
-    parser.add_argument("--until", default="240h", help="simulated time")
+    parser.add_argument("--until", default=UNTIL, help="simulated time")
     parser.add_argument("--minutes", type=int, default=24, help="between two orders, in the mean")
     parser.add_argument("--repairers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
 
-    simulation = build(options.minutes * MINUTE, options.repairers, options.seed)
+    simulation = model(minutes=options.minutes, repairers=options.repairers, seed=options.seed)
     result = simulation.run(options.until, executor=options.executor)
     if options.executor.is_main:
-        office = simulation["office"]
-        hours = [took / HOUR for took in sorted(office.done)]
-        under_way = result.monitors["office", "under way"]
-        print(f"{len(hours)} of {office.released} orders done; {under_way.mean():.1f} under way in the mean")
-        print(f"half of them took up to {hours[len(hours) // 2]:.1f} h, the longest {hours[-1]:.1f} h")
-        for name in STATIONS:
-            queue = result.monitors[name, "queue"]
-            length = f"a queue of {queue.mean():.2f} in the mean, at most {max(queue.values)}"
-            print(f"  {name:<6} {simulation[name].breakdowns:3} breakdowns, {length}")
-        waiting = result.monitors["workshop", "waiting"].mean()
-        print(f"{waiting:.2f} machines wait for a repairer in the mean")
+        print(outcome(simulation, result))
         print("digest", result.digest.hex())
 
 

@@ -7,6 +7,7 @@ everybody has heard it. The share z that hears it solves z = 1 - exp(-2 z): 79.6
 The point is the size: what a million entities take to build, how many events per second there are, and how much memory
 they need. Those figures depend on the machine and go to the standard error; what happens in the town doesn't.
 
+    worldline run examples/million/million.py
     python examples/million/million.py
     python examples/million/million.py --entities 100000 --executor "processes(2)"
 """
@@ -18,7 +19,7 @@ import resource
 import sys
 import time
 
-from worldline.kernel import Entity, Simulation, as_executor
+from worldline.kernel import Entity, KernelOutcome, Simulation, as_executor
 from worldline.model import HOUR, Network, link
 
 TELLS = 2
@@ -45,12 +46,21 @@ class Person(Entity):
             self.send(name_of(self.random.randrange(self.town)), "rumour")
 
 
-def build(entities: int, seed: int) -> Simulation:
+def model(*, entities: int = 1_000_000, seed: int = 0) -> Simulation:
     simulation = Simulation(network=Network(default=link("10min")), seed=seed)
     for number in range(entities):
         simulation.add(name_of(number), Person(entities))
     simulation.send(name_of(0), "rumour", at="1min")
     return simulation
+
+
+def outcome(simulation: Simulation, _: KernelOutcome) -> str:
+    town = simulation[name_of(0)].town
+    heard = sorted(at for number in range(town) if (at := simulation[name_of(number)].heard))
+    return (
+        f"{len(heard):,} of {town:,} have heard it, {len(heard) / town:.2%}\n"
+        f"half of them after {heard[len(heard) // 2] / HOUR:.1f} h, the last after {heard[-1] / HOUR:.1f} h"
+    )
 
 
 def main() -> None:
@@ -62,14 +72,12 @@ def main() -> None:
     options = parser.parse_args()
 
     begun = time.perf_counter()
-    simulation = build(options.entities, options.seed)
+    simulation = model(entities=options.entities, seed=options.seed)
     built = time.perf_counter()
     result = simulation.run(options.until, executor=options.executor)
     done = time.perf_counter()
     if options.executor.is_main:
-        heard = sorted(at for number in range(options.entities) if (at := simulation[name_of(number)].heard))
-        print(f"{len(heard):,} of {options.entities:,} have heard it, {len(heard) / options.entities:.2%}")
-        print(f"half of them after {heard[len(heard) // 2] / HOUR:.1f} h, the last after {heard[-1] / HOUR:.1f} h")
+        print(outcome(simulation, result))
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         print(f"built in {built - begun:.1f} s", file=sys.stderr)
         print(f"{result.events:,} events, {result.events / (done - built):,.0f} per second", file=sys.stderr)

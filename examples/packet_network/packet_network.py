@@ -7,7 +7,7 @@ is busy waits for its turn. That wait is all there is to see here: with twice th
 Only neighbours are linked, and the links are declared. So the kernel knows which routers are close, gives each worker a
 patch of the torus, and a worker waits for those next to it only.
 
-    python examples/packet_network/packet_network.py --rate 400 --executor "processes(2)"
+    worldline run examples/packet_network/packet_network.py --set rate=400 --executor "processes(2)"
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import argparse
 from collections.abc import Generator
 from typing import Any
 
-from worldline.kernel import Entity, Simulation, as_executor
+from worldline.kernel import Entity, KernelOutcome, Simulation, as_executor
 from worldline.model import MS, SECOND, link
 
 # What travels: the row and column of its goal, when it was sent, and a load, whose size is what a link takes time for.
 # A plain tuple of plain values can't change, so it needn't be copied at every hop.
 Packet = tuple[int, int, int, bytes]
+
+UNTIL = "500ms"
 
 
 def name_of(row: int, column: int) -> str:
@@ -69,7 +71,10 @@ class Router(Entity):
             self.delays.append(self.now - born)
 
 
-def build(size: int, rate: int, bandwidth: int, loss: float, seed: int) -> Simulation:
+def model(
+    *, size: int = 8, rate: int = 200, bandwidth: int = 250_000, loss: float = 0.005, seed: int = 0
+) -> Simulation:
+    """Set it up: a torus of so many routers in both directions, packets and bytes per second, and losses on links."""
     simulation = Simulation(declared_only=True, seed=seed)
     for row in range(size):
         for column in range(size):
@@ -82,10 +87,24 @@ def build(size: int, rate: int, bandwidth: int, loss: float, seed: int) -> Simul
     return simulation
 
 
+def outcome(simulation: Simulation, result: KernelOutcome) -> str:
+    size = simulation[name_of(0, 0)].size
+    routers = [simulation[name_of(row, column)] for row in range(size) for column in range(size)]
+    delays = sorted(delay for router in routers for delay in router.delays)
+    sent, lost = sum(router.own for router in routers), sum(result.dropped.values())
+    busiest = max(routers, key=lambda router: router.passed_on)
+    marks = ", ".join(f"{share} % within {delays[len(delays) * share // 100] / MS:.1f} ms" for share in (50, 90, 99))
+    return (
+        f"{sent:,} packets, {len(delays):,} arrived, {lost} lost, the others under way\n"
+        f"of those that arrived, {marks}\n"
+        f"the busiest was the one at {busiest.row}, {busiest.column}, with {busiest.passed_on} packets"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--executor", type=as_executor, default="inline", help="inline, processes(2) or mpi")
-    parser.add_argument("--until", default="500ms", help="simulated time")
+    parser.add_argument("--until", default=UNTIL, help="simulated time")
     parser.add_argument("--size", type=int, default=8, help="of the torus in both directions, at least 3")
     parser.add_argument("--rate", type=int, default=200, help="packets per second of each router")
     parser.add_argument("--bandwidth", type=int, default=250_000, help="of each link, in bytes per second")
@@ -93,20 +112,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
 
-    simulation = build(options.size, options.rate, options.bandwidth, options.loss, options.seed)
+    simulation = model(
+        size=options.size, rate=options.rate, bandwidth=options.bandwidth, loss=options.loss, seed=options.seed
+    )
     result = simulation.run(options.until, executor=options.executor)
     if options.executor.is_main:
-        places = [(row, column) for row in range(options.size) for column in range(options.size)]
-        routers = [simulation[name_of(*place)] for place in places]
-        delays = sorted(delay for router in routers for delay in router.delays)
-        sent, lost = sum(router.own for router in routers), sum(result.dropped.values())
-        busiest = max(routers, key=lambda router: router.passed_on)
-        print(f"{sent:,} packets, {len(delays):,} arrived, {lost} lost, the others under way")
-        marks = ", ".join(
-            f"{share} % within {delays[len(delays) * share // 100] / MS:.1f} ms" for share in (50, 90, 99)
-        )
-        print(f"of those that arrived, {marks}")
-        print(f"the busiest was the one at {busiest.row}, {busiest.column}, with {busiest.passed_on} packets")
+        print(outcome(simulation, result))
         print("digest", result.digest.hex())
 
 

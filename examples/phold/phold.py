@@ -5,7 +5,8 @@ ball flies for the lookahead plus an exponentially distributed time. That is all
 queue, its draws, and on several workers what it costs to keep them together. Most balls go to another worker and
 catching one is no work, so here several workers are slower than one. With real work in `on_ball` they are faster.
 
-    python examples/phold/phold.py --until 100s --throwers 1024 --executor "processes(2)"
+    worldline run examples/phold/phold.py --until 100s --set throwers=1024 --executor "processes(2)"
+    python examples/phold/phold.py --until 100s --throwers 1024 --executor "processes(2)"     # says how fast it is, too
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ import argparse
 import sys
 import time
 
-from worldline.kernel import Entity, Simulation, as_executor
+from worldline.kernel import Entity, KernelOutcome, Simulation, as_executor
 from worldline.model import SECOND, Network, as_time, link
+
+UNTIL = "20s"
 
 
 class Thrower(Entity):
@@ -39,32 +42,41 @@ class Thrower(Entity):
         self.send(self.random.choice(self.names), "ball", delay=self.lookahead + self.random.exponential(SECOND))
 
 
-def build(throwers: int, balls: int, lookahead: int, seed: int) -> Simulation:
+def model(*, throwers: int = 64, balls: int = 16, lookahead: str = "100ms", seed: int = 0) -> Simulation:
     simulation = Simulation(network=Network(default=link(lookahead)), seed=seed)
     names = [f"thrower {number:05}" for number in range(throwers)]
     for name in names:
-        simulation.add(name, Thrower(names, balls, lookahead))
+        simulation.add(name, Thrower(names, balls, as_time(lookahead)))
     return simulation
+
+
+def outcome(simulation: Simulation, _: KernelOutcome) -> str:
+    first = simulation["thrower 00000"]
+    throwers = [simulation[name] for name in first.names]
+    caught = [thrower.caught for thrower in throwers]
+    count = len(throwers)
+    return (
+        f"{count} throwers, {count * first.balls} balls, {sum(caught):,} times caught\n"
+        f"the luckiest caught {max(caught)}, the unluckiest {min(caught)}"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--executor", type=as_executor, default="inline", help="inline, processes(2) or mpi")
-    parser.add_argument("--until", default="20s", help="simulated time")
+    parser.add_argument("--until", default=UNTIL, help="simulated time")
     parser.add_argument("--throwers", type=int, default=64)
     parser.add_argument("--balls", type=int, default=16, help="of each thrower, at the start")
-    parser.add_argument("--lookahead", type=as_time, default="100ms", help="the least flight of a ball")
+    parser.add_argument("--lookahead", default="100ms", help="the least flight of a ball")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
 
-    simulation = build(options.throwers, options.balls, options.lookahead, options.seed)
+    simulation = model(throwers=options.throwers, balls=options.balls, lookahead=options.lookahead, seed=options.seed)
     begun = time.perf_counter()
     result = simulation.run(options.until, executor=options.executor)
     took = time.perf_counter() - begun
     if options.executor.is_main:
-        caught = [simulation[f"thrower {number:05}"].caught for number in range(options.throwers)]
-        print(f"{options.throwers} throwers, {options.throwers * options.balls} balls, {sum(caught):,} times caught")
-        print(f"the luckiest caught {max(caught)}, the unluckiest {min(caught)}")
+        print(outcome(simulation, result))
         print(f"{options.executor}: {result.events / took:,.0f} events/s", file=sys.stderr)
         print("digest", result.digest.hex())
 

@@ -53,7 +53,7 @@ def land(probe, boundary):
     probe.log(f"lands, at {boundary}, {probe.local_time:g} years old")
 
 
-def build(*, executor="inline", seed=0, trace=False):
+def model(*, executor="inline", seed=0, trace=False):
     ground = above(2, 1, 0.5, land)
     simulation = ForwardSimulation(Minkowski(2), boundary=ground, executor=executor, seed=seed, trace=trace)
     with simulation:

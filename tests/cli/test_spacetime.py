@@ -277,7 +277,10 @@ def test_a_file_is_run_by_processes(worldline: Command) -> None:
         ("UNTIL = 'soon'\ndef build(executor, seed, trace): pass", "its UNTIL is 'soon'"),
         ("def build(executor, seed, trace): pass", "doesn't say when it ends"),
         ("UNTIL = 1\ndef build(executor, seed, trace): pass", "build returns None"),
-        ("UNTIL = 1\ndef build(executor, seed, trace): 1 / 0", "can't be set up, in line 2: ZeroDivisionError"),
+        (
+            "UNTIL = 1\ndef build(executor, seed, trace): 1 / 0",
+            "set up, in mine.py, line 2: ZeroDivisionError",
+        ),
         (ENDS + MINE.replace("seed=seed, ", ""), "build doesn't hand on its seed"),
         (ENDS + MINE.replace("executor=executor, ", ""), "build doesn't hand on its executor"),
         (ENDS + MINE.replace(", trace=trace", ""), "build doesn't hand on its trace"),

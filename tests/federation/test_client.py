@@ -476,7 +476,7 @@ def test_leaving_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     brief(monkeypatch)
     with Server(plan(["a"])) as server, connect(server, "a") as me:
         me.leave()
-        with pytest.raises(UsageError, match="it can't act while it is left"):
+        with pytest.raises(UsageError, match="isn't possible while it is left"):
             me.publish("t", b"")
         server.wait(PROMPT_S)  # It has left, so all is over, and the server has gone: that is no loss.
     assert server.outcome().digest

@@ -195,9 +195,13 @@ def test_a_frame_whose_sending_is_interrupted_is_finished_first(kind: str, tmp_p
 def test_who_gives_up_an_interrupted_wait_and_leaves_is_told_and_the_others_too() -> None:
     with ticking(), Server(plan(["a", "b"])) as server:
         other = Strand(lambda: waits(server, "b"))
-        with pytest.raises(UsageError, match=r"a at 0s: it can't leave while it is advancing \(advance\(to='1s'\)"):
+        with pytest.raises(
+            UsageError, match=r"a at 0s: leave isn't possible while it is advancing \(advance\(to='1s'\)"
+        ):
             _give_up(server)
-        assert "a at 0s: the run was broken off: its program raised UsageError: it can't leave" in str(other.failure())
+        assert "a at 0s: the run was broken off: its program raised UsageError: leave isn't possible" in str(
+            other.failure()
+        )
 
 
 def _give_up(server: Server) -> None:

@@ -6,7 +6,7 @@ from typing import get_args
 
 from worldline.lock import Abort, Grant, Join, Leave, Lost, Over, ParticipantEvent, Start
 from worldline.lock.events import Action, OperatorEvent
-from worldline.lock.states import PHASES, TRANSITIONS, Phase, State, diagram
+from worldline.lock.states import GONE, PHASES, RETIRED, STANDINGS, TRANSITIONS, Phase, State, diagram
 
 PARTICIPANT_EVENTS = set(get_args(ParticipantEvent))
 OPERATOR_EVENTS = set(get_args(OperatorEvent))
@@ -18,6 +18,7 @@ stateDiagram-v2
     expected --> joined: Join
     joined --> computing: Start
     joined --> expected: Lost
+    joined --> left: Grant
     computing --> computing: Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop
     computing --> advancing: Advance
     computing --> awaiting: Next
@@ -74,8 +75,17 @@ def test_who_waits_is_moved_by_the_arbiter_alone() -> None:
     for state in (State.ADVANCING, State.AWAITING):
         assert set(TRANSITIONS[state]) <= ACTIONS
         assert set(TRANSITIONS[state].values()) == {State.COMPUTING}
-    assert TRANSITIONS[State.JOINED] == {Start: State.COMPUTING, Lost: State.EXPECTED}
+    assert TRANSITIONS[State.JOINED] == {Start: State.COMPUTING, Lost: State.EXPECTED, Grant: State.LEFT}
     assert set(TRANSITIONS[State.ADVANCING]) == set(TRANSITIONS[State.AWAITING]) == {Grant}
+
+
+def test_whom_the_run_has_ended_for_can_only_leave() -> None:
+    assert (RETIRED.state, RETIRED.legal, RETIRED.moves) == (State.COMPUTING, {Leave}, {Leave: GONE})
+    assert (GONE.state, GONE.legal, GONE.moves) == (State.LEFT, frozenset(), {})
+    assert RETIRED.ended
+    assert GONE.ended
+    assert STANDINGS[State.JOINED].moves[Grant] is GONE
+    assert not any(standing.ended for standing in STANDINGS.values())
 
 
 def test_everything_that_an_operator_can_say_is_possible_until_the_run_is_over() -> None:

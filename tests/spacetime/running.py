@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from worldline.model.errors import WorldlineError
-from worldline.spacetime import Agent, Boundary, ForwardSimulation, LambdaField, Minkowski, Result, Shuffled
+from worldline.spacetime import Agent, Boundary, ForwardSimulation, LambdaField, Minkowski, Shuffled, SpacetimeOutcome
 from worldline.spacetime.causality import check
 
 SHUFFLES = 4
@@ -51,7 +51,7 @@ def prepared(
     return simulation
 
 
-def run(set_up: SetUp, until: float | None = 50.0, **options: Any) -> tuple[Result, ForwardSimulation]:
+def run(set_up: SetUp, until: float | None = 50.0, **options: Any) -> tuple[SpacetimeOutcome, ForwardSimulation]:
     """Run a simulation in several orders, and check that it was the same each time; return the first."""
     simulation = prepared(set_up, "inline", **options)
     result = simulation.run(until=until)

@@ -32,7 +32,7 @@ def test_agents_are_named_by_their_kind_in_the_order_of_their_makers() -> None:
         simulation["Parent-1"].after(1.0, "bear")
 
     result, simulation = run(set_up)
-    assert [name for name, _, _ in result.chains] == [
+    assert list(result.members) == [
         "Parent-1",
         "Parent-1/Person-1",
         "Parent-1/Person-2",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from worldline.model import ConfigurationError, ModelError
-from worldline.spacetime import ForwardSimulation, Minkowski, Result, Shuffled
+from worldline.spacetime import ForwardSimulation, Minkowski, Shuffled, SpacetimeOutcome
 from worldline.spacetime.causality import check
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.loading import example_of, load_file
@@ -22,13 +22,13 @@ LANDING = "lands, at x1 > 0.5, 16.6667 years old"
 SMALL: dict[str, dict[str, Any]] = {"flock": {"birds": 8, "neighbours": 3}, "epidemic": {"people": 10, "reach": 4.0}}
 
 
-def ran(name: str, executor: Any = "inline", **options: Any) -> tuple[ForwardSimulation, Result]:
+def ran(name: str, executor: Any = "inline", **options: Any) -> tuple[ForwardSimulation, SpacetimeOutcome]:
     example = find(name)
     simulation = example.build(executor=executor, **options)
     return simulation, simulation.run(until=example.until)
 
 
-def lines(result: Result) -> list[tuple[float, str, str]]:
+def lines(result: SpacetimeOutcome) -> list[tuple[float, str, str]]:
     return [(record.at[0], record.agent, record.what) for record in result.records if record.kind == "log"]
 
 

@@ -96,7 +96,7 @@ def test_who_died_is_in_the_result_and_not_among_the_agents() -> None:
         brief.after(1.0, "die")
 
     result, simulation = run(set_up, field=NEAR)
-    assert [name for name, *_ in result.chains] == [
+    assert list(result.members) == [
         "Mother-1",
         *(f"Mother-1/Person-{each}" for each in (1, 2, 3)),
         "Person-1",

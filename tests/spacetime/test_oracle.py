@@ -13,7 +13,7 @@ from tests.effort import share_of
 from tests.spacetime.oracle import Happening, NearTie, Oracle
 from tests.spacetime.worlds import World, make_world, simulate
 from worldline.model.errors import Stuck
-from worldline.spacetime import Record, Result, Shuffled
+from worldline.spacetime import Record, Shuffled, SpacetimeOutcome
 from worldline.spacetime.causality import check
 
 # What a sweep must have met, for the test to mean something: at least this often in a hundred worlds.
@@ -36,7 +36,7 @@ COVERAGE = {
 _KINDS = ("born", "absorbed", "timer", "crossed", "died", "ended")
 
 
-def told(result: Result) -> dict[str, list[Record]]:
+def told(result: SpacetimeOutcome) -> dict[str, list[Record]]:
     stories: dict[str, list[Record]] = {}
     for record in result.records:
         if record.kind in _KINDS:

@@ -11,9 +11,7 @@ import pytest
 
 from worldline.kernel import processes
 from worldline.model import ConfigurationError
-from worldline.spacetime import Agent, ForwardSimulation, LambdaField, Minkowski
-from worldline.spacetime.build import Core
-from worldline.spacetime.crew import Crew
+from worldline.spacetime import Agent, ForwardSimulation, Minkowski
 from worldline.spacetime.placement import Placing, Resident, as_placing, cut_of, imbalance
 
 
@@ -216,86 +214,3 @@ def test_a_rule_that_fails_is_a_clear_error(rule: Any) -> None:
         Agent()
     with pytest.raises(ConfigurationError, match="placement"):
         simulation.run(until=1.0)
-
-
-# -- Moves
-
-
-class Silent:
-    """Stands for other workers that are never heard of."""
-
-    def post(self, other: int, frame: bytes) -> None:
-        raise AssertionError("nobody asked for that")
-
-
-def chosen(told: Sequence[list[Resident]], by: Any = "positions") -> dict[str, int]:
-    core = Core(Minkowski(3), LambdaField(), [], 0, 0)
-    return Crew(core, Silent(), len(told), Placing(by))._chosen(told)  # type: ignore[arg-type]
-
-
-def dealt(everybody: Sequence[Resident], placed: Mapping[str, int], count: int) -> list[list[Resident]]:
-    return [[each for each in everybody if placed[each.name] == worker] for worker in range(count)]
-
-
-def test_nobody_moves_if_all_is_well() -> None:
-    everybody = cloud(50, 2)
-    assert chosen(dealt(everybody, Placing().place(everybody, 3), 3)) == {}
-    assert chosen([[], [], []]) == {}
-
-
-def test_a_little_is_not_worth_a_move() -> None:
-    """One worker has five percent more to do; that would be easy to put right."""
-    row = residents(*[(float(number), 0.0) for number in range(40)], loads=[9] * 40)
-    now = {each.name: int(number >= 21) for number, each in enumerate(row)}
-    assert imbalance(row, now, 2) == pytest.approx(1.05)
-    assert chosen(dealt(row, now, 2)) == {}
-
-
-def test_agents_move_to_a_worker_that_has_nothing_to_do() -> None:
-    row = residents(*[(float(number), 0.0) for number in range(10)], loads=[10] * 10)
-    moves = chosen([row, []])
-    assert moves == {f"n{number:03}": 1 for number in range(5, 10)}
-
-
-def test_agents_move_when_loads_have_changed() -> None:
-    row = residents(*[(float(number), 0.0) for number in range(8)], loads=[0, 0, 0, 0, 50, 50, 50, 50])
-    now = {each.name: int(number >= 4) for number, each in enumerate(row)}
-    moves = chosen(dealt(row, now, 2))
-    assert set(moves.values()) == {0}
-    assert imbalance(row, {**now, **moves}, 2) < 1.05
-
-
-def test_agents_move_when_they_have_met_others() -> None:
-    """Loads are equal, but everybody has walked over to the other side, and now most channels are cut."""
-    places = [(float(number % 2) * 10 + number, 0.0) for number in range(20)]
-    sources = {number: [other for other in range(number % 2, 20, 2) if other != number] for number in range(20)}
-    everybody = residents(*places, loads=[5] * 20, sources=sources)
-    now = {each.name: number // 2 % 2 for number, each in enumerate(everybody)}
-    moves = chosen(dealt(everybody, now, 2), "channels")
-    assert moves
-    assert cut_of(everybody, {**now, **moves}) == 0
-    assert cut_of(everybody, now) > 0
-
-
-def test_better_balance_at_the_price_of_many_more_channels_is_not_worth_it() -> None:
-    """A crowd talks to each other on one worker; two others have a little less to do."""
-    crowd = list(range(6))
-    sources = {number: [other for other in crowd if other != number] for number in crowd}
-    everybody = residents(*[(float(number), 0.0) for number in range(9)], loads=[9] * 9, sources=sources)
-    now = {each.name: int(number >= 6) for number, each in enumerate(everybody)}
-    assert imbalance(everybody, now, 2) == pytest.approx(4 / 3)
-    assert chosen(dealt(everybody, now, 2)) == {}
-
-
-def test_a_rule_is_always_followed() -> None:
-    everybody = residents((0.0,), (1.0,))
-    told = dealt(everybody, {"n000": 0, "n001": 1}, 2)
-    assert chosen(told, lambda _, __: {"n000": 1, "n001": 1}) == {"n000": 1}
-    assert chosen(told, lambda _, __: {"n000": 0, "n001": 1}) == {}
-
-
-def test_a_move_that_was_worth_it_is_not_undone() -> None:
-    everybody = cloud(60, 2, seed=3)
-    now = {each.name: 0 for each in everybody}
-    after = {**now, **chosen(dealt(everybody, now, 2))}
-    assert chosen(dealt(everybody, after, 2)) == {}

@@ -10,12 +10,15 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 from worldline.kernel import mpi, processes
+from worldline.model import Plan
 from worldline.model.errors import WorldlineError
+from worldline.recording import Recorder
 from worldline.spacetime import (
     Agent,
     AgentWrapper,
@@ -28,7 +31,7 @@ from worldline.spacetime import (
     Shuffled,
     Vector,
     box,
-    crew,
+    crewmate,
     current,
 )
 from worldline.spacetime.placement import Placing, Resident
@@ -245,19 +248,25 @@ class Observation(NamedTuple):
     digest: str
     events: int
     records: tuple[Any, ...]
-    chains: tuple[Any, ...]
+    members: dict[str, Any]
     states: dict[str, Any]
+    recording: bytes
     error: str = ""
 
 
 def observed(simulation: ForwardSimulation, until: float = UNTIL) -> Observation:
+    file = BytesIO()
+    recorder = Recorder(file, Plan(roster=tuple(simulation.agents), seed=simulation.seed), encoding="json")
     try:
-        result = simulation.run(until=until)
+        result = simulation.run(until=until, observer=recorder)
     except WorldlineError as error:
+        recorder.abandon(error.problem)
         before = tuple(simulation.records_of_failure or ())
-        return Observation("", 0, before, (), {}, f"{type(error).__name__}: {error}")
+        return Observation("", 0, before, {}, {}, file.getvalue(), f"{type(error).__name__}: {error}")
+    recorder.close()
     states = {name: state_of(agent) for name, agent in simulation.agents.items()}
-    return Observation(result.digest.hex(), result.events, tuple(result.records), tuple(result.chains), states)
+    told = tuple(result.records), result.members, states, file.getvalue()
+    return Observation(result.digest.hex(), result.events, *told)
 
 
 def state_of(agent: Agent) -> dict[str, Any]:
@@ -329,7 +338,7 @@ class Restless:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        crew._SLICE = self.slice
+        crewmate._SLICE = self.slice
 
 
 def restless(seed: int = 0, slice_: int = 16, folder: Path | None = None) -> Placing:

@@ -7,7 +7,7 @@ from math import sqrt
 from random import Random
 from typing import Any
 
-from worldline.spacetime import Agent, Boundary, Channel, ForwardSimulation, LambdaField, Minkowski, Result
+from worldline.spacetime import Agent, Boundary, Channel, ForwardSimulation, LambdaField, Minkowski, SpacetimeOutcome
 
 Action = tuple[Any, ...]
 Script = tuple[tuple[Action, ...], ...]
@@ -132,7 +132,7 @@ class Actor(Agent):
         child.after(0.5, "hear")
 
 
-def simulate(world: World, executor: Any = "inline", *, trace: bool = True) -> Result:
+def simulate(world: World, executor: Any = "inline", *, trace: bool = True) -> SpacetimeOutcome:
     walls = [Boundary(each.normal, each.offset, each.action, period=each.period) for each in world.walls]
     simulation = ForwardSimulation(world.space, world.field, walls, executor, seed=world.seed, trace=trace)
     with simulation:

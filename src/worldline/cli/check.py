@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-from inspect import isfunction
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,13 +11,9 @@ from rich.console import Console
 
 from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
-from worldline.federation.checker import SCHEDULES_MAX, Divergence, FederationLike, compare, parse_schedule
+from worldline.federation.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
-from worldline.federation.program import Federation
-from worldline.launch.launcher import federation_of
-from worldline.launch.setup import read_setup
-from worldline.loading.python_file import load_module
-from worldline.model import UsageError
+from worldline.targets.federation import federation_like
 
 
 def check(
@@ -27,7 +21,7 @@ def check(
         str,
         typer.Argument(
             metavar="FILE.toml|FILE.py[:NAME]",
-            help="A federation's file, or a Python file and the federation in it (default: federation).",
+            help="A federation's file, or a Python file that defines one as `model`, or as NAME.",
         ),
     ],
     schedules: Annotated[int, typer.Option(min=1, help="How many schedules to try at the most.")] = SCHEDULES_MAX,
@@ -41,7 +35,7 @@ def check(
     with contextlib.redirect_stdout(
         io.StringIO()
     ):  # What the programs print, a thousand times over, is in the way here.
-        federation = load(target)
+        federation = federation_like(target)
         if schedule is not None:
             divergence = compare(federation, parse_schedule(schedule))
             digest, tried = check_schedules(federation, schedules=1).digest, f"schedule {schedule}"
@@ -64,21 +58,3 @@ def _report(console: Console, target: str, divergence: Divergence, tried: str) -
     console.print(f"first divergence: {divergence}")
     console.print("to repeat it:")
     console.print(f"  worldline check {target} --schedule {divergence.schedule}")
-
-
-def load(target: str) -> FederationLike:
-    """Load the federation, or the function that makes one, that `FILE.toml`, `FILE.py` or `FILE.py:NAME` names."""
-    file, _, name = target.partition(":")
-    path = Path(file)
-    if path.suffix == ".toml":
-        return federation_of(read_setup(path))
-    module = load_module(path)
-    found = getattr(module, name or "federation", None)
-    if isinstance(found, Federation):
-        return found
-    if isfunction(found) and isinstance(found(), Federation):
-        return found
-    known = [key for key, value in vars(module).items() if isinstance(value, Federation)]
-    raise UsageError(
-        f"{file} has no federation {name or 'federation'!r}", advice=f"it has: {', '.join(known) or 'none'}"
-    )

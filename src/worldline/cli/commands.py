@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from worldline.cli.check import check
+from worldline.cli.diff import diff
 from worldline.cli.digest import digest
 from worldline.cli.help import HelpfulCommand, HelpfulGroup
 from worldline.cli.info import info
@@ -26,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # Mistakes are told in plain lines, as everything else.
     help="Deterministic distributed simulation.",
 )
-for command in (run, serve, init, check, info, digest, nodes, spacetime):
+for command in (run, serve, init, check, diff, info, digest, nodes, spacetime):
     app.command(cls=HelpfulCommand, epilog=SYNTAX if command is nodes else None)(command)
 
 

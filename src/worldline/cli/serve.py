@@ -10,34 +10,20 @@ from typing import Annotated
 import typer
 
 from worldline.cli.interruption import Interruption
-from worldline.cli.run import (
-    Changes,
-    FederationFile,
-    Force,
-    NoRecord,
-    Quiet,
-    Realtime,
-    Record,
-    Seed,
-    Until,
-    conclude,
-    hurry,
-    prepare,
-    recording,
-    screen_for,
-    shelf_for,
-    watch,
-)
+from worldline.cli.options import Force, NoRecord, Quiet, shelf_for
+from worldline.cli.run_federation import conclude, hurry, recording, screen_for, warn_of, watch
 from worldline.federation.environment import TOKEN
 from worldline.federation.server import Server, check_listening, check_tokens
 from worldline.launch.launcher import stated_by
 from worldline.launch.setup import Setup
 from worldline.lock import Phase
 from worldline.model import UsageError
+from worldline.targets import Options
+from worldline.targets.federation import from_file
 
 
 def serve(
-    file: FederationFile,
+    file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The file that describes the federation.")],
     listen: Annotated[
         str, typer.Option(metavar="ADDRESS", help="tcp://HOST:PORT, tls://HOST:PORT or unix:///PATH.")
     ] = "tcp://127.0.0.1:7475",
@@ -52,24 +38,38 @@ def serve(
     authority: Annotated[
         Path | None, typer.Option(help="Whose certificates participants have to show, for tls:// (default: none).")
     ] = None,
-    seed: Seed = None,
-    until: Until = None,
-    changes: Changes = None,
-    realtime: Realtime = None,
-    record: Record = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed than the file's.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Another end than the file's.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="Change a key of the file, such as link.latency=5ms or limits.silence=60s.",
+        ),
+    ] = None,
+    realtime: Annotated[
+        float | None, typer.Option(metavar="RATE", help="Go no faster than this many simulated seconds per second.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option(metavar="FILE.mcap", help="Where to record (default: NAME.mcap here).")
+    ] = None,
     no_record: NoRecord = False,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants that others start."""
-    setup = prepare(file, seed, until, changes, startable=False)
+    ready = from_file(file, Options(seed=seed, until=until, settings=tuple(settings or ())), startable=False)
+    warn_of(ready)
+    setup = ready.setup
+    assert setup is not None
     token = _tokens(token_directory, setup, token_file) if token_directory is not None else _token(token_file)
     # Before anything is touched.
     check_listening(listen, token, certificate, authority)
     check_tokens(setup.plan, token)
-    shelf = shelf_for(setup, record, no_record=no_record, force=force)
-    with screen_for(setup, shelf, quiet=quiet) as screen, Interruption() as interruption:
-        with recording(setup, screen, shelf) as recorder:
+    shelf = shelf_for(record, ready.recording, no_record=no_record, force=force)
+    with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
+        with recording(ready, screen, shelf) as recorder:
             server = Server(
                 setup.plan,
                 listen,
@@ -104,7 +104,7 @@ def serve(
             outcome = server.outcome()
             if recorder is not None:
                 recorder.close(dropped=outcome.dropped)
-        conclude(screen, outcome, elapsed_s)
+        conclude(ready, screen, outcome, elapsed_s)
 
 
 def _token(file: Path | None) -> str | None:

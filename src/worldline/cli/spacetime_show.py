@@ -20,7 +20,7 @@ from worldline.saving.destination import save as save_file
 from worldline.spacetime.causality import check
 from worldline.spacetime.pictures import animation_html, minkowski_svg
 from worldline.spacetime.story import Record
-from worldline.spacetime.testimony import Setting
+from worldline.spacetime.told import Scene
 
 _SHOWN_MAX = 10
 
@@ -77,16 +77,16 @@ class Narrator:
                 self._console.print(line)
 
 
-def drawn(records: Sequence[Record], setting: Setting, title: str, outputs: Outputs) -> list[tuple[Path, str]]:
+def drawn(records: Sequence[Record], scene: Scene, title: str, outputs: Outputs) -> list[tuple[Path, str]]:
     """Return the pictures that are wanted, and where to."""
     pictures = []
     if outputs.diagram is not None:
         picture = minkowski_svg(
-            records, setting.n, field=setting.field, title=title, until=setting.until, boundaries=setting.boundaries
+            records, scene.n, field=scene.field, title=title, until=scene.until, boundaries=scene.boundaries
         )
         pictures.append((outputs.diagram, picture))
     if outputs.animation is not None:
-        page = animation_html(records, setting.n, title=title, until=setting.until, boundaries=setting.boundaries)
+        page = animation_html(records, scene.n, title=title, until=scene.until, boundaries=scene.boundaries)
         pictures.append((outputs.animation, page))
     return pictures
 
@@ -96,9 +96,9 @@ def save(pictures: Sequence[tuple[Path, str]]) -> None:
         save_file(path, text.encode())
 
 
-def checked(records: Sequence[Record], setting: Setting) -> str:
+def checked(records: Sequence[Record], scene: Scene) -> str:
     """Return how much was checked, if the records keep the laws of spacetime; refuse them if they don't."""
-    verdict = check(records, setting.space, setting.field)
+    verdict = check(records, scene.space, scene.field)
     if not verdict.is_clean:
         found = "\n".join(f"  {each}" for each in verdict.violations[:_SHOWN_MAX])
         raise ModelError(f"{len(verdict.violations):,} violations of causality; the first are:\n{found}")

@@ -53,7 +53,11 @@ class Observer(Protocol):
         """
 
     def ended(self, who: str, at: int, chain: bytes) -> None:
-        """A member takes part no longer; its chain is the hash of all that it received and sent."""
+        """A member takes part no longer; its chain is the hash of all that it received and sent.
+
+        It may be told later than H3 would have it, since a chain may go on with what others do who came from the
+        member. The chain of such another is empty, once it is part of the member's.
+        """
 
     def passed(self, time: int) -> None:
         """Nothing that happens before this time will be told any more."""

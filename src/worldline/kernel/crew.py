@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 
 from worldline.kernel.pacing import Pacing, Standing
-from worldline.kernel.roster import OUTSIDE
 from worldline.kernel.worker import Letter, Worker
 from worldline.model.errors import WorldlineError
 from worldline.model.time import FOREVER
@@ -25,13 +25,18 @@ class Crew:
         self._told: Standing | None = None
         self._letters: list[list[Letter]] = [[] for _ in range(count)]
 
-    def run(self, end: int, look: Look) -> Failure | None:
-        """Do all that happens here before `end`; return the failure if the model has one."""
+    def run(self, end: int, look: Look, reached: Callable[[int], None] | None = None) -> Failure | None:
+        """Do all that happens here before `end`; return the failure if the model has one.
+
+        `reached` is told again and again the time before which all has happened here.
+        """
         worker, pacing = self._worker, self._pacing
         events = look(0, 0)
         while True:
             base = worker.engine.queue.next_time()
             bound = pacing.bound(base)
+            if reached is not None:
+                reached(min(base, bound, end))
             if base >= end and bound >= end:
                 self._tell(pacing.farewell())
                 return None
@@ -55,9 +60,7 @@ class Crew:
         engine = self._worker.engine
         self._collect()
         self._tell(self._pacing.farewell(engine.now))
-        sender = engine.sender.name
-        # The order of events: by arrival, time sent, whether from outside, sender, and the sender's own order.
-        return Failure((engine.now, engine.sent, sender == OUTSIDE, sender, engine.order), error)
+        return Failure(self._worker.key(), error)
 
     def _collect(self) -> None:
         """Sort what was sent to other workers by worker."""

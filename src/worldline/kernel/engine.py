@@ -28,6 +28,8 @@ E2. An event from another entity, or from outside, is at least 1 ns under way; w
 E3. What isn't an entity's own (another's state, the queue, the clock of the machine) never enters a chain.
 E4. Whoever is named by a waiting event keeps its number in the table: who has an even rank for ever, the others while
     `pins` counts an event.
+E5. Nothing depends on whether somebody looks on: an observer is only told, by the functions of `account.py`. Nobody
+    comes or goes while events are handled, so that the loop needn't ask each time.
 """
 
 from types import AsyncGeneratorType, CoroutineType, GeneratorType
@@ -38,6 +40,7 @@ try:
 except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
+from worldline.kernel.account import tell_interruption, tell_note, tell_sending, tell_timer, tell_unheard, tell_waking
 from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.kernel.waiting import Inbox, Interrupt, Message, Receive, Signal, Wait, refuse
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
@@ -171,6 +174,7 @@ class Engine:
         events = cython.declare(cython.longlong, visibility="readonly")
         actor = cython.declare(object, visibility="readonly")
         failed = cython.declare(object, visibility="readonly")  # Who was acting when something went wrong.
+        observer = cython.declare(object, visibility="public")  # Who looks on (E5); mostly nobody does.
     _entry: tuple  # The event at hand, uncompiled; compiled, the queue has it.
     _cancelled: cython.Py_ssize_t  # How many events in the queue are dead, about.
     _patience: cython.Py_ssize_t  # How many may be, until it is time to do something about it.
@@ -193,7 +197,7 @@ class Engine:
         self.latency = latency
         self.least = least
         self.now = self.events = 0
-        self.actor = self.failed = self._entry = self._topic = self._text = None
+        self.actor = self.failed = self.observer = self._entry = self._topic = self._text = None
         self._number_of_topic = -1
         self._cancelled = self._chain_of_topic = 0
         self._patience = _CANCELLED_MAX
@@ -505,6 +509,11 @@ class Core:
         _refuse_to_set("has_ended")
 
     @property
+    def _wl_observer(self) -> Any:
+        """Who is told of what happens, for an entity that tells it itself; None if nobody looks."""
+        return self._wl_engine.observer
+
+    @property
     def _wl_is_here(self) -> bool:
         """Whether it is, or was, an entity of this worker, and not just a name."""
         return self._wl_state == _ALIVE or self._wl_state == _ENDED
@@ -564,9 +573,12 @@ class Core:
         elif engine.latency:
             arrival = now + engine.latency
         else:
-            arrivals = _carry(self, target, text, payload)
-            if not arrivals:  # It is lost.
+            arrivals, lost = engine.roster.carry(self, target, text, payload)
+            if lost is not None:
                 self._wl_order += 2
+                engine.count_dropped(target._wl_name, text, lost)
+                if engine.observer is not None:
+                    tell_sending(engine, self, target, text, payload, self._wl_order, arrivals[0], 0, lost)
                 return
             arrival = arrivals[0]
             if len(arrivals) > 1:
@@ -575,6 +587,8 @@ class Core:
             _refuse_arrival(target)
         order: cython.longlong = self._wl_order + 2
         self._wl_order = order
+        if engine.observer is not None:
+            tell_sending(engine, self, target, text, payload, order, arrival, arrival_of_copy, None)
         while True:
             if cython.compiled:
                 self._wl_chain = _linked(self._wl_chain, arrival, order, content)
@@ -703,6 +717,8 @@ class Core:
         """Make a value that the entity gives to the world outside part of its history."""
         engine: Engine = _acting(self)
         print_of_value: cython.ulonglong = seal(value)[0]
+        if engine.observer is not None:
+            tell_note(engine, self, value)
         if cython.compiled:
             self._wl_chain = _linked(self._wl_chain, engine.now, 0, print_of_value)
         else:
@@ -810,17 +826,6 @@ def _refuse_arrival(receiver: Any) -> None:
         f"a message to {receiver.name} would arrive after the last time, {format_time(TIME_MAX)}",
         receiver=receiver.name,
     )
-
-
-@cython.cfunc
-def _carry(sender: Core, receiver: Core, topic: object, payload: object) -> tuple:
-    """Let the network decide when a message arrives, and its copy: neither, if it is lost."""
-    engine: Engine = sender._wl_engine
-    arrivals, lost = engine.roster.carry(sender, receiver, topic, payload)
-    if lost is not None:
-        engine.count_dropped(receiver._wl_name, topic, lost)
-        return ()
-    return arrivals
 
 
 @cython.final
@@ -1073,11 +1078,15 @@ def _deliver(engine: Engine, target: Core, topic: object, payload: object) -> cy
         process = payload[0]
         if process._generator is None:
             return 0
+        if engine.observer is not None:
+            tell_interruption(engine, target, process._generator, payload[1])
         _stop_waiting(process)
         return _resume(process, None, Interrupt(payload[1]))
     if topic == INTERRUPTION:
         if target._wl_main is None:
             engine.count_dropped(target._wl_name, topic, NOTHING_TO_INTERRUPT)
+            if engine.observer is not None:
+                tell_unheard(engine, engine.sender, target, NOTHING_TO_INTERRUPT)
             return 0
         process = target._wl_main
         _stop_waiting(process)
@@ -1153,6 +1162,7 @@ if cython.compiled:  # Uncompiled, `plain.py` has a loop of its own.
         rank: cython.int
         goal: cython.int
         is_live: cython.bint
+        is_observed: cython.bint = engine.observer is not None
         queue: Queue = engine.queue
         _check_idle(engine)
         what = None
@@ -1172,6 +1182,8 @@ if cython.compiled:  # Uncompiled, `plain.py` has a loop of its own.
                         engine.now = time
                         engine.actor = target
                         target._wl_chain = _linked(target._wl_chain, time, order, 0)
+                        if is_observed:
+                            tell_waking(engine, target, process._generator)
                         _wake(process)
                 else:
                     if goal < 0:
@@ -1183,6 +1195,9 @@ if cython.compiled:  # Uncompiled, `plain.py` has a loop of its own.
                         sender_key = target._wl_key
                         is_live = timer.is_live and target._wl_state == _ALIVE
                         timer.is_live = False
+                        if is_observed and is_live:
+                            engine.now = time
+                            tell_timer(engine, target, what, payload)
                     else:
                         target = cython.cast(Core, PyList_GET_ITEM(queue.table, goal))
                         payload = what if queue.event.kind == LADEN else None

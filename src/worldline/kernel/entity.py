@@ -24,6 +24,8 @@ class Entity(Core):
     """
 
     ends_with_its_process: ClassVar[bool] = False
+    _wl_tells_itself: ClassVar[bool] = False
+    """Whether it tells `_wl_observer` itself what it sends, gets and notes, in the words of a room above this one."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

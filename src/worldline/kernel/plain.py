@@ -7,6 +7,7 @@ conformance suite compares them.
 
 from __future__ import annotations
 
+from worldline.kernel.account import tell_timer, tell_waking
 from worldline.kernel.engine import (
     _ALIVE,
     _CHAIN,
@@ -27,6 +28,7 @@ def advance(engine: Engine, end: int, limit: int) -> int:
     _check_idle(engine)
     handled = 0
     target = what = None
+    is_observed = engine.observer is not None
     try:
         for entry in engine.queue.until(end):
             time, _, _, order, what, sender, target, payload = engine._entry = entry
@@ -39,6 +41,8 @@ def advance(engine: Engine, end: int, limit: int) -> int:
                 engine.now = time
                 engine.actor = target
                 target._wl_chain = hash((target._wl_chain, time, order, 0)) & _CHAIN
+                if is_observed:
+                    tell_waking(engine, target, what._generator)
                 _wake(what)
             else:
                 if target is None:
@@ -48,6 +52,9 @@ def advance(engine: Engine, end: int, limit: int) -> int:
                     is_live, timer.is_live = timer.is_live, False
                     if not is_live or target._wl_state != _ALIVE:
                         continue
+                    if is_observed:
+                        engine.now = time
+                        tell_timer(engine, target, what, payload)
                 elif target._wl_state != _ALIVE:
                     engine.now = time
                     target = engine.roster.arrived(target, sender, what, time)

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
+from worldline.kernel.account import OUTSIDE, tell_unheard
 from worldline.kernel.build import Core, Engine, Handlers, handlers_of
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.parcel import fingerprint, size_of
@@ -32,7 +33,6 @@ from worldline.model.randomness import Stream
 from worldline.model.time import format_time
 
 TOO_LATE = "arrived after its receiver had ended"
-OUTSIDE = ""  # The name of the sender of what is sent from outside; no entity can have it.
 
 _LAST_RANK = 2**30
 
@@ -104,6 +104,7 @@ class Roster:
         self._late[name] = place
         self._late_names.append(name)
         self._enter(entity, name, self._rank_between(name), place, since=self.engine.now - 1)
+        self._tell_beginning(name)
 
     def create(self, creator: Core, entity: Core, name: str | None) -> str:
         """Let an entity enter that another has made, and return its name."""
@@ -125,6 +126,7 @@ class Roster:
         full = descendant(self._root(creator._wl_place), creator.name, name)
         self._check_free(full)
         self._enter(entity, full, self._rank_between(full), creator._wl_place, since=self.engine.now)
+        self._tell_beginning(full)
         return full
 
     def ended(self, entity: Core) -> None:
@@ -138,6 +140,8 @@ class Roster:
                 monitor.end = self.engine.now
                 self.monitors[entity.name, what] = monitor
             self.engine.directory[root]._wl_absorb(entity.name, entity._wl_history)
+            if self.engine.observer is not None:
+                self.engine.observer.ended(entity.name, self.engine.now, b"")
 
     def _enter(self, entity: Core, name: str, rank: int, place: int, *, since: int) -> None:
         kind = type(entity)
@@ -145,6 +149,10 @@ class Roster:
         if handlers is None:
             handlers = self._handlers[kind] = handlers_of(kind)
         self.engine.enter(entity, name, rank, place, fingerprint(name.encode()), handlers, since=since)
+
+    def _tell_beginning(self, name: str) -> None:
+        if self.engine.observer is not None:
+            self.engine.observer.began(name, self.engine.now)
 
     def _check_free(self, name: str) -> None:
         if name in self.engine.directory or self._is_listed(name):
@@ -257,6 +265,8 @@ class Roster:
                 receiver=target.name,
             )
         self.engine.count_dropped(target.name, topic, TOO_LATE)
+        if self.engine.observer is not None:
+            tell_unheard(self.engine, sender, target, TOO_LATE)
         return None
 
     def _has_been(self, name: str) -> bool:

@@ -7,7 +7,9 @@ from typing import Any
 
 from msgspec import structs
 
+from worldline.history.observer import Observer
 from worldline.history.status import Watch
+from worldline.kernel.account import tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.endless import endless
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Sending
@@ -30,6 +32,8 @@ EXECUTORS = (Inline, Processes, Mpi)
 
 # Any two entities are a nanosecond apart, the microstep, unless a network says otherwise.
 _MICROSTEP = Network(default=link(1))
+
+_PASSES_AFTER = 1_000  # Events, until an observer is told what is final.
 
 
 class Simulation:
@@ -102,9 +106,15 @@ class Simulation:
         sending = Sending(to, topic, *seal(payload), time)
         if self._worker is not None:
             self._worker.send(sending, len(self._sendings))
+            if self._worker.engine.observer is not None:
+                tell_from_outside(self._worker.engine.observer, len(self._sendings), sending)
         self._sendings.append(sending)
 
     # -- Running
+
+    @property
+    def seed(self) -> int:
+        return self._seed
 
     @property
     def now(self) -> int:
@@ -119,6 +129,7 @@ class Simulation:
         executor: Executor | str = "inline",
         watch: Watch | None = None,
         events_max: int | None = None,
+        observer: Observer | None = None,
     ) -> KernelOutcome:
         """Let everything happen before `until`, or all there is, and return what came of it.
 
@@ -126,23 +137,28 @@ class Simulation:
         can be run further; the others run it once. `watch` is told now and then how far it is (under MPI, how far
         this rank is). `events_max` ends a run that takes more events: it will hardly end by itself. (Under MPI there is
         no such limit.)
+
+        An observer is told what happens, from the start on: the same, in the same order, whatever the executor.
+        Inline, it is also told of further runs. Under MPI all that was told comes at the end, on every rank that has
+        given one.
         """
         end = FOREVER if until is None else as_time(until, "the end")
         chosen = as_executor(executor, EXECUTORS)
         if not isinstance(chosen, Processes | Mpi):
-            return self._run_inline(end, watch, events_max)
+            return self._run_inline(end, watch, events_max, observer)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
         from worldline.kernel.distributed import run_distributed
 
         model = self.model()
-        self._result = run_distributed(chosen, model, end, watch, events_max)
+        self._result = run_distributed(chosen, model, end, watch, events_max, observer)
         self._entities.update(model.created)
         return self._result
 
     def step(self) -> bool:
         """Handle the next event; return whether there was one."""
-        return self._begun().advance(FOREVER, 1) == 1
+        self._begun()
+        return self._advance(FOREVER, 1) == 1
 
     def result(self) -> KernelOutcome:
         """Return what came of it so far."""
@@ -180,27 +196,49 @@ class Simulation:
         topology = Topology(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
 
-    def _run_inline(self, end: int, watch: Watch | None, events_max: int | None) -> KernelOutcome:
-        worker = self._begun()
+    def _run_inline(
+        self, end: int, watch: Watch | None, events_max: int | None, observer: Observer | None
+    ) -> KernelOutcome:
+        worker = self._begun(observer)
         if end < worker.engine.now:
             raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
         look = looks(watch, end)
         pause = look(worker.engine.now, worker.engine.events)
         left = FOREVER if events_max is None else events_max + 1
-        while left and (handled := worker.advance(end, min(pause, left))):
+        looks_on = worker.engine.observer
+        stride = FOREVER if looks_on is None else _PASSES_AFTER
+        while left and (handled := self._advance(end, min(pause, left, stride))):
             left -= handled
             pause = look(worker.engine.now, worker.engine.events)
         if events_max is not None and not left:
             raise endless(events_max, worker.engine.now)
         if end != FOREVER:
             worker.engine.now = end
-        return combined([worker.part()], None)
+        part = worker.part()
+        if looks_on is not None:
+            tell_end(looks_on, part.members, worker.engine.now)
+        return combined([part], None)
 
-    def _begun(self) -> Worker:
+    def _advance(self, end: int, limit: int) -> int:
+        """Handle so many events; what was before them is final, also if one of them fails."""
+        assert self._worker is not None
+        try:
+            return self._worker.advance(end, limit)
+        finally:
+            if self._worker.engine.observer is not None:
+                self._worker.engine.observer.passed(self._worker.engine.now)
+
+    def _begun(self, observer: Observer | None = None) -> Worker:
         self._check_not_over()
         if self._worker is None:
-            self._worker = Worker(self.model())
+            model = self.model()
+            self._worker = Worker(model)
+            if observer is not None:
+                tell_beginning(observer, model)
+                self._worker.engine.observer = observer
             self._entities = self._worker.engine.directory  # From now on that has them: one such table is large enough.
+        elif observer is not None and observer is not self._worker.engine.observer:
+            raise UsageError("the simulation has begun, and an observer has to see all of it", advice="make a new one")
         return self._worker
 
     def _check_not_over(self) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from worldline.history.outcome import End
+from worldline.history.telling import Key
+from worldline.kernel.account import OUTSIDE
 from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Part, Sending
 from worldline.kernel.parcel import fingerprint
-from worldline.kernel.roster import OUTSIDE, Roster, monitors_of
+from worldline.kernel.roster import Roster, monitors_of
 from worldline.model.time import FOREVER
 from worldline.workers.interruptions import begin_run
 
@@ -43,6 +45,15 @@ class Worker:
 
     def advance(self, end: int, limit: int = FOREVER) -> int:
         return int(advance(self.engine, end, limit))
+
+    def key(self) -> Key:
+        """Return the place of the event at hand, or of the last one, in the order of all events of all workers.
+
+        They go by arrival, time sent, whether from outside, sender, and the sender's own order.
+        """
+        engine = self.engine
+        sender = engine.sender.name
+        return engine.now, engine.sent, sender == OUTSIDE, sender, engine.order
 
     def take_outbox(self) -> list[Letter]:
         """Return what was sent to other workers since the last time."""

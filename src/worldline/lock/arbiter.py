@@ -69,12 +69,22 @@ from worldline.lock.events import (
 from worldline.lock.explain import explain
 from worldline.lock.invariants import check_invariants
 from worldline.lock.member import Member
+from worldline.lock.refusals import (
+    breaks_promise,
+    control_too_early,
+    impossible,
+    no_control,
+    not_subscribed,
+    subscribed_already,
+    takes_back_promise,
+    too_large,
+    undeclared,
+)
 from worldline.lock.router import Router
 from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why import Why
 from worldline.model.buffer import as_buffer
 from worldline.model.errors import (
-    BrokenPromise,
     ConfigurationError,
     PeerError,
     UsageError,
@@ -175,16 +185,13 @@ class Arbiter:
         elif isinstance(event, End):
             self._abort(event.cause)
 
-    def _illegal(self, member: Member, event: Event) -> PeerError:
+    def _illegal(self, member: Member, event: Event) -> WorldlineError:
         what = type(event).__name__
         if self.phase is Phase.OVER:
             return PeerError(f"{what} isn't possible: the run is over", participant=member.name, at=member.now)
-        return PeerError(
-            f"{what} isn't possible while it is {member.state.value}",
-            participant=member.name,
-            at=member.now,
-            advice=f"possible now: {', '.join(sorted(kind.__name__ for kind in member.legal)) or 'nothing'}",
-        )
+        possible = ", ".join(sorted(kind.__name__ for kind in member.legal)) or "nothing"
+        error = impossible(what, member.state, f"possible now: {possible}", PeerError)
+        return error.concerning(member.name, member.now)
 
     # --- Coming ---
 
@@ -194,11 +201,11 @@ class Arbiter:
             check_name(topic, "a topic")
         for topic, times in Counter(topics).items():
             if times > 1:
-                raise ConfigurationError(f"it subscribes to {topic!r} twice", participant=member.name)
+                raise ConfigurationError(f"it subscribes to {topic!r} twice")
         for subscription in join.subscribes:
             as_buffer(subscription.buffer)
         as_time(join.latency_least, "the least latency of a participant's sends")
-        self._check_topics(member, len(join.publishes or ()) + len(topics))
+        self._check_topics(len(join.publishes or ()) + len(topics))
         for topic in join.publishes or ():
             self._aftermath.publishes(topic)
         member.introduce(join)
@@ -242,54 +249,31 @@ class Arbiter:
             if not member.may_publish(topic):
                 raise self._bad_publish(member, event)
             if topic not in member.spent:
-                self._check_topics(member, member.topics + 1)
+                self._check_topics(member.topics + 1)
             self._aftermath.publishes(check_name(topic, "a topic"))
         for sleeper in self.router.publish(member, topic, payload, at):
             self._ask(sleeper)
 
-    def _bad_publish(self, member: Member, event: Publish) -> Exception:
+    def _bad_publish(self, member: Member, event: Publish) -> WorldlineError:
         if not member.may_publish(event.topic):
-            return UsageError(
-                f"it didn't declare that it publishes on {event.topic!r}",
-                participant=member.name,
-                at=member.now,
-                advice=f"declared are {', '.join(member.publishes or ())}",
-            )
+            return undeclared(event.topic, member.publishes or ())
         if len(event.payload) > PAYLOAD_MAX:
-            return UsageError(
-                f"a payload of {len(event.payload):,} bytes is too large",
-                participant=member.name,
-                at=member.now,
-                advice=f"the limit is {PAYLOAD_MAX:,}",
-            )
+            return too_large(len(event.payload), PAYLOAD_MAX)
         if event.at > TIME_MAX:
             as_time(event.at, "a send time")
-        return BrokenPromise(
-            f"a send at {format_time(event.at)} breaks its promise until {format_time(member.promise)}",
-            participant=member.name,
-            at=member.now,
-            promise=member.promise,
-            attempt=event.at,
-        )
+        return breaks_promise(event.at, member.promise)
 
-    def _check_topics(self, member: Member, count: int) -> None:
+    def _check_topics(self, count: int) -> None:
         """Refuse to keep something for ever more topics; those declared or published on count, in use or not."""
         if self.topics_max is not None and count > self.topics_max:
             raise UsageError(
                 f"it has to do with more than {self.topics_max:,} topics",
-                participant=member.name,
-                at=member.now,
                 advice="use fewer topics, or raise limits.topics",
             )
 
     def _promise(self, member: Member, event: Promise) -> None:
         if event.until < member.promise:
-            raise PeerError(
-                f"a promise until {format_time(event.until)} is less than the one until {format_time(member.promise)}",
-                participant=member.name,
-                at=member.now,
-                advice="promises only grow",
-            )
+            raise takes_back_promise(event.until, member.promise, PeerError)
         as_time(event.until, "a promise")
         self.bounds.change(member, member.base, event.until)
 
@@ -300,10 +284,7 @@ class Arbiter:
     def _check_now(self, member: Member, now: int) -> None:
         if not member.now <= now <= max(member.now, member.granted) or now >= FOREVER:
             raise PeerError(
-                f"it can't be at {format_time(now)}",
-                participant=member.name,
-                at=member.now,
-                advice=f"it was granted up to {format_time(member.granted)}",
+                f"it can't be at {format_time(now)}", advice=f"it was granted up to {format_time(member.granted)}"
             )
 
     def _check_edge(self, member: Member, now: int, edge: int) -> None:
@@ -322,8 +303,8 @@ class Arbiter:
         check_name(topic, "a topic")
         as_buffer(event.subscription.buffer)
         if topic in member.subscriptions:
-            raise PeerError(f"it subscribes to {topic!r} already", participant=member.name, at=member.now)
-        self._check_topics(member, member.topics + 1)
+            raise subscribed_already(topic, PeerError)
+        self._check_topics(member.topics + 1)
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.since)
         member.granted = event.now  # All that was granted ahead is taken back: the new topic may have more to say (A1).
@@ -333,7 +314,7 @@ class Arbiter:
 
     def _unsubscribe(self, member: Member, event: Unsubscribe) -> None:
         if event.topic not in member.subscriptions:
-            raise PeerError(f"it doesn't subscribe to {event.topic!r}", participant=member.name, at=member.now)
+            raise not_subscribed(event.topic, PeerError)
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.until)
         self.router.unsubscribe(member, event.topic, event.until)
@@ -343,8 +324,8 @@ class Arbiter:
     def _leave(self, member: Member, event: Leave) -> None:
         self._check_now(member, event.now)
         if event.waited is not None and not 0 <= event.waited <= event.now:
-            raise PeerError(f"it can't have waited since {format_time(event.waited)}", participant=member.name)
-        self._check_topics(member, len(event.dropped))
+            raise PeerError(f"it can't have waited since {format_time(event.waited)}")
+        self._check_topics(len(event.dropped))
         member.now = event.now
         member.digest = event.digest
         for topic, count in event.dropped.items():
@@ -375,7 +356,7 @@ class Arbiter:
         check_name(event.newcomer, "a participant")
         self._check_control(member, "invite", event.at)
         if event.newcomer in self.plan.roster:
-            raise UsageError(f"{event.newcomer!r} is on the roster already", participant=member.name, at=member.now)
+            raise UsageError(f"{event.newcomer!r} is on the roster already")
         member.granted = min(member.granted, event.at)  # The newcomer may have something to say from then on (A1).
         newcomer = self.members.get(event.newcomer)
         if newcomer is None:
@@ -402,21 +383,11 @@ class Arbiter:
 
     def _check_control(self, member: Member, verb: str, at: int) -> None:
         if not member.controls:
-            raise UsageError(
-                f"it may not {verb}",
-                participant=member.name,
-                at=member.now,
-                advice="declare at joining that it controls the run",
-            )
+            raise no_control(verb)
         as_time(at, f"the time to {verb}")
         earliest = member.promise + self.plan.network.control_latency
         if at < earliest:
-            raise UsageError(
-                f"{verb} at {format_time(at)} is too early",
-                participant=member.name,
-                at=member.now,
-                advice=f"the control link takes until {format_time(earliest)}",
-            )
+            raise control_too_early(verb, at, earliest)
 
     def _expect(self, newcomer: Member) -> None:
         """Let the run wait for a newcomer, unless it ends before that one's start."""
@@ -432,20 +403,17 @@ class Arbiter:
 
     def _advance(self, member: Member, event: Advance) -> None:
         if not member.now <= event.to <= TIME_MAX:
-            raise self._bad_request(member, event.to)
+            raise _bad_request(event.to)
         member.move(Advance)
         self._wait(member, event.to)
 
     def _next(self, member: Member, event: Next) -> None:
         lasting = event.until == FOREVER
         if not (member.now <= event.until <= TIME_MAX or lasting) or event.held < member.now:
-            raise self._bad_request(member, event.until)
+            raise _bad_request(event.until)
         member.move(Next)
         member.held = event.held
         self._wait(member, event.until)
-
-    def _bad_request(self, member: Member, asked: int) -> PeerError:
-        return PeerError(f"it can't ask for {format_time(asked)}", participant=member.name, at=member.now)
 
     def _wait(self, member: Member, until: int) -> None:
         if until == member.now:  # It is there already; nothing that it could still learn arrives before.
@@ -646,3 +614,7 @@ class Arbiter:
     def check_invariants(self) -> None:
         """Raise if the state isn't one that the head of this module promises; slow, for tests."""
         check_invariants(self)
+
+
+def _bad_request(asked: int) -> PeerError:
+    return PeerError(f"it can't ask for {format_time(asked)}")

@@ -28,7 +28,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter, deque
 from itertools import islice
-from typing import Any
+from typing import Any, NoReturn
 
 from worldline.history.journal import Journal
 from worldline.lock.events import (
@@ -50,17 +50,28 @@ from worldline.lock.events import (
     Subscription,
     Unsubscribe,
 )
-from worldline.lock.states import State
+from worldline.lock.refusals import (
+    breaks_promise,
+    control_too_early,
+    impossible,
+    misses_period,
+    no_control,
+    not_subscribed,
+    subscribed_already,
+    takes_back_promise,
+    too_large,
+    undeclared,
+)
+from worldline.lock.states import GONE, RETIRED, STANDINGS, State
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
-from worldline.model.errors import BrokenOff, BrokenPromise, PeerError, UsageError, shortened
+from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
 from worldline.model.message import Message, check_name
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
-_COMPUTING = State.COMPUTING  # Looked up often.
-_ADVANCING, _AWAITING = State.ADVANCING, State.AWAITING
+_ACTING = STANDINGS[State.COMPUTING]  # Looked up often: where all acts are legal.
 
 
 class RunEnded(BaseException):
@@ -85,8 +96,7 @@ class Ledger:
         self.journal = Journal(keep=keep_journal)
         self.now = 0
         self.horizon = 0
-        self.ended = False
-        self.state = State.JOINED
+        self._standing = STANDINGS[State.JOINED]
         self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped.
         self.payload_max = PAYLOAD_MAX  # A server may take less.
         self._outbox: list[ParticipantEvent] = [join]
@@ -111,6 +121,15 @@ class Ledger:
         self._streams: dict[str, Stream] = {}
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
 
+    @property
+    def state(self) -> State:
+        return self._standing.state
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended for this participant."""
+        return self._standing.ended
+
     # --- To and from the arbiter ---
 
     def take_outbox(self) -> list[ParticipantEvent]:
@@ -120,48 +139,39 @@ class Ledger:
 
     def receive(self, action: Action) -> list[Message]:
         """Take the answer that this participant waits for; return the messages of its sequence point."""
-        if isinstance(action, Grant) and self.state in (State.ADVANCING, State.AWAITING):
+        if isinstance(action, Abort):  # Wherever it stands: the run is over.
+            self._standing = GONE
+            raise broken_off(action)
+        standing = self._standing.moves.get(type(action))
+        if standing is None:
+            self._refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
+        if isinstance(action, Grant) and standing is not GONE:
             return self._granted(action)
-        if isinstance(action, Start) and self.state is State.JOINED:
-            self.state = State.COMPUTING
+        self._standing = standing
+        if isinstance(action, Start):
             self.now = self.horizon = self._told = action.now
             self._seed = action.seed
             self._control_latency = action.control_latency
-            return []
-        if isinstance(action, Grant) and self.state is State.JOINED:  # The run ended before this newcomer's start.
-            self.state = State.LEFT
+        elif isinstance(action, Grant):  # The run ended before this newcomer's start.
             self.now = action.horizon
-            self.ended = True
-            return []
-        if isinstance(action, Abort):
-            self.ended = True
-            self.state = State.LEFT
-            raise broken_off(action)
-        raise PeerError(
-            f"{type(action).__name__} isn't an answer to a participant that is {self.state.value}",
-            participant=self.name,
-            at=self.now,
-        )
+        return []
 
     def snapshot(self) -> tuple[Any, ...]:
         """Return all that an answer changes, as it is now, for a program that may be interrupted while it takes it."""
-        scalars = (self.now, self.horizon, self.ended, self.state, self._final, self._told)
+        scalars = (self.now, self.horizon, self._standing, self._final, self._told)
         rest = (self._complete_at, self._waited, {**self.dropped}, self.journal.copy())
         return (*scalars, *rest, self._held.copy(), [*self._incomplete], [*self._finished])
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
         """Go back to how it was, in one step."""
-        self.now, self.horizon, self.ended, self.state, self._final, self._told = snapshot[:6]
-        self._complete_at, self._waited, self.dropped, self.journal = snapshot[6:10]
-        self._held, self._incomplete, self._finished = snapshot[10:]
+        self.now, self.horizon, self._standing, self._final, self._told = snapshot[:5]
+        self._complete_at, self._waited, self.dropped, self.journal = snapshot[5:9]
+        self._held, self._incomplete, self._finished = snapshot[9:]
 
     def _granted(self, grant: Grant) -> list[Message]:
         if not (grant.final or grant.horizon >= self._until or self._wakes(grant)):
-            raise PeerError(
-                f"a grant up to {format_time(grant.horizon)} doesn't answer a request for {format_time(self._until)}",
-                participant=self.name,
-                at=self.now,
-            )
+            granted, asked = format_time(grant.horizon), format_time(self._until)
+            self._refuse(PeerError(f"a grant up to {granted} doesn't answer a request for {asked}"))
         held = self._held
         if not held:
             held.extend(grant.messages)
@@ -173,8 +183,9 @@ class Ledger:
                     held.append(message)
         self.horizon = grant.horizon
         self._final = grant.final
-        waited, self.state = self.state, State.COMPUTING
-        messages = self._wake() if waited is State.AWAITING else self._reach(self._until)
+        waited = self._standing
+        self._standing = waited.moves[Grant]
+        messages = self._wake() if waited.state is State.AWAITING else self._reach(self._until)
         self._told = self.now  # The arbiter works the same out from its side.
         return messages
 
@@ -189,8 +200,9 @@ class Ledger:
         """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
         if self.state is State.ADVANCING and as_time(to) == self._until:
             return None  # It was asked for before, and the wait for it was interrupted.
-        quick = self.state is _COMPUTING and not self.ended
-        target = to if quick and type(to) is int and self.now <= to <= TIME_MAX else self._target(to)
+        standing = self._standing
+        quick = standing is _ACTING
+        target = to if quick and type(to) is int and self.now <= to <= TIME_MAX else self._target(to, Advance)
         if self._period:
             self._keep_period(target)
         if target <= self.horizon:
@@ -204,7 +216,7 @@ class Ledger:
         request = Advance(target)
         self._until = target  # An interruption comes after a call: all of this happens, or nothing.
         self._outbox += (request,)
-        self.state = _ADVANCING
+        self._standing = standing.moves[Advance]
         return None
 
     def next(self, until: TimeLike | None = None) -> list[Message] | None:
@@ -212,10 +224,10 @@ class Ledger:
         if self.state is State.AWAITING and (FOREVER if until is None else as_time(until)) == self._until:
             return None
         if until is None:
-            self._check_acting()
+            self._check(Next)
             self._until = FOREVER
         else:
-            self._until = self._target(until)
+            self._until = self._target(until, Next)
         if self._period:
             self._keep_period(self.now + 1 if self._complete_at == self.now and not self._incomplete else self.now)
         first = self._held[0].arrival if self._held else FOREVER
@@ -223,14 +235,14 @@ class Ledger:
             return self._wake()
         request = Next(self._until, first)
         self._outbox += (request,)
-        self.state = _AWAITING
+        self._standing = self._standing.moves[Next]
         return None
 
-    def _target(self, time: TimeLike) -> int:
-        self._check_acting()
+    def _target(self, time: TimeLike, kind: type) -> int:
+        self._check(kind)
         target = as_time(time)
         if target < self.now:
-            raise UsageError(f"it can't go back to {format_time(target)}", participant=self.name, at=self.now)
+            self._refuse(UsageError(f"it can't go back to {format_time(target)}"))
         return target
 
     def _keep_period(self, acts: int) -> None:
@@ -262,7 +274,7 @@ class Ledger:
             if target == FOREVER:
                 self._waited = self.now
             target = self.now if self.horizon == FOREVER else self.horizon
-            self.ended = True
+            self._standing = RETIRED
         held = self._held
         batch = []
         while held and held[0].arrival < target:
@@ -293,8 +305,7 @@ class Ledger:
         now = self.now
         sent = now if at is None else as_time(at, "a send time")
         if (
-            self.state is not _COMPUTING
-            or self.ended
+            self._standing is not _ACTING
             or self._period
             or sent < now
             or sent < self._promised
@@ -308,76 +319,43 @@ class Ledger:
         self.journal.note_sent(sent, topic, payload)
 
     def _check_send(self, topic: str, payload: bytes, sent: int) -> None:
-        self._check_acting()
+        self._check(Publish)
         as_time(sent, "a send time")
         if self._publishes is not None and topic not in self._publishes:
-            raise UsageError(
-                f"it didn't declare that it publishes on {topic!r}",
-                participant=self.name,
-                at=self.now,
-                advice=f"declared are {', '.join(self._publishes) or 'no topics'}",
-            )
+            self._refuse(undeclared(topic, self._publishes))
         if sent < self.now:
-            raise UsageError(f"it can't send at {format_time(sent)}, in its past", participant=self.name, at=self.now)
+            self._refuse(UsageError(f"it can't send at {format_time(sent)}, in its past"))
         # Before the promise, which follows from the period: nobody has made it in so many words.
         if self._period and sent % self._period:
-            raise BrokenPromise(
-                f"a send at {format_time(sent)} isn't at a multiple of its period, {format_time(self._period)}",
-                participant=self.name,
-                at=self.now,
-                advice="nothing was sent; send on time, or declare no period",
-                period=self._period,
-                attempt=sent,
-            )
+            self._refuse(misses_period(sent, self._period))
         if sent < self._promised:
-            raise BrokenPromise(
-                f"a send at {format_time(sent)} breaks its promise until {format_time(self._promised)}",
-                participant=self.name,
-                at=self.now,
-                advice="nothing was sent; send later, or promise less",
-                promise=self._promised,
-                attempt=sent,
-            )
+            self._refuse(breaks_promise(sent, self._promised))
         if self._publishes is None:
             check_name(topic, "a topic")
         if not isinstance(payload, bytes):
-            raise UsageError(
-                f"a payload is bytes, not {type(payload).__name__}",
-                participant=self.name,
-                at=self.now,
-                advice="worldline.payload makes bytes of objects",
-            )
+            advice = "worldline.payload makes bytes of objects"
+            self._refuse(UsageError(f"a payload is bytes, not {type(payload).__name__}", advice=advice))
         if len(payload) > self.payload_max:
-            raise UsageError(
-                f"a payload of {len(payload):,} bytes is too large",
-                participant=self.name,
-                at=self.now,
-                advice=f"the limit is {self.payload_max:,}; send it in parts",
-            )
+            self._refuse(too_large(len(payload), self.payload_max))
         self._topics[topic] = True
 
     def promise(self, until: TimeLike) -> None:
         """Promise to send nothing before a time. It may be given again for a later time, never for an earlier one."""
-        self._check_acting()
+        self._check(Promise)
         promised = as_time(until, "a promise")
         given = max(self._promised, self.now)
         if promised < given:
-            raise UsageError(
-                f"a promise until {format_time(promised)} takes back the one until {format_time(given)}",
-                participant=self.name,
-                at=self.now,
-                advice="promises only grow",
-            )
+            self._refuse(takes_back_promise(promised, given))
         self._promised = promised
         self._outbox.append(Promise(promised))
 
     def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
         """Receive a topic from now on."""
-        self._check_acting()
+        self._check(Subscribe)
         check_name(topic, "a topic")
         kept = as_buffer(buffer)
         if topic in self._buffers:
-            raise UsageError(f"it subscribes to {topic!r} already", participant=self.name, at=self.now)
+            self._refuse(subscribed_already(topic))
         self._buffers[topic] = kept
         self._sifts = self._sifts or kept != UNBOUNDED
         self.horizon = self.now
@@ -393,9 +371,9 @@ class Ledger:
 
     def unsubscribe(self, topic: str) -> None:
         """No longer receive a topic."""
-        self._check_acting()
+        self._check(Unsubscribe)
         if topic not in self._buffers:
-            raise UsageError(f"it doesn't subscribe to {topic!r}", participant=self.name, at=self.now)
+            self._refuse(not_subscribed(topic))
         until = self.now
         if self._buffers.pop(topic).limit != 0 and self._complete_at == self.now and topic not in self._incomplete:
             until += 1
@@ -409,7 +387,7 @@ class Ledger:
     def invite(self, newcomer: str, at: TimeLike) -> None:
         """Let a newcomer join at a time that the control link can meet."""
         check_name(newcomer, "a participant")
-        time = self._control("invite", at)
+        time = self._control(Invite, at)
         if time < self.horizon:
             self.horizon = time  # The newcomer may have something to say from then on.
             self._final = False
@@ -417,42 +395,34 @@ class Ledger:
 
     def stop(self, at: TimeLike) -> None:
         """End the run at a time that the control link can meet, for everybody."""
-        time = self._control("stop", at)
+        time = self._control(Stop, at)
         if time <= self.horizon:
             self.horizon = time
             self._final = True
         self._outbox.append(Stop(time))
 
-    def _control(self, verb: str, at: TimeLike) -> int:
-        self._check_acting()
+    def _control(self, kind: type, at: TimeLike) -> int:
+        self._check(kind)
+        verb = _verb(kind)
         if not self._controls:
-            raise UsageError(
-                f"it may not {verb}",
-                participant=self.name,
-                at=self.now,
-                advice="declare at joining that it controls the run",
-            )
+            self._refuse(no_control(verb))
         time = as_time(at, f"the time to {verb}")
         earliest = max(self.now, self._promised) + self._control_latency
         if time < earliest:
-            raise UsageError(
-                f"{verb} at {format_time(time)} is too early",
-                participant=self.name,
-                at=self.now,
-                advice=f"the control link takes until {format_time(earliest)}",
-            )
+            self._refuse(control_too_early(verb, time, earliest))
         return time
 
     def leave(self) -> None:
         """Say goodbye; also the last word of a participant at the end of a run."""
         if self.state is State.LEFT:
             return
-        self._check_computing("leave")
+        if Leave not in self._standing.legal:
+            self._refuse_now(Leave)
         complete = self._complete_at == self.now
         if complete and not self.ended:
             for topic in list(self._incomplete):  # Of these it hasn't been given what arrives at this very time.
                 self.unsubscribe(topic)
-        self.state = State.LEFT
+        self._standing = self._standing.moves[Leave]
         self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped, self._waited))
 
     def random(self, name: str) -> Stream:
@@ -467,21 +437,28 @@ class Ledger:
             self._told = self.now
             self._outbox.append(Reached(self.now))
 
-    def _check_acting(self) -> None:
-        if self.ended:
-            raise RunEnded(f"{self.name} at {format_time(self.now)}: the run has ended")
-        self._check_computing("act")
+    # --- What it may not do ---
 
-    def _check_computing(self, verb: str) -> None:
-        if self.state is State.COMPUTING:
-            return
-        advice = None
-        if self.state in (State.ADVANCING, State.AWAITING):
+    def _check(self, kind: type) -> None:
+        if self._standing.ended:
+            raise RunEnded(f"{self.name} at {format_time(self.now)}: the run has ended")
+        if kind not in self._standing.legal:
+            self._refuse_now(kind)
+
+    def _refuse_now(self, kind: type) -> NoReturn:
+        advice = ""
+        if self.state is State.JOINED:
+            advice = "enter it first: with connect(...) as me: ..."
+        elif self.state is not State.LEFT:
             until = "" if self._until == FOREVER else f"{format_time(self._until)!r}"
             asked = f"advance(to={until})" if self.state is State.ADVANCING else f"next({until and f'until={until}'})"
             advice = f"{asked} was interrupted, and is still asked for: call it again first"
-        problem = f"it can't {verb} while it is {self.state.value}"
-        if self.state is State.JOINED:
-            problem = f"it can't {verb}: the run hasn't started for it"
-            advice = "enter it first: with connect(...) as me: ..."
-        raise UsageError(problem, participant=self.name, at=self.now, advice=advice)
+        self._refuse(impossible(_verb(kind), self.state, advice))
+
+    def _refuse(self, error: WorldlineError) -> NoReturn:
+        raise error.concerning(self.name, self.now)
+
+
+def _verb(kind: type) -> str:
+    """Return the method's name with which a participant says this."""
+    return kind.__name__.lower()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from worldline.lock.bounds import Clock
-from worldline.lock.events import Join, Leave
+from worldline.lock.events import Join
 from worldline.lock.inbox import Inbox
-from worldline.lock.states import STANDINGS, Standing, State
+from worldline.lock.states import RETIRED, STANDINGS, Standing, State
 from worldline.model.buffer import Buffer
 from worldline.model.time import FOREVER
 
@@ -75,8 +75,8 @@ class Member(Clock):
         self.legal = standing.legal
 
     def retire(self) -> None:
-        """Leave it nothing but to leave: it has been told that the run has ended for it, and others go on by that."""
-        self.legal = frozenset((Leave,))
+        """It has been told that the run has ended for it."""
+        self._enter(RETIRED)
 
     def introduce(self, join: Join) -> None:
         self.publishes = None if join.publishes is None else dict.fromkeys(join.publishes)

@@ -1,7 +1,7 @@
 """The states of a participant and of a run, and every legal transition, as data.
 
-The arbiter looks its moves up here and refuses what isn't there; the diagram in the documentation is drawn from these
-tables (`diagram`), and a test compares the two.
+The arbiter and the ledger look their moves up here and refuse what isn't there; the diagram in the documentation is
+drawn from these tables (`diagram`), and a test compares the two.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _ACTS: dict[type, State] = dict.fromkeys(
 
 TRANSITIONS: dict[State, dict[type, State]] = {
     State.EXPECTED: {Join: State.JOINED},
-    State.JOINED: {Start: State.COMPUTING, Lost: State.EXPECTED},
+    State.JOINED: {Start: State.COMPUTING, Lost: State.EXPECTED, Grant: State.LEFT},  # It has ended without it.
     State.COMPUTING: {**_ACTS, Advance: State.ADVANCING, Next: State.AWAITING, Leave: State.LEFT},
     State.ADVANCING: {Grant: State.COMPUTING},
     State.AWAITING: {Grant: State.COMPUTING},
@@ -92,19 +92,31 @@ LEGAL: dict[State, frozenset[type]] = {
 
 
 class Standing:
-    """A state with what is legal in it and where each move leads: the tables above, joined for quick walking."""
+    """A state with what is legal in it and where each move leads: the tables above, joined for quick walking.
 
-    __slots__ = ("legal", "moves", "state")
+    `ended` says that the run has ended for whoever stands here.
+    """
 
-    def __init__(self, state: State) -> None:
+    __slots__ = ("ended", "legal", "moves", "state")
+
+    def __init__(self, state: State, *, ended: bool = False) -> None:
         self.state = state
+        self.ended = ended
         self.legal = LEGAL[state]
         self.moves: dict[type, Standing] = {}
 
 
 STANDINGS = {state: Standing(state) for state in State}
+RETIRED = Standing(State.COMPUTING, ended=True)
+"""Where somebody stands who has been told that the run has ended for it: others go on by that, so it can only leave."""
+GONE = Standing(State.LEFT, ended=True)
+"""Where somebody is then, or whom the run has ended without."""
+
 for _standing in STANDINGS.values():
     _standing.moves.update({kind: STANDINGS[target] for kind, target in TRANSITIONS[_standing.state].items()})
+STANDINGS[State.JOINED].moves[Grant] = GONE
+RETIRED.legal = frozenset((Leave,))
+RETIRED.moves[Leave] = GONE
 
 
 def diagram() -> str:

@@ -4,29 +4,40 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from worldline.loading.definition import MODEL, defines_model, definition_in, unfit
 from worldline.loading.python_file import load_module
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.node import Node
 
+FORM = 'write model = Algorithm(name="mine", node=Mine, topology="clique:3"), from worldline.nodes'
+
 
 def load_file(path: Path) -> Algorithm:
-    """Return what a file defines: an `ALGORITHM`, or a single class of nodes."""
+    """Return what a file defines: its `model`, or a single class of nodes."""
+    if not defines_model(path):
+        lone = lone_algorithm(path)
+        if lone is not None:
+            return lone
+    found = definition_in(path, MODEL, (Algorithm,), FORM)
+    made = found.maker.make({}, {})
+    if not isinstance(made, Algorithm):
+        raise unfit(found.where, "what its model returns", made, FORM)
+    return made
+
+
+def lone_algorithm(path: Path) -> Algorithm | None:
+    """Return the algorithm of a file that defines nothing but a class of nodes; None if it has no such class.
+
+    One class is enough for a first try, on three nodes that all know each other, and without properties.
+    """
     module = load_module(path)
-    given = getattr(module, "ALGORITHM", None)
-    if given is not None:
-        if not isinstance(given, Algorithm):
-            raise ConfigurationError(f"{path}: its ALGORITHM isn't an Algorithm")
-        return given
     defined = [thing for thing in vars(module).values() if isinstance(thing, type) and issubclass(thing, Node)]
     kinds = [kind for kind in defined if kind.__module__ == module.__name__] or [
         kind for kind in defined if not kind.__module__.startswith("worldline.")
     ]
     kinds = [kind for kind in kinds if not any(kind in other.__mro__[1:] for other in kinds)]
-    if len(kinds) != 1:
-        found = f"defines {len(kinds)} classes of nodes" if kinds else "defines no class of nodes"
-        raise ConfigurationError(
-            f"{path} {found}",
-            advice="derive one class from Node, or say ALGORITHM = worldline.nodes.Algorithm(name=..., node=..., ...)",
-        )
-    return Algorithm(name=path.stem, node=kinds[0], topology="clique:3")
+    if len(kinds) > 1:
+        names = ", ".join(kind.__name__ for kind in kinds)
+        raise ConfigurationError(f"{path} defines {len(kinds)} classes of nodes, {names}, and no model", advice=FORM)
+    return Algorithm(name=path.stem, node=kinds[0], topology="clique:3") if kinds else None

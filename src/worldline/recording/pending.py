@@ -20,14 +20,12 @@ Calls that contradict P1 or P2 are bugs of the caller and raise: a file that sil
 
 from __future__ import annotations
 
+from worldline.history.account import Fate
 from worldline.history.observer import UNDER_WAY
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time
 
 _WEIGHT_OF_A_FATE = 64  # About what a record takes besides its payload.
-
-Fate = tuple[int, str, int, str | None]
-"""Arrival, receiver, copy, and the reason if it got lost."""
 
 
 class Publication:

@@ -106,6 +106,11 @@ class Recording:
             except UsageError as error:
                 self._scan.damage = self._scan.damage or error.problem
 
+    @property
+    def scan(self) -> Scan:
+        """Where things are in the file, for readers that go another way."""
+        return self._scan
+
     # --- What was recorded ---
 
     def arrivals(
@@ -231,7 +236,7 @@ class Recording:
         if self._scan.whole and self.outcome is not None:
             if self.outcome.status == "complete":
                 return Verdict(Condition.INTACT, "the file fits its certificate")
-            return Verdict(Condition.BROKEN_OFF, _story(self.outcome), self.outcome.until)
+            return Verdict(Condition.BROKEN_OFF, story(self.outcome), self.outcome.until)
         if survey.last_sent is None:
             return Verdict(Condition.CUT_OFF, "the file ends before its first whole chunk of messages", 0)
         until = survey.last_sent
@@ -258,7 +263,7 @@ class Recording:
         return None
 
 
-def _story(outcome: Outcome) -> str:
+def story(outcome: Outcome) -> str:
     """Tell how a run was broken off."""
     where = f"{outcome.participant}: " if outcome.participant else ""
     if outcome.at is not None:

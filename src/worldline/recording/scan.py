@@ -42,7 +42,7 @@ _MESSAGE = struct.Struct("<HIQQ")
 _LOOSE = (Opcode.SCHEMA, Opcode.CHANNEL, Opcode.MESSAGE)
 _CHUNK_HEAD_MAX = 2**16  # What a chunk says of itself, and what packing adds in the worst case.
 # What the MCAP library and the decompressors raise over bytes that aren't what they seem.
-_DAMAGE = (McapError, struct.error, ValueError, OverflowError, RuntimeError, MemoryError, zstandard.ZstdError)
+DAMAGE = (McapError, struct.error, ValueError, OverflowError, RuntimeError, MemoryError, zstandard.ZstdError)
 
 
 class Damaged(Exception):  # noqa: N818 - says what was found, as the errors of `model` do.
@@ -133,7 +133,7 @@ class Scan:
             if opcode == Opcode.METADATA:
                 try:
                     metadata = Metadata.read(self._kept_record(file, length))
-                except (Damaged, *_DAMAGE) as error:
+                except (Damaged, *DAMAGE) as error:
                     raise self._foreign() from error
                 if metadata.name != HEADER_NAME:
                     raise self._foreign()
@@ -173,7 +173,7 @@ class Scan:
         except Damaged as damage:
             self.damage = f"the record at byte {offset:,} {damage}"
             return None
-        except _DAMAGE:
+        except DAMAGE:
             self.damage = f"the record at byte {offset:,} can't be read"
             return None
         return offset + _PREFIX.size + length
@@ -219,14 +219,21 @@ class Scan:
             if _crc(file, footer.summary_start, end) != footer.summary_crc:
                 raise Damaged("the checksum of its index doesn't fit")
 
-    def records(self, file: BinaryIO, chunk: Place) -> Iterator[Schema | Channel | Message]:
-        """Yield the records in a chunk, unpacked and checked."""
+    def packed(self, file: BinaryIO, chunk: Place) -> bytes:
+        """Return a chunk as it stands in the file."""
         if chunk.length > CHUNK_MAX + _CHUNK_HEAD_MAX:
             raise Damaged(f"the chunk at byte {chunk.offset:,} claims {chunk.length:,} bytes")
         file.seek(chunk.offset)
-        data = file.read(chunk.length)
-        if not chunk.loose:
-            data = _unpacked(data, chunk.offset)
+        return file.read(chunk.length)
+
+    def unpacked(self, file: BinaryIO, chunk: Place) -> bytes:
+        """Return the records in a chunk, checked."""
+        data = self.packed(file, chunk)
+        return data if chunk.loose else _unpacked(data, chunk.offset)
+
+    def records(self, file: BinaryIO, chunk: Place) -> Iterator[Schema | Channel | Message]:
+        """Yield the records in a chunk, unpacked and checked."""
+        data = self.unpacked(file, chunk)
         size = len(data)
         offset = 0
         try:
@@ -244,7 +251,7 @@ class Scan:
                     yield Channel.read(_stream(body))
                 elif opcode == Opcode.SCHEMA:
                     yield Schema.read(_stream(body))
-        except _DAMAGE as error:
+        except DAMAGE as error:
             raise Damaged(f"the chunk at byte {chunk.offset:,} holds something else than records") from error
 
 
@@ -256,7 +263,7 @@ def _unpacked(record: bytes, offset: int) -> bytes:
         if size > CHUNK_MAX:
             raise Damaged(f"the chunk at byte {offset:,} claims {size:,} bytes unpacked")
         data = _decompressed(chunk.compression, chunk.data, size)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         raise Damaged(f"the chunk at byte {offset:,} is damaged") from error
     if len(data) != size or (chunk.uncompressed_crc and zlib.crc32(data) != chunk.uncompressed_crc):
         raise Damaged(f"the chunk at byte {offset:,} is damaged")

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import msgspec
 from mcap.records import Channel, Message
 
+from worldline.history.account import Fate
 from worldline.recording.certificate import SEQUENCES, Certificate
 from worldline.recording.facts import LOST_CHANNEL, Count, LossCount, Lost
-from worldline.recording.pending import Fate
 from worldline.recording.scan import Damaged, Scan
 
 _COPY = re.compile("[0-9]{1,18}")

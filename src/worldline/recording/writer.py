@@ -17,6 +17,7 @@ from typing import Any, BinaryIO, NamedTuple, TypedDict
 
 from msgspec import json
 
+from worldline.history.account import Fate
 from worldline.history.journal import run_digest
 from worldline.model.errors import LossError, UsageError, WorldlineError
 from worldline.model.plan import Plan
@@ -47,7 +48,7 @@ from worldline.recording.facts import (
 )
 from worldline.recording.fingerprint import byte_order, float_fingerprint, platform_name, python_name
 from worldline.recording.output import Output
-from worldline.recording.pending import Fate, Pending, Publication
+from worldline.recording.pending import Pending, Publication
 
 SHOW_EVERY_S = 0.5
 """How long what is final may be missing from a file."""

@@ -4,7 +4,7 @@ from worldline.spacetime.agent import Agent, AgentWrapper, current
 from worldline.spacetime.boundary import Boundary, above, below, box
 from worldline.spacetime.build import ClosedError, LambdaField, Trajectory, Vector, build
 from worldline.spacetime.channel import Channel, RemoteReference
-from worldline.spacetime.result import Result
+from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import ForwardSimulation
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
@@ -21,8 +21,8 @@ __all__ = [
     "Minkowski",
     "Record",
     "RemoteReference",
-    "Result",
     "Shuffled",
+    "SpacetimeOutcome",
     "Trajectory",
     "Vector",
     "above",

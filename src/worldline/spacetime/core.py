@@ -56,6 +56,7 @@ from worldline.model.errors import ModelError, Stuck, UsageError, shown
 from worldline.model.lineage import SEPARATOR, descendant
 from worldline.model.randomness import key_of
 from worldline.spacetime.functions import Closure, blamed, is_importable, look_of, name_of, sealed
+from worldline.spacetime.letters import Flying, LaneGone, UnwatchFor, WatchFor
 from worldline.workers.interruptions import is_from_outside
 
 if cython.compiled:
@@ -104,6 +105,10 @@ _SMALL = cython.declare(cython.longlong, 2**59)
 _EMPTY_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 
 _Parcel = cython.declare(object, Parcel)
+_Flying = cython.declare(object, Flying)
+_LaneGone = cython.declare(object, LaneGone)
+_WatchFor = cython.declare(object, WatchFor)
+_UnwatchFor = cython.declare(object, UnwatchFor)
 _Closure = cython.declare(object, Closure)
 _Function = cython.declare(object, FunctionType)
 _seal = cython.declare(object, seal)
@@ -648,7 +653,7 @@ class Core:
         """Attach a lane whose source's end is elsewhere."""
         self.attach(lane)
         if not lane.source.is_here:
-            self.outbox.append((lane.source, ("watch", lane.source.name, "", lane.target.name, self.me)))
+            self.outbox.append((lane.source, _WatchFor(lane.source.name, "", lane.target.name, self.me)))
         self.note("attached", lane.target, lane.name, lane.source.name)
 
     def take_end(self, name: str, target: str, home: int) -> Lane:
@@ -670,7 +675,7 @@ class Core:
             self.tell_death(target, news)
         else:
             news.asked = True
-            self.outbox.append((target, ("watch", target.name, news.name, lane.source.name, self.me)))
+            self.outbox.append((target, _WatchFor(target.name, news.name, lane.source.name, self.me)))
 
     def tell_death(self, body: Body, news: Lane) -> None:
         """Let a lane have the news of a body's death, now or later."""
@@ -721,7 +726,7 @@ class Core:
             return
         self.lanes.pop(name, None)
         if not target.is_here:
-            self.outbox.append((target, ("gone", name, target.name)))
+            self.outbox.append((target, _LaneGone(name, target.name)))
 
     def unwatch(self, lane: Lane) -> None:
         """Let the source of a lane no longer wait for news of its target."""
@@ -732,7 +737,7 @@ class Core:
             if news in news.source.outs:
                 news.source.outs.remove(news)
             if not news.source.is_here:
-                self.outbox.append((news.source, ("unwatch", news.source.name, news.name)))
+                self.outbox.append((news.source, _UnwatchFor(news.source.name, news.name)))
             self._wake(lane.source)
 
     @cython.ccall
@@ -759,7 +764,7 @@ class Core:
         else:
             names = lane.name, lane.source.name, lane.source.home, target.name
             parts = item.at, item.order, item.kind, item.function, item.arguments, int(item.content), item.ends
-            self.outbox.append((target, ("lambda", names, parts)))
+            self.outbox.append((target, _Flying(*names, *parts)))
 
     @cython.cfunc
     @cython.exceptval(-1, check=False)

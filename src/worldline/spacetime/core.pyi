@@ -7,6 +7,7 @@ from worldline.model.errors import ModelError, WorldlineError
 from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.geometry import LambdaField, Trajectory, Vector
+from worldline.spacetime.letters import Letter
 from worldline.spacetime.space import Minkowski
 
 class ClosedError(ModelError): ...
@@ -87,7 +88,7 @@ class Core:
     trace: list[tuple[Any, ...]] | None
     failures: list[tuple[float, str, WorldlineError]]
     cap: float
-    outbox: list[tuple[Body, tuple[Any, ...]]]
+    outbox: list[tuple[Body, Letter]]
     moved: dict[str, Body]
     live: int
     steps: int

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from worldline.history.status import Watch
-from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.spacetime.build import Core
-from worldline.spacetime.crew import Crew, broken_off
+from worldline.spacetime.crewmate import Crewmate
+from worldline.spacetime.letters import Unable, packed_frame
 from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
-from worldline.spacetime.placement import Placing, Resident, as_placing
-from worldline.spacetime.result import Part, Result, combined, failed, part_of
+from worldline.spacetime.outcome import SpacetimeOutcome, Tally, combined, failed, tally_of
+from worldline.spacetime.placement import Placing, as_placing, resident_of
 from worldline.spacetime.story import records_of
-from worldline.spacetime.waiting import Wait, living, stood_still, waits_of
+from worldline.spacetime.waiting import Held, living, stood_still, waits_of
 from worldline.workers.executor import Mpi, Processes
 from worldline.workers.failures import Failure, first_error, told
 from worldline.workers.forking import check_guarded
@@ -30,26 +30,27 @@ from worldline.workers.rank_group import RankGroup, gathered
 
 
 class Task(NamedTuple):
-    """What a worker is given: the setting, and its agents, packed; and users' files that define them."""
+    """What a worker is given: the setting, and its agents, packed."""
 
     workers: int
-    files: list[Path]
     setting: bytes
     homes: dict[str, int]
     bodies: bytes
 
 
-class Report(NamedTuple):
+class LastWords(NamedTuple):
     """What a worker tells at the end. Who still waits does so for ever."""
 
-    part: Part
+    tally: Tally
     states: list[Any]
-    waits: dict[str, Wait]
+    waits: dict[str, Held]
     alive: list[str]
     failure: Failure | None
 
 
-def run_elsewhere(executor: Processes | Mpi, core: Core, until: float, watch: Watch | None, shown_end: int) -> Result:
+def run_elsewhere(
+    executor: Processes | Mpi, core: Core, until: float, watch: Watch | None, shown_end: int
+) -> SpacetimeOutcome:
     """Run what was set up in a core on other workers, and bring the agents' states back."""
     if isinstance(executor, Processes):
         reports = _on_processes(executor, core, telling(watch, shown_end))
@@ -58,26 +59,28 @@ def run_elsewhere(executor: Processes | Mpi, core: Core, until: float, watch: Wa
     error = first_error(reports)
     if error is not None:
         raise error
-    heard = [report for report in reports if isinstance(report, Report)]
-    before = Part(0, [], records_of(core.trace or ()))
-    result = combined([before, *(report.part for report in heard)], until, is_traced=core.trace is not None)
+    heard = [report for report in reports if isinstance(report, LastWords)]
+    before = Tally(0, [], records_of(core.trace or ()))
+    outcome = combined([before, *(report.tally for report in heard)], until, is_traced=core.trace is not None)
     failures = [report.failure for report in heard if report.failure is not None]
     if failures:
         first = min(failures, key=lambda failure: failure.key)
-        raise failed(first.error, first.key[0], result)
+        return failed(outcome, first.error, first.key[0])
     alive = [name for report in heard for name in report.alive]
     if alive:
-        raise stood_still({name: wait for report in heard for name, wait in report.waits.items()}, alive, result)
+        return stood_still(outcome, {name: wait for report in heard for name, wait in report.waits.items()}, alive)
     bring_back(core, (state for report in heard for state in report.states))
-    return result
+    return outcome
 
 
-def _on_processes(executor: Processes, core: Core, reached: Callable[[int, int], None]) -> Sequence[Report | Failure]:
+def _on_processes(
+    executor: Processes, core: Core, reached: Callable[[int, int], None]
+) -> Sequence[LastWords | Failure]:
     check_guarded()
     _check_main(core)
     placing = as_placing(executor.placement, core.n)
     homes = _placed(core, placing, executor.count)
-    setting = _setting(core, placing)
+    setting = _setting(core, placing, core.trace is not None)
     tasks = [_task(core, setting, homes, number, executor.count) for number in range(executor.count)]
 
     def describe(number: int) -> str:
@@ -87,13 +90,14 @@ def _on_processes(executor: Processes, core: Core, reached: Callable[[int, int],
         return pool.watch(reached)
 
 
-def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[Report | Failure]:
+def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[LastWords | Failure]:
     placing = as_placing(executor.placement, core.n)
 
-    def work(ranks: RankGroup) -> Report | Failure:
+    def work(ranks: RankGroup) -> LastWords | Failure:
         homes = ranks.agreed(lambda: _placed(core, placing, ranks.count))
         ranks.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
-        task = ranks.agreed(lambda: _task(core, _setting(core, placing), homes, ranks.rank, ranks.count))
+        is_traced = any(ranks.exchanged(core.trace is not None))  # One of them may have an observer.
+        task = ranks.agreed(lambda: _task(core, _setting(core, placing, is_traced), homes, ranks.rank, ranks.count))
         try:
             return _work(ranks.rank, ranks.peers, task, look)
         except WorldlineError as error:  # The others know of it.
@@ -102,46 +106,36 @@ def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[Report | Failur
     return gathered(work, executor.patience_s)
 
 
-def _work(number: int, channel: Peers, task: Task, look: Look) -> Report | Failure:
+def _work(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Failure:
     """Be a worker, for a whole run; if this one can't go on, tell the others."""
     try:
-        return _worked(number, channel, task, look)
+        return _worked(number, peers, task, look)
     except PeerGone:
         raise
     except WorldlineError as error:
         for other in range(task.workers):
             if other != number:
-                channel.post(other, broken_off(error))
+                peers.post(other, packed_frame(Unable(error)))
         raise
 
 
-def _worked(number: int, channel: Peers, task: Task, look: Look) -> Report | Failure:
+def _worked(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Failure:
     begin_run()
-    for path in task.files:
-        load_module(path)
     space, field, boundaries, seed, placing, is_traced = _loaded(task.setting)
     core = Core(space, field, boundaries, seed, number)
     core.homes.update(task.homes)
     unpacked(core, task.bodies)
     if is_traced:
         core.trace = []
-    Crew(core, channel, task.workers, placing).run(look)
+    Crewmate(core, peers, task.workers, placing).run(look)
     if core.failures:
         lab, name, error = min(core.failures, key=lambda failure: failure[:2])
-        return Report(part_of(core), [], {}, [], told(Failure((lab, name), error)))
-    return Report(part_of(core), states_of(core), waits_of(core), living(core), None)
+        return LastWords(tally_of(core), [], {}, [], told(Failure((lab, name), error)))
+    return LastWords(tally_of(core), states_of(core), waits_of(core), living(core), None)
 
 
 def _placed(core: Core, placing: Placing, count: int) -> dict[str, int]:
-    residents = [
-        Resident(
-            body.name,
-            body.position(core.n),
-            1,
-            tuple(dict.fromkeys(lane.source.name for lane in body.lanes if lane.source is not body)),
-        )
-        for _, body in sorted(core.bodies.items())
-    ]
+    residents = [resident_of(body, core.n, 1) for _, body in sorted(core.bodies.items())]
     return placing.place(residents, count)
 
 
@@ -155,8 +149,8 @@ def _outline(core: Core) -> list[Any]:
     return [sorted(bodies), sorted(lanes)]
 
 
-def _setting(core: Core, placing: Placing) -> bytes:
-    setting = (core.space, core.field, core.boundaries, core.seed, placing, core.trace is not None)
+def _setting(core: Core, placing: Placing, is_traced: bool) -> bytes:
+    setting = (core.space, core.field, core.boundaries, core.seed, placing, is_traced)
     try:
         return pickle.dumps(setting, protocol=5)
     except Exception as error:  # What a boundary does is the user's own.
@@ -178,7 +172,7 @@ def _loaded(setting: bytes) -> Any:
 
 def _task(core: Core, setting: bytes, homes: dict[str, int], number: int, count: int) -> Task:
     own: Iterable[Any] = [body for body in core.bodies.values() if homes[body.name] == number]
-    return Task(count, loaded_files(), setting, homes, packed(core, own))
+    return Task(count, setting, homes, packed(core, own))
 
 
 def _check_main(core: Core) -> None:

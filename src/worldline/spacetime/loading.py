@@ -1,131 +1,88 @@
-"""Examples and users' files: modules that build a simulation, and what they say of themselves."""
+"""Examples and users' files that set up a simulation of agents, and what they say of themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from inspect import Parameter, getdoc, signature
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import Path
-from traceback import extract_tb
-from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
 
+from worldline.loading.definition import MODEL, Definition, definition_in, unfit
 from worldline.loading.parameters import parsed
-from worldline.loading.python_file import load_module
-from worldline.model.blame import described
-from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
-from worldline.spacetime.result import Result
+from worldline.model.errors import ConfigurationError, shown
+from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import ForwardSimulation
+from worldline.workers.executor import as_executor
 
-GIVEN = ("executor", "seed", "trace")
-"""What every builder is given."""
-
-_FORM = "write def build(*, executor, seed, trace, size=10), where size is a parameter of your own"
+FORM = "write def model(*, executor, seed, trace), which returns a ForwardSimulation"
+_HAND_ON = "write ForwardSimulation(..., executor=executor, seed=seed, trace=trace)"
 
 
-class Example(Struct, frozen=True, kw_only=True):
-    """Something that can be simulated: who builds it, until when it runs, and what must come of it.
+class Example(Struct, frozen=True):
+    """Something that can be simulated: who sets it up, until when it runs, and what must come of it."""
 
-    `outcome` says in a line what has come of a run, and raises an AssertionError if that isn't what has to.
-    """
-
-    name: str
-    about: str
-    builder: Callable[..., ForwardSimulation]
-    parameters: dict[str, Any]
+    definition: Definition
     until: float | None = None
-    outcome: Callable[[ForwardSimulation, Result], str] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.definition.name
+
+    @property
+    def about(self) -> str:
+        return self.definition.about
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What can be set, and what it is otherwise."""
+        return self.definition.maker.parameters
 
     def build(
-        self, *, executor: Any = "inline", seed: int = 0, trace: bool = False, **parameters: Any
+        self, *, executor: Any = "inline", seed: int | None = None, trace: bool = False, **parameters: Any
     ) -> ForwardSimulation:
-        """Set up a simulation. What goes wrong in the builder is an error that names its line."""
-        try:
-            made = self.builder(executor=executor, seed=seed, trace=trace, **parameters)
-        except WorldlineError:
-            raise
-        except Exception as error:  # It is the user's code, and can raise anything.
-            where = _line_of(self.builder, error)
-            raise ConfigurationError(f"{self.name} can't be set up{where}: {described(error)}") from error
+        """Set up a simulation; without a seed, with its own."""
+        given = {"executor": executor, "trace": trace} | ({} if seed is None else {"seed": seed})
+        made = self.definition.maker.make(given, parameters)
         if not isinstance(made, ForwardSimulation):
-            raise ConfigurationError(
-                f"{self.name}: build returns {shown(made)}", advice="return the ForwardSimulation that it has set up"
-            )
-        handed_on = {"seed": made.seed == seed, "trace": (made._core.trace is not None) == trace}
-        if not isinstance(executor, str):
-            handed_on["executor"] = made.executor is executor
-        for what, is_so in handed_on.items():
-            if not is_so:
-                raise ConfigurationError(
-                    f"{self.name}: build doesn't hand on its {what}",
-                    advice="write ForwardSimulation(..., executor=executor, seed=seed, trace=trace)",
-                )
+            raise unfit(self.definition.where, "what its model returns", made, FORM)
+        check_handed_on(self.definition.where, made, executor, seed, trace=trace)
         return made
 
-    def judged(self, simulation: ForwardSimulation, result: Result) -> str:
+    def judged(self, simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
         """Return what has come of a run; refuse what may not come of it."""
-        if self.outcome is None:
-            return ""
-        try:
-            return str(self.outcome(simulation, result))
-        except AssertionError as error:
-            where, said = _line_of(self.outcome, error), f": {error}" if str(error) else ""
-            raise ModelError(f"{self.name}: what has come of it isn't what should{where}{said}") from error
-        except Exception as error:  # It is the user's code, and can raise anything.
-            where = _line_of(self.outcome, error)
-            raise ModelError(f"{self.name}: its outcome can't be told{where}: {described(error)}") from error
+        return self.definition.judged(simulation, result)
 
     def parsed(self, texts: Mapping[str, str]) -> dict[str, Any]:
         """Read parameters that are given as texts; each is of the kind of its default."""
         return parsed(self.name, self.parameters, texts)
 
 
-def _line_of(function: Callable[..., Any], error: BaseException) -> str:
-    """Return which line of a function's file has led to an error."""
-    file = getattr(getattr(function, "__code__", None), "co_filename", None)
-    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if frame.filename == file]
-    return f", in line {lines[-1]}" if lines else ""
+def check_handed_on(where: str, made: ForwardSimulation, executor: Any, seed: int | None, *, trace: bool) -> None:
+    """Refuse a simulation that was set up otherwise than it was asked for; nothing was asked for where it is None."""
+    handed_on = {
+        "seed": seed is None or made.seed == seed,
+        "trace": made.is_traced or not trace,
+        "executor": executor is None or made.executor == as_executor(executor),
+    }
+    for what, is_so in handed_on.items():
+        if not is_so:
+            raise ConfigurationError(f"{where}: its model doesn't hand on its {what}", advice=_HAND_ON)
 
 
 def load_file(path: Path) -> Example:
-    """Return what a user's file builds."""
-    return example_of(load_module(path), path.stem)
+    """Return what a user's file sets up."""
+    return example_of(definition_in(path, MODEL, (ForwardSimulation,), FORM))
 
 
-def example_of(module: ModuleType, name: str) -> Example:
-    """Return what a module builds: it has a function `build`, and perhaps UNTIL and `outcome`."""
-    builder = getattr(module, "build", None)
-    if not callable(builder):
-        raise ConfigurationError(f"{name} has no function build", advice=_FORM)
-    return Example(
-        name=name,
-        about=(getdoc(module) or "").partition("\n")[0],
-        builder=builder,
-        parameters=_parameters(builder, name),
-        until=_until(module, name),
-        outcome=getattr(module, "outcome", None),
-    )
-
-
-def _parameters(builder: Callable[..., Any], name: str) -> dict[str, Any]:
-    """Return what a builder takes besides what every one is given, and the values that it has otherwise."""
-    taken = signature(builder).parameters
-    for each in GIVEN:
-        if each not in taken or taken[each].kind is Parameter.POSITIONAL_ONLY:
-            raise ConfigurationError(f"{name}: its build doesn't take {each}=", advice=_FORM)
-    own = {key: parameter for key, parameter in taken.items() if key not in GIVEN}
-    for key, parameter in own.items():
-        if parameter.default is Parameter.empty or parameter.kind is Parameter.POSITIONAL_ONLY:
-            raise ConfigurationError(f"{name}: the parameter {key} of its build has no default", advice=_FORM)
-    return {key: parameter.default for key, parameter in own.items()}
-
-
-def _until(module: ModuleType, name: str) -> float | None:
-    until = getattr(module, "UNTIL", None)
+def example_of(definition: Definition) -> Example:
+    """Return what sets up a simulation of agents, with when it ends."""
+    until = definition.until
     if until is None:
-        return None
+        return Example(definition)
     if isinstance(until, bool) or not isinstance(until, int | float) or not isfinite(until):
-        raise ConfigurationError(f"{name}: its UNTIL is {shown(until)}", advice="it's a lab time: UNTIL = 100.0")
-    return float(until)
+        raise ConfigurationError(
+            f"{definition.where}: its UNTIL is {shown(until)}", advice="it's a lab time: UNTIL = 100.0"
+        )
+    return Example(definition, float(until))

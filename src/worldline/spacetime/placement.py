@@ -8,7 +8,9 @@ from math import sqrt
 from typing import Any, NamedTuple
 
 from worldline.kernel.placement import grouped
+from worldline.model.blame import described
 from worldline.model.errors import ConfigurationError, shown
+from worldline.spacetime.build import Body
 
 BY_POSITIONS = "positions"
 BY_CHANNELS = "channels"
@@ -21,6 +23,11 @@ class Resident(NamedTuple):
     at: tuple[float, ...]
     load: int
     sources: tuple[str, ...]
+
+
+def resident_of(body: Body, n: int, load: int) -> Resident:
+    sources = tuple(dict.fromkeys(lane.source.name for lane in body.lanes if lane.source is not body))
+    return Resident(body.name, body.position(n), load, sources)
 
 
 Rule = Callable[[Sequence[Resident], int], Mapping[str, int]]
@@ -58,7 +65,7 @@ def _ruled(rule: Rule, residents: Sequence[Resident], count: int) -> dict[str, i
         return dict(rule(residents, count))
     except Exception as error:  # It is the user's code, and can raise anything.
         raise ConfigurationError(
-            f"the placement has failed: {type(error).__name__}: {error}", advice="it returns a dict of names to workers"
+            f"the placement has failed: {described(error)}", advice="it returns a dict of names to workers"
         ) from error
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
+from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
 from worldline.model.randomness import Stream
@@ -13,9 +15,10 @@ from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
 from worldline.spacetime.build import COORDINATE_MAX, Core, LambdaField, make_current
 from worldline.spacetime.functions import blamed
-from worldline.spacetime.result import Broken, Result, combined, failed, part_of
+from worldline.spacetime.outcome import SpacetimeOutcome, combined, failed, tally_of
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
+from worldline.spacetime.told import Scene, check_end, scene_of, tell
 from worldline.spacetime.waiting import living, stood_still, waits_of
 from worldline.workers.executor import Executor, Inline, Mpi, Processes, Shuffled, as_executor
 from worldline.workers.interruptions import begin_run, is_from_outside
@@ -57,9 +60,11 @@ class ForwardSimulation:
         self._executor = as_executor(executor, EXECUTORS)
         self.records_of_failure: list[Record] | None = None
         """What had happened when a run that was traced failed, up to the failure and with it."""
+        self.failure_of_observer: WorldlineError | None = None
+        """Why an observer couldn't be told of a run that has failed itself."""
+        self.is_traced = trace
         self._core = Core(space, self.field, check_boundaries(boundary, space.n), seed)
-        if trace:
-            self._core.trace = []
+        self._core.trace = []  # Until the run begins nobody knows whether somebody will observe it.
         self._outer: Any = None
         self._is_over = False
 
@@ -74,7 +79,7 @@ class ForwardSimulation:
         self._core.setting_up = False
         self._core.stamp += 1  # From now on nobody has just been made.
         make_current(self._outer)
-        if kind is None and self._core.trace is not None:
+        if kind is None and self.is_traced:
             self._look_at_all()
 
     def _look_at_all(self) -> None:
@@ -116,35 +121,63 @@ class ForwardSimulation:
         agent: Agent = self._core.bodies[name].agent
         return agent
 
-    def run(self, until: float | None = None, *, watch: Watch | None = None) -> Result:
+    def scene(self, until: float) -> Scene:
+        """Return what a run until then takes place in."""
+        return scene_of(self.space.n, self.field, self.boundaries, until)
+
+    def run(
+        self, until: float | None = None, *, observer: Observer | None = None, watch: Watch | None = None
+    ) -> SpacetimeOutcome:
         """Let everything happen that does before `until`, in lab time; return what came of it.
 
-        The result is the same whatever the executor. Without `until`, a boundary must end time for every agent.
-        `watch` is told now and then how far it is: in billionths of lab time.
+        The outcome is the same whatever the executor. Without `until`, a boundary must end time for every agent.
+        `observer` is told all of it when it is over; under MPI, that of each rank that has one. `watch` is told now and
+        then how far it is, in billionths of lab time.
         """
         if self._is_over:
             raise UsageError("the simulation is over", advice="make a new one")
         if self._core.setting_up:
             raise UsageError("the simulation is still being set up", advice="run it after the with block")
         end = self._end(until)
+        core = self._core
+        if observer is not None:
+            check_end(end)
+            if not self.is_traced:
+                self._look_at_all()
+        elif not self.is_traced:
+            core.trace = None
         begin_run()
         self._is_over = True
-        core = self._core
         if until is not None:
             core.boundaries = [EndOfTime(self.space.n, end), *core.boundaries]  # First, so that it wins ties.
-        shown_end = round(min(end, _SHOWN_MAX) * 1e9)
+        outcome = self._executed(end, watch)
+        if observer is not None:
+            self._tell(observer, outcome)
+        if not self.is_traced:
+            outcome = replace(outcome, kept=None)
+        if outcome.failure is not None:
+            self.records_of_failure = outcome.kept
+            raise outcome.failure
+        return outcome
+
+    def _tell(self, observer: Observer, outcome: SpacetimeOutcome) -> None:
+        """Tell an observer what has happened. If it can't take that, an error of the run stays the one to be told."""
         try:
-            if not isinstance(self._executor, Processes | Mpi):
-                return self._run_inline(end, looks(watch, shown_end))
-            from worldline.spacetime.executing import run_elsewhere
+            tell(observer, self.scene(outcome.until), outcome)
+        except WorldlineError as error:
+            if outcome.failure is None:
+                raise
+            self.failure_of_observer = error
 
-            return run_elsewhere(self._executor, core, end, watch, shown_end)
-        except Broken as broken:
-            self.records_of_failure = broken.records
-            error = broken.error
-        raise error
+    def _executed(self, end: float, watch: Watch | None) -> SpacetimeOutcome:
+        shown_end = round(min(end, _SHOWN_MAX) * 1e9)
+        if not isinstance(self._executor, Processes | Mpi):
+            return self._run_inline(end, looks(watch, shown_end))
+        from worldline.spacetime.executing import run_elsewhere
 
-    def _run_inline(self, end: float, look: Look) -> Result:
+        return run_elsewhere(self._executor, self._core, end, watch, shown_end)
+
+    def _run_inline(self, end: float, look: Look) -> SpacetimeOutcome:
         core = self._core
         if isinstance(self._executor, Shuffled):
             core.shuffle = Stream(self._executor.seed, "shuffled").shuffle
@@ -154,13 +187,13 @@ class ForwardSimulation:
             steps = core.steps
             gc.collect()  # A channel that is only garbage holds nobody up, whenever it is found to be.
             self._run_down(look)
-        result = combined([part_of(core)], end, is_traced=core.trace is not None)
+        outcome = combined([tally_of(core)], end, is_traced=core.trace is not None)
         if core.failures:
             lab, _, error = min(core.failures, key=lambda failure: failure[:2])
-            raise failed(error, lab, result)
+            return failed(outcome, error, lab)
         if core.live:
-            raise stood_still(waits_of(core), living(core), result)
-        return result
+            return stood_still(outcome, waits_of(core), living(core))
+        return outcome
 
     def _run_down(self, look: Look) -> None:
         while self._core.run(_LOOK_EVERY):

@@ -62,6 +62,11 @@ def records_of(trace: Iterable[tuple[Any, ...]]) -> list[Record]:
     ]
 
 
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """Sort records by lab time, agent and number."""
+    return sorted(records, key=lambda record: (record.at[0], record.agent, record.number))
+
+
 def _facts(kind: str, name: str, facts: Any) -> dict[str, Any]:
     if kind in ("sent", "absorbed"):
         order, item, peer, *emitted, function = facts

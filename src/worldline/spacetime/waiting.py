@@ -8,21 +8,21 @@ from typing import NamedTuple
 
 from worldline.model.errors import Stuck
 from worldline.spacetime.build import Core
-from worldline.spacetime.result import Broken, Result
+from worldline.spacetime.outcome import SpacetimeOutcome, broken_off
 from worldline.spacetime.story import Coordinates, Record
 
 
-class Wait(NamedTuple):
+class Held(NamedTuple):
     """For whom an agent waits, and where it stands."""
 
     waits_for: str
     at: tuple[float, ...]
 
 
-def waits_of(core: Core) -> dict[str, Wait]:
+def waits_of(core: Core) -> dict[str, Held]:
     """Return for whom everybody here waits."""
     return {
-        body.name: Wait(body.blocked_by.source.name, body.position(core.n))
+        body.name: Held(body.blocked_by.source.name, body.position(core.n))
         for body in core.bodies.values()
         if not body.done and body.blocked_by is not None
     }
@@ -33,13 +33,11 @@ def living(core: Core) -> list[str]:
     return [body.name for body in core.bodies.values() if not body.done]
 
 
-def stood_still(waits: Mapping[str, Wait], alive: Sequence[str], result: Result) -> Broken:
+def stood_still(outcome: SpacetimeOutcome, waits: Mapping[str, Held], alive: Sequence[str]) -> SpacetimeOutcome:
     """Return that a run can't go on, with where everybody waits, and who is the cause of it."""
     error = stuck(waits, alive)
-    if result.kept is None:
-        return Broken(error, None)
     lasts: dict[str, Record] = {}
-    for record in result.kept:
+    for record in outcome.kept or ():
         if record.agent not in lasts or record.number > lasts[record.agent].number:
             lasts[record.agent] = record
     found = [
@@ -55,7 +53,7 @@ def stood_still(waits: Mapping[str, Wait], alive: Sequence[str], result: Result)
         for name, wait in waits.items()
         if name in lasts
     ]
-    return Broken(error, sorted([*result.kept, *found], key=lambda record: (record.at[0], record.agent, record.number)))
+    return broken_off(outcome, error, [*(outcome.kept or ()), *found])
 
 
 def _passed(start: Coordinates, end: Coordinates) -> float:
@@ -64,7 +62,7 @@ def _passed(start: Coordinates, end: Coordinates) -> float:
     return sqrt(max(0.0, (end[0] - start[0] - across) * (end[0] - start[0] + across)))
 
 
-def stuck(waits: Mapping[str, Wait], alive: Sequence[str]) -> Stuck:
+def stuck(waits: Mapping[str, Held], alive: Sequence[str]) -> Stuck:
     """Return the error that says why some are still alive when nothing can happen any more.
 
     If they wait, there is a circle of those who wait for each other.

@@ -27,10 +27,16 @@ def told(report: Any) -> Any:
     return _sendable(_with_trace(report)) if isinstance(report, Failure) else report
 
 
-def first_error(reports: Iterable[object]) -> WorldlineError | None:
-    """Return the error of the failure that happened first, if there are any among the reports."""
+def first_failure(reports: Iterable[object]) -> Failure | None:
+    """Return the failure that happened first, if there are any among the reports."""
     failures = [report for report in reports if isinstance(report, Failure)]
-    return min(failures, key=lambda failure: failure.key).error if failures else None
+    return min(failures, key=lambda failure: failure.key) if failures else None
+
+
+def first_error(reports: Iterable[object]) -> WorldlineError | None:
+    """Return the error of that one."""
+    failure = first_failure(reports)
+    return None if failure is None else failure.error
 
 
 def _with_trace(failure: Failure) -> Failure:

@@ -37,7 +37,8 @@ class Rhythm:
             self._events = min(2 * self._events, _EVENTS_MAX)
         self._looked = clock
         if clock - self._told >= LOOK_EVERY_S and events:
-            self._told = clock
+            if now:  # Until then nothing is known of how far it is, and the next look is told of as well.
+                self._told = clock
             self._tell(now, events)
         return self._events
 

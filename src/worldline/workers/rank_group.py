@@ -41,6 +41,10 @@ class RankGroup:
                 raise failed
         return cast(Made, made)
 
+    def exchanged(self, said: Made) -> list[Made]:
+        """Return what each rank says, on all of them."""
+        return list(self._world.allgather(said))
+
     def check_equal(self, outline: object) -> None:
         """Refuse to run a model that isn't the same on all ranks: then something in the script depends on the rank."""
         outlines = self._world.allgather(outline)

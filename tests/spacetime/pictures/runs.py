@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Record, Result, box
+from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Record, SpacetimeOutcome, box
 from worldline.spacetime.boundary import Action
 
 
@@ -17,7 +17,7 @@ class Player(Agent):
         self.other.send("ping")
 
 
-def ping(n: int = 2, until: float = 12.0, apart: float = 3.0, field: LambdaField | None = None) -> Result:
+def ping(n: int = 2, until: float = 12.0, apart: float = 3.0, field: LambdaField | None = None) -> SpacetimeOutcome:
     simulation = ForwardSimulation(Minkowski(n), field, trace=True)
     with simulation:
         alice, bob = Player(), Player()
@@ -59,7 +59,9 @@ class Walker(Agent):
         self.others.reverse()
 
 
-def crowd(count: int, n: int = 3, until: float = 12.0, side: float = 6.0, action: Action = "reflect") -> Result:
+def crowd(
+    count: int, n: int = 3, until: float = 12.0, side: float = 6.0, action: Action = "reflect"
+) -> SpacetimeOutcome:
     walls = box([-side] * (n - 1), [side] * (n - 1), action) if n > 1 else []
     simulation = ForwardSimulation(Minkowski(n), LambdaField(c=0.01), walls, trace=True, seed=5)
     with simulation:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from difflib import get_close_matches
 from importlib import import_module
 
+from worldline.loading.definition import Definition, maker_of
 from worldline.model.errors import ConfigurationError, shown
-from worldline.spacetime.loading import Example, example_of
+from worldline.spacetime.loading import FORM, Example, example_of
+from worldline.spacetime.simulation import ForwardSimulation
 
 NAMES = ("ping", "introduction", "flock", "epidemic", "relay", "pipeline")
 
@@ -17,4 +19,5 @@ def find(name: str) -> Example:
         near = get_close_matches(name, NAMES, n=1)
         advice = f"did you mean {near[0]}?" if near else "`worldline spacetime list` names those that there are"
         raise ConfigurationError(f"there is no example {shown(name)}", advice=advice)
-    return example_of(import_module(f"{__name__}.{name}"), name)
+    module = import_module(f"{__name__}.{name}")
+    return example_of(Definition(name, name, module, maker_of(name, module.model, (ForwardSimulation,), FORM)))

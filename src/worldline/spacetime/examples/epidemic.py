@@ -15,7 +15,7 @@ from __future__ import annotations
 from math import cos, dist, pi, sin
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Result, Vector, box
+from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, SpacetimeOutcome, Vector, box
 from worldline.spacetime.examples.limits import at_least
 
 UNTIL = 120.0
@@ -65,7 +65,7 @@ class Person(Agent):
         self.others = []
 
 
-def build(
+def model(
     *,
     executor: Any = "inline",
     seed: int = 0,
@@ -100,7 +100,7 @@ def build(
     return simulation
 
 
-def outcome(simulation: ForwardSimulation, _: Result) -> str:
+def outcome(simulation: ForwardSimulation, _: SpacetimeOutcome) -> str:
     """Everybody is still in the room, and has been ill for as long as its own clock says."""
     crowd: list[Any] = list(simulation.agents.values())
     immune = [person for person in crowd if person.state == "immune"]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from math import cos, dist, pi, sin
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Result, Vector
+from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, SpacetimeOutcome, Vector
 from worldline.spacetime.examples.limits import at_least
 
 UNTIL = 60.0
@@ -67,7 +67,7 @@ def course_of(velocity: Vector) -> tuple[float, float]:
     return velocity[1] / velocity[0], velocity[2] / velocity[0]
 
 
-def build(
+def model(
     *,
     executor: Any = "inline",
     seed: int = 0,
@@ -97,7 +97,7 @@ def build(
     return simulation
 
 
-def outcome(simulation: ForwardSimulation, _: Result) -> str:
+def outcome(simulation: ForwardSimulation, _: SpacetimeOutcome) -> str:
     """No bird has a course that isn't between those at the start."""
     flock: list[Any] = list(simulation.agents.values())
     first = [bird.first_course for bird in flock]

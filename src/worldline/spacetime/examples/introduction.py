@@ -14,7 +14,7 @@ from __future__ import annotations
 from math import dist, hypot
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski, RemoteReference, Result
+from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski, RemoteReference, SpacetimeOutcome
 
 UNTIL = 20.0
 
@@ -69,7 +69,7 @@ class Carol(Agent):
         self.log(f"{self.to_friend.target().name} answers")
 
 
-def build(*, executor: Any = "inline", seed: int = 0, trace: bool = False, wait: float = 2.5) -> ForwardSimulation:
+def model(*, executor: Any = "inline", seed: int = 0, trace: bool = False, wait: float = 2.5) -> ForwardSimulation:
     """Let Bob wait for so long, and then introduce the others."""
     simulation = ForwardSimulation(Minkowski(3), executor=executor, seed=seed, trace=trace)
     with simulation:
@@ -84,7 +84,7 @@ def build(*, executor: Any = "inline", seed: int = 0, trace: bool = False, wait:
     return simulation
 
 
-def outcome(simulation: ForwardSimulation, result: Result) -> str:
+def outcome(simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
     """The greeting and the answer have taken the ways that light takes."""
     alice: Any = simulation["Alice"]
     carol: Any = simulation["Carol"]

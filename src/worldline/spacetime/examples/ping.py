@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Result
+from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, SpacetimeOutcome
 
 UNTIL = 10.0
 
@@ -29,7 +29,7 @@ class Ping(Agent):
         self.to_other.send(Ping.ping)
 
 
-def build(
+def model(
     *, executor: Any = "inline", seed: int = 0, trace: bool = False, distance: float = 1.0, c: float = 0.0
 ) -> ForwardSimulation:
     """Put Bob at a distance from Alice, who begins."""
@@ -44,7 +44,7 @@ def build(
     return simulation
 
 
-def outcome(simulation: ForwardSimulation, result: Result) -> str:
+def outcome(simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
     """Every way takes the time that the formula says, and the two take turns."""
     alice: Any = simulation["Alice"]
     bob: Any = simulation["Bob"]

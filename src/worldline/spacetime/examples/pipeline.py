@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski, Result
+from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski, SpacetimeOutcome
 from worldline.spacetime.examples.limits import at_least
 
 UNTIL = 100.0
@@ -82,7 +82,7 @@ class Stage(Agent):
             self.is_busy = False
 
 
-def build(
+def model(
     *, executor: Any = "inline", seed: int = 0, trace: bool = False, items: int = 12, placed: bool = True
 ) -> ForwardSimulation:
     """Send so many items through the stages, which choose their velocities, or are all at rest."""
@@ -116,7 +116,7 @@ def factors() -> list[float]:
     return found
 
 
-def outcome(simulation: ForwardSimulation, result: Result) -> str:
+def outcome(simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
     """No item waits where stages have placed themselves; items stay in order in any case."""
     stages: list[Any] = [simulation[f"stage-{number}"] for number in range(1, result.agents)]
     assert all(stage.in_order for stage in stages)

@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Result
+from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, SpacetimeOutcome
 from worldline.spacetime.examples.limits import at_least
 
 UNTIL = 100.0
@@ -75,7 +75,7 @@ class Judge(Agent):
         self.log(f"is {self.local_time:.4f} old, and {name} was {age:.4f} when it came home")
 
 
-def build(
+def model(
     *,
     executor: Any = "inline",
     seed: int = 0,
@@ -103,7 +103,7 @@ def build(
     return simulation
 
 
-def outcome(simulation: ForwardSimulation, result: Result) -> str:
+def outcome(simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
     """All clocks show what the formulas say."""
     judge: Any = simulation["judge"]
     team: list[Any] = [simulation[f"runner-{number}"] for number in range(1, result.agents)]

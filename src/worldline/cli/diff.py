@@ -1,0 +1,189 @@
+"""`worldline diff`: where two runs part, why, and how it went on from there.
+
+What isn't a recording yet is run first, as `worldline run` would, in a process of its own: two runs in one process
+could share what neither of them may.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, NamedTuple
+
+import msgspec
+import typer
+
+from worldline.cli.console import PlainConsole
+from worldline.model import UsageError
+from worldline.model.printable import printable_json
+from worldline.recording.comparing import compare_recordings
+from worldline.recording.scan import header_of
+
+_DIFFERS = 1
+_RUNS = "Of targets, which are run first"
+_Texts = list[str] | None
+
+
+class Choice(NamedTuple):
+    """A target, and the options that one of two runs has."""
+
+    target: str
+    options: Sequence[str]
+
+    @property
+    def is_recording(self) -> bool:
+        path = Path(self.target)
+        return path.suffix == ".mcap" or header_of(path) is not None
+
+
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A recording; or a target, as for `worldline run`.")],
+    b: Annotated[
+        str | None, typer.Argument(metavar="B", help="Another one. Without it: A once more, with other options.")
+    ] = None,
+    to: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Show how it came to this member (default: the last one to part)."),
+    ] = None,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show every member that differs, not only the first.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    settings: Annotated[
+        _Texts,
+        typer.Option("--set", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="Set a parameter, in both runs."),
+    ] = None,
+    settings_a: Annotated[
+        _Texts, typer.Option("--set-a", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="The same in A only.")
+    ] = None,
+    settings_b: Annotated[
+        _Texts, typer.Option("--set-b", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="The same in B only.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="The seed of both runs.")] = None,
+    seed_a: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="The seed of A.")] = None,
+    seed_b: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="The seed of B.")] = None,
+    until: Annotated[
+        str | None, typer.Option(rich_help_panel=_RUNS, metavar="TIME", help="When both runs end.")
+    ] = None,
+    executor: Annotated[
+        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Where both run.")
+    ] = None,
+    executor_a: Annotated[
+        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Where A runs.")
+    ] = None,
+    executor_b: Annotated[
+        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Where B runs.")
+    ] = None,
+) -> None:
+    """Say where two runs part: the first difference of each member, the earliest cause, and how it went on from there.
+
+    Exit code 0 if the same happened in both, 1 if not.
+    """
+    common = _options(settings, None, until, None)
+    of_a = _options(settings_a, _one(seed_a, seed), None, _one(executor_a, executor))
+    of_b = _options(settings_b, _one(seed_b, seed), None, _one(executor_b, executor))
+    choices = Choice(a, (*common, *of_a)), Choice(a if b is None else b, (*common, *of_b))
+    _check(
+        choices,
+        is_alone=b is None,
+        own=(_options(settings_a, seed_a, None, executor_a), _options(settings_b, seed_b, None, executor_b)),
+    )
+    with ExitStack() as stack:
+        difference = compare_recordings(*_recordings(choices, stack), to=to)
+    difference.names = choices[0].target, choices[1].target
+    if as_json:
+        typer.echo(printable_json(msgspec.json.encode(difference.as_json()).decode()))
+    else:
+        console = PlainConsole()
+        for line in difference.lines(show_all=show_all):
+            console.print(line)
+    if not difference.is_same:
+        raise typer.Exit(_DIFFERS)
+
+
+def _one(own: object, common: object) -> object:
+    return common if own is None else own
+
+
+def _options(settings: _Texts, seed: object, until: str | None, executor: object) -> tuple[str, ...]:
+    """Return the options of `worldline run` that say the same."""
+    given = (
+        *(("--set", text) for text in settings or ()),
+        ("--seed", seed),
+        ("--until", until),
+        ("--executor", executor),
+    )
+    return tuple(str(word) for name, value in given if value is not None for word in (name, value))
+
+
+def _check(choices: tuple[Choice, Choice], *, is_alone: bool, own: tuple[Sequence[str], Sequence[str]]) -> None:
+    """Refuse what can't be meant."""
+    if is_alone and choices[0].is_recording:
+        raise UsageError("a recording is compared with another", advice="name two recordings, or targets")
+    if is_alone and own[0] == own[1]:
+        raise UsageError(
+            "nothing says how the two runs are to differ", advice="for instance --seed-b 2 or --set-b NAME=VALUE"
+        )
+    for side, choice, options in zip("AB", choices, own, strict=True):
+        if choice.is_recording and options:
+            raise UsageError(f"{side} is a recording, and can't be run with {' '.join(options)}")
+    if all(choice.is_recording and choice.options for choice in choices):
+        raise UsageError(f"both are recordings, and can't be run with {' '.join(choices[0].options)}")
+
+
+def _recordings(choices: tuple[Choice, Choice], stack: ExitStack) -> list[Path]:
+    """Return two recordings: as they are, or of runs that are made for it, both at once."""
+    folder: Path | None = None
+    paths, runs = list[Path](), list[tuple[Path, subprocess.Popen[str]]]()
+    for side, choice in zip("ab", choices, strict=True):
+        if choice.is_recording:
+            paths.append(Path(choice.target))
+            continue
+        if folder is None:
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="worldline-diff-")))
+        paths.append(folder / f"{side}.mcap")
+        runs.append((paths[-1], stack.enter_context(_started(choice, paths[-1]))))
+    for path, run in runs:
+        _finish(path, run)
+    return paths
+
+
+def _started(choice: Choice, path: Path) -> subprocess.Popen[str]:
+    command = [
+        sys.executable,
+        "-m",
+        "worldline",
+        "run",
+        choice.target,
+        *choice.options,
+        "--record",
+        str(path),
+        "--quiet",
+    ]
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+    )
+
+
+def _finish(path: Path, run: subprocess.Popen[str]) -> None:
+    """Wait for a run. One that failed is compared as far as it came; one that never began ends the command."""
+    _, complaints = run.communicate()
+    if not path.exists():
+        for line in _last_words(complaints):
+            PlainConsole(sys.stderr).print(line, style="red")
+        raise typer.Exit(run.returncode or _DIFFERS)
+
+
+def _last_words(complaints: str) -> Iterator[str]:
+    """Yield what a command says at its end; before it may stand what the model prints."""
+    before, found, after = f"\n{complaints}".rpartition("\nworldline: ")
+    yield from f"worldline: {after}".splitlines() if found else before.splitlines()

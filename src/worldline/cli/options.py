@@ -1,0 +1,25 @@
+"""Options that several commands have, and what they mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from worldline.model import UsageError
+from worldline.recording import Shelf
+
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace what is where the recording goes, even if it isn't a recording.")
+]
+NoRecord = Annotated[bool, typer.Option("--no-record", help="Record nothing.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")]
+
+
+def shelf_for(record: Path | None, default: str | None, *, no_record: bool, force: bool) -> Shelf | None:
+    """Return where a run is to be recorded, if it is, or refuse that place before anything has happened."""
+    if no_record and record is not None:
+        raise UsageError("--record and --no-record contradict each other")
+    place = default if record is None else record
+    return None if no_record or place is None else Shelf(place, force=force)

@@ -1,0 +1,40 @@
+"""What `worldline run --json` prints of a run."""
+
+from __future__ import annotations
+
+from msgspec import json
+
+from worldline.history.outcome import Outcome
+from worldline.model import WorldlineError
+from worldline.recording import Shelf
+from worldline.targets import Ready
+from worldline.targets.federation import ReadyFederation
+
+
+def report(
+    target: str,
+    ready: Ready | ReadyFederation,
+    outcome: Outcome | None,
+    failure: WorldlineError | None,
+    shelf: Shelf | None,
+) -> str:
+    """Return a run as one line of JSON; what isn't known because it failed is null."""
+    found = {
+        "target": target,
+        "kind": ready.kind,
+        "name": ready.name,
+        "seed": ready.seed,
+        "executor": ready.executor,
+        "digest": None if outcome is None else outcome.digest.hex(),
+        "time": failure.at if outcome is None and failure is not None else outcome and outcome.now,
+        "events": None if outcome is None else outcome.events,
+        "members": None if outcome is None else len(outcome.names),
+        "dropped": None if outcome is None else sum(outcome.dropped.values()),
+        "failure": None if failure is None else _failure(failure),
+        "recording": None if shelf is None or not shelf.path.exists() else str(shelf.path),
+    }
+    return json.encode(found).decode()
+
+
+def _failure(error: WorldlineError) -> dict[str, object]:
+    return {"text": str(error), "participant": error.participant, "at": error.at}

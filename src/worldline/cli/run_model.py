@@ -1,0 +1,72 @@
+"""Runs whatever runs in this program and its workers: a kernel simulation, a distributed algorithm, agents."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from worldline.cli.bar import progress
+from worldline.cli.console import PlainConsole, say_replaced, words_aside
+from worldline.history.outcome import Outcome
+from worldline.model import Interrupted, WorldlineError
+from worldline.recording import Recorder, Shelf
+from worldline.targets import Ready
+
+
+def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool) -> Outcome:
+    """Run it, with a recording if there is to be one, and say what has come of it. A failure is left to be raised."""
+    with words_aside(shelf):
+        began = time.monotonic()
+        with _recording(ready, shelf) as recorder:
+            with progress() if ready.is_main and not quiet else nullcontext() as watch:
+                outcome = ready.run(recorder, watch)
+            if recorder is not None:
+                if outcome.failure is not None:
+                    _abandon(recorder, outcome.failure)
+                else:
+                    recorder.close(dropped=outcome.dropped)
+        if ready.is_main and outcome.failure is None:
+            _conclude(ready, outcome, time.monotonic() - began, quiet=quiet)
+        return outcome
+
+
+@contextmanager
+def _recording(ready: Ready, shelf: Shelf | None) -> Iterator[Recorder | None]:
+    """Record the run; whatever ends it, what is certain by then is in the file, and the file is whole."""
+    if shelf is None or not ready.is_main:
+        yield None
+        return
+    recorder = Recorder(shelf.target, ready.plan(), federation=ready.name, encoding="json", overwrite=True)
+    try:
+        yield recorder
+    except WorldlineError as error:
+        _abandon(recorder, error)
+        raise
+    except BaseException:
+        _abandon(recorder, Interrupted("interrupted"))
+        raise
+    finally:
+        if recorder.begun:
+            say_replaced(shelf.put())
+        else:
+            shelf.clear()
+
+
+def _abandon(recorder: Recorder, error: WorldlineError) -> None:
+    recorder.abandon(error.problem, participant=error.participant, at=error.at)
+
+
+def _conclude(ready: Ready, outcome: Outcome, elapsed_s: float, *, quiet: bool) -> None:
+    console = PlainConsole()
+    if not quiet:
+        for line in ready.told(outcome):
+            console.print(line)
+    lost = sum(outcome.dropped.values())
+    console.print(
+        f"{len(outcome.names):,} {ready.members}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
+        f" {outcome.events:,} events, {lost:,} messages lost"
+    )
+    for remark in outcome.remarks():
+        console.print(remark)
+    console.print(f"digest {outcome.digest.hex()}")

@@ -1,0 +1,108 @@
+"""Guesses of what kind a cause is. A guess is told as one: what was sent doesn't say why."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from worldline.history.causes import Origin, Reason
+from worldline.history.parting import Act, Parting
+from worldline.history.values import FieldDifference, both_decoded, field_differences
+
+LAST_PLACES_MAX = 4096
+"""Floats that lie closer than this, in units in the last place, differ by rounding."""
+
+_LATER_MIN = 4  # With fewer messages there is no telling how it goes on.
+_DATES = (1.5e9, 2.2e9)  # The years 2017 to 2039, in seconds.
+_MACHINE = ("python", "platform", "float_fingerprint", "byte_order", "version")
+
+Later = Sequence[tuple[bytes, bytes]]
+"""What the member sent from there on, on the same topic: in A, in B."""
+
+
+def guess(reason: Reason, headers: Collection[str], later: Later = ()) -> str:
+    """Say what may be behind a cause. `headers` are the fields of the two headers that differ."""
+    if reason.origin is Origin.NETWORK:
+        if "network" in headers:
+            return "the networks of the two plans differ"
+        if "seed" in headers:
+            return "the seeds differ, and the network draws from them"
+        return "the network did otherwise with the same message: perhaps another version, or another state of the path"
+    if reason.origin is Origin.LISTENING:
+        return "sent alike, but it didn't listen: perhaps it subscribed or left at another time"
+    if reason.origin is Origin.PRESENCE:
+        return "it takes part in one of the runs only"
+    if reason.origin is Origin.END:
+        return "one of the runs ends earlier"
+    return _guess_of_its_own(reason.parting, headers, later)
+
+
+def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) -> str:
+    first, a, b = parting.first, parting.a, parting.b
+    if first.reordered:
+        return "the same messages in another order: perhaps the order of a set, of threads, or of whoever was first"
+    if first.act is not Act.SENDS:
+        return f"it {'begins' if first.act is Act.BEGINS else 'ends'} at another time"
+    if a is None or b is None or (a.act, a.topic) != (b.act, b.topic):
+        return _otherwise(headers, f"only {'A' if first is a else 'B'} sends this")
+    if a.payload == b.payload:
+        return _otherwise(headers, "the same message at another time" if a.at != b.at else "the same, to somebody else")
+    if a.at != b.at:
+        return _otherwise(headers, "another message at another time")
+    return _guess_of_values(field_differences(a.payload, b.payload), headers, later)
+
+
+def _guess_of_values(fields: list[FieldDifference], headers: Collection[str], later: Later) -> str:
+    if all(field.steps is not None and field.steps <= LAST_PLACES_MAX for field in fields):
+        if "float_fingerprint" in headers:
+            return "floats in their last places: the two machines compute some floats differently"
+        return "floats in their last places: perhaps a sum in another order, or another library"
+    if any(_is_date(field.a) and _is_date(field.b) for field in fields):
+        return "perhaps the wall clock: these numbers look like dates"
+    return _otherwise(headers, "" if "seed" in headers else _guess_of_what_follows(fields[0].path, later))
+
+
+def _otherwise(headers: Collection[str], text: str) -> str:
+    machine = [name for name in _MACHINE if name in headers]
+    if "seed" in headers:
+        also = "the seeds differ, perhaps that is why"
+    elif machine:
+        also = f"perhaps the environment: the headers differ in {', '.join(machine)}"
+    else:
+        return text
+    return f"{text}; {also}" if text else also
+
+
+def _guess_of_what_follows(path: str, later: Later) -> str:
+    """Look at how one field goes on."""
+    pairs = [pair for pair in (_numbers_at(path, *each) for each in later) if pair is not None]
+    apart = [(a, b) for a, b in pairs if a != b]
+    if len(pairs) < _LATER_MIN:
+        return "perhaps code or a parameter"
+    if len(apart) <= len(pairs) // 4:
+        return f"a passing thing: of the next {len(pairs) - 1} on this topic, {len(pairs) - len(apart)} are the same"
+    up = sum(b > a for a, b in apart)
+    if 4 * min(up, len(apart) - up) >= len(apart):
+        return "from here on the values differ without a pattern: perhaps another number of draws"
+    return (
+        f"from here on the values are {'higher' if 2 * up > len(apart) else 'lower'} in B:"
+        " perhaps a constant in the code, or a parameter"
+    )
+
+
+def _numbers_at(path: str, a: bytes, b: bytes) -> tuple[float, float] | None:
+    """Return the numbers that stand in one place of two payloads."""
+    if a == b:
+        return (0, 0)
+    found = {field.path: field for field in field_differences(a, b)}.get(path)
+    if found is None:
+        return (0, 0) if both_decoded(a, b) is not None else None
+    return (found.a, found.b) if _is_number(found.a) and _is_number(found.b) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_date(value: Any) -> bool:
+    return _is_number(value) and any(_DATES[0] <= value / unit <= _DATES[1] for unit in (1, 1e3, 1e6, 1e9))

@@ -1,0 +1,170 @@
+"""Compares two payloads field by field: as JSON or MessagePack if they are that, else as texts or bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+from math import frexp, isfinite, ldexp
+from typing import Any, NamedTuple
+
+import msgspec
+
+from worldline.model.printable import printable
+
+TEXT_MAX = 60
+"""How much of a value is shown."""
+
+_MISSING = object()
+_JSON_STARTS = frozenset(b'{["-0123456789tfn \n\t')
+_AROUND = 8  # How many bytes are shown beside the first one that differs.
+
+
+class FieldDifference(NamedTuple):
+    """A place in two payloads that isn't the same. `steps`: how many floats lie between two; None: not two floats."""
+
+    path: str
+    a: Any
+    b: Any
+    steps: int | None = None
+
+    def __str__(self) -> str:
+        text = f"{self.path or 'payload'}: {value_text(self.a)} → {value_text(self.b)}"
+        if self.steps is not None and self.steps <= 1_000_000:
+            text += f" ({self.steps:,} unit{'' if self.steps == 1 else 's'} in the last place)"
+        return text
+
+
+class Raw(NamedTuple):
+    """Bytes that are nothing else, from somewhere on."""
+
+    offset: int
+    data: bytes
+    size: int
+
+    def __str__(self) -> str:
+        return f"{self.data.hex(' ') or 'nothing'} at byte {self.offset} of {self.size:,}"
+
+
+def field_differences(a: bytes, b: bytes) -> list[FieldDifference]:
+    """Return where two payloads differ, in their own order."""
+    if a == b:
+        return []
+    decoded = both_decoded(a, b)
+    if decoded is not None:
+        found = list(_differences("", *decoded))
+        if found:
+            return found
+    texts = _text(a), _text(b)
+    if texts[0] is not None and texts[1] is not None:
+        return [FieldDifference("", *texts)]
+    offset = next((place for place, (x, y) in enumerate(zip_longest(a, b)) if x != y), 0)
+    start = max(0, offset - _AROUND)
+    end = offset + _AROUND
+    return [FieldDifference("", Raw(start, a[start:end], len(a)), Raw(start, b[start:end], len(b)))]
+
+
+def both_decoded(a: bytes, b: bytes) -> tuple[Any, Any] | None:
+    """Return two payloads as plain values, if both can be had in the same way."""
+    for decode in (_from_json, _from_msgpack):
+        one, other = decode(a), decode(b)
+        if one is not _MISSING and other is not _MISSING:
+            return one, other
+    return None
+
+
+def payload_text(payload: bytes) -> str:
+    """Return a payload in a few words, on one line."""
+    if not payload:
+        return "(empty)"
+    if _from_json(payload) is not _MISSING:
+        return _cut(printable(payload.decode(errors="replace")))
+    value = _from_msgpack(payload)
+    if value is not _MISSING:
+        return value_text(value)
+    text = _text(payload)
+    return _cut(text) if text is not None else f"{_cut(payload[:20].hex(' '))} ({len(payload):,} bytes)"
+
+
+def value_text(value: Any) -> str:
+    """Return a decoded value in a few words."""
+    if value is _MISSING:
+        return "(missing)"
+    if isinstance(value, Raw):
+        return str(value)
+    if isinstance(value, bytes):
+        return _cut(value.hex(" "))
+    try:
+        return _cut(printable(msgspec.json.encode(value).decode()))
+    except (TypeError, ValueError, RecursionError):
+        return _cut(printable(repr(value)))
+
+
+def steps_between(a: float, b: float) -> int:
+    """Return how many steps from float to next float lie between two: their distance in units in the last place."""
+    return abs(_ordinal(a) - _ordinal(b))
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of a difference for JSON; None, where there is none."""
+    if value is _MISSING:
+        return None
+    return value_text(value) if isinstance(value, Raw | bytes) else value
+
+
+def _differences(path: str, a: Any, b: Any) -> Iterator[FieldDifference]:
+    if isinstance(a, dict) and isinstance(b, dict):
+        for key in dict.fromkeys((*a, *b)):
+            yield from _differences(_dotted(path, key), a.get(key, _MISSING), b.get(key, _MISSING))
+    elif isinstance(a, list) and isinstance(b, list):
+        for place, (x, y) in enumerate(zip_longest(a, b, fillvalue=_MISSING)):
+            yield from _differences(f"{path}[{place}]", x, y)
+    elif type(a) is not type(b) or a != b:
+        if a != a and b != b:  # Neither is a number, in both.
+            return
+        are_floats = isinstance(a, float) and isinstance(b, float) and isfinite(a) and isfinite(b)
+        yield FieldDifference(path, a, b, steps_between(a, b) if are_floats else None)
+
+
+def _dotted(path: str, key: object) -> str:
+    name = printable(str(key))
+    return f"{path}.{name}" if path else name
+
+
+def _ordinal(value: float) -> int:
+    """Number all floats from zero on, in their order."""
+    if value < 0:
+        return -_ordinal(-value)
+    fraction, exponent = frexp(value)
+    if value == 0 or exponent < -1021:  # So small that floats lie as close as they ever do.
+        return int(ldexp(value, 1074))
+    return ((exponent + 1022) << 52) + int(ldexp(fraction, 53)) - (1 << 52)
+
+
+def _from_json(payload: bytes) -> Any:
+    if not payload or payload[0] not in _JSON_STARTS:
+        return _MISSING
+    try:
+        return msgspec.json.decode(payload)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return _MISSING
+
+
+def _from_msgpack(payload: bytes) -> Any:
+    """Only maps and arrays: almost any few bytes could be a number."""
+    try:
+        value = msgspec.msgpack.decode(payload)
+    except (msgspec.DecodeError, ValueError, TypeError, RecursionError):
+        return _MISSING
+    return value if isinstance(value, dict | list) else _MISSING
+
+
+def _text(payload: bytes) -> str | None:
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        return None
+    return text if text.isprintable() else None
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"

@@ -1,0 +1,141 @@
+"""What a user's file defines to be run: `model`, a value or a function that makes it.
+
+That is the one name that every room looks for. Beside it may stand UNTIL, when a run ends if nobody says otherwise, and
+`outcome`, a function that says in words what has come of a run, and refuses what may not come of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from inspect import Parameter, getdoc, signature
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from msgspec import Struct
+
+from worldline.loading.python_file import load_module
+from worldline.model.blame import said_of
+from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
+
+MODEL = "model"
+
+GIVEN: dict[str, Any] = {"seed": 0, "executor": "inline", "trace": False}
+"""What a function is given if it takes it, and what that is where nobody says otherwise."""
+
+_OLD_NAMES = ("federation", "ALGORITHM", "build")
+_FUNCTION = "write def model(*, seed=0, size=10), where size is a parameter of your own"
+
+
+class Maker(Struct, frozen=True):
+    """A function that makes models. `parameters` are its own, with the values that they have otherwise."""
+
+    where: str
+    function: Callable[..., Any]
+    parameters: dict[str, Any]
+    given: dict[str, Any]  # What it takes of GIVEN, and what that is if nobody says.
+
+    def make(self, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
+        """Make a model, with what it takes of what is given. What goes wrong is an error that names its line."""
+        chosen = {**self.given, **{name: value for name, value in given.items() if name in self.given}}
+        try:
+            return self.function(**chosen, **parameters)
+        except WorldlineError:
+            raise
+        except (Exception, SystemExit) as error:  # It is the user's code, and can raise anything.
+            raise ConfigurationError(f"{self.where}: its model can't be set up: {said_of(error)}") from error
+
+
+class Definition(Struct, frozen=True):
+    """What a file, or a module of ours, defines under a name."""
+
+    where: str
+    name: str
+    module: ModuleType
+    maker: Maker
+
+    @property
+    def about(self) -> str:
+        """The first line of what it says of itself."""
+        return (getdoc(self.module) or "").partition("\n")[0]
+
+    @property
+    def until(self) -> Any:
+        """When a run ends, as it is written there; None if it isn't."""
+        return getattr(self.module, "UNTIL", None)
+
+    def judged(self, *run: Any) -> str:
+        """Return what has come of a run, by its `outcome`; refuse what may not come of it."""
+        judge = getattr(self.module, "outcome", None)
+        if judge is None:
+            return ""
+        try:
+            return str(judge(*run))
+        except AssertionError as error:
+            raise ModelError(f"{self.name}: what has come of it isn't what should: {said_of(error)}") from error
+        except Exception as error:  # It is the user's code, and can raise anything.
+            raise ModelError(f"{self.name}: its outcome can't be told: {said_of(error)}") from error
+
+
+def definition_in(path: Path, name: str, kinds: tuple[type, ...], form: str) -> Definition:
+    """Return what a file defines. `kinds` are those that can be run, and `form` says how one is written."""
+    module = load_module(path)
+    if not hasattr(module, name):
+        raise _missing(path, name, module, kinds, form)
+    where = str(path) if name == MODEL else f"{path}:{name}"
+    return Definition(where, path.stem, module, maker_of(where, getattr(module, name), kinds, form))
+
+
+def defines_model(path: Path) -> bool:
+    """Whether a file defines what is to be run, also if under a name that isn't the one."""
+    module = load_module(path)
+    return any(hasattr(module, name) for name in (MODEL, *_OLD_NAMES))
+
+
+def maker_of(where: str, value: Any, kinds: tuple[type, ...], form: str) -> Maker:
+    """Return what makes a model: a function does, and a model that is there already is made by taking it."""
+    if isinstance(value, kinds):
+        return Maker(where, lambda: value, {}, {})
+    if isinstance(value, type) or not callable(value):
+        raise unfit(where, "its model", value, form)
+    given: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    for name, parameter in signature(value).parameters.items():
+        if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
+            raise ConfigurationError(f"{where}: its model takes *{name}, whatever that is", advice=_FUNCTION)
+        if parameter.kind is Parameter.POSITIONAL_ONLY:
+            raise ConfigurationError(f"{where}: the parameter {name} of its model has to be named", advice=_FUNCTION)
+        default = parameter.default
+        if name in GIVEN:
+            given[name] = GIVEN[name] if default is Parameter.empty else default
+        elif default is Parameter.empty:
+            raise ConfigurationError(f"{where}: the parameter {name} of its model has no default", advice=_FUNCTION)
+        else:
+            own[name] = default
+    return Maker(where, value, own, given)
+
+
+def unfit(where: str, what: str, value: Any, form: str) -> ConfigurationError:
+    """Return that something isn't what can be run, in terms of what it is."""
+    if isinstance(value, type):
+        found = f"is the class {value.__name__}"
+    else:
+        found = f"is {shown(value)}" if value is None or isinstance(value, int | float | str) else _kind_of(value)
+    return ConfigurationError(f"{where}: {what} {found}", advice=form)
+
+
+def _kind_of(value: Any) -> str:
+    kind = type(value).__name__
+    return f"is {'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
+
+
+def _missing(path: Path, name: str, module: ModuleType, kinds: tuple[type, ...], form: str) -> ConfigurationError:
+    """Explain that a file doesn't define what is looked for, by what it does define."""
+    known = [key for key, value in vars(module).items() if isinstance(value, kinds) and not key.startswith("_")]
+    choice = f"it has {', '.join(known)}: write {path}:{known[0]}" if known else form
+    if name != MODEL:
+        return ConfigurationError(f"{path} has no {shown(name)}", advice=choice)
+    old = [each for each in _OLD_NAMES if hasattr(module, each)]
+    if len(old) == 1:
+        return ConfigurationError(f"{path} defines {old[0]}, and no model", advice="call it model")
+    return ConfigurationError(f"{path} defines no model", advice=choice)

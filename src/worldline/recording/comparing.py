@@ -1,0 +1,151 @@
+"""Compares two recordings: of any room, whole, cut off or broken off.
+
+What both files hold in equal chunks isn't even unpacked (see `walk`); the rest is read once, in step, by
+`history.parting`. A file that was cut off, or whose run was, tells everything up to some time; beyond that nothing is
+compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from os import PathLike
+
+import msgspec
+
+from worldline.history.account import Account, Sending, Stay
+from worldline.history.causes import Causes, Origin, explain
+from worldline.history.difference import Difference
+from worldline.history.guess import Later, guess
+from worldline.history.parting import Act, part
+from worldline.history.values import FieldDifference, field_differences
+from worldline.model.errors import ModelError
+from worldline.model.time import FOREVER, format_time
+from worldline.recording.reader import Recording, story
+from worldline.recording.scan import Damaged
+from worldline.recording.walk import equal_chunks, sendings
+
+_LATER_MAX = 24  # How many messages a guess is made from,
+_LOOK_MAX = 200_000  # and how far they are looked for.
+_ROSTERS = ("roster", "guests")  # Who takes part in one only is said elsewhere.
+
+
+def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: str | None = None) -> Difference:
+    """Compare two recordings. `to` is the member to whom the chain from the first cause is to lead."""
+    one, other = Recording(a), Recording(b)
+    skip = equal_chunks(one.scan, other.scan)
+    if not (_is_complete(one) and _is_complete(other)):  # How far a file goes is seen at its end.
+        skip = max(0, min(skip, len(one.scan.chunks) - 2, len(other.scan.chunks) - 2))
+    accounts = _account(one, skip), _account(other, skip)
+    partings = part(*accounts)
+    headers = _headers(one, other)
+    names = {difference.path.partition(".")[0] for difference in headers}
+    causes = explain(partings, same_network=not names & {"network", "seed"})
+    if to is not None and causes.reasons:
+        causes.chain(to)  # Refuses a name that isn't there before anything is said.
+    ends = _end(one, accounts[0]), _end(other, accounts[1])
+    return Difference(
+        partings,
+        causes,
+        headers,
+        ends,
+        same_ends=ends == (None, None) or (None not in ends and _fate(one, accounts[0]) == _fate(other, accounts[1])),
+        guess=_guess(causes, sorted(names), one, other, skip),
+        to=to,
+        names=(str(one.path), str(other.path)),
+    )
+
+
+def _is_complete(recording: Recording) -> bool:
+    return recording.scan.whole and recording.outcome is not None and recording.outcome.status == "complete"
+
+
+def _account(recording: Recording, skip: int) -> Account:
+    """Return what a recording tells of its run."""
+    if recording.scan.damage is not None:
+        raise _altered(recording, recording.scan.damage)
+    outcome, roster = recording.outcome, recording.header.roster
+    account = Account((), planned=frozenset(roster), is_complete=_is_complete(recording))
+    if outcome is not None and recording.scan.whole:
+        account.stays = {
+            name: Stay(part.started, part.left, part.digest) for name, part in outcome.participants.items()
+        }
+        account.until = FOREVER if outcome.until is None else outcome.until
+    else:
+        account.stays = {name: Stay(0) for name in roster}
+    account.sendings = _told(recording, account, skip)
+    return account
+
+
+def _told(recording: Recording, account: Account, skip: int) -> Iterator[Sending]:
+    """Yield what was sent, as far as all of it is there; then the account's `until` says how far that is."""
+    try:
+        if account.is_complete:
+            yield from sendings(recording.scan, skip)
+            return
+        latest: list[Sending] = []
+        for sending in sendings(recording.scan, skip):
+            if sending[0] >= account.until:
+                return
+            if latest and latest[0][0] != sending[0]:
+                yield from latest
+                latest = []
+            latest.append(sending)
+        if account.until < FOREVER:
+            yield from latest
+        else:  # It was cut off, perhaps among those that were sent at the same time as the last.
+            account.until = latest[0][0] if latest else 0
+    except Damaged as damage:
+        raise _altered(recording, str(damage)) from damage
+
+
+def _altered(recording: Recording, problem: str) -> ModelError:
+    return ModelError(f"{recording.path} was altered: {problem}", advice="record the run again")
+
+
+def _headers(a: Recording, b: Recording) -> list[FieldDifference]:
+    """Return what the recorders knew before the runs began, and isn't the same."""
+    texts = [
+        msgspec.json.encode(
+            {name: value for name, value in msgspec.to_builtins(each.header).items() if name not in _ROSTERS}
+        )
+        for each in (a, b)
+    ]
+    return field_differences(*texts)
+
+
+def _end(recording: Recording, account: Account) -> str | None:
+    """Say how a recording ended before its time, None if it didn't."""
+    if account.is_complete:
+        return None
+    if recording.outcome is None or not recording.scan.whole:
+        return f"cut off: all that was sent before {format_time(account.until)} is there"
+    return f"broken off: {story(recording.outcome)}"
+
+
+def _fate(recording: Recording, account: Account) -> object:
+    """Return what tells two runs apart that didn't come to their ends. Where exactly a run breaks off is luck."""
+    outcome = recording.outcome
+    if outcome is None or not recording.scan.whole:
+        return account.until
+    return outcome.cause, outcome.participant, outcome.at
+
+
+def _guess(causes: Causes, headers: list[str], a: Recording, b: Recording, skip: int) -> str:
+    if not causes.first:
+        return ""
+    reason = causes.reasons[causes.first[0]]
+    later: Later = ()
+    first = reason.parting.first
+    if reason.origin is Origin.ITSELF and first.act is Act.SENDS and reason.parting.a and reason.parting.b:
+        later = list(
+            zip(*(_payloads(each, skip, reason.parting.member, first.topic, first.at) for each in (a, b)), strict=False)
+        )
+    return guess(reason, headers, later)
+
+
+def _payloads(recording: Recording, skip: int, sender: str, topic: str, start: int) -> list[bytes]:
+    """Return the next few payloads that a member sent on a topic."""
+    near = islice((each for each in sendings(recording.scan, skip) if each[0] >= start), _LOOK_MAX)
+    found = (each[3] or b"" for each in near if each[1] == sender and each[2] == topic)
+    return list(islice(found, _LATER_MAX))

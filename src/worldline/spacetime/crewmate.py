@@ -1,0 +1,287 @@
+"""What every worker does: let its agents run, tell the others what is for them, take in what they say.
+
+Theory of operation
+-------------------
+`letters` has what is said, and `post` takes in what concerns single bodies. A position never arrives before what was
+sent until then, and bounds what comes later (S2 of `core.py`), whichever way it goes.
+
+Worker 0 leads. It finds out when nothing can happen any more (`ending`).
+
+Agents move (`balance`) while the run stands still: everybody says `paused` to everybody, after which nothing is under
+way; then all tell the leader about their residents, the leader says who goes where, and bodies are exchanged. Moves
+never change what happens: a body takes all along that its next event depends on, and what others think of its position
+is only a bound.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from worldline.spacetime.balance import Grants, Wishes, moves
+from worldline.spacetime.build import Body, Core
+from worldline.spacetime.ending import conclusion
+from worldline.spacetime.letters import (
+    Dispatch,
+    Gathering,
+    Idleness,
+    Letter,
+    Order,
+    Pause,
+    Tidings,
+    Unable,
+    Wish,
+    opened_frame,
+    packed_frame,
+)
+from worldline.spacetime.moving import packed_if_possible, unpacked
+from worldline.spacetime.placement import Placing, Resident, resident_of
+from worldline.spacetime.post import take, watch_sources
+from worldline.workers.looks import Look
+from worldline.workers.peers import Peers
+
+_SLICE = 512
+_SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
+_LEADER = 0
+
+
+class Crewmate:
+    """One worker among others."""
+
+    def __init__(self, core: Core, peers: Peers, count: int, placing: Placing) -> None:
+        self._core = core
+        self._peers = peers
+        self._count = count
+        self._me = core.me
+        self._others = [other for other in range(count) if other != core.me]
+        self._placing = placing
+        self._is_over = False
+        # What was said.
+        self._sent = [0] * count
+        self._received = [0] * count
+        self._letters = 0
+        self._told_cap = core.cap
+        self._events = [0] * count
+        # The end.
+        self._idle: list[Idleness | None] = [None] * count  # What each has said when it was idle last.
+        self._is_swept = self._is_swept_now = False
+        self._steps_at_sweep = 0
+        # Moves.
+        self._round = 0  # How often the run has stood still.
+        self._round_wanted = 0
+        self._is_moving = False
+        self._unheard: list[tuple[int, Gathering]] = []
+        self._wishes = Wishes(placing.moves_every_s if count > 1 else None, time.monotonic())
+        self._grants = Grants(placing, count, time.monotonic())
+        self._events_before: dict[str, int] = {}
+
+    def run(self, look: Look) -> None:
+        """Do all that happens here."""
+        core = self._core
+        watch_sources(core)
+        self._tell()
+        events = look(0, 0)
+        while not self._is_over:
+            is_busy = core.run(min(events, _SLICE))
+            events = look(max(0, round(min(core.lab, _SHOWN_MAX) * 1e9)), core.events)
+            self._tell()
+            self._is_swept_now = False
+            if core.steps > self._steps_at_sweep:
+                self._is_swept = False
+            if is_busy:
+                self._idle[self._me] = None
+                self._consider_moves()
+            else:
+                self._say_idle()
+            if self._round_wanted > self._round:
+                self._move()
+            elif not self._is_over and not self._is_swept_now:
+                for other, frame in self._peers.poll() if is_busy else self._peers.wait():
+                    self._hear(other, opened_frame(frame))
+
+    # -- What is said
+
+    def _post(self, other: int, frame: Dispatch) -> None:
+        self._peers.post(other, packed_frame(frame))
+
+    def _tell(self) -> None:
+        """Send everybody what is for them."""
+        core = self._core
+        letters: list[list[Letter]] = [[] for _ in range(self._count)]
+        positions: list[list[Any]] = [[] for _ in range(self._count)]
+        while core.outbox:
+            outbox, core.outbox = core.outbox, []
+            for body, letter in outbox:
+                if body.home == self._me:  # It has moved here meanwhile.
+                    take(core, letter)
+                else:
+                    letters[body.home].append(letter)
+        if core.moved:
+            for body in core.moved.values():
+                told = body.name, None if body.done or body.parked else body.position(core.n)
+                for other in body.partners:
+                    positions[other].append(told)
+            core.moved = {}
+        is_news = core.cap < self._told_cap
+        self._told_cap = core.cap
+        for other in self._others:
+            if letters[other] or positions[other] or is_news:
+                self._post(other, Tidings(letters[other], positions[other], core.cap, core.events))
+                self._sent[other] += 1
+                self._letters += len(letters[other])
+
+    def _say_idle(self) -> None:
+        """Tell the leader that nothing can happen here, unless it knows."""
+        is_alive = self._core.live > 0 and not self._core.failures
+        said = Idleness(tuple(self._sent), tuple(self._received), is_alive, self._is_swept)
+        if said != self._idle[self._me]:
+            self._idle[self._me] = said
+            if self._me == _LEADER:
+                self._conclude()
+            else:
+                self._post(_LEADER, said)
+
+    def _order(self, order: Order) -> None:
+        """Tell everybody to do something, as the leader, and do it."""
+        for other in self._others:
+            self._post(other, order)
+        self._hear(self._me, order)
+
+    # -- What is heard
+
+    def _hear(self, other: int, frame: Dispatch) -> None:
+        match frame:
+            case Tidings():
+                self._take_in(other, frame)
+            case Idleness():
+                self._idle[other] = frame
+                self._conclude()
+            case Order.SWEEP:
+                gc.collect()
+                self._is_swept = self._is_swept_now = True
+                self._steps_at_sweep = self._core.steps
+            case Order.FINISH:
+                self._is_over = True
+            case Wish():
+                self._grant()
+            case Pause(number):
+                self._round_wanted = max(self._round_wanted, number)
+            case Gathering(number):  # Whoever says it is ahead: the leader's wish may have come to it earlier.
+                self._round_wanted = max(self._round_wanted, number)
+                self._unheard.append((other, frame))
+            case Unable(error):
+                raise error
+
+    def _take_in(self, other: int, tidings: Tidings) -> None:
+        core = self._core
+        self._received[other] += 1
+        self._events[other] = tidings.events
+        for letter in tidings.letters:
+            take(core, letter)
+        for name, position in tidings.positions:
+            core.hear_position(name, position)
+        if tidings.cap < core.cap:
+            core.cap = self._told_cap = tidings.cap
+
+    def _conclude(self) -> None:
+        """If nothing can happen any more, anywhere, let the run be over; not while others wait for a move, though."""
+        own = self._idle[self._me]
+        if self._is_moving or self._round_wanted > self._round or own is None:
+            return
+        if (own.sent, own.received) != (tuple(self._sent), tuple(self._received)):  # It was so, and isn't any more.
+            return
+        order = conclusion(self._idle)
+        if order is not None:
+            self._order(order)
+
+    # -- Moves
+
+    def _consider_moves(self) -> None:
+        """Ask now and then whether agents would be better off elsewhere."""
+        if self._wishes.is_due(time.monotonic(), self._core.events):
+            if self._me == _LEADER:
+                self._grant()
+            else:
+                self._post(_LEADER, Wish())
+
+    def _grant(self) -> None:
+        """Let the run stand still, as the leader, unless that is about to happen, or isn't worth it."""
+        if self._round_wanted != self._round or self._is_over:
+            return
+        self._events[self._me] = self._core.events
+        if self._grants.is_worth_it(time.monotonic(), self._events, self._letters, self._me):
+            self._round_wanted += 1
+            for other in self._others:
+                self._post(other, Pause(self._round_wanted))
+
+    def _move(self) -> None:
+        """Stand still together with all others, and let agents go where they are better off."""
+        self._round += 1
+        self._is_moving = True
+        self._tell()
+        self._gathered("paused", [None] * self._count)
+        residents = self._residents()
+        told = self._gathered("residents", [residents if other == _LEADER else None for other in range(self._count)])
+        chosen = moves(self._placing, told) if self._me == _LEADER else None
+        agreed = self._gathered("moves", [chosen] * self._count)[_LEADER]
+        if agreed:
+            self._exchange(agreed)
+        self._wishes.granted(time.monotonic())
+        self._is_moving = False
+        if self._me == _LEADER:
+            self._conclude()
+
+    def _gathered(self, step: str, own: Sequence[Any]) -> list[Any]:
+        """Tell each other something; wait until all have told theirs. Whatever else comes in between is taken in."""
+        for other in self._others:
+            self._post(other, Gathering(self._round, step, own[other]))
+        found = {self._me: own[self._me]}
+        while True:
+            unheard, self._unheard = self._unheard, []
+            for other, said in unheard:
+                if (said.number, said.step) == (self._round, step):
+                    found[other] = said.told
+                else:
+                    self._unheard.append((other, said))
+            if len(found) == self._count:
+                return [found[number] for number in range(self._count)]
+            for other, frame in self._peers.wait():
+                self._hear(other, opened_frame(frame))
+
+    def _residents(self) -> list[Resident]:
+        """Return who is here, each with how many events it has had since this was asked last."""
+        core = self._core
+        living = [body for body in core.bodies.values() if not body.done]
+        before, self._events_before = self._events_before, {body.name: body.events for body in living}
+        return [resident_of(body, core.n, body.events - before.get(body.name, body.events)) for body in living]
+
+    def _exchange(self, agreed: dict[str, int]) -> None:
+        """Let agents go, and take in those that come."""
+        core = self._core
+        leaving: list[list[Body]] = [[] for _ in range(self._count)]
+        for name, worker in agreed.items():
+            body = core.bodies.get(name)
+            if body is not None:
+                leaving[worker].append(body)
+        ready = [packed_if_possible(core, bodies) for bodies in leaving]
+        for worker, (names, _) in enumerate(ready):
+            for name in names:
+                core.depart(core.bodies[name], worker)
+        everybody = [name for names, _ in ready for name in names]
+        for gone in self._gathered("leaving", [everybody] * self._count):
+            core.homes.update((name, agreed[name]) for name in gone)
+        for body in core.everybody():
+            body.home = core.homes.get(body.name, body.home)
+            body.partners = {}
+        core.forget_lanes()
+        # Here, while all stand still: who is faster goes on, and says new things, before this one has settled.
+        core.moved = {}
+        self._idle = [None] * self._count
+        for arrived in self._gathered("bodies", [data for _, data in ready]):
+            unpacked(core, arrived)
+        self._gathered("settled", [None] * self._count)  # Until then, nobody may send anything to who is on the move.
+        watch_sources(core)
+        self._tell()
+        core.wake_all()

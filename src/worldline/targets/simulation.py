@@ -1,0 +1,73 @@
+"""Simulations of the kernel, ready to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from worldline.history.observer import Observer
+from worldline.history.outcome import Outcome
+from worldline.history.status import Watch
+from worldline.kernel.simulation import EXECUTORS, Simulation
+from worldline.loading.definition import Definition
+from worldline.model.errors import ConfigurationError
+from worldline.model.links import Network
+from worldline.model.plan import Plan
+from worldline.model.reading import as_time
+from worldline.model.time import format_time
+from worldline.targets.ready import Options
+from worldline.workers.executor import Executor, as_executor
+
+
+@dataclass(kw_only=True)
+class ReadySimulation:
+    """A simulation that can be run, until `end` or as long as anything happens."""
+
+    found: Definition
+    simulation: Simulation
+    chosen: Executor
+    end: int | None
+
+    kind = "kernel"
+    members = "entities"
+
+    @property
+    def name(self) -> str:
+        return self.found.name
+
+    @property
+    def seed(self) -> int:
+        return self.simulation.seed
+
+    @property
+    def executor(self) -> str:
+        return str(self.chosen)
+
+    @property
+    def is_main(self) -> bool:
+        return self.chosen.is_main
+
+    def plan(self) -> Plan:
+        model = self.simulation.model()
+        return Plan(roster=model.names, network=Network(), seed=self.seed, end=self.end)
+
+    def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
+        return self.simulation.run(self.end, executor=self.chosen, observer=observer, watch=watch)
+
+    def extent(self, outcome: Outcome) -> str:
+        return format_time(outcome.now)
+
+    def told(self, outcome: Outcome) -> list[str]:
+        return self.found.judged(self.simulation, outcome).splitlines()
+
+
+def ready(found: Definition, simulation: Simulation, options: Options) -> ReadySimulation:
+    """Take a simulation that was made, and what is said of its run."""
+    chosen = as_executor(options.executor or "inline", EXECUTORS)
+    if options.seed is not None and simulation.seed != options.seed:
+        raise ConfigurationError(
+            f"{found.where}: its model doesn't hand on its seed",
+            advice="write def model(*, seed=0), and Simulation(seed=seed) in it",
+        )
+    until = options.until if options.until is not None else found.until
+    end = None if until is None else as_time(until, "the end")
+    return ReadySimulation(found=found, simulation=simulation, chosen=chosen, end=end)

@@ -1,0 +1,89 @@
+"""What may be behind a cause."""
+
+from __future__ import annotations
+
+import pytest
+
+from worldline.history.causes import Origin, Reason
+from worldline.history.guess import guess
+from worldline.history.parting import Act, Deed, Parting
+from worldline.model.payload import to_json
+
+
+def sent(payload: object, at: int = 5, *, reordered: bool = False) -> Deed:
+    return Deed(at, Act.SENDS, at, topic="x", payload=to_json(payload), reordered=reordered)
+
+
+def guessed(
+    a: Deed | None, b: Deed | None, headers: tuple[str, ...] = (), later: tuple[tuple[float, float], ...] = ()
+) -> str:
+    reason = Reason(Parting("ann", a, b), Origin.ITSELF)
+    return guess(reason, headers, [(to_json({"mm": x}), to_json({"mm": y})) for x, y in later])
+
+
+def test_another_order() -> None:
+    text = guessed(sent("x", reordered=True), sent("y", reordered=True))
+    assert text.startswith("the same messages in another order: perhaps the order of a set")
+
+
+def test_rounding() -> None:
+    a, b = sent({"mm": 0.1 + 0.2}), sent({"mm": 0.3})
+    assert guessed(a, b) == "floats in their last places: perhaps a sum in another order, or another library"
+    assert "two machines compute" in guessed(a, b, ("float_fingerprint",))
+
+
+def test_the_wall_clock() -> None:
+    assert "wall clock" in guessed(sent({"when": 1_790_000_000.5}), sent({"when": 1_790_000_003.5}))
+    assert "wall clock" in guessed(sent({"when": 1_790_000_000 * 10**9}), sent({"when": 1_790_000_001 * 10**9}))
+
+
+A, B = sent({"mm": 1.0}), sent({"mm": 2.0})
+
+
+def test_a_constant_goes_one_way() -> None:
+    later = tuple((float(number), number * 1.04 + 0.1) for number in range(10))
+    assert guessed(A, B, later=later) == (
+        "from here on the values are higher in B: perhaps a constant in the code, or a parameter"
+    )
+
+
+def test_draws_go_both_ways() -> None:
+    later = tuple((0.5, 0.5 + (-1) ** number / 7) for number in range(10))
+    assert guessed(A, B, later=later).endswith("without a pattern: perhaps another number of draws")
+
+
+def test_a_passing_thing() -> None:
+    later = ((1.0, 2.0), *((float(number), float(number)) for number in range(9)))
+    assert guessed(A, B, later=later) == "a passing thing: of the next 9 on this topic, 9 are the same"
+
+
+def test_with_little_to_go_by_it_says_little() -> None:
+    assert guessed(A, B, later=((1.0, 2.0),)) == "perhaps code or a parameter"
+
+
+def test_the_seed_and_the_environment() -> None:
+    assert guessed(A, B, ("seed",)) == "the seeds differ, perhaps that is why"
+    assert guessed(A, B, ("python", "end")).endswith("perhaps the environment: the headers differ in python")
+
+
+def test_what_one_run_doesnt_send() -> None:
+    assert guessed(A, None) == "only A sends this"
+    assert guessed(None, B) == "only B sends this"
+    assert guessed(A, A._replace(at=7)) == "the same message at another time"
+    assert guessed(A, A._replace(to=("bob",))) == "the same, to somebody else"
+    assert guessed(A, B._replace(at=7)) == "another message at another time"
+
+
+@pytest.mark.parametrize(
+    ("origin", "headers", "words"),
+    [
+        (Origin.NETWORK, ("network",), "the networks of the two plans differ"),
+        (Origin.NETWORK, ("seed",), "the network draws from them"),
+        (Origin.NETWORK, (), "did otherwise with the same message"),
+        (Origin.LISTENING, (), "it didn't listen"),
+        (Origin.PRESENCE, (), "one of the runs only"),
+        (Origin.END, (), "ends earlier"),
+    ],
+)
+def test_causes_outside_of_a_member(origin: Origin, headers: tuple[str, ...], words: str) -> None:
+    assert words in guess(Reason(Parting("ann", A, None), origin), headers)
