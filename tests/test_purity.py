@@ -105,6 +105,74 @@ def test_imports_point_inwards(path: Path) -> None:
         assert name != "worldline", "a room imports rooms, not the front door"
 
 
+# Circles of files that there may be, by room; they may get smaller. Rooms that aren't named here have none, not even
+# for the sake of types.
+CIRCLES: dict[str, list[set[str]]] = {
+    # An engine has a roster of entities, and an entity is of its engine: two halves of one thing, in two files.
+    "kernel": [{"account", "build", "engine", "entity", "model", "plain", "roster"}],
+    # A check is a function of the run that is judged, and a host tells what its node does to who asks it.
+    "nodes": [{"algorithm", "properties", "scheduler"}, {"ends", "host", "telling"}],
+    # An agent opens channels, and a channel leads to an agent.
+    "spacetime": [{"agent", "channel"}],
+}
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(ROOT.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def import_graph(room: str) -> dict[str, set[str]]:
+    """Return which modules of a room import which others of it, also where only types are needed."""
+    paths = {module_of(path): path for path in modules(room)}
+    graph: dict[str, set[str]] = {name: set() for name in paths}
+    for name, path in paths.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                named = [f"{node.module}.{alias.name}" for alias in node.names]
+                found = {each if each in paths else node.module or "" for each in named}
+            elif isinstance(node, ast.Import):
+                found = {alias.name for alias in node.names}
+            else:
+                continue
+            graph[name] |= {each for each in found if each in paths and each != name}
+    return graph
+
+
+def circles(graph: dict[str, set[str]]) -> list[set[str]]:
+    """Return the sets of modules that all import each other, directly or not."""
+
+    def reached(start: str) -> set[str]:
+        seen: set[str] = set()
+        ahead = [start]
+        while ahead:
+            for target in graph[ahead.pop()]:
+                if target not in seen:
+                    seen.add(target)
+                    ahead.append(target)
+        return seen
+
+    reach = {name: reached(name) for name in graph}
+    found: list[set[str]] = []
+    for name in sorted(graph):
+        circle = {other for other in reach[name] if name in reach[other]}
+        if circle and circle not in found:
+            found.append(circle)
+    return found
+
+
+@pytest.mark.parametrize("room", FOUNDATIONS)
+def test_files_import_each_other_in_one_direction(room: str) -> None:
+    short = [{name.removeprefix(f"worldline.{room}.") for name in circle} for circle in circles(import_graph(room))]
+    allowed = CIRCLES.get(room, [])
+    assert [circle for circle in short if not any(circle <= each for each in allowed)] == []
+
+
+def test_circles_are_found() -> None:
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a", "e"}, "e": {"e"}, "f": set()}
+    assert circles(graph) == [{"a", "b", "c"}, {"e"}]
+
+
 @pytest.mark.parametrize("leaf", sorted(LEAVES))
 def test_leaves_stand_on_the_standard_library_alone(leaf: str) -> None:
     for name in imports(ROOT / f"{leaf}.py"):

@@ -11,8 +11,9 @@ import pytest
 
 from tests.federation.transports import PATIENCE_S, Strand, eventually
 from worldline.cli import output as output_module
-from worldline.cli.output import Output
+from worldline.cli.output import ScreenOutput
 from worldline.cli.screen import Screen
+from worldline.history import Status
 from worldline.model import Interrupted, LossError
 
 pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
@@ -37,7 +38,7 @@ def read_to_end(descriptor: int) -> bytes:
 
 def test_who_prints_doesnt_wait_and_the_end_does(pipe: tuple[int, io.TextIOWrapper]) -> None:
     reading, file = pipe
-    output = Output(file)
+    output = ScreenOutput(file)
     lines = [f"line {number} ü\n" for number in range(20_000)]  # Several times what a pipe holds.
     for line in lines:
         output.write(line)
@@ -52,7 +53,7 @@ def test_who_prints_doesnt_wait_and_the_end_does(pipe: tuple[int, io.TextIOWrapp
 def test_a_file_that_doesnt_wait_is_waited_for(pipe: tuple[int, io.TextIOWrapper]) -> None:
     reading, file = pipe
     os.set_blocking(file.fileno(), False)
-    output = Output(file)
+    output = ScreenOutput(file)
     output.write("x" * 300_000)
     reader = Strand(lambda: read_to_end(reading))
     output.finish()
@@ -65,7 +66,7 @@ def test_who_could_print_for_ever_waits_when_too_much_is_kept(
 ) -> None:
     monkeypatch.setattr(output_module, "KEPT_MAX", 2**20)
     reading, file = pipe
-    output = Output(file)
+    output = ScreenOutput(file)
     output.wait_for_room()
     output.write("x" * 2**21)
     waiting = Strand(output.wait_for_room)
@@ -78,7 +79,7 @@ def test_who_could_print_for_ever_waits_when_too_much_is_kept(
 
 def test_waiting_can_be_given_up(pipe: tuple[int, io.TextIOWrapper]) -> None:
     _, file = pipe
-    output = Output(file)
+    output = ScreenOutput(file)
     output.write("x" * 2**20)
     end = Strand(output.finish)
     output.give_up()
@@ -93,7 +94,7 @@ def test_a_reader_that_goes_ends_the_run(pipe: tuple[int, io.TextIOWrapper]) -> 
     eventually(lambda: screen.output.failure, PATIENCE_S)
     screen.say("a", 0, "and more, which goes nowhere")
     with pytest.raises(Interrupted, match="nobody reads what is shown"):
-        screen.refresh()
+        screen.refresh(Status(0))
     with pytest.raises(Interrupted, match="nobody reads what is shown"), screen:
         screen.conclude("digest")
 
@@ -108,12 +109,12 @@ def test_a_full_disk_is_no_secret() -> None:
 
 
 def test_output_may_be_closed_or_in_memory() -> None:
-    closed = Output(None)
+    closed = ScreenOutput(None)
     closed.write("nowhere")
     closed.finish()
     assert not closed.isatty()
     kept = io.StringIO()
-    memory = Output(kept)
+    memory = ScreenOutput(kept)
     memory.write("here")
     memory.finish()
     assert kept.getvalue() == "here"
@@ -122,7 +123,7 @@ def test_output_may_be_closed_or_in_memory() -> None:
 def test_what_an_encoding_lacks_is_written_all_the_same(pipe: tuple[int, io.TextIOWrapper]) -> None:
     reading, file = pipe
     file.reconfigure(encoding="ascii")
-    output = Output(file)
+    output = ScreenOutput(file)
     output.write("Grüße")
     output.finish()
     file.close()

@@ -42,7 +42,8 @@ from worldline.model import (
     UsageError,
     WorldlineError,
 )
-from worldline.wire.frames import HEARTBEAT, frame
+from worldline.model.frames import frame
+from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import Challenge, Refused, Welcome
 
 pytestmark = pytest.mark.timeout(50)

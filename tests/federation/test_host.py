@@ -23,9 +23,10 @@ from worldline.history.journal import run_digest
 from worldline.lock import Abort, Action, Arbiter, State
 from worldline.lock.member import Member
 from worldline.model import FOREVER, MS, TIME_MAX, InternalError, LossError, ModelError, PeerError
+from worldline.model.frames import frame
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.wire.codec import decode_answer, encode_events
-from worldline.wire.frames import FRAME_MAX, HEARTBEAT, Frames, frame
+from worldline.wire.frames import FRAME_MAX, HEARTBEAT, Frames
 from worldline.wire.handshake import HELLO_MAX
 
 JOIN: list[object] = ["join", None, [["t"]], 0, False]

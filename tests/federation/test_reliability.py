@@ -47,7 +47,7 @@ from worldline import (
     run,
 )
 from worldline.federation.host import Limits
-from worldline.federation.processes import is_stopped
+from worldline.federation.peer_process import is_stopped
 from worldline.lock import Next, State
 from worldline.model import FOREVER, TIME_MAX, LossError
 from worldline.wire.codec import encode_events
@@ -69,7 +69,7 @@ SERVER = f"""
 import sys
 from worldline import Network, Server, link, plan
 from worldline.federation.host import Limits
-from worldline.federation.processes import is_stopped
+from worldline.federation.peer_process import is_stopped
 server = Server(plan(sys.argv[1:]), limits=Limits(silence_s={SILENCE_S}))
 print(server.open(), flush=True)
 server.serve()

@@ -29,8 +29,9 @@ from worldline.federation import plug as plug_module
 from worldline.federation import server as server_module
 from worldline.federation.host import Limits
 from worldline.federation.outcome import FederationOutcome
+from worldline.history import Status
 from worldline.model import FOREVER, MS, ConfigurationError, LossError, Plan, UsageError
-from worldline.wire.frames import frame
+from worldline.model.frames import frame
 
 pytestmark = pytest.mark.timeout(50)
 
@@ -75,7 +76,7 @@ def test_it_serves_in_the_callers_thread_and_calls_whoever_watches() -> None:
     address = str(server.open())
     clients = Strand(lambda: both(address))
     watched: list[str] = []
-    outcome = server.serve(lambda: watched.append(threading.current_thread().name), watch_every_s=0.001)
+    outcome = server.serve(lambda _: watched.append(threading.current_thread().name), watch_every_s=0.001)
     clients.result()
     assert isinstance(outcome, FederationOutcome)
     assert outcome == server.outcome()
@@ -95,7 +96,7 @@ def test_who_watches_may_end_it_by_an_exception() -> None:
     address = str(server.open())
     client = Strand(lambda: step(address, "a"))
 
-    def watch() -> None:
+    def watch(_: Status) -> None:
         if server.host.sessions:
             raise ZeroDivisionError("the watch broke")
 
@@ -144,7 +145,7 @@ def test_who_watches_may_ask() -> None:
     address = str(server.open())
     clients = Strand(lambda: both(address))
     answers: list[str] = []
-    server.serve(lambda: answers.append(server.ask(server.host.waiting)), watch_every_s=0.001)
+    server.serve(lambda _: answers.append(server.ask(server.host.waiting)), watch_every_s=0.001)
     clients.result()
     assert server.outcome().digest
 

@@ -8,13 +8,13 @@ from worldline.history.observer import Observer
 
 
 class Notebook(Observer):
-    """`lines` has all that was told but how much has passed; `passes` has that."""
+    """`lines` has all that was told but how much has passed; `passes` has that. `present` began before."""
 
-    def __init__(self) -> None:
+    def __init__(self, present: str = "") -> None:
         self.lines: list[tuple[Any, ...]] = []
         self.passes: list[int] = []
         self._until: dict[tuple[str, int], int] = {}
-        self._last: dict[str, int] = {}
+        self._last: dict[str, int] = dict.fromkeys(present, 0)
 
     def began(self, who: str, at: int) -> None:
         self._happens(at)

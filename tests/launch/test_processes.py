@@ -15,7 +15,7 @@ import pytest
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually
 from worldline.federation.environment import ADDRESS, NAME, Surroundings
 from worldline.launch.processes import OUTPUT, Processes, describe_exit
-from worldline.launch.setup import Part
+from worldline.launch.setup import ParticipantSetup
 from worldline.model import UsageError
 
 pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
@@ -41,7 +41,7 @@ def start(processes: Processes, tmp_path: Path) -> Callable[..., None]:
 
     def start_all(**programs: str) -> None:
         for name, program in programs.items():
-            part = Part(name=name, directory=tmp_path, command=(sys.executable, "-S", "-c", program))
+            part = ParticipantSetup(name=name, directory=tmp_path, command=(sys.executable, "-S", "-c", program))
             processes.start(part, Surroundings(address="tcp://127.0.0.1:1", name=name))
 
     return start_all
@@ -88,7 +88,9 @@ def test_the_end_waits_until_all_that_was_written_is_heard(tmp_path: Path) -> No
 
     processes = Processes(hear)
     program = "for number in range(3000): print(number, 'x' * 10)"
-    processes.start(Part(name="a", directory=tmp_path, command=(sys.executable, "-S", "-c", program)), Surroundings())
+    processes.start(
+        ParticipantSetup(name="a", directory=tmp_path, command=(sys.executable, "-S", "-c", program)), Surroundings()
+    )
     eventually(lambda: not finishing.wait(0) and processes.last_words("a"))
     end = Strand(lambda: processes.finish(PATIENCE_S))
     finishing.set()
@@ -112,7 +114,7 @@ def test_a_process_is_given_its_surroundings(
     monkeypatch.delenv(OUTPUT, raising=False)
     (tmp_path / "home").mkdir()
     program = f"import os; print(os.getcwd()); [print(os.environ[v]) for v in ('{ADDRESS}', '{NAME}', '{OUTPUT}', 'X')]"
-    part = Part(
+    part = ParticipantSetup(
         name="a",
         directory=tmp_path / "home",
         command=(sys.executable, "-S", "-c", program),
@@ -124,7 +126,7 @@ def test_a_process_is_given_its_surroundings(
 
 
 def test_what_cant_be_started_is_a_usage_error(processes: Processes, tmp_path: Path) -> None:
-    part = Part(name="a", directory=tmp_path, command=("./no-such-program", "--fast"))
+    part = ParticipantSetup(name="a", directory=tmp_path, command=("./no-such-program", "--fast"))
     with pytest.raises(UsageError, match=r"a can't be started: .*no-such-program --fast"):
         processes.start(part, Surroundings())
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from worldline.federation.limits import Limits
 from worldline.launch import toml_document
-from worldline.launch.setup import Part, Setup, read_setup
+from worldline.launch.setup import ParticipantSetup, Setup, read_setup
 from worldline.launch.setup_words import TABLES
 from worldline.launch.toml_document import FILE_SIZE_MAX
 from worldline.model import MAILBOX, MS, SECOND, UNBOUNDED, ConfigurationError, newest, oldest
@@ -103,12 +103,12 @@ def test_the_page_shows_a_federation_that_is_accepted_and_means_what_it_says(fol
     )
     assert list(setup.parts) == ["arm", "camera", "planner", "visitor-1", "visitor-2", "watchdog"]
     home = folder.resolve()
-    assert setup.parts["camera"] == Part(
+    assert setup.parts["camera"] == ParticipantSetup(
         name="camera", directory=home, entry="robot_cell:camera", publishes=("image",), period=20 * MS
     )
     assert setup.parts["planner"].subscribes == {"image": UNBOUNDED}
     assert setup.parts["planner"].latency_least == 2 * MS
-    assert setup.parts["arm"] == Part(
+    assert setup.parts["arm"] == ParticipantSetup(
         name="arm",
         directory=home,
         command=("./arm", "--fast"),
@@ -116,7 +116,7 @@ def test_the_page_shows_a_federation_that_is_accepted_and_means_what_it_says(fol
         subscribes={"target": MAILBOX},
         environment={"SPEED": "4"},
     )
-    assert setup.parts["watchdog"] == Part(
+    assert setup.parts["watchdog"] == ParticipantSetup(
         name="watchdog",
         directory=home,
         publishes=(),
@@ -124,7 +124,9 @@ def test_the_page_shows_a_federation_that_is_accepted_and_means_what_it_says(fol
         controls=True,
     )
     for guest in ("visitor-1", "visitor-2"):
-        assert setup.parts[guest] == Part(name=guest, directory=home, entry="robot_cell:visitor", guest=True)
+        assert setup.parts[guest] == ParticipantSetup(
+            name=guest, directory=home, entry="robot_cell:visitor", guest=True
+        )
 
 
 HEADINGS = [
@@ -155,7 +157,7 @@ def test_a_file_that_says_no_more_than_a_name_has_the_defaults(folder: Path) -> 
         file=folder / "cell.toml",
         name="cell",
         plan=Plan(roster=("a",), network=Network(default=Link(latency=Fixed(MS)))),
-        parts={"a": Part(name="a", directory=folder.resolve())},
+        parts={"a": ParticipantSetup(name="a", directory=folder.resolve())},
         limits=Limits(join_s=600.0),
     )
     assert setup.parts["a"].publishes is None

@@ -21,7 +21,7 @@ from worldline.lock import (
     Subscription,
     Unsubscribe,
 )
-from worldline.model import WorldlineError
+from worldline.model import MS, WorldlineError
 from worldline.model.payload import PAYLOAD_MAX
 
 CONTROLS = Join(publishes=("red",), subscribes=(Subscription("blue"),), controls=True)
@@ -76,7 +76,7 @@ def test_a_mistake_has_one_text(join: Join, event: Event, act: Callable[[Ledger]
 
 def test_what_the_state_doesnt_allow_is_named_as_it_is_said() -> None:
     arbiter = Table("a", "b", joins={"a": CONTROLS, "b": CONTROLS}).arbiter
-    arbiter.handle("a", Advance(50))
+    arbiter.handle("a", Advance(50 * MS))
     with pytest.raises(WorldlineError, match="a at 0s: Publish isn't possible while it is advancing"):
         arbiter.handle("a", Publish("red", b"", 20))
     ledger = Ledger("a", CONTROLS)

@@ -6,7 +6,7 @@ from typing import get_args
 
 from worldline.lock import Abort, Grant, Join, Leave, Lost, Over, ParticipantEvent, Start
 from worldline.lock.events import Action, OperatorEvent
-from worldline.lock.states import GONE, PHASES, RETIRED, STANDINGS, TRANSITIONS, Phase, State, diagram
+from worldline.lock.states import GONE, PHASES, RETIRED, ROWS, TRANSITIONS, Phase, State, diagram
 
 PARTICIPANT_EVENTS = set(get_args(ParticipantEvent))
 OPERATOR_EVENTS = set(get_args(OperatorEvent))
@@ -84,8 +84,8 @@ def test_whom_the_run_has_ended_for_can_only_leave() -> None:
     assert (GONE.state, GONE.legal, GONE.moves) == (State.LEFT, frozenset(), {})
     assert RETIRED.ended
     assert GONE.ended
-    assert STANDINGS[State.JOINED].moves[Grant] is GONE
-    assert not any(standing.ended for standing in STANDINGS.values())
+    assert ROWS[State.JOINED].moves[Grant] is GONE
+    assert not any(row.ended for row in ROWS.values())
 
 
 def test_everything_that_an_operator_can_say_is_possible_until_the_run_is_over() -> None:

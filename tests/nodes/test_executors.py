@@ -14,8 +14,11 @@ import pytest
 from tests.nodes.chatter import Chatter, Listener, Plain, Ticker, chat, pair, started
 from worldline.kernel import build
 from worldline.model.errors import ModelError, UsageError
-from worldline.nodes import Scheduler, always, at_end
+from worldline.model.latency import Uniform
+from worldline.model.links import Link
+from worldline.nodes import Record, Scheduler, always, at_end, eventually
 from worldline.nodes.algorithms.bellman_ford import BellmanFord
+from worldline.nodes.trace import text_of
 
 ROOT = Path(__file__).parents[2]
 PRINT = "import json; from tests.nodes.chatter import chat; from worldline.kernel import build; "
@@ -57,10 +60,33 @@ def test_properties_of_the_end_are_judged_there_too() -> None:
         started("ring:4", BellmanFord, link="1s", properties=[unheard]).run(executor="processes(2)")
 
 
-@pytest.mark.parametrize("options", [{"trace": True}, {"properties": [always("x")(lambda _: True)]}])
-def test_traces_and_properties_need_the_inline_executor(options: Any) -> None:
+@pytest.mark.parametrize("when", [always, eventually])
+def test_properties_that_are_looked_at_after_every_event_need_the_inline_executor(when: Any) -> None:
     with pytest.raises(UsageError, match="need the inline executor"):
-        pair(Listener, **options).run(executor="processes(2)")
+        pair(Listener, properties=[when("x")(lambda _: True)]).run(executor="processes(2)")
+
+
+def test_traces_are_the_same_in_processes() -> None:
+    traces = []
+    for executor in ("inline", "processes(2)", "processes(3)"):
+        taken: list[Record] = []
+        faults = ["400ms crash 1", "800ms recover 1", "1s down 0 2", "1500ms up 0 2", "1s partition 3", "1600ms repair"]
+        link = Link(latency=Uniform(5 * 10**7, 10**9), loss_at_receiver=0.1, duplication=0.3)
+        run = started("clique:4", Chatter, link=link, faults=faults, trace=taken.append)
+        run.run("3s", executor=executor)
+        assert run.records == []
+        traces.append(text_of(taken, times=True))
+    assert traces[0] == traces[1] == traces[2]
+    assert "1 <- *: Crash" in traces[0]
+    assert "*: Partition 3" in traces[0]
+
+
+def test_the_trace_of_a_run_in_processes_is_kept() -> None:
+    runs = [pair(Listener, trace=True) for _ in range(2)]
+    for run, executor in zip(runs, ("inline", "processes(2)"), strict=True):
+        run.run(executor=executor)
+    assert runs[0].records == runs[1].records
+    assert runs[0].text() == runs[1].text()
 
 
 def test_who_was_looked_at_before_runs_in_processes_as_well() -> None:

@@ -346,21 +346,22 @@ def test_a_file_that_it_was_given_stays_open() -> None:
     assert not file.closed
 
 
-def test_too_many_paths_are_refused_and_what_came_before_is_kept(
+def test_too_many_topics_are_refused_and_what_came_before_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(writer, "PATHS_MAX", 1)
     monkeypatch.setattr(writer, "CHANNELS_MAX", 2)
     recorder = small(tmp_path / "run.mcap")
     recorder.passed(100)
-    with pytest.raises(UsageError, match="more than 2 paths from a sender to a receiver on a topic"):
+    with pytest.raises(UsageError, match="more topics than an MCAP file can hold beside 1 paths"):
         recorder.close()
     with pytest.raises(UsageError, match="abandon it"):
         recorder.close()
-    recorder.abandon("too many paths")
+    recorder.abandon("too many topics")
     recording = Recording(tmp_path / "run.mcap")
     assert recording.verify() == (
         Condition.BROKEN_OFF,
-        "too many paths; all that was sent before 11ns is there",
+        "too many topics; all that was sent before 11ns is there",
         11,
     )
     assert [arrival.payload for arrival in recording.arrivals()] == [b"one"]

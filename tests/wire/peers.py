@@ -9,7 +9,8 @@ from msgspec import msgpack
 
 from worldline.federation.host import Host, Limits, Session
 from worldline.model import Network, link, plan
-from worldline.wire.frames import HEARTBEAT, frame
+from worldline.model.frames import frame
+from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import Challenge, client_proof
 
 BEAT = ["heartbeat"]

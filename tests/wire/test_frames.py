@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.model.errors import PeerError
+from worldline.model.frames import HEADER_SIZE, frame
 from worldline.model.payload import PAYLOAD_MAX
-from worldline.wire.frames import FRAME_MAX, HEADER_SIZE, HEARTBEAT, Frames, frame
+from worldline.wire.frames import FRAME_MAX, HEARTBEAT, Frames
 
 
 def fed(pieces: list[bytes], longest: int = FRAME_MAX) -> list[bytes]:

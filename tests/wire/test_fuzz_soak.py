@@ -24,8 +24,9 @@ from tests.wire.peers import House, Peer
 from worldline.federation.host import Limits
 from worldline.lock import Abort, Grant, Join, Ledger, Start, State, Subscription
 from worldline.model import FOREVER, MS, TIME_MAX, InternalError, LossError, Message
+from worldline.model.frames import frame
 from worldline.wire.codec import decode_answer, encode_events
-from worldline.wire.frames import HEARTBEAT, frame
+from worldline.wire.frames import HEARTBEAT
 
 pytestmark = pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="Python 3.11 has no sys.monitoring")
 

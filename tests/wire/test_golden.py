@@ -32,11 +32,12 @@ from worldline.lock.events import (
     Unsubscribe,
 )
 from worldline.model.buffer import MAILBOX, Buffer
+from worldline.model.frames import frame
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
 from worldline.wire import handshake
 from worldline.wire.codec import decode_answer, decode_events, encode_answer, encode_events
-from worldline.wire.frames import FRAME_MAX, HEARTBEAT, frame
+from worldline.wire.frames import FRAME_MAX, HEARTBEAT
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome, client_proof, server_proof
 from worldline.wire.words import Answer, Deliver, Told
 

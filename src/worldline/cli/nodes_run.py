@@ -14,14 +14,14 @@ from rich.console import Console
 
 from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole, say_replaced
-from worldline.model import Interrupted, Network, Plan, UsageError, WorldlineError, format_time
+from worldline.model import Interrupted, UsageError, WorldlineError, format_time
 from worldline.model.printable import printable_json
+from worldline.model.time import FOREVER
 from worldline.nodes.deadline import deadline
 from worldline.nodes.node import Node
 from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.testimony import testify
 from worldline.nodes.trace import Record, line_of
 from worldline.nodes.trial import Trial
 from worldline.recording import Recorder, Shelf
@@ -106,23 +106,21 @@ def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outp
     """Run a trial; `source` is the file that its algorithm was loaded from."""
     if not 0 <= outputs.root < trial.graph().num_nodes:
         raise UsageError(f"no route leads to {outputs.root}: there is no such node")
-    kept: list[Record] | None = [] if outputs.record or outputs.diagram else None
+    kept: list[Record] | None = [] if outputs.diagram else None
     run = trial.scheduler(trace=narrator.sink(kept))
-    if kept is not None:
-        run.records = kept
     recorder = _recorder(outputs.record, trial, run)
     failure: WorldlineError | None = None
     try:
         narrator.begin(run)
         with deadline(patience_s), nullcontext() if narrator.is_told else progress() as watch:
-            run.run(trial.end(), events_max=trial.events_max, watch=watch)
+            run.run(trial.end(), events_max=trial.events_max, observer=recorder, watch=watch)
     except WorldlineError as error:
         failure = error
     except BaseException:
-        _record(run, recorder, outputs.record, Interrupted("interrupted", at=run.now))
+        _record(run, trial.end(), recorder, outputs.record, Interrupted("interrupted", at=run.now))
         raise
-    _record(run, recorder, outputs.record, failure)
-    _draw(trial, run, outputs, failure)
+    _record(run, trial.end(), recorder, outputs.record, failure)
+    _draw(trial, run, kept, outputs, failure)
     if outputs.save is not None:
         save(trial, outputs.save, file=source)
     narrator.end(trial, run, failure)
@@ -132,30 +130,32 @@ def _recorder(shelf: Shelf | None, trial: Trial, run: Scheduler) -> Recorder | N
     """Open the recording before the run: what can't be written is refused before anything has happened."""
     if shelf is None:
         return None
-    names = tuple(name for name, _, _ in run.histories())
-    plan = Plan(roster=names, network=Network(default=trial.link()), seed=trial.seed, end=trial.end())
-    return Recorder(shelf.target, plan, federation=trial.algorithm.name, encoding="json", overwrite=True)
+    return Recorder(
+        shelf.target, run.plan(trial.end()), federation=trial.algorithm.name, encoding="json", overwrite=True
+    )
 
 
-def _record(run: Scheduler, recorder: Recorder | None, shelf: Shelf | None, failure: WorldlineError | None) -> None:
+def _record(
+    run: Scheduler, end: int | None, recorder: Recorder | None, shelf: Shelf | None, failure: WorldlineError | None
+) -> None:
     if recorder is None or shelf is None:
         return
     try:
-        testify(run, recorder)
         if failure is None:
-            recorder.close()
+            recorder.close(end=FOREVER if end is None else end)
         else:
-            recorder.passed(run.now + 2)  # What was sent at last counts as one step under way; all of that is final.
-            recorder.abandon(failure.problem, participant=failure.participant, at=failure.at)
+            recorder.abandon(failure.problem, participant=failure.participant, at=failure.at, end=run.now + 1)
     finally:
         recorder.abandon("it couldn't be recorded")
         say_replaced(shelf.put())
 
 
-def _draw(trial: Trial, run: Scheduler, outputs: Outputs, failure: WorldlineError | None) -> None:
+def _draw(
+    trial: Trial, run: Scheduler, records: list[Record] | None, outputs: Outputs, failure: WorldlineError | None
+) -> None:
     title = f"{trial.algorithm.name}, {run.topology.name or f'{run.num_nodes} nodes'}, seed {trial.seed}"
-    if outputs.diagram is not None:
-        picture = diagram_svg(run.records, run.num_nodes, title=title, until=run.now, failure=failure)
+    if outputs.diagram is not None and records is not None:
+        picture = diagram_svg(records, run.num_nodes, title=title, until=run.now, failure=failure)
         save_file(outputs.diagram, picture.encode())
     if outputs.topology_plot is not None:
         routes = _routes(run, outputs.root)

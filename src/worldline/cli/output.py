@@ -21,7 +21,7 @@ _WRITE_MAX = 2**16
 _LOOK_S = 0.05
 
 
-class Output(io.TextIOBase):
+class ScreenOutput(io.TextIOBase):
     """A text file that takes everything at once, and writes it to another one."""
 
     def __init__(self, file: TextIO | None) -> None:

@@ -22,7 +22,7 @@ from worldline.federation.program import Federation
 from worldline.launch.launcher import Launch
 from worldline.lock import Arbiter
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
-from worldline.model import Interrupted, LossError, ModelError, Plan, UsageError, WorldlineError
+from worldline.model import Interrupted, LossError, ModelError, UsageError, WorldlineError
 from worldline.model.blame import trace_of
 from worldline.recording import Recorder, Schema, Shelf
 from worldline.targets import Ready
@@ -89,10 +89,10 @@ def run_federation(ready: ReadyFederation, staging: Staging, shelf: Shelf | None
                     shake=staging.shake,
                     hear=screen.say,
                 )
-                screen.arbiter, screen.remarks = launch.server.host.arbiter, launch.server.host.remarks
+                screen.time_of, screen.remarks = launch.server.host.arbiter.time_of, launch.server.host.remarks
                 interruption.first = launch.server.end
                 interruption.again = partial(hurry, screen, recorder, launch)
-                outcome = launch.run(lambda: watch(screen, recorder))
+                outcome = launch.run(screen.refresh)
             if recorder is not None:
                 recorder.close(dropped=outcome.dropped)
         conclude(ready, screen, outcome, time.monotonic() - began)
@@ -152,8 +152,6 @@ def recording(ready: ReadyFederation, screen: Screen, shelf: Shelf | None) -> It
     except BaseException as error:
         # If it is the disk that is full, nothing more can be written, and the error says so itself.
         with contextlib.suppress(LossError):
-            if screen.arbiter is not None:
-                recorder.passed(screen.arbiter.floor())  # All that is certain, up to the last moment.
             if isinstance(error, WorldlineError):
                 recorder.abandon(error.problem, participant=error.participant, at=error.at)
             else:
@@ -169,21 +167,9 @@ def recording(ready: ReadyFederation, screen: Screen, shelf: Shelf | None) -> It
             shelf.clear()
 
 
-def watch(screen: Screen, recorder: Recorder | None) -> None:
-    """Now and then: write what has become certain, and show how it goes."""
-    assert screen.arbiter is not None
-    if recorder is not None:
-        recorder.passed(screen.arbiter.floor())
-    screen.refresh()
-
-
 def _in_one_process(
     federation: Federation, screen: Screen, recorder: Recorder | None, interruption: Interruption
 ) -> FederationOutcome:
-    def arbiter(plan: Plan) -> Arbiter:
-        screen.arbiter = Arbiter(plan, recorder)
-        return screen.arbiter
-
     def interrupt(error: Interrupted) -> None:
         raise KeyboardInterrupt(error.problem)
 
@@ -191,7 +177,9 @@ def _in_one_process(
     voices = Voices(screen.say, screen.output)
     with voices, debugging(screen):
         try:
-            return run_in_process(voices.of(federation), arbiter=arbiter, watch=lambda: watch(screen, recorder))
+            return run_in_process(
+                voices.of(federation), arbiter=lambda plan: Arbiter(plan, recorder), watch=screen.refresh
+            )
         except KeyboardInterrupt as interrupted:
             raise Interrupted(str(interrupted)) from None
         except ModelError as error:

@@ -15,8 +15,8 @@ from rich.live import Live
 from rich.text import Text
 
 from worldline.cli.console import PlainConsole, coloured, uncoloured
-from worldline.cli.output import Output
-from worldline.lock import Arbiter, Phase
+from worldline.cli.output import ScreenOutput
+from worldline.history.status import THE_RUN, Status
 from worldline.model import FOREVER, Interrupted, LossError, format_time
 from worldline.model.printable import printable
 
@@ -26,10 +26,14 @@ _COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright
 
 
 class Screen:
-    """Where a run is shown. `arbiter` is set once there is one."""
+    """Where a run is shown.
+
+    `time_of` says how far a participant has come whose lines don't, and `remarks` what else there is to be said of how
+    it goes.
+    """
 
     def __init__(self, title: str, names: list[str], *, quiet: bool = False, file: TextIO | None = None) -> None:
-        self.output = Output(sys.stdout if file is None else file)
+        self.output = ScreenOutput(sys.stdout if file is None else file)
         self._console = PlainConsole(cast(TextIO, self.output))
         self._title = title
         self._quiet = quiet
@@ -39,8 +43,8 @@ class Screen:
         if self._is_live:
             self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
         self._prompting = False
-        self.arbiter: Arbiter | None = None
-        self.remarks: Callable[[], list[str]] = list  # What else there is to be said of how it goes.
+        self.time_of: Callable[[str], int] = lambda _: 0
+        self.remarks: Callable[[], list[str]] = list
         self._pace = _Pace()
         self._shown = time.monotonic()
 
@@ -84,10 +88,9 @@ class Screen:
         """Show a line that a participant has printed, with its simulated time as far as it is known."""
         if self._quiet:
             return
-        member = None if self.arbiter is None else self.arbiter.members.get(name)
         about = now is None  # It is known how far the participant has said that it has come, no more.
         if now is None:
-            now = 0 if member is None else member.now
+            now = self.time_of(name)
         begin, who = f"{'~' * about + format_time(now):>14}  ", name.ljust(self._width)
         if self._console.is_terminal:
             line = Text(begin)
@@ -102,18 +105,18 @@ class Screen:
         else:
             self.output.wait_for_room()
 
-    def refresh(self) -> None:
+    def refresh(self, status: Status) -> None:
         """Show how the run is going, if it hasn't been shown just now. Raise if nobody can see it any more."""
         self._check_reader()
         now = time.monotonic()
-        if self.arbiter is None or self._quiet or now - self._shown < (_FRESH_S if self._live else _PLAIN_S):
+        if self._quiet or now - self._shown < (_FRESH_S if self._live else _PLAIN_S):
             return
         self._shown = now
-        status = ", ".join([self._pace.status(self.arbiter, now), *self.remarks()])
+        said = ", ".join([self._pace.said(status, now), *self.remarks()])
         if self._live is not None:
-            self._live.update(Text(f"{self._title}  {status}", style="bold", overflow="ellipsis"), refresh=True)
+            self._live.update(Text(f"{self._title}  {said}", style="bold", overflow="ellipsis"), refresh=True)
         else:
-            self._console.print(f"... {self._title}: {status}")
+            self._console.print(f"... {self._title}: {said}")
 
     def note(self, text: str) -> None:
         if not self._quiet:
@@ -124,31 +127,26 @@ class Screen:
 
 
 class _Pace:
-    """How fast a run goes: against real time, and in messages."""
+    """How fast a run goes: against real time, and in events."""
 
     def __init__(self) -> None:
         self._wall = 0.0
         self._simulated = 0
-        self._sent = 0
+        self._events = 0
 
-    def status(self, arbiter: Arbiter, wall: float) -> str:
+    def said(self, status: Status, wall: float) -> str:
         """Say where the run is, how fast, and who keeps it back."""
-        if arbiter.phase is Phase.GATHERING:
-            return f"waiting for {', '.join(arbiter.missing())}"
-        floor = arbiter.floor()
-        simulated = max((member.now for member in list(arbiter.members.values())), default=0)
-        simulated = simulated if floor == FOREVER else floor
-        sent = sum(member.sequence for member in list(arbiter.members.values()))
-        text = format_time(simulated)
-        if arbiter.end != FOREVER:
-            text += f" of {format_time(arbiter.end)}"
+        waits = status.waits
+        if missing := [wait.holder or "" for wait in waits if wait.who == THE_RUN]:
+            return f"waiting for {', '.join(missing)}"
+        text = format_time(status.time)
+        if status.end != FOREVER:
+            text += f" of {format_time(status.end)}"
         if self._wall:
             elapsed = wall - self._wall
-            text += f", {(simulated - self._simulated) / elapsed / 1e9:.3g}× real time"
-            text += f", {(sent - self._sent) / elapsed:,.0f} messages/s"
-        self._wall, self._simulated, self._sent = wall, simulated, sent
-        held = [why for why in arbiter.why() if why.holder is not None]
-        if held:
-            slowest = min(held, key=lambda why: why.bound)
-            text += f", {slowest.holder} holds {slowest.participant}"
+            text += f", {(status.time - self._simulated) / elapsed / 1e9:.3g}× real time"
+            text += f", {(status.events - self._events) / elapsed:,.0f} events/s"
+        self._wall, self._simulated, self._events = wall, status.time, status.events
+        if waits and waits[0].holder is not None:
+            text += f", {waits[0].holder} holds {waits[0].who}"
         return text

@@ -11,9 +11,10 @@ import typer
 
 from worldline.cli.interruption import Interruption
 from worldline.cli.options import Force, NoRecord, Quiet, shelf_for
-from worldline.cli.run_federation import conclude, hurry, recording, screen_for, warn_of, watch
+from worldline.cli.run_federation import conclude, hurry, recording, screen_for, warn_of
 from worldline.federation.environment import TOKEN
 from worldline.federation.server import Server, check_listening, check_tokens
+from worldline.history.status import Status
 from worldline.launch.launcher import stated_by
 from worldline.launch.setup import Setup
 from worldline.lock import Phase
@@ -84,23 +85,23 @@ def serve(
                 pace=realtime,
                 limits=setup.limits,
             )
-            screen.arbiter, screen.remarks = server.host.arbiter, server.host.remarks
+            screen.time_of, screen.remarks = server.host.arbiter.time_of, server.host.remarks
             address = server.open()
             screen.conclude(f"{setup.name} on {address}, waiting for {', '.join(setup.plan.roster)}")
             interruption.first, interruption.again = server.end, lambda: hurry(screen, recorder)
             began = time.monotonic()
 
-            def look() -> None:
+            def look(status: Status) -> None:
                 nonlocal began
                 if server.host.arbiter.phase is Phase.GATHERING:
                     began = time.monotonic()  # Waiting for people is no part of the run.
                 while server.host.notices:
                     screen.note(server.host.notices.popleft())
-                watch(screen, recorder)
+                screen.refresh(status)
 
             server.serve(look, watch_every_s=0.1)
             elapsed_s = time.monotonic() - began
-            look()
+            look(server.host.arbiter.status())
             outcome = server.outcome()
             if recorder is not None:
                 recorder.close(dropped=outcome.dropped)

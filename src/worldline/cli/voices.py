@@ -11,6 +11,7 @@ from typing import Any, TextIO
 
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation
+from worldline.model.lines import LineSplitter
 
 Say = Callable[[str, int, str], None]
 """Told the name of a participant, its time, and a line that it has printed."""
@@ -26,8 +27,7 @@ class Voices(io.RawIOBase):
     def __init__(self, say: Say, aside: io.TextIOBase) -> None:
         self._say = say
         self._aside = aside
-        self._speakers: dict[int, Participant] = {}
-        self._lines: dict[int, bytes] = {}
+        self._speakers: dict[int, tuple[Participant, LineSplitter]] = {}  # By thread.
         self._usual: TextIO = sys.stdout
         self.name = "<stdout>"
 
@@ -43,27 +43,29 @@ class Voices(io.RawIOBase):
     def _heard(self, run: Callable[[Participant], object]) -> Callable[[Participant], object]:
         def speak(participant: Participant) -> object:
             thread = threading.get_ident()
-            self._speakers[thread] = participant
+            lines = LineSplitter()
+            self._speakers[thread] = participant, lines
             try:
                 return run(participant)
             finally:
-                if rest := self._lines.pop(thread, b""):
-                    self._say(participant.name, participant.now, _text(rest))
                 del self._speakers[thread]
+                self._hear(participant, lines.finish())
 
         return speak
 
     def write(self, data: Any, /) -> int:
         taken = bytes(data)
-        thread = threading.get_ident()
-        speaker = self._speakers.get(thread)
-        if speaker is None:
-            self._aside.write(_text(taken))
+        speaking = self._speakers.get(threading.get_ident())
+        if speaking is None:
+            self._aside.write(taken.decode("utf-8", "replace"))
         else:
-            *lines, self._lines[thread] = (self._lines.get(thread, b"") + taken).split(b"\n")
-            for line in lines:
-                self._say(speaker.name, speaker.now, _text(line))
+            participant, lines = speaking
+            self._hear(participant, lines.feed(taken))
         return len(taken)
+
+    def _hear(self, participant: Participant, lines: list[str]) -> None:
+        for line in lines:
+            self._say(participant.name, participant.now, line)
 
     def writable(self) -> bool:
         return True
@@ -82,7 +84,3 @@ class Voices(io.RawIOBase):
 
     def __exit__(self, *_: object) -> None:
         sys.stdout = self._usual
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")

@@ -11,14 +11,12 @@ import contextlib
 import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack, cast
 
 from worldline.federation.address import Address
 from worldline.federation.blame import blame, is_normal_end
-from worldline.federation.call import PATIENCE_S, Call
+from worldline.federation.call import PATIENCE_S, Call, Credentials
 from worldline.federation.conversation import DOUBT_S, GREETING_S, PULSE_S, TELL_AFTER_S, Conversation, failure
-from worldline.federation.declaration import Declared
 from worldline.federation.forks import Shut, not_ours, remember
 from worldline.federation.greeting import Greeting
 from worldline.federation.participant import Operations
@@ -286,25 +284,11 @@ async def connect_async(
     address: str | Address | Server | None = None,
     name: str | None = None,
     *,
-    federation: str | None = None,
-    token: str | None = None,
-    authority: Path | str | None = None,
-    certificate: Path | str | None = None,
-    key: Path | str | None = None,
     patience_s: float = PATIENCE_S,
-    **declared: Unpack[Declared],
+    **given: Unpack[Credentials],
 ) -> AsyncParticipant:
     """Connect to a server as one of its participants, from asyncio; arguments as for `connect`."""
-    call = Call(
-        address,
-        name,
-        federation=federation,
-        token=token,
-        authority=authority,
-        certificate=certificate,
-        key=key,
-        declared=declared,
-    )
+    call = Call(address, name, **given)
     loop = asyncio.get_running_loop()
     plug = await loop.run_in_executor(None, call.dial, patience_s)
     plug.setblocking(False)

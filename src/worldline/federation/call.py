@@ -7,7 +7,7 @@ import socket
 import ssl
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.answering import recognised
@@ -28,6 +28,16 @@ if TYPE_CHECKING:
 PATIENCE_S = 10.0
 
 
+class Credentials(Declared, total=False):
+    """The keywords of a `Call`: who it is and whom it trusts, and all that a `Declaration` takes."""
+
+    federation: str | None
+    token: str | None
+    authority: Path | str | None
+    certificate: Path | str | None
+    key: Path | str | None
+
+
 class Call:
     """All that is needed to connect, complete and checked before anything is opened."""
 
@@ -36,12 +46,12 @@ class Call:
         address: str | Address | Server | None,
         name: str | None,
         *,
-        federation: str | None,
-        token: str | None,
-        authority: Path | str | None,
-        certificate: Path | str | None,
-        key: Path | str | None,
-        declared: Declared,
+        federation: str | None = None,
+        token: str | None = None,
+        authority: Path | str | None = None,
+        certificate: Path | str | None = None,
+        key: Path | str | None = None,
+        **declared: Unpack[Declared],
     ) -> None:
         around = launched = read_surroundings(os.environ)
         if address is not None:  # It is another run than the one that this process was started for, if it was.

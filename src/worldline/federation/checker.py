@@ -136,7 +136,7 @@ class Divergence:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckReport:
     """What the checker found: how many schedules it tried, whether these were all, and the first difference, if any."""
 
     digest: bytes
@@ -157,7 +157,7 @@ def check(
     first_sample: int = 0,
     arbiter: ArbiterFactory = Arbiter,
     progress: Callable[[int], None] | None = None,
-) -> Verdict:
+) -> CheckReport:
     """Try every schedule if there are few enough, and seeded samples in between; `schedules` at the most.
 
     Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it.
@@ -168,18 +168,18 @@ def check(
     while systematic is not None and trial.tried < schedules:
         divergence = trial.attempt(systematic) or trial.attempt(Sampled(first_sample + trial.tried // 2))
         if divergence is not None:
-            return trial.verdict(divergence)
+            return trial.report(divergence)
         systematic = systematic.following()
         if progress is not None:
             progress(trial.tried)
     if systematic is None:
         trial.tried //= 2  # The samples were among them.
-    return trial.verdict(complete=systematic is None)
+    return trial.report(complete=systematic is None)
 
 
 def check_every_schedule(
     federation: FederationLike, *, split: bool = True, schedules_max: int = 100_000, arbiter: ArbiterFactory = Arbiter
-) -> Verdict:
+) -> CheckReport:
     """Try every schedule there is; refuse if there are more than `schedules_max`. See `Chosen` for `split`."""
     trial = _Trial(federation, arbiter)
     schedule: Chosen | None = Chosen(split=split)
@@ -189,9 +189,9 @@ def check_every_schedule(
                 f"there are more than {schedules_max} schedules", advice="use check(), which takes samples"
             )
         if divergence := trial.attempt(schedule):
-            return trial.verdict(divergence)
+            return trial.report(divergence)
         schedule = schedule.following()
-    return trial.verdict(complete=True)
+    return trial.report(complete=True)
 
 
 def compare(federation: FederationLike, schedule: Schedule, arbiter: ArbiterFactory = Arbiter) -> Divergence | None:
@@ -230,8 +230,8 @@ class _Trial:
         same = (found.digest, found.journals, found.dropped) == (expected.digest, expected.journals, expected.dropped)
         return None if same else _first_difference(str(schedule), expected, found)
 
-    def verdict(self, divergence: Divergence | None = None, *, complete: bool = False) -> Verdict:
-        return Verdict(self._expected.digest, self.tried, complete, divergence)
+    def report(self, divergence: Divergence | None = None, *, complete: bool = False) -> CheckReport:
+        return CheckReport(self._expected.digest, self.tried, complete, divergence)
 
     def _run(self, schedule: Schedule) -> FederationOutcome:
         federation = self._federation if isinstance(self._federation, Federation) else self._federation()

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import socket
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Self, Unpack
 
 from worldline.federation.address import Address
 from worldline.federation.blame import blame, is_normal_end
-from worldline.federation.call import PATIENCE_S, Call
+from worldline.federation.call import PATIENCE_S, Call, Credentials
 from worldline.federation.connection import SocketConnection
 from worldline.federation.conversation import GREETING_S, PULSE_S
-from worldline.federation.declaration import Declared
 from worldline.federation.encrypted import Encrypted
 from worldline.federation.forks import Shut, remember
 from worldline.federation.participant import Participant
@@ -100,32 +98,19 @@ def connect(
     address: str | Address | Server | None = None,
     name: str | None = None,
     *,
-    federation: str | None = None,
-    token: str | None = None,
-    authority: Path | str | None = None,
-    certificate: Path | str | None = None,
-    key: Path | str | None = None,
     patience_s: float = PATIENCE_S,
-    **declared: Unpack[Declared],
+    **given: Unpack[Credentials],
 ) -> Client:
     """Connect to a server as one of its participants.
 
     What isn't given is taken from the environment that `worldline run` makes: in a process that it has started,
-    ``with worldline.connect() as me:`` is enough. Keywords other than these are what a `Program` declares: `publishes`,
-    `subscribes`, `period`, `latency_least`, `controls`; what isn't declared here is as the server's file has it. For
-    ``tls://``, `authority` is the file of certificates to trust, and `certificate`, with its `key`, the one to show to
-    a server that asks for it. `patience_s` is how long to wait for a server that isn't up yet.
+    ``with worldline.connect() as me:`` is enough. `federation` is the one that it wants to be part of, and `token` what
+    shows that it may. For ``tls://``, `authority` is the file of certificates to trust, and `certificate`, with its
+    `key`, the one to show to a server that asks for it. Other keywords are what a `Program` declares: `publishes`,
+    `subscribes`, `period`, `latency_least`, `controls`; what isn't declared here is as the server's file has it.
+    `patience_s` is how long to wait for a server that isn't up yet.
     """
-    call = Call(
-        address,
-        name,
-        federation=federation,
-        token=token,
-        authority=authority,
-        certificate=certificate,
-        key=key,
-        declared=declared,
-    )
+    call = Call(address, name, **given)
     plug: socket.socket | Encrypted = call.dial(patience_s)
     try:
         if call.tls is not None:

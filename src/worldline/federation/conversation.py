@@ -18,8 +18,9 @@ from worldline.lock import Abort, Advance, Grant, Next, ParticipantEvent, Start
 from worldline.lock.ledger import broken_off
 from worldline.model import LossError, WorldlineError
 from worldline.model.errors import shortened
+from worldline.model.frames import frame
 from worldline.wire.codec import decode_answer, encode_events
-from worldline.wire.frames import Frames, frame
+from worldline.wire.frames import Frames
 from worldline.wire.handshake import Fail, Refused
 from worldline.wire.words import Answer, Deliver
 

@@ -9,8 +9,8 @@ from msgspec import msgpack
 
 from worldline.model import PeerError, UsageError
 from worldline.model.errors import shortened
+from worldline.model.frames import frame
 from worldline.wire.codec import checked
-from worldline.wire.frames import frame
 from worldline.wire.handshake import (
     PROTOCOL,
     PROTOCOL_ERROR,

@@ -82,8 +82,9 @@ from worldline.model import (
     format_time,
 )
 from worldline.model.errors import shortened, shown
+from worldline.model.frames import frame
 from worldline.wire.codec import checked, count_events, decode_event, decode_events, encode_answer, split_events
-from worldline.wire.frames import HEARTBEAT, Frames, frame
+from worldline.wire.frames import HEARTBEAT, Frames
 from worldline.wire.handshake import (
     BAD_FEDERATION,
     BAD_TOKEN,

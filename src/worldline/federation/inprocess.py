@@ -12,6 +12,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable
+from contextlib import suppress
 from inspect import iscoroutine, isgenerator
 from typing import Protocol
 
@@ -19,6 +20,7 @@ from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
+from worldline.history.status import Watch
 from worldline.lock import (
     OPERATOR,
     Action,
@@ -190,7 +192,7 @@ class _Run:
         federation: Federation,
         schedule: Schedule,
         arbiter: ArbiterFactory,
-        watch: Callable[[], None] | None,
+        watch: Watch | None,
         *,
         keep_journals: bool,
     ) -> None:
@@ -213,6 +215,11 @@ class _Run:
                 self._step()
                 if time.monotonic() - self._watched >= _WATCH_EVERY_S:
                     self._watch()
+            self._arbiter.tell_passed()
+        except BaseException:
+            with suppress(WorldlineError):  # Whoever looks on may be what has failed.
+                self._arbiter.tell_passed()
+            raise
         finally:
             for strand in self._strands.values():
                 strand.break_off()
@@ -221,8 +228,9 @@ class _Run:
         return outcome_of(self._arbiter, self._digest, journals)
 
     def _watch(self) -> None:
+        self._arbiter.tell_passed()
         if self._watcher is not None:
-            self._watcher()
+            self._watcher(self._arbiter.status())
         self._watched = time.monotonic()
 
     def _step(self) -> None:
@@ -291,8 +299,8 @@ def run(
     *,
     schedule: Schedule | None = None,
     arbiter: ArbiterFactory = Arbiter,
-    watch: Callable[[], None] | None = None,
+    watch: Watch | None = None,
     keep_journals: bool = False,
 ) -> FederationOutcome:
-    """Run a federation in this process and return what came of it. `watch` is called every now and then."""
+    """Run a federation in this process and return what came of it. `watch` is told now and then how far it is."""
     return _Run(federation, schedule or InOrder(), arbiter, watch, keep_journals=keep_journals).finish()

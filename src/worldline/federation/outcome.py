@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from worldline.history.journal import Received, Sent
 from worldline.history.outcome import End, Outcome
 from worldline.lock import Arbiter
-from worldline.lock.aftermath import Standstill, Unheard, said_of_unheard
+from worldline.lock.aftermath import Standstill, UnheardTopic, said_of_unheard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class FederationOutcome(Outcome):
 
     journals: dict[str, list[Sent | Received]] = field(default_factory=dict)
     standstill: Standstill | None = None
-    unheard: tuple[Unheard, ...] = ()
+    unheard: tuple[UnheardTopic, ...] = ()
 
     def remarks(self) -> list[str]:
         ended = [] if self.standstill is None else [str(self.standstill)]

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 
 from worldline.federation.host import Host, Session
-from worldline.federation.processes import is_stopped, process_of
+from worldline.federation.peer_process import is_stopped, process_of
 from worldline.federation.sockets import breakage, configure, is_unreachable
 
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)

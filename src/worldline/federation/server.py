@@ -28,6 +28,7 @@ from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.plug import Plug
 from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
+from worldline.history.status import Watch
 from worldline.lock import Phase
 from worldline.model import (
     FOREVER,
@@ -211,21 +212,23 @@ class Server:
 
     # --- In the server's thread ---
 
-    def serve(self, watch: Callable[[], None] | None = None, *, watch_every_s: float = 0.5) -> FederationOutcome | None:
-        """Serve until the run is over. `watch` is called now and then, also while nothing happens."""
+    def serve(self, watch: Watch | None = None, *, watch_every_s: float = 0.5) -> FederationOutcome | None:
+        """Serve until the run is over. `watch` is told now and then how far it is, also while nothing happens."""
         self.open()
         self._served_by = threading.get_ident()
         try:
             self._loop(watch, watch_every_s)
         except BaseException as error:  # A full disk, an impossible order, a bug: everybody is told.
             self.host.end(_as_ours(error))
+            with contextlib.suppress(WorldlineError):  # Whoever looks on may be what has failed.
+                self.host.arbiter.tell_passed()
             raise
         finally:
             self.close()
             self._served_by = None
         return None if self.host.failure is not None else self.outcome()
 
-    def _loop(self, watch: Callable[[], None] | None, watch_every_s: float) -> None:
+    def _loop(self, watch: Watch | None, watch_every_s: float) -> None:
         host, select, clock = self.host, self._selector.select, time.monotonic
         self._obey()
         self._send_all()
@@ -267,11 +270,14 @@ class Server:
                 for plug in list(self._plugs):
                     plug.expire(now, _LINGER_S)
                 ticks = now + tick_s
-            if watch is not None and now >= watches:
-                watch()
+            if now >= watches:
+                arbiter.tell_passed()
+                if watch is not None:
+                    watch(arbiter.status())
                 watches = clock() + watch_every_s
-            timer = min(ticks, watches if watch is not None else ticks, paces if self._pace is not None else ticks)
+            timer = min(ticks, watches, paces if self._pace is not None else ticks)
             self._send_all()
+        arbiter.tell_passed()
 
     def _serve_apart(self) -> None:
         with contextlib.suppress(Exception):  # `wait` raises it.

@@ -8,6 +8,9 @@ from msgspec import Struct
 
 from worldline.model.time import FOREVER
 
+THE_RUN = "the run"
+"""Who waits as long as nobody can go on: the run hasn't begun, because somebody isn't there."""
+
 
 class Wait(Struct, frozen=True):
     """Somebody can't go on: who, for whom (None: not for a member), and why, in words."""
@@ -20,14 +23,18 @@ class Wait(Struct, frozen=True):
 class Status(Struct, frozen=True):
     """How far a run is: nothing before `time` will happen any more; `end` is FOREVER if nobody has said one.
 
-    `waits` are those who can't go on, the one that is held back most first. What it takes long to find out is only
-    there where somebody has asked for it.
+    `waits` are those who can't go on, the one that is held back most first. It may take long to find that out, so it
+    isn't done before somebody wants to know: then, and only while it is told how far the run is, as it is then.
     """
 
     time: int
     end: int = FOREVER
     events: int = 0
-    waits: tuple[Wait, ...] = ()
+    ask: Callable[[], tuple[Wait, ...]] = tuple
+
+    @property
+    def waits(self) -> tuple[Wait, ...]:
+        return self.ask()
 
 
 Watch = Callable[[Status], None]

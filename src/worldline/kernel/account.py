@@ -37,10 +37,13 @@ def tell_beginning(observer: Observer, model: Model) -> None:
     for name in model.names:
         observer.began(name, 0)
     for number, sending in sorted(enumerate(model.sendings), key=lambda each: each[1].at):
-        tell_from_outside(observer, number, sending)
+        tell_from_outside(observer, number, sending, model.entities)
 
 
-def tell_from_outside(observer: Observer, number: int, sending: Sending) -> None:
+def tell_from_outside(observer: Observer, number: int, sending: Sending, entities: Mapping[str, Entity]) -> None:
+    """Tell of a message from outside, unless its receiver does."""
+    if sending.to in entities and entities[sending.to]._wl_tells_itself:
+        return
     observer.sent(OUTSIDE, number, sending.topic, sending.at, _payload(sending.payload), sending.at)
     observer.arrives(OUTSIDE, number, sending.to, sending.at, 0, None)
 

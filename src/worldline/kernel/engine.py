@@ -511,7 +511,17 @@ class Core:
     @property
     def _wl_observer(self) -> Any:
         """Who is told of what happens, for an entity that tells it itself; None if nobody looks."""
-        return self._wl_engine.observer
+        return self._wl_engine.observer if self._wl_engine is not None else None
+
+    @property
+    def _wl_number_sent(self) -> int:
+        """The number of what it has sent last, a timer included, for an entity that tells that itself."""
+        return self._wl_order >> 1
+
+    @property
+    def _wl_number_given(self) -> int:
+        """The number that the message at hand has; it is its sender's."""
+        return _acting(self).order >> 1
 
     @property
     def _wl_is_here(self) -> bool:

@@ -22,6 +22,7 @@ from worldline.model.latency import Latency
 from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.links import Link, Network, Rule, check_network, link
 from worldline.model.message import check_name
+from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
 from worldline.workers.executor import Executor, Inline, Mpi, Processes, as_executor
@@ -55,6 +56,7 @@ class Simulation:
         self._sendings: list[Sending] = []
         self._worker: Worker | None = None
         self._result: KernelOutcome | None = None
+        self._observer: Observer | None = None
 
     # -- Building
 
@@ -106,11 +108,20 @@ class Simulation:
         sending = Sending(to, topic, *seal(payload), time)
         if self._worker is not None:
             self._worker.send(sending, len(self._sendings))
-            if self._worker.engine.observer is not None:
-                tell_from_outside(self._worker.engine.observer, len(self._sendings), sending)
+            if self._observer is not None:
+                tell_from_outside(self._observer, len(self._sendings), sending, self._entities)
         self._sendings.append(sending)
 
     # -- Running
+
+    def observe(self, observer: Observer) -> None:
+        """Let somebody look on from the start on, also if the simulation isn't run but stepped."""
+        if observer is not self._observer:
+            if self._worker is not None or self._result is not None:
+                raise UsageError(
+                    "the simulation has begun, and an observer has to see all of it", advice="make a new one"
+                )
+            self._observer = observer
 
     @property
     def seed(self) -> int:
@@ -144,14 +155,16 @@ class Simulation:
         """
         end = FOREVER if until is None else as_time(until, "the end")
         chosen = as_executor(executor, EXECUTORS)
+        if observer is not None:
+            self.observe(observer)
         if not isinstance(chosen, Processes | Mpi):
-            return self._run_inline(end, watch, events_max, observer)
+            return self._run_inline(end, watch, events_max)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
         from worldline.kernel.distributed import run_distributed
 
         model = self.model()
-        self._result = run_distributed(chosen, model, end, watch, events_max, observer)
+        self._result = run_distributed(chosen, model, end, watch, events_max, self._observer)
         self._entities.update(model.created)
         return self._result
 
@@ -171,10 +184,6 @@ class Simulation:
         """Who was acting when the simulation was broken off."""
         failed: Entity | None = None if self._worker is None else self._worker.engine.failed
         return failed
-
-    def histories(self) -> list[tuple[str, int, bytes]]:
-        """Return for everybody its name, when it ended, and the hash of its history: what the digest is made of."""
-        return [(name, at, chain) for name, (at, chain) in self._begun().part().members.items()]
 
     def __getitem__(self, name: str) -> Entity:
         """Return an entity: to look at, before a run and after."""
@@ -196,17 +205,23 @@ class Simulation:
         topology = Topology(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
 
-    def _run_inline(
-        self, end: int, watch: Watch | None, events_max: int | None, observer: Observer | None
-    ) -> KernelOutcome:
-        worker = self._begun(observer)
+    def plan(self, until: TimeLike | None = None) -> Plan:
+        """Return what fixes a run's history apart from the entities themselves, for the header of a recording.
+
+        Its roster are those who have been added; who is created during the run isn't known before.
+        """
+        model = self.model()
+        end = None if until is None else as_time(until, "the end")
+        return Plan(roster=model.names, network=model.topology.network, seed=model.seed, end=end)
+
+    def _run_inline(self, end: int, watch: Watch | None, events_max: int | None) -> KernelOutcome:
+        worker = self._begun()
         if end < worker.engine.now:
             raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
         look = looks(watch, end)
         pause = look(worker.engine.now, worker.engine.events)
         left = FOREVER if events_max is None else events_max + 1
-        looks_on = worker.engine.observer
-        stride = FOREVER if looks_on is None else _PASSES_AFTER
+        stride = FOREVER if self._observer is None else _PASSES_AFTER
         while left and (handled := self._advance(end, min(pause, left, stride))):
             left -= handled
             pause = look(worker.engine.now, worker.engine.events)
@@ -215,8 +230,8 @@ class Simulation:
         if end != FOREVER:
             worker.engine.now = end
         part = worker.part()
-        if looks_on is not None:
-            tell_end(looks_on, part.members, worker.engine.now)
+        if self._observer is not None:
+            tell_end(self._observer, part.members, worker.engine.now)
         return combined([part], None)
 
     def _advance(self, end: int, limit: int) -> int:
@@ -225,20 +240,18 @@ class Simulation:
         try:
             return self._worker.advance(end, limit)
         finally:
-            if self._worker.engine.observer is not None:
-                self._worker.engine.observer.passed(self._worker.engine.now)
+            if self._observer is not None:
+                self._observer.passed(self._worker.engine.now)
 
-    def _begun(self, observer: Observer | None = None) -> Worker:
+    def _begun(self) -> Worker:
         self._check_not_over()
         if self._worker is None:
             model = self.model()
             self._worker = Worker(model)
-            if observer is not None:
-                tell_beginning(observer, model)
-                self._worker.engine.observer = observer
+            if self._observer is not None:
+                tell_beginning(self._observer, model)
+                self._worker.engine.observer = self._observer
             self._entities = self._worker.engine.directory  # From now on that has them: one such table is large enough.
-        elif observer is not None and observer is not self._worker.engine.observer:
-            raise UsageError("the simulation has begun, and an observer has to see all of it", advice="make a new one")
         return self._worker
 
     def _check_not_over(self) -> None:

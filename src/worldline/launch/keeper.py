@@ -15,7 +15,7 @@ K4. It has a session of its own: who kills the launcher's process group, or clos
 It is run as a file by an interpreter without site packages, which takes some hundredths of a second: it imports nothing
 but the standard library.
 
-What is said on the socket: frames of four bytes of length and a JSON list. To the keeper:
+What is said on the socket: frames as in `model/frames.py`, of a JSON list each. To the keeper:
 
 - ``["start", name, command, directory, environment]``, with the file descriptor that takes the output along with the
   frame. The answer is ``["started", pid]`` or ``["refused", reason]``.

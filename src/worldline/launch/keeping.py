@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from worldline.launch import keeper
 from worldline.model import LossError, UsageError
+from worldline.model.frames import HEADER_SIZE, Cutter, frame
 
-_LENGTH = 4
 _START_S = 30.0
 _LEFT_S = 5.0
 _GOING_S = 10.0
@@ -35,7 +35,7 @@ class Keeping:
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
-        self._received = b""
+        self._frames = Cutter()
         self._answers: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
         # Run as a file, without whatever the environment would add: it is to be there at once, and to fail at nothing.
         command = [sys.executable, "-I", "-S", keeper.__file__, str(theirs.fileno())]
@@ -101,14 +101,12 @@ class Keeping:
         self._socket.close()
 
     def _tell(self, message: list[Any], descriptor: int | None = None) -> None:
-        body = json.dumps(message).encode()
-        length = len(body).to_bytes(_LENGTH)
+        framed = frame(json.dumps(message).encode())
         try:
-            if descriptor is None:
-                self._socket.sendall(length)
-            else:
-                socket.send_fds(self._socket, [length], [descriptor])
-            self._socket.sendall(body)
+            if descriptor is not None:
+                socket.send_fds(self._socket, [framed[:HEADER_SIZE]], [descriptor])
+                framed = framed[HEADER_SIZE:]
+            self._socket.sendall(framed)
         except OSError as error:
             raise _gone() from error
 
@@ -133,14 +131,9 @@ class Keeping:
         if not data:
             self._answers.put(None)
             return None
-        self._received += data
         ended = []
-        while len(self._received) >= _LENGTH:
-            end = _LENGTH + int.from_bytes(self._received[:_LENGTH])
-            if len(self._received) < end:
-                break
-            message = json.loads(self._received[_LENGTH:end])
-            self._received = self._received[end:]
+        for body in self._frames.feed(data):
+            message = json.loads(body)
             if message[0] == "exited":
                 ended.append((message[1], message[2]))
             else:

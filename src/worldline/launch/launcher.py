@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
-from collections.abc import Callable
 
 from worldline.federation.declaration import Declaration, Plain
 from worldline.federation.environment import Surroundings
@@ -13,10 +12,11 @@ from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation, Program
 from worldline.federation.server import Server
 from worldline.history.observer import Observer
+from worldline.history.status import Status, Watch
 from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
 from worldline.launch.processes import Hear, Processes, describe_exit
-from worldline.launch.setup import Part, Setup
+from worldline.launch.setup import ParticipantSetup, Setup
 from worldline.launch.startable import search_path
 from worldline.lock import State
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
@@ -26,7 +26,7 @@ _GRACE_S = 2.0
 _DELAY_S_MAX = 0.05
 
 
-def stated_by(part: Part) -> Plain:
+def stated_by(part: ParticipantSetup) -> Plain:
     """Return what a participant's part of the file declares for it."""
     return Declaration(
         publishes=part.publishes,
@@ -94,7 +94,7 @@ class Launch:
         self._order = CauseFirst(hear, self._culprit)
         self._processes = Processes(self._order.hear, self._order.fell_silent)
 
-    def run(self, watch: Callable[[], None] | None = None) -> FederationOutcome:
+    def run(self, watch: Watch | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
         failed = True
         try:
@@ -102,7 +102,7 @@ class Launch:
                 self._start()
             except WorldlineError as error:
                 self.server.host.end(error)  # Those who have been started are told.
-            self.server.serve(lambda: self._watch(watch), watch_every_s=_WATCH_S)
+            self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
             if failed:
@@ -148,7 +148,7 @@ class Launch:
                 time.sleep(self._shake.uniform(0, _DELAY_S_MAX))
             self._processes.start(part, surroundings)
 
-    def _watch(self, watch: Callable[[], None] | None) -> None:
+    def _watch(self, status: Status, watch: Watch | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
         host = self.server.host
         for name in self._processes.exited():
@@ -159,7 +159,7 @@ class Launch:
                 host.end(kind(f"its process {how} before it had joined", participant=name, advice=self._said(name)))
                 return
         if watch is not None:
-            watch()
+            watch(status)
 
     def _explained(self, failure: WorldlineError) -> WorldlineError:
         """Add what is known of the process to what is known of its connection, if that is all that is known."""

@@ -23,9 +23,10 @@ from pathlib import Path
 
 from worldline.federation.environment import PREFIX, Surroundings
 from worldline.launch.keeping import Keeping, Left
-from worldline.launch.setup import Part
+from worldline.launch.setup import ParticipantSetup
 from worldline.launch.stamps import STAMPING, read_stamp
 from worldline.launch.startable import search_path
+from worldline.model.lines import LineSplitter
 
 GRACE_S = 5.0
 _TERM_S = 2.0
@@ -49,7 +50,7 @@ class _Pipe:
     def __init__(self, name: str, descriptor: int) -> None:
         self.name = name
         self.descriptor = descriptor
-        self.rest = b""  # Of a line that hasn't ended.
+        self.lines = LineSplitter(_LINE_MAX)
 
     def fileno(self) -> int:
         return self.descriptor
@@ -72,7 +73,7 @@ class Processes:
         self._selector = selectors.DefaultSelector()
         self._listener = threading.Thread(target=self._listen, name="worldline output", daemon=True)
 
-    def start(self, part: Part, surroundings: Surroundings) -> None:
+    def start(self, part: ParticipantSetup, surroundings: Surroundings) -> None:
         """Start a participant's process."""
         if self._keeping is None:
             self._keeping = Keeping()
@@ -203,13 +204,8 @@ class Processes:
             data = os.read(pipe.descriptor, _READ_MAX)
         except BlockingIOError:
             return False
-        *lines, tail = (pipe.rest + data).split(b"\n")
-        if (not data or len(tail) > _LINE_MAX) and tail:
-            lines.append(tail)
-            tail = b""
-        pipe.rest = tail
-        for line in lines:
-            now, text = read_stamp(line.decode("utf-8", "replace").rstrip("\r"))
+        for line in pipe.lines.feed(data) if data else pipe.lines.finish():
+            now, text = read_stamp(line)
             self._last_words[pipe.name].append(text)
             self._hear(pipe.name, now, text)
         if not data:

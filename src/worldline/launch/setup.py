@@ -15,7 +15,7 @@ from typing import Any
 from worldline.federation.limits import Limits
 from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
 from worldline.launch.startable import check_command, check_module, search_path
-from worldline.launch.toml_document import Document, Place, nearest, quoted, said
+from worldline.launch.toml_document import Document, TomlPlace, nearest, quoted, said
 from worldline.launch.topics import Topic
 from worldline.model.buffer import UNBOUNDED, Buffer
 from worldline.model.errors import ConfigurationError
@@ -25,7 +25,7 @@ from worldline.model.plan import Plan, plan
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class ParticipantSetup:
     """One participant as the file describes it.
 
     It is started by a Python `entry` or by a `command`; with neither, somebody starts it by hand. `publishes` of None
@@ -55,7 +55,7 @@ class Setup:
     file: Path
     name: str
     plan: Plan
-    parts: dict[str, Part]
+    parts: dict[str, ParticipantSetup]
     warnings: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     topics: dict[str, Topic] = field(default_factory=dict)
@@ -64,8 +64,8 @@ class Setup:
 # --- What several places must agree on ---
 
 
-def _check_participants(place: Place, participants: Tables, *, startable: bool) -> None:
-    owners: dict[str, Place] = {}
+def _check_participants(place: TomlPlace, participants: Tables, *, startable: bool) -> None:
+    owners: dict[str, TomlPlace] = {}
     for participant, described in participants:
         for name, where in _names_of(described):
             if owners.setdefault(name, participant) is not participant:
@@ -82,7 +82,7 @@ def _names_of(described: dict[str, Any]) -> list[Mention]:
     return [described["name"]] if "name" in described else described.get("names", [])
 
 
-def _check_start(participant: Place, described: dict[str, Any]) -> None:
+def _check_start(participant: TomlPlace, described: dict[str, Any]) -> None:
     """Look whether the participant can be started: its module or its command must be there."""
     if "directory" in participant.value and "directory" not in described:
         return
@@ -99,7 +99,7 @@ def _home(file: Path) -> Path:
 
 
 def _check_rules(rules: Tables) -> None:
-    seen: dict[tuple[str | None, ...], Place] = {}
+    seen: dict[tuple[str | None, ...], TomlPlace] = {}
     for place, rule in rules:
         selection = _selection(rule)
         if not any(selection) or any(key not in rule and key not in LINK.keys for key in place.value):
@@ -139,7 +139,7 @@ def _mentions_of(rules: Tables, faults: Tables) -> list[Mention]:
     return ends + [name for _, fault in faults for verb in _ENDS for side in fault.get(verb, ()) for name in side]
 
 
-def _check_buffers(place: Place, buffers: Iterable[str], participants: Tables) -> None:
+def _check_buffers(place: TomlPlace, buffers: Iterable[str], participants: Tables) -> None:
     subscribed = sorted({topic for _, described in participants for topic in described.get("subscribes", ())})
     for topic in buffers:
         if topic not in subscribed:
@@ -175,7 +175,7 @@ def _warn_of_unpublished(document: Document, top: dict[str, Any]) -> None:
         document.warn((), f"nor on {more:,} more topics that are subscribed to, or linked")
 
 
-def _check_topics(place: Place, topics: Iterable[str], participants: Tables) -> None:
+def _check_topics(place: TomlPlace, topics: Iterable[str], participants: Tables) -> None:
     """Note topics that nobody uses, if it can be told: somebody who doesn't say what it publishes may use any."""
     if not all("publishes" in described for _, described in participants):
         return
@@ -310,7 +310,7 @@ def _link(described: dict[str, Any]) -> Link:
     return link(**{key: value for key, value in described.items() if key in LINK.keys})
 
 
-def _parts(top: dict[str, Any], home: Path) -> dict[str, Part]:
+def _parts(top: dict[str, Any], home: Path) -> dict[str, ParticipantSetup]:
     buffers = top.get("buffers", {})
     parts = {}
     for _, described in top["participants"]:
@@ -320,5 +320,5 @@ def _parts(top: dict[str, Any], home: Path) -> dict[str, Part]:
         }
         alike = {key: value for key, value in described.items() if key not in ("name", "names")}
         for name, _ in _names_of(described):
-            parts[name] = Part(**{"directory": home, **alike, "name": name, "subscribes": subscribes})
+            parts[name] = ParticipantSetup(**{"directory": home, **alike, "name": name, "subscribes": subscribes})
     return parts

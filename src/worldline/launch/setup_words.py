@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from worldline.federation.limits import FRAME_LEAST
 from worldline.launch.startable import mode_of
-from worldline.launch.toml_document import TOP, Place, Table, quoted, said
+from worldline.launch.toml_document import TOP, TomlPlace, TomlTable, quoted, said
 from worldline.launch.topics import TOPIC, read_topics
 from worldline.model.buffer import Buffer, as_buffer
 from worldline.model.errors import ConfigurationError, shown
@@ -31,18 +31,18 @@ class Mention(NamedTuple):
     """A name, and where it stands."""
 
     name: str
-    place: Place
+    place: TomlPlace
 
 
-def _named(what: str) -> Callable[[Place], str]:
+def _named(what: str) -> Callable[[TomlPlace], str]:
     return lambda place: check_name(place.text(), what)
 
 
-def _mention(place: Place) -> Mention:
+def _mention(place: TomlPlace) -> Mention:
     return Mention(check_name(place.text(), "a participant"), place)
 
 
-def _time_text(place: Place, what: str) -> str:
+def _time_text(place: TomlPlace, what: str) -> str:
     """Read the text of a time; a bare number is refused, since nobody can tell milliseconds from seconds in it."""
     try:
         text = place.text()
@@ -54,8 +54,8 @@ def _time_text(place: Place, what: str) -> str:
     return text
 
 
-def _time(what: str, *, least: int = 0) -> Callable[[Place], int]:
-    def read(place: Place) -> int:
+def _time(what: str, *, least: int = 0) -> Callable[[TomlPlace], int]:
+    def read(place: TomlPlace) -> int:
         text = _time_text(place, what)
         time = parse_time(text, what)
         if time < least:
@@ -70,11 +70,11 @@ _SIZE_UNITS = {"B": 1, **{f"{k}B": 1000**n for n, k in enumerate("kMGT", 1)}}
 _SIZE_UNITS |= {f"{k}iB": 1024**n for n, k in enumerate("KMGT", 1)}
 
 
-def _size(least: int = 1, most: int = 2**50) -> Callable[[Place], int]:
+def _size(least: int = 1, most: int = 2**50) -> Callable[[TomlPlace], int]:
     """Read a size; like a time, it stands with its unit."""
     advice = 'write a number with its unit in quotes, such as "256MB" or "64KiB"'
 
-    def read(place: Place) -> int:
+    def read(place: TomlPlace) -> int:
         try:
             text = place.text()
         except ConfigurationError:
@@ -93,19 +93,19 @@ def _size(least: int = 1, most: int = 2**50) -> Callable[[Place], int]:
     return read
 
 
-def _seconds(what: str, least: int = MS) -> Callable[[Place], float]:
+def _seconds(what: str, least: int = MS) -> Callable[[TomlPlace], float]:
     """Read a time of the wall clock."""
     read = _time(what, least=least)
     return lambda place: read(place) / SECOND
 
 
-def _seconds_or_never(what: str) -> Callable[[Place], float]:
+def _seconds_or_never(what: str) -> Callable[[TomlPlace], float]:
     read = _seconds(what)
     return lambda place: math.inf if place.value == "never" else read(place)
 
 
-def _count(what: str) -> Callable[[Place], int]:
-    def read(place: Place) -> int:
+def _count(what: str) -> Callable[[TomlPlace], int]:
+    def read(place: TomlPlace) -> int:
         if type(place.value) is not int or not 1 <= place.value <= 10**9:
             raise ConfigurationError(f"{said(place.value)} isn't a number of {what}", advice="use 1 or more")
         return int(place.value)
@@ -113,40 +113,40 @@ def _count(what: str) -> Callable[[Place], int]:
     return read
 
 
-def _latency(place: Place) -> Latency:
+def _latency(place: TomlPlace) -> Latency:
     return as_distribution(_time_text(place, "a latency"))
 
 
-def _flag(place: Place) -> bool:
+def _flag(place: TomlPlace) -> bool:
     if not isinstance(place.value, bool):
         raise ConfigurationError(f"{said(place.value)} isn't true or false", advice="write it without quotes")
     return place.value
 
 
-def _probability(place: Place) -> float:
+def _probability(place: TomlPlace) -> float:
     # Written so that a NaN, which compares false to everything, is refused too.
     if type(place.value) not in (int, float) or not 0 <= place.value <= 1:
         raise ConfigurationError(f"{said(place.value)} isn't a probability", advice="use 0 to 1")
     return float(place.value)
 
 
-def _seed(place: Place) -> int:
+def _seed(place: TomlPlace) -> int:
     if type(place.value) is not int or not -(2**63) <= place.value < 2**63:
         raise ConfigurationError(f"{said(place.value)} isn't a seed", advice="use a whole number of at most 64 bits")
     return int(place.value)
 
 
-def _bandwidth(place: Place) -> int:
+def _bandwidth(place: TomlPlace) -> int:
     if type(place.value) is not int or place.value < 1:
         raise ConfigurationError(f"{said(place.value)} isn't a bandwidth", advice="use whole bytes per second")
     return int(place.value)
 
 
-def _buffer(place: Place) -> Buffer:
+def _buffer(place: TomlPlace) -> Buffer:
     return as_buffer(place.text())
 
 
-def _entry(place: Place) -> str:
+def _entry(place: TomlPlace) -> str:
     entry = place.text()
     module, colon, name = entry.partition(":")
     if not colon or not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
@@ -157,9 +157,9 @@ def _entry(place: Place) -> str:
     return entry
 
 
-def _command(place: Place) -> tuple[str, ...]:
+def _command(place: TomlPlace) -> tuple[str, ...]:
     if isinstance(place.value, list):
-        words = tuple(_all(place.items("words", '["./camera", "--fast"]'), Place.text))
+        words = tuple(_all(place.items("words", '["./camera", "--fast"]'), TomlPlace.text))
         if len(words) < len(place.value):
             return ()
     else:
@@ -172,7 +172,7 @@ def _command(place: Place) -> tuple[str, ...]:
     return words
 
 
-def _directory(place: Place) -> Path:
+def _directory(place: TomlPlace) -> Path:
     directory = place.document.file.absolute().parent / place.text()
     if not S_ISDIR(mode_of(directory)):
         raise ConfigurationError(f"there is no directory {quoted(str(directory))}")
@@ -182,7 +182,7 @@ def _directory(place: Place) -> Path:
 # --- Readers of lists and tables ---
 
 
-def _all(places: Iterable[Place], reader: Callable[[Place], Any]) -> list[Any]:
+def _all(places: Iterable[TomlPlace], reader: Callable[[TomlPlace], Any]) -> list[Any]:
     """Return what could be read at these places."""
     return [found for place in places if (found := place.read(reader)) is not None]
 
@@ -197,7 +197,7 @@ def _distinct(mentions: list[Mention]) -> list[Mention]:
     return mentions
 
 
-def _names(place: Place) -> list[Mention]:
+def _names(place: TomlPlace) -> list[Mention]:
     """Read a list of participants, which isn't empty."""
     places = place.items("names", '["ann", "bob"]')
     if not places:
@@ -205,27 +205,27 @@ def _names(place: Place) -> list[Mention]:
     return _distinct(_all(places, _mention))
 
 
-def _topics(place: Place) -> tuple[str, ...]:
+def _topics(place: TomlPlace) -> tuple[str, ...]:
     topics = _all(place.items("topics", '["image", "pose"]'), lambda item: Mention(_named("a topic")(item), item))
     return tuple(topic.name for topic in _distinct(topics))
 
 
-def _buffers(place: Place) -> dict[str, Buffer]:
-    def read(entry: Place) -> tuple[str, Buffer]:
+def _buffers(place: TomlPlace) -> dict[str, Buffer]:
+    def read(entry: TomlPlace) -> tuple[str, Buffer]:
         return check_name(entry.steps[-1], "a topic"), _buffer(entry)
 
     return dict(_all((entry for _, entry in place.entries('{ target = "mailbox" }')), read))
 
 
-def _subscribes(place: Place) -> dict[str, Buffer | None]:
+def _subscribes(place: TomlPlace) -> dict[str, Buffer | None]:
     """Read a list of topics, whose buffers are said elsewhere or not at all, or a table from topics to buffers."""
     if isinstance(place.value, dict):
         return {**_buffers(place)}
     return dict.fromkeys(_topics(place))
 
 
-def _environment(place: Place) -> dict[str, str]:
-    def read(entry: Place) -> tuple[str, str]:
+def _environment(place: TomlPlace) -> dict[str, str]:
+    def read(entry: TomlPlace) -> tuple[str, str]:
         variable = str(entry.steps[-1])
         if not variable or "=" in variable or "\0" in variable:
             raise ConfigurationError(f"{shown(variable)} can't name a variable of the environment")
@@ -234,7 +234,7 @@ def _environment(place: Place) -> dict[str, str]:
     return dict(_all((entry for _, entry in place.entries('{ FOO = "1" }')), read))
 
 
-def _sides(place: Place) -> list[list[Mention]]:
+def _sides(place: TomlPlace) -> list[list[Mention]]:
     sides = place.items("two lists of names", '[["arm"], ["planner", "camera"]]')
     if len(sides) != 2:
         raise ConfigurationError(
@@ -247,15 +247,15 @@ def _sides(place: Place) -> list[list[Mention]]:
     return groups
 
 
-Tables = list[tuple[Place, dict[str, Any]]]
+Tables = list[tuple[TomlPlace, dict[str, Any]]]
 
 
-def _one(table: Table) -> Callable[[Place], dict[str, Any]]:
+def _one(table: TomlTable) -> Callable[[TomlPlace], dict[str, Any]]:
     return lambda place: place.table(table)
 
 
-def _many(table: Table) -> Callable[[Place], Tables]:
-    def read(place: Place) -> Tables:
+def _many(table: TomlTable) -> Callable[[TomlPlace], Tables]:
+    def read(place: TomlPlace) -> Tables:
         return _all(place.items("tables", table.title), lambda item: (item, item.table(table)))
 
     return read
@@ -263,7 +263,7 @@ def _many(table: Table) -> Callable[[Place], Tables]:
 
 # --- The words of the file ---
 
-LINK = Table(
+LINK = TomlTable(
     "[link]",
     {
         "latency": _latency,
@@ -274,12 +274,12 @@ LINK = Table(
         "bandwidth": _bandwidth,
     },
 )
-RULE = Table(
+RULE = TomlTable(
     "[[links]]",
     {"topic": _named("a topic"), "sender": _mention, "receiver": _mention, **LINK.keys},
     needs=(("topic", "sender", "receiver"), ("latency",)),
 )
-FAULT = Table(
+FAULT = TomlTable(
     "[[faults]]",
     {
         "partition": _sides,
@@ -291,7 +291,7 @@ FAULT = Table(
     needs=(("partition", "hold"), ("start",)),
     either=(("partition", "hold"),),
 )
-LIMITS = Table(
+LIMITS = TomlTable(
     "[limits]",
     {
         "memory": _size(),
@@ -309,7 +309,7 @@ LIMITS = Table(
         "strangers": _count("connections"),
     },
 )
-PARTICIPANT = Table(
+PARTICIPANT = TomlTable(
     "[[participants]]",
     {
         "name": _mention,
@@ -328,7 +328,7 @@ PARTICIPANT = Table(
     needs=(("name", "names"),),
     either=(("name", "names"), ("entry", "command")),
 )
-FILE = Table(
+FILE = TomlTable(
     TOP,
     {
         "name": _named("a federation"),

@@ -1,9 +1,9 @@
 """A TOML document that is read place by place, so that every mistake in it is reported at once.
 
-A reader takes a `Place` and returns what stands there, or refuses it by raising `ConfigurationError`. Whoever reads a
-table or a list notes the refusal of each of its places and goes on with the next; `Document.demand_no_mistakes` raises
-them all as one error. What was refused is missing from what a table gives, so what is made of the rest is good for
-further checks and nothing else until that call has returned.
+A reader takes a `TomlPlace` and returns what stands there, or refuses it by raising `ConfigurationError`. Whoever reads
+a table or a list notes the refusal of each of its places and goes on with the next; `Document.demand_no_mistakes`
+raises them all as one error. What was refused is missing from what a table gives, so what is made of the rest is good
+for further checks and nothing else until that call has returned.
 
 Values come from the file, or from changes such as ``link.latency=5ms`` on the command line. Changes are put into the
 document before it is read: they go through the same checks and are reported the same way, as coming from --set.
@@ -31,14 +31,14 @@ Steps = tuple[str | int, ...]  # The keys, and places in lists counted from 0, t
 
 
 @dataclass(frozen=True)
-class Table:
+class TomlTable:
     """The keys that a table may have, and how each is read.
 
     Of each group in `needs` there must be at least one, of each group in `either` at most one.
     """
 
     title: str
-    keys: Mapping[str, Callable[[Place], Any]]
+    keys: Mapping[str, Callable[[TomlPlace], Any]]
     needs: tuple[tuple[str, ...], ...] = ()
     either: tuple[tuple[str, ...], ...] = ()
 
@@ -49,14 +49,14 @@ class Document:
     `tables` are all that such a document can have; they serve to tell where a misplaced key belongs.
     """
 
-    def __init__(self, file: Path, tables: Sequence[Table] = (), changes: Iterable[str] = ()) -> None:
+    def __init__(self, file: Path, tables: Sequence[TomlTable] = (), changes: Iterable[str] = ()) -> None:
         self.file = file
         self.tables = tuple(tables)
         self.refused: list[Steps] = []
         self._mistakes: dict[str, None] = {}  # In order, each once.
         self.warnings: list[str] = []  # What is legal, and hardly meant.
         self._changed: dict[Steps, str] = {}  # What --set put there, as it was written.
-        self.root = Place(self, (), _load(file))
+        self.root = TomlPlace(self, (), _load(file))
         for change in changes:
             try:
                 self._change(change)
@@ -125,17 +125,17 @@ class Document:
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
+class TomlPlace:
     """A value in a document, and the way to it."""
 
     document: Document
     steps: Steps
     value: Any
 
-    def at(self, step: str | int) -> Place:
-        return Place(self.document, (*self.steps, step), self.value[step])
+    def at(self, step: str | int) -> TomlPlace:
+        return TomlPlace(self.document, (*self.steps, step), self.value[step])
 
-    def read(self, reader: Callable[[Place], T]) -> T | None:
+    def read(self, reader: Callable[[TomlPlace], T]) -> T | None:
         """Return what stands here, or note why that can't be read and return None."""
         try:
             return reader(self)
@@ -157,19 +157,19 @@ class Place:
             raise ConfigurationError(f"{shown(value)} holds a NUL character")
         return value
 
-    def items(self, of: str, example: str) -> list[Place]:
+    def items(self, of: str, example: str) -> list[TomlPlace]:
         """Read a list and return its places."""
         if not isinstance(self.value, list):
             raise ConfigurationError(f"{said(self.value)} isn't a list of {of}", advice=f"write {example}")
         return [self.at(place) for place in range(len(self.value))]
 
-    def entries(self, example: str) -> Iterator[tuple[str, Place]]:
+    def entries(self, example: str) -> Iterator[tuple[str, TomlPlace]]:
         """Read a table whose keys are free; return its keys and places."""
         if not isinstance(self.value, dict):
             raise ConfigurationError(f"{said(self.value)} isn't a table", advice=f"write {example}")
         return ((key, self.at(key)) for key in self.value)
 
-    def table(self, table: Table) -> dict[str, Any]:
+    def table(self, table: TomlTable) -> dict[str, Any]:
         """Read a table by its keys and return what could be read."""
         found: dict[str, Any] = {}
         meant: list[str] = []
@@ -231,7 +231,7 @@ def _clipped(key: str) -> str:
     return key if _BARE.fullmatch(key) else quoted(key)
 
 
-def _unknown(key: str, table: Table, tables: Sequence[Table]) -> str:
+def _unknown(key: str, table: TomlTable, tables: Sequence[TomlTable]) -> str:
     """Say that there is no such key, and where it belongs or what was meant."""
     homes = [other.title for other in tables if key in other.keys]
     if homes:

@@ -16,7 +16,7 @@ import msgspec
 
 from worldline.launch.entry import load_object
 from worldline.launch.startable import check_module
-from worldline.launch.toml_document import Place, Table, quoted
+from worldline.launch.toml_document import TomlPlace, TomlTable, quoted
 from worldline.model.errors import ConfigurationError, UsageError, shortened, shown
 from worldline.model.message import check_name
 from worldline.model.payload import to_json
@@ -105,14 +105,14 @@ def _inlined(schema: Any, parts: dict[str, Any], inside: tuple[str, ...], held: 
 # --- The table ---
 
 
-def _text(place: Place) -> str:
+def _text(place: TomlPlace) -> str:
     text = place.text()
     if not 0 < len(text) <= _TEXT_MAX or not text.isprintable() or text != text.strip():
         raise ConfigurationError(f"{shown(text)} can't stand here", advice=f"use 1 to {_TEXT_MAX} printable characters")
     return text
 
 
-def _type(place: Place) -> str:
+def _type(place: TomlPlace) -> str:
     name = place.text()
     module, colon, kind = name.partition(":")
     if not colon or not all(part.isidentifier() for part in (*module.split("."), *kind.split("."))):
@@ -121,11 +121,11 @@ def _type(place: Place) -> str:
     return name
 
 
-def _home(place: Place) -> Path:
+def _home(place: TomlPlace) -> Path:
     return place.document.file.absolute().parent.resolve()
 
 
-def _schema(place: Place) -> tuple[Path, bytes]:
+def _schema(place: TomlPlace) -> tuple[Path, bytes]:
     path = _home(place) / _text(place)
     if path.suffix in _COMPILED:
         raise ConfigurationError(f"{quoted(path.name)} is source text", advice=_COMPILED[path.suffix])
@@ -152,24 +152,24 @@ def _check_json(path: Path, data: bytes) -> None:
         )
 
 
-TOPIC = Table(
+TOPIC = TomlTable(
     "[topics.NAME]",
     {"encoding": _text, "schema": _schema, "schema_name": _text, "schema_encoding": _text, "type": _type},
     either=(("schema", "type"), ("schema_encoding", "type")),
 )
 
 
-def read_topics(place: Place) -> dict[str, Topic]:
+def read_topics(place: TomlPlace) -> dict[str, Topic]:
     """Read a table from topics to what is in their payloads."""
 
-    def read(entry: Place) -> tuple[str, Topic]:
+    def read(entry: TomlPlace) -> tuple[str, Topic]:
         return check_name(entry.steps[-1], "a topic"), _topic(entry)
 
     found = (entry.read(read) for _, entry in place.entries('[topics.pose] with encoding = "json"'))
     return dict(each for each in found if each is not None)
 
 
-def _topic(place: Place) -> Topic:
+def _topic(place: TomlPlace) -> Topic:
     told = place.table(TOPIC)
     if "type" in place.value:
         encoding = told.get("encoding", "json")
@@ -187,7 +187,7 @@ def _topic(place: Place) -> Topic:
     return _with_schema(place, told)
 
 
-def _with_schema(place: Place, told: dict[str, Any]) -> Topic:
+def _with_schema(place: TomlPlace, told: dict[str, Any]) -> Topic:
     if "schema" not in told:  # It couldn't be read, which is one mistake.
         return Topic(encoding=told.get("encoding", ""))
     path, data = told["schema"]

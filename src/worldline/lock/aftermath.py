@@ -37,7 +37,7 @@ class Standstill(Struct, frozen=True):
         return f"{ended} at {format_time(self.at)}: {_listed(waits, '; ')}"
 
 
-class Unheard(Struct, frozen=True):
+class UnheardTopic(Struct, frozen=True):
     """A topic that was subscribed to, and that nobody declared or published on.
 
     `meant` is the nearest one. It is looked for only as long as there are few: otherwise it isn't a slip of the pen.
@@ -73,13 +73,13 @@ class Aftermath:
             if topic not in self._published:
                 self._subscribers.setdefault(topic, []).append(name)
 
-    def unheard(self) -> tuple[Unheard, ...]:
+    def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return the topics on which subscribers have waited in vain, in the order of their names."""
         topics = sorted(topic for topic in self._subscribers if topic not in self._published)
         is_few = len(topics) <= _SHOWN and len(self._published) <= _COMPARED_MAX
         known = list(self._published) if is_few else []
         return tuple(
-            Unheard(
+            UnheardTopic(
                 topic,
                 tuple(sorted(self._subscribers[topic])),
                 next(iter(get_close_matches(topic, known, 1, 0.7)), None),
@@ -98,7 +98,7 @@ class Aftermath:
         return Standstill(at, {name: topics for name, (_, topics) in sorted(self._waited.items())}, end)
 
 
-def said_of_unheard(unheard: Sequence[Unheard]) -> list[str]:
+def said_of_unheard(unheard: Sequence[UnheardTopic]) -> list[str]:
     """Say which topics were subscribed to in vain, a line for each as long as somebody would read them."""
     more = len(unheard) - _SHOWN
     return [*map(str, unheard[:_SHOWN]), *([f"nor does anybody publish on {more:,} more"] if more > 0 else [])]

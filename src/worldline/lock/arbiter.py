@@ -41,7 +41,8 @@ from typing import Any
 
 from worldline.history.journal import run_digest
 from worldline.history.observer import Observer
-from worldline.lock.aftermath import Aftermath, Standstill, Unheard
+from worldline.history.status import Status
+from worldline.lock.aftermath import Aftermath, Standstill, UnheardTopic
 from worldline.lock.bounds import Bounds
 from worldline.lock.events import (
     Abort,
@@ -66,7 +67,7 @@ from worldline.lock.events import (
     Subscribe,
     Unsubscribe,
 )
-from worldline.lock.explain import explain
+from worldline.lock.explain import explain, waits_of
 from worldline.lock.invariants import check_invariants
 from worldline.lock.member import Member
 from worldline.lock.refusals import (
@@ -589,7 +590,7 @@ class Arbiter:
             return None  # Somebody stopped it, or something was under way that would have come too late.
         return self._aftermath.standstill(self.members, self.plan.end)
 
-    def unheard(self) -> tuple[Unheard, ...]:
+    def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return what somebody subscribed to, of those who have left, and nobody published on."""
         return self._aftermath.unheard()
 
@@ -602,6 +603,23 @@ class Arbiter:
         if self.phase is Phase.GATHERING:
             return 0
         return min(self.bounds.floor(), self.end) if self._present else self.bounds.floor()
+
+    def tell_passed(self) -> None:
+        """Tell whoever looks on what is settled. For whoever drives the arbiter, now and then, and at the end."""
+        if self._observer is not None:
+            self._observer.passed(self.floor())
+
+    def status(self) -> Status:
+        """Say how far the run is. Where all have ended, that is as far as they have come."""
+        floor = self.floor()
+        if floor == FOREVER:
+            floor = max((member.now for member in self.members.values()), default=0)
+        return Status(floor, self.end, self.events, lambda: waits_of(self))
+
+    def time_of(self, name: str) -> int:
+        """Return how far a participant has said that it has come."""
+        member = self.members.get(name)
+        return 0 if member is None else member.now
 
     def retained(self) -> int:
         """Return how many messages are kept for those who may still subscribe to them."""

@@ -1,26 +1,25 @@
-"""Reads an arbiter's state to say why somebody waits; changes nothing."""
+"""Reads an arbiter's state to say why somebody waits."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from worldline.history.status import THE_RUN, Wait
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING, STARTED, Phase, State
+from worldline.lock.view import View
 from worldline.lock.why import Cause, Hop, Why
-
-if TYPE_CHECKING:
-    from worldline.lock.arbiter import Arbiter
 
 Exact = dict[str, tuple[int, list[tuple[Clock, int]]]]
 
 
-def exact_bounds(arbiter: Arbiter, *others: Member) -> Exact:
+def exact_bounds(arbiter: View, *others: Member) -> Exact:
     """Return the exact bounds of all who have started, and of others; by the plain way, not the incremental one."""
     return fixpoint([*(member for member in arbiter.members.values() if member.state in STARTED), *others])
 
 
-def explain(arbiter: Arbiter) -> tuple[Why, ...]:
+def explain(arbiter: View) -> tuple[Why, ...]:
     """Say of everybody who waits who keeps it waiting, in the order of their names."""
     if arbiter.phase is Phase.OVER:
         return ()
@@ -29,7 +28,15 @@ def explain(arbiter: Arbiter) -> tuple[Why, ...]:
     return tuple(_explain(arbiter, arbiter.members[name], exact) for name in waiting)
 
 
-def _explain(arbiter: Arbiter, member: Member, exact: Exact) -> Why:
+def waits_of(arbiter: View) -> tuple[Wait, ...]:
+    """Say who can't go on and who is in its way, for a status: the one that is held back most first."""
+    if arbiter.phase is Phase.GATHERING:
+        return tuple(Wait(THE_RUN, name, f"it begins when {name} has joined") for name in arbiter.missing())
+    held = sorted(explain(arbiter), key=lambda why: (why.holder is None, why.bound))
+    return tuple(Wait(why.participant, why.holder, str(why)) for why in held)
+
+
+def _explain(arbiter: View, member: Member, exact: Exact) -> Why:
     def because(cause: Cause, bound: int, **more: Any) -> Why:
         return Why(member.name, member.state, member.now, member.awaits, cause, bound, member.since, **more)
 

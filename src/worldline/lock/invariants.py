@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from worldline.lock.bounds import Clock
 from worldline.lock.explain import exact_bounds
 from worldline.lock.member import Member
 from worldline.lock.states import WAITING, Phase, State
+from worldline.lock.view import View
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER
 
-if TYPE_CHECKING:
-    from worldline.lock.arbiter import Arbiter
 
-
-def check_invariants(arbiter: Arbiter) -> None:
+def check_invariants(arbiter: View) -> None:
     """Raise if an invariant doesn't hold in the present state; the error names it."""
     running = arbiter.phase is Phase.RUNNING
     exact = exact_bounds(arbiter)

@@ -62,7 +62,7 @@ from worldline.lock.refusals import (
     too_large,
     undeclared,
 )
-from worldline.lock.states import GONE, RETIRED, STANDINGS, State
+from worldline.lock.states import GONE, RETIRED, ROWS, State
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
 from worldline.model.message import Message, check_name
@@ -71,7 +71,7 @@ from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
-_ACTING = STANDINGS[State.COMPUTING]  # Looked up often: where all acts are legal.
+_ACTING = ROWS[State.COMPUTING]  # Looked up often: where all acts are legal.
 
 
 class RunEnded(BaseException):
@@ -96,7 +96,7 @@ class Ledger:
         self.journal = Journal(keep=keep_journal)
         self.now = 0
         self.horizon = 0
-        self._standing = STANDINGS[State.JOINED]
+        self._row = ROWS[State.JOINED]
         self.dropped: dict[str, int] = {}  # Topic → how many messages its buffer dropped.
         self.payload_max = PAYLOAD_MAX  # A server may take less.
         self._outbox: list[ParticipantEvent] = [join]
@@ -123,12 +123,12 @@ class Ledger:
 
     @property
     def state(self) -> State:
-        return self._standing.state
+        return self._row.state
 
     @property
     def ended(self) -> bool:
         """Whether the run has ended for this participant."""
-        return self._standing.ended
+        return self._row.ended
 
     # --- To and from the arbiter ---
 
@@ -140,14 +140,14 @@ class Ledger:
     def receive(self, action: Action) -> list[Message]:
         """Take the answer that this participant waits for; return the messages of its sequence point."""
         if isinstance(action, Abort):  # Wherever it stands: the run is over.
-            self._standing = GONE
+            self._row = GONE
             raise broken_off(action)
-        standing = self._standing.moves.get(type(action))
-        if standing is None:
+        row = self._row.moves.get(type(action))
+        if row is None:
             self._refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
-        if isinstance(action, Grant) and standing is not GONE:
+        if isinstance(action, Grant) and row is not GONE:
             return self._granted(action)
-        self._standing = standing
+        self._row = row
         if isinstance(action, Start):
             self.now = self.horizon = self._told = action.now
             self._seed = action.seed
@@ -158,13 +158,13 @@ class Ledger:
 
     def snapshot(self) -> tuple[Any, ...]:
         """Return all that an answer changes, as it is now, for a program that may be interrupted while it takes it."""
-        scalars = (self.now, self.horizon, self._standing, self._final, self._told)
+        scalars = (self.now, self.horizon, self._row, self._final, self._told)
         rest = (self._complete_at, self._waited, {**self.dropped}, self.journal.copy())
         return (*scalars, *rest, self._held.copy(), [*self._incomplete], [*self._finished])
 
     def restore(self, snapshot: tuple[Any, ...]) -> None:
         """Go back to how it was, in one step."""
-        self.now, self.horizon, self._standing, self._final, self._told = snapshot[:5]
+        self.now, self.horizon, self._row, self._final, self._told = snapshot[:5]
         self._complete_at, self._waited, self.dropped, self.journal = snapshot[5:9]
         self._held, self._incomplete, self._finished = snapshot[9:]
 
@@ -183,8 +183,8 @@ class Ledger:
                     held.append(message)
         self.horizon = grant.horizon
         self._final = grant.final
-        waited = self._standing
-        self._standing = waited.moves[Grant]
+        waited = self._row
+        self._row = waited.moves[Grant]
         messages = self._wake() if waited.state is State.AWAITING else self._reach(self._until)
         self._told = self.now  # The arbiter works the same out from its side.
         return messages
@@ -200,8 +200,8 @@ class Ledger:
         """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
         if self.state is State.ADVANCING and as_time(to) == self._until:
             return None  # It was asked for before, and the wait for it was interrupted.
-        standing = self._standing
-        quick = standing is _ACTING
+        row = self._row
+        quick = row is _ACTING
         target = to if quick and type(to) is int and self.now <= to <= TIME_MAX else self._target(to, Advance)
         if self._period:
             self._keep_period(target)
@@ -216,7 +216,7 @@ class Ledger:
         request = Advance(target)
         self._until = target  # An interruption comes after a call: all of this happens, or nothing.
         self._outbox += (request,)
-        self._standing = standing.moves[Advance]
+        self._row = row.moves[Advance]
         return None
 
     def next(self, until: TimeLike | None = None) -> list[Message] | None:
@@ -235,7 +235,7 @@ class Ledger:
             return self._wake()
         request = Next(self._until, first)
         self._outbox += (request,)
-        self._standing = self._standing.moves[Next]
+        self._row = self._row.moves[Next]
         return None
 
     def _target(self, time: TimeLike, kind: type) -> int:
@@ -274,7 +274,7 @@ class Ledger:
             if target == FOREVER:
                 self._waited = self.now
             target = self.now if self.horizon == FOREVER else self.horizon
-            self._standing = RETIRED
+            self._row = RETIRED
         held = self._held
         batch = []
         while held and held[0].arrival < target:
@@ -305,7 +305,7 @@ class Ledger:
         now = self.now
         sent = now if at is None else as_time(at, "a send time")
         if (
-            self._standing is not _ACTING
+            self._row is not _ACTING
             or self._period
             or sent < now
             or sent < self._promised
@@ -416,13 +416,13 @@ class Ledger:
         """Say goodbye; also the last word of a participant at the end of a run."""
         if self.state is State.LEFT:
             return
-        if Leave not in self._standing.legal:
+        if Leave not in self._row.legal:
             self._refuse_now(Leave)
         complete = self._complete_at == self.now
         if complete and not self.ended:
             for topic in list(self._incomplete):  # Of these it hasn't been given what arrives at this very time.
                 self.unsubscribe(topic)
-        self._standing = self._standing.moves[Leave]
+        self._row = self._row.moves[Leave]
         self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped, self._waited))
 
     def random(self, name: str) -> Stream:
@@ -440,9 +440,9 @@ class Ledger:
     # --- What it may not do ---
 
     def _check(self, kind: type) -> None:
-        if self._standing.ended:
+        if self._row.ended:
             raise RunEnded(f"{self.name} at {format_time(self.now)}: the run has ended")
-        if kind not in self._standing.legal:
+        if kind not in self._row.legal:
             self._refuse_now(kind)
 
     def _refuse_now(self, kind: type) -> NoReturn:

@@ -7,7 +7,7 @@ from typing import Any
 from worldline.lock.bounds import Clock
 from worldline.lock.events import Join
 from worldline.lock.inbox import Inbox
-from worldline.lock.states import RETIRED, STANDINGS, Standing, State
+from worldline.lock.states import RETIRED, ROWS, State, StateRow
 from worldline.model.buffer import Buffer
 from worldline.model.time import FOREVER
 
@@ -54,7 +54,7 @@ class Member(Clock):
         self.subscriptions: dict[str, Buffer] = {}
         self.latency_least = 0
         self.controls = False
-        self._enter(STANDINGS[State.EXPECTED])
+        self._enter(ROWS[State.EXPECTED])
 
     def begin_at(self, start: int) -> None:
         self.start = start
@@ -62,17 +62,17 @@ class Member(Clock):
         self.awaits = start  # The time that it has asked for.
         self.granted = start  # Up to where it has been told everything.
 
-    def _enter(self, standing: Standing) -> None:
-        self._moves = standing.moves
-        self.state = standing.state
-        self.legal = standing.legal
+    def _enter(self, row: StateRow) -> None:
+        self._moves = row.moves
+        self.state = row.state
+        self.legal = row.legal
 
     def move(self, kind: type) -> None:
         """Go where the table says that this event or action leads."""
-        standing = self._moves[kind]
-        self._moves = standing.moves
-        self.state = standing.state
-        self.legal = standing.legal
+        row = self._moves[kind]
+        self._moves = row.moves
+        self.state = row.state
+        self.legal = row.legal
 
     def retire(self) -> None:
         """It has been told that the run has ended for it."""

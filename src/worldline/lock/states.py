@@ -91,7 +91,7 @@ LEGAL: dict[State, frozenset[type]] = {
 }
 
 
-class Standing:
+class StateRow:
     """A state with what is legal in it and where each move leads: the tables above, joined for quick walking.
 
     `ended` says that the run has ended for whoever stands here.
@@ -103,18 +103,18 @@ class Standing:
         self.state = state
         self.ended = ended
         self.legal = LEGAL[state]
-        self.moves: dict[type, Standing] = {}
+        self.moves: dict[type, StateRow] = {}
 
 
-STANDINGS = {state: Standing(state) for state in State}
-RETIRED = Standing(State.COMPUTING, ended=True)
+ROWS = {state: StateRow(state) for state in State}
+RETIRED = StateRow(State.COMPUTING, ended=True)
 """Where somebody stands who has been told that the run has ended for it: others go on by that, so it can only leave."""
-GONE = Standing(State.LEFT, ended=True)
+GONE = StateRow(State.LEFT, ended=True)
 """Where somebody is then, or whom the run has ended without."""
 
-for _standing in STANDINGS.values():
-    _standing.moves.update({kind: STANDINGS[target] for kind, target in TRANSITIONS[_standing.state].items()})
-STANDINGS[State.JOINED].moves[Grant] = GONE
+for _row in ROWS.values():
+    _row.moves.update({kind: ROWS[target] for kind, target in TRANSITIONS[_row.state].items()})
+ROWS[State.JOINED].moves[Grant] = GONE
 RETIRED.legal = frozenset((Leave,))
 RETIRED.moves[Leave] = GONE
 

@@ -23,7 +23,7 @@ _PYTHONS = str(types.__file__).rpartition("/")[0] + "/"
 _INSTALLED = ("/site-packages/", "/dist-packages/")
 
 
-class Line(NamedTuple):
+class SourceLine(NamedTuple):
     """A line of a file, and the module that it is in."""
 
     file: str
@@ -38,7 +38,7 @@ class Line(NamedTuple):
         return self.module.partition(".")[0]
 
 
-def own_line(error: BaseException) -> Line | None:
+def own_line(error: BaseException) -> SourceLine | None:
     """Return the innermost line of the author's own code that led to an error.
 
     If the author's program is itself an installed package, that is the innermost line in the package that was called
@@ -105,17 +105,17 @@ def _text_of(error: BaseException) -> str:
         return f"(its text can't be had: {type(second).__name__})"
 
 
-def _lines_of(error: BaseException) -> Iterator[Line]:
+def _lines_of(error: BaseException) -> Iterator[SourceLine]:
     trace = error.__traceback__
     while trace is not None:
         module = trace.tb_frame.f_globals.get("__name__")
-        yield Line(trace.tb_frame.f_code.co_filename, trace.tb_lineno, str(module))
+        yield SourceLine(trace.tb_frame.f_code.co_filename, trace.tb_lineno, str(module))
         trace = trace.tb_next
     if isinstance(error, SyntaxError) and error.filename and not error.filename.startswith("<"):
-        yield Line(error.filename, error.lineno or 1, "")  # The file at fault never came to run.
+        yield SourceLine(error.filename, error.lineno or 1, "")  # The file at fault never came to run.
 
 
-def _is_ours(line: Line) -> bool:
+def _is_ours(line: SourceLine) -> bool:
     """Whether a line is Worldline's. By its module, if it is compiled: what it has for a file is where it was made."""
     return (line.file.startswith(_OURS) or line.package == _PACKAGE) and not line.module.startswith(_MODELS)
 

@@ -12,6 +12,7 @@ from worldline.model.latency import Latency, Uniform
 from worldline.model.links import Link
 from worldline.model.path import Path
 from worldline.nodes.script import LINK_DOWN, PARTITIONED, Script
+from worldline.nodes.telling import Incoming
 
 TOPIC = "message"
 """Of all messages of nodes, in the kernel."""
@@ -24,7 +25,7 @@ def name_of(node: int, num_nodes: int) -> str:
     return f"{node:0{len(str(num_nodes - 1))}d}"
 
 
-class End:
+class LinkEnd:
     """One end of a link: what its node sends goes in here."""
 
     __slots__ = (
@@ -60,7 +61,7 @@ class End:
         self.is_up = True
         self.is_cut = self.is_gone = False
         self.went_down = self.went_down_before = -1
-        self.held: list[tuple[Any, int]] = []  # Messages that wait until it is up, and when they were sent.
+        self.held: list[Incoming] = []  # Messages that wait until it is up.
         self.opened = 0
         self.number = -1  # Of the last message that was sent.
         self.fifo = over.fifo
@@ -70,7 +71,7 @@ class End:
         self.path = None if over == Link(latency=over.latency) else Path(over, seed, TOPIC, own, self.name)
         self.delay = _drawing(over.latency, Draws(seed, "latency", own, self.name))
 
-    def follow(self, earlier: End) -> None:
+    def follow(self, earlier: LinkEnd) -> None:
         """Go on counting and drawing where an earlier end of a link to the same neighbour has stopped."""
         self.number, self.last, self.path, self.delay = earlier.number, earlier.last, earlier.path, earlier.delay
 
@@ -105,7 +106,7 @@ class End:
             self.went_down = self.went_down_before
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return End, self.given  # Hosts are sent to workers before anything has happened.
+        return LinkEnd, self.given  # Hosts are sent to workers before anything has happened.
 
 
 def _drawing(latency: Latency, draws: Draws) -> Callable[[], int]:

@@ -8,16 +8,15 @@ Invariants
 H1. A node that is down executes nothing: messages to it are dropped, its timers are gone.
 H2. What a link that is down should have carried is dropped, or kept until it is up, as configured; that is judged
     where it arrives, from when it was sent. What is sent into a link that is down, or over a partition, is lost.
-H3. `_is_calm` says that nothing has gone wrong yet and nobody watches. Once there is a node, `_is_plain` says the same,
-    and messages take the short way.
+H3. `_is_calm` says that nothing has gone wrong yet and nobody looks on. Once there is a node, `_is_plain` says the
+    same, and messages take the short way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from inspect import iscoroutinefunction, isgeneratorfunction
-from typing import Any, NamedTuple, NoReturn
-from typing import Protocol as Interface
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from worldline.kernel.entity import Entity
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
@@ -25,11 +24,12 @@ from worldline.model.links import Link
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
 from worldline.nodes.blame import blamed
-from worldline.nodes.ends import TOPIC, End, name_of
+from worldline.nodes.ends import TOPIC, LinkEnd, name_of
 from worldline.nodes.events import (
     Event,
     LinkDown,
     LinkUp,
+    Meta,
     NeighbourAdded,
     NeighbourRemoved,
     Protocol,
@@ -39,7 +39,17 @@ from worldline.nodes.events import (
 )
 from worldline.nodes.node import Executes, Node
 from worldline.nodes.script import Script
-from worldline.nodes.trace import Record, plain, said
+from worldline.nodes.telling import (
+    Incoming,
+    tell_done,
+    tell_dropped,
+    tell_event,
+    tell_happened,
+    tell_held,
+    tell_logged,
+    tell_received,
+    tell_sent,
+)
 from worldline.workers.interruptions import is_from_outside
 
 DOWN = "the node is down"
@@ -47,16 +57,7 @@ UNDERWAY = "the link went down on the way"
 REMOVED = "the link is gone"
 
 
-class Watch(Interface):
-    """Sees what happens at all hosts, in the one order."""
-
-    traces: bool
-
-    def record(self, record: Record, /) -> None: ...
-    def executed(self, node: int, /) -> None: ...
-
-
-class Setting(NamedTuple):
+class HostSetting(NamedTuple):
     """What all hosts of a run have in common."""
 
     num_nodes: int
@@ -67,17 +68,18 @@ class Setting(NamedTuple):
     others: Mapping[tuple[int, int], Link]  # Those of single edges.
     keeps: bool  # What is under way on a link that goes down, until it is up again.
     script: Script | None
-    watch: Watch | None
+    executed: Callable[[int], None] | None  # Is called with the id of a node after each of its events.
 
-    def end(self, node: int, neighbour: int, link: int, weight: int) -> End:
+    def end(self, node: int, neighbour: int, link: int, weight: int) -> LinkEnd:
         """Make an end of a link, at a node: what goes to its neighbour goes in there."""
         over = self.others.get((min(node, neighbour), max(node, neighbour)), self.over)
-        return End((self.num_nodes, self.seed), node, neighbour, link, over, weight)
+        return LinkEnd((self.num_nodes, self.seed), node, neighbour, link, over, weight)
 
 
-class Host(Entity):
+class NodeHost(Entity):
     """A node's surroundings."""
 
+    _wl_tells_itself: ClassVar[bool] = True
     __slots__ = (
         "_by_name",
         "_ends",
@@ -88,12 +90,13 @@ class Host(Entity):
         "_numbered",
         "_setting",
         "_timers",
+        "_unsent",
         "id",
         "is_up",
         "node",
     )
 
-    def __init__(self, setting: Setting, node: int, ends: list[End]) -> None:
+    def __init__(self, setting: HostSetting, node: int, ends: list[LinkEnd]) -> None:
         self.id = node
         self.is_up = True
         self.node: Executes | None = None
@@ -103,7 +106,8 @@ class Host(Entity):
         self._by_name = {end.name: end for end in ends}
         self._groups: list[tuple[int, ...]] = []  # Who is cut off from all others, until the repair.
         self._timers = _Timers()
-        self._is_calm = setting.watch is None and setting.script is None and not any(end.path for end in ends)
+        self._unsent = 0  # How many messages haven't even set out.
+        self._is_calm = setting.executed is None and setting.script is None and not any(end.path for end in ends)
         self._is_plain = False
         self._execute: Callable[[Event], None] | None = None
 
@@ -137,32 +141,33 @@ class Host(Entity):
         except BaseException as error:
             if is_from_outside(error):
                 raise
-            kind = setting.make if isinstance(setting.make, type) else object
-            raise blamed(error, kind, self.id, self.now, None) from error
+            raise blamed(error, self.id, self.now, None) from error
         if isinstance(node, Node):
             node._surroundings = self
         return node
 
-    def _act(self, event: Event, record: Record | None = None) -> None:
-        """Let the node execute an event."""
-        watch = self._setting.watch
-        if watch is None:
-            self._let_execute(event)
-            return
-        if watch.traces:
-            what = type(event).__name__
-            watch.record(record or Record(at=self.now, kind="received", node=self.id, text=str(event), what=what))
+    def disturb(self) -> None:
+        """Take the long way from now on: something goes wrong, or somebody looks on."""
+        self._is_calm = self._is_plain = False
+
+    def _act(self, event: Meta) -> None:
+        """Let the node execute what the simulator does to it."""
+        tell_event(self, event)
         self._let_execute(event)
-        watch.executed(self.id)
+        self._has_executed()
+
+    def _has_executed(self) -> None:
+        if self._setting.executed is not None:
+            self._setting.executed(self.id)
 
     def _let_execute(self, event: Event) -> None:
-        node = self.create_node()
+        self.create_node()
         try:
             self._execute(event)  # type: ignore[misc]
         except BaseException as error:
             if is_from_outside(error):
                 raise
-            raise blamed(error, type(node), self.id, self.now, event) from error
+            raise blamed(error, self.id, self.now, event) from error
 
     # -- What the node does
 
@@ -176,28 +181,18 @@ class Host(Entity):
         else:
             self._transmit(message, end)
 
-    def _transmit(self, message: Any, end: End) -> None:
+    def _transmit(self, message: Any, end: LinkEnd) -> None:
         if self.node is None:
             raise ModelError("a node can't send while it is being created", advice="send from its Start on")
         delays, reason = end.carry(message, self.now, self._setting.script)
         for delay in delays:
             self.send(end.name, TOPIC, message, delay=delay)
-        watch = self._setting.watch
-        if watch is not None and watch.traces:
-            watch.record(
-                Record(
-                    at=self.now,
-                    kind="sent",
-                    node=self.id,
-                    peer=end.neighbour,
-                    link=end.link,
-                    text=said(message),
-                    what=type(message).__name__,
-                    arrivals=tuple(self.now + delay for delay in delays),
-                    reason=reason,
-                    data=plain(message),
-                )
-            )
+        tell_sent(self, end, message, delays, reason)
+
+    def number_unsent(self) -> int:
+        """Return the number of a message that doesn't set out."""
+        self._unsent += 1
+        return -self._unsent
 
     def _no_link(self, link: object) -> ModelError:
         there = ", ".join(map(str, self._ends))
@@ -205,9 +200,7 @@ class Host(Entity):
         return ModelError(f"it has no link {shown(link)}", advice=advice)
 
     def log(self, text: object) -> None:
-        watch = self._setting.watch
-        if watch is not None and watch.traces:
-            watch.record(Record(at=self.now, kind="logged", node=self.id, text=str(text)))
+        tell_logged(self, text)
 
     def set_timer(self, delay: TimeLike, name: str = "") -> None:
         if not isinstance(name, str):
@@ -247,42 +240,24 @@ class Host(Entity):
             except BaseException as error:
                 if is_from_outside(error):
                     raise
-                raise blamed(error, type(self.node), self.id, self.now, event) from error
+                raise blamed(error, self.id, self.now, event) from error
         else:
-            self._receive(end, message, self.sent_at)
+            self._receive(end, Incoming(message, self.sent_at, self._wl_number_given, self.now))
 
-    def _receive(self, end: End, message: Any, sent: int) -> None:
+    def _receive(self, end: LinkEnd, incoming: Incoming) -> None:
         if not self.is_up:
-            self._drop(end, message, sent, DOWN)
-        elif end.is_gone or sent < end.opened:
-            self._drop(end, message, sent, REMOVED)
-        elif not self._setting.keeps and sent <= end.went_down:
-            self._drop(end, message, sent, UNDERWAY)
+            tell_dropped(self, end, incoming, DOWN)
+        elif end.is_gone or incoming.sent < end.opened:
+            tell_dropped(self, end, incoming, REMOVED)
+        elif not self._setting.keeps and incoming.sent <= end.went_down:
+            tell_dropped(self, end, incoming, UNDERWAY)
         elif not end.is_up:
-            end.held.append((message, sent))
+            end.held.append(incoming._replace(was_held=True))
+            tell_held(self, end, incoming)
         else:
-            self._act(Protocol(message, end.link), self._record_of(end, message, sent))
-
-    def _drop(self, end: End, message: Any, sent: int, reason: str) -> None:
-        record = self._record_of(end, message, sent, reason)
-        if record is not None:
-            self._setting.watch.record(record)  # type: ignore[union-attr]
-
-    def _record_of(self, end: End, message: Any, sent: int, reason: str = "") -> Record | None:
-        watch = self._setting.watch
-        if watch is None or not watch.traces:
-            return None
-        return Record(
-            at=self.now,
-            kind="dropped" if reason else "received",
-            node=self.id,
-            peer=end.neighbour,
-            link=end.link,
-            text=said(message),
-            what=type(message).__name__,
-            sent=sent,
-            reason=reason,
-        )
+            tell_received(self, end, incoming)
+            self._let_execute(Protocol(incoming.message, end.link))
+            self._has_executed()
 
     def on_timer(self, name: str) -> None:
         del self._timers[name]
@@ -291,16 +266,13 @@ class Host(Entity):
     def on_crash(self, _: None) -> None:
         if not self.is_up:
             return
-        self._disturb()
+        self.disturb()
         self.is_up = False
         for timer in self._timers.values():
             self.cancel(timer)
         self._timers.clear()
-        watch = self._setting.watch
-        if watch is not None and watch.traces:
-            watch.record(Record(at=self.now, kind="received", node=self.id, text="Crash", what="Crash"))
-        if watch is not None:
-            watch.executed(self.id)
+        tell_done(self, "Crash", "Crash")
+        self._has_executed()
 
     def on_recover(self, _: None) -> None:
         """Make the node anew. It thinks that all of its links are up, so it is told of those that aren't."""
@@ -346,12 +318,12 @@ class Host(Entity):
         end.come_up(self.now)
         self._tell(LinkUp(end.link))
         held, end.held = end.held, []
-        for message, sent in held:
-            self._receive(end, message, sent)
+        for incoming in held:
+            self._receive(end, incoming)
 
     def on_add(self, added: tuple[int, int]) -> None:
         """Take a new link; one to a neighbour that was removed before gets a new number too."""
-        self._disturb()
+        self.disturb()
         neighbour, weight = added
         end = self._setting.end(self.id, neighbour, self._numbered, weight)
         end.opened = self.now
@@ -372,45 +344,36 @@ class Host(Entity):
             return
         end.is_gone = True
         del self._ends[end.link]
-        for message, sent in end.held:
-            self._drop(end, message, sent, REMOVED)
+        for incoming in end.held:
+            tell_dropped(self, end, incoming, REMOVED)
         self._tell(NeighbourRemoved(end.link))
 
     def on_partition(self, group: tuple[int, ...]) -> None:
         """Cut the links to the other side; nobody is told."""
-        self._disturb()
+        self.disturb()
         self._groups.append(group)
         for end in self._ends.values():
             end.is_cut = end.is_cut or self._is_cut(end, group)
-        self._note_for_all(f"Partition {' '.join(map(str, group))}")
+        tell_happened(self, f"Partition {' '.join(map(str, group))}")
 
     def on_repair(self, _: None) -> None:
         self._groups.clear()
         for end in self._ends.values():
             end.is_cut = False
-        self._note_for_all("Repair")
+        tell_happened(self, "Repair")
 
-    def _is_cut(self, end: End, group: tuple[int, ...]) -> bool:
+    def _is_cut(self, end: LinkEnd, group: tuple[int, ...]) -> bool:
         return (end.neighbour in group) != (self.id in group)
 
-    def _tell(self, event: Event) -> None:
+    def _tell(self, event: Meta) -> None:
         if self.is_up:
             self._act(event)
 
-    def _end(self, neighbour: int) -> End | None:
+    def _end(self, neighbour: int) -> LinkEnd | None:
         """Return the end of a link that something happens to, if it is there."""
-        self._disturb()
+        self.disturb()
         end = self._by_name.get(name_of(neighbour, self._setting.num_nodes))
         return None if end is None or end.is_gone else end
-
-    def _disturb(self) -> None:
-        self._is_calm = self._is_plain = False
-
-    def _note_for_all(self, text: str) -> None:
-        """Write down what all hosts are told at once; one of them does it."""
-        watch = self._setting.watch
-        if self.id == 0 and watch is not None and watch.traces:
-            watch.record(Record(at=self.now, kind="happened", text=text, what=text.partition(" ")[0]))
 
 
 def _check_executes(node: object) -> None:

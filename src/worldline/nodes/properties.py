@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
-from worldline.model.blame import described
-from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
-from worldline.nodes.blame import place_of
+from worldline.model.blame import said_of
+from worldline.model.errors import ConfigurationError, ModelError, shown
 from worldline.workers.interruptions import is_from_outside
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
 Check = Callable[["Scheduler"], bool]
 When = Literal["always", "eventually", "at the end"]
+AT_END: When = "at the end"
 
 
 class Property(Struct, frozen=True):
@@ -122,8 +122,7 @@ def _complaint(each: Property, check: Check, run: Scheduler) -> str | None:
     except BaseException as error:
         if is_from_outside(error):
             raise
-        problem = error.text() if isinstance(error, WorldlineError) else described(error)
-        raise _broken(each, f"raised {problem}{place_of(error, (each.check,))}", run) from error
+        raise _broken(each, f"raised {said_of(error)}", run) from error
     if holds is None:
         raise _broken(each, "returned nothing: it has to say whether it holds", run)
     return None if holds else ""

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import re
 
-from worldline.model.blame import described
+from worldline.model.blame import described, own_line
 from worldline.model.errors import WorldlineError
-from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.blame import place_of
 from worldline.nodes.properties import Violation
 
 _VALUE = "#"
@@ -35,7 +33,7 @@ def shape_of(text: str) -> str:
     return _NOUN.sub(r"\1\2", _VERB.sub(lambda found: _PLURAL[found[1]], text))
 
 
-def likeness_of(failure: WorldlineError, algorithm: Algorithm) -> tuple[str, ...]:
+def likeness_of(failure: WorldlineError) -> tuple[str, ...]:
     """Return what all failures of the same kind have in common."""
     if isinstance(failure, Violation):
         when = "at the end" if failure.facts["node"] is None else "during the run"
@@ -43,5 +41,4 @@ def likeness_of(failure: WorldlineError, algorithm: Algorithm) -> tuple[str, ...
     cause = failure.__cause__
     if cause is None:
         return (type(failure).__name__, shape_of(failure.problem))
-    own = (*getattr(algorithm.node, "__mro__", ())[:-1], *(each.check for each in algorithm.properties))
-    return (type(failure).__name__, type(cause).__name__, shape_of(described(cause)), place_of(cause, own))
+    return (type(failure).__name__, type(cause).__name__, shape_of(described(cause)), str(own_line(cause)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.kernel.outcome import KernelOutcome
 from worldline.kernel.simulation import EXECUTORS, Simulation
@@ -12,13 +13,15 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.latency import Fixed, Latency
 from worldline.model.links import Link, Network, check_link
 from worldline.model.links import link as as_link
+from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
 from worldline.nodes.algorithm import LATENCY
 from worldline.nodes.deadline import Expired
-from worldline.nodes.ends import End, name_of
+from worldline.nodes.ends import LinkEnd, name_of
 from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
-from worldline.nodes.host import Host, Setting
+from worldline.nodes.hearing import Hearing
+from worldline.nodes.host import HostSetting, NodeHost
 from worldline.nodes.node import Executes
 from worldline.nodes.properties import Property, Verdicts
 from worldline.nodes.reading import as_topology
@@ -70,10 +73,7 @@ class Scheduler:
         self.seed = seed
         self.records: list[Record] = []
         self.last: int | None = None  # Who executed an event last.
-        self.traces = bool(trace)
-        self.record: Callable[[Record], None] = trace if callable(trace) else self.records.append
         self._verdicts = Verdicts(properties)
-        self._is_watched = self.traces or self._verdicts.watches
         self.link = over = link if isinstance(link, Link) else as_link(link)
         check_link(over, "the link")
         others = _links_of_edges(links or {}, topology)
@@ -81,7 +81,7 @@ class Scheduler:
         # Hosts say themselves how long each message takes. What the kernel knows is the least: workers live on it.
         network = Network(default=Link(latency=Fixed(least if script is None else 1)))
         self._simulation = Simulation(network=network, seed=seed)
-        setting = Setting(
+        setting = HostSetting(
             num_nodes=topology.num_nodes,
             seed=seed,
             make=node,
@@ -90,9 +90,9 @@ class Scheduler:
             others=others,
             keeps=on_link_down == "keep",
             script=script,
-            watch=self if self._is_watched else None,
+            executed=self._executed if self._verdicts.watches else None,
         )
-        self._hosts = {each: Host(setting, each, self._ends(setting, each)) for each in range(num_nodes)}
+        self._hosts = {each: NodeHost(setting, each, self._ends(setting, each)) for each in range(num_nodes)}
         for host in self._hosts.values():
             self._simulation.add(name_of(host.id, topology.num_nodes), host)
         self._sent_at: list[int] = []  # When something happens that isn't the nodes' own doing.
@@ -100,6 +100,10 @@ class Scheduler:
         check_faults(self._faults, topology)
         for each in self._faults:
             self._send_out(each)
+        self._take = trace if callable(trace) else self.records.append if trace else None
+        self._observer: Observer | None = None
+        if self._take is not None:
+            self._listen()
 
     @classmethod
     def over(cls, topology: Any, node: Callable[..., Executes], *, seed: int = 0, **options: Any) -> Scheduler:
@@ -107,7 +111,7 @@ class Scheduler:
         made = as_topology(topology, seed=seed)
         return cls(made.num_nodes, made, node, seed=seed, **options)
 
-    def _ends(self, setting: Setting, node: int) -> list[End]:
+    def _ends(self, setting: HostSetting, node: int) -> list[LinkEnd]:
         return [
             setting.end(node, neighbour, link, self.topology.weight(node, neighbour))
             for link, neighbour in enumerate(self.topology.neighbours[node])
@@ -133,6 +137,12 @@ class Scheduler:
     @property
     def num_nodes(self) -> int:
         return self.topology.num_nodes
+
+    def plan(self, until: TimeLike | None = None) -> Plan:
+        """Return what fixes a run apart from the nodes themselves, for the header of a recording."""
+        names = tuple(name_of(node, self.num_nodes) for node in range(self.num_nodes))
+        end = None if until is None else as_time(until, "the end")
+        return Plan(roster=names, network=Network(default=self.link), seed=self.seed, end=end)
 
     @property
     def now(self) -> int:
@@ -165,10 +175,6 @@ class Scheduler:
     def result(self) -> KernelOutcome:
         """Return what came of it so far."""
         return self._simulation.result()
-
-    def histories(self) -> list[tuple[str, int, bytes]]:
-        """Return what the digest is made of: for each host its name, when it ended, and the hash of its history."""
-        return self._simulation.histories()
 
     def text(self, *, times: bool = False) -> str:
         """Return the topology and the trace."""
@@ -242,7 +248,7 @@ class Scheduler:
             return ((node, fault.nodes or None) for node in range(self.num_nodes))
         return ((node, None) for node in fault.nodes)
 
-    def _host(self, node: object) -> Host:
+    def _host(self, node: object) -> NodeHost:
         host = self._hosts.get(node) if type(node) is int else None
         if host is None:
             raise UsageError(f"there is no node {shown(node)}", advice=f"the nodes are 0 to {self.num_nodes - 1}")
@@ -266,6 +272,7 @@ class Scheduler:
         *,
         events_max: int = EVENTS_MAX,
         executor: Executor | str = "inline",
+        observer: Observer | None = None,
         watch: Watch | None = None,
     ) -> KernelOutcome:
         """Let everything happen before `until`, or all there is; raise a `Violation` if a property doesn't hold.
@@ -273,14 +280,22 @@ class Scheduler:
         An algorithm that goes on for more than `events_max` events without an end is taken to have none. A run can be
         continued; what must hold eventually, or at the end, is judged at the end of every piece. `watch` is told now
         and then how far it is.
+
+        An observer is told all that happens, from the start on: the same, in the same order, whatever the executor.
+        Properties that are looked at after every event need the inline executor, since they may look at all nodes.
         """
         if not self._sent_at:
             raise UsageError("no node was started, so nothing can happen", advice="call start_all_nodes() first")
         chosen = as_executor(executor, EXECUTORS)
+        if observer is not None and observer is not self._observer:
+            self._observer = observer
+            self._listen()
         if not isinstance(chosen, Inline):
-            if self._is_watched:
+            if self._verdicts.watches:
                 raise UsageError(
-                    "traces and properties need the inline executor", advice="leave them out, or run it inline"
+                    "properties that hold always or eventually need the inline executor: they are looked at after every"
+                    " event, and may look at all nodes",
+                    advice="leave them out, or run it inline",
                 )
             for host in self._hosts.values():
                 host.forget_node()
@@ -297,9 +312,14 @@ class Scheduler:
         self.last = None  # From now on it is about everybody.
         self._verdicts.finish(self)
 
-    # -- What hosts tell, if they are watched
+    # -- What hosts tell
 
-    def executed(self, node: int) -> None:
+    def _listen(self) -> None:
+        self._simulation.observe(Hearing(self._take, self._observer))
+        for host in self._hosts.values():
+            host.disturb()
+
+    def _executed(self, node: int) -> None:
         self.last = node
         self._verdicts.look(self)
 

@@ -18,7 +18,7 @@ from msgspec import Struct, structs
 from worldline.model.errors import Stuck, UsageError, WorldlineError, shown
 from worldline.nodes.deadline import PATIENCE_S, deadline
 from worldline.nodes.loading import load_file
-from worldline.nodes.trial import Outcome, Trial
+from worldline.nodes.trial import Trial, TrialOutcome
 from worldline.workers.farm import WorkerFarm
 
 _BLOCK_MAX = 32
@@ -33,7 +33,7 @@ class Report(Struct, frozen=True, kw_only=True):
     events: int
     faults: int
     failed: int  # How many seeds; 1 at the most, unless it kept going.
-    failure: Outcome | None  # The first of them.
+    failure: TrialOutcome | None  # The first of them.
     digest: str
 
 
@@ -51,7 +51,7 @@ class _Block(Struct):
     faults: int
     digests: bytes
     failed: int
-    failure: Outcome | None
+    failure: TrialOutcome | None
 
 
 def search(
@@ -78,7 +78,7 @@ def search(
     blocks = (seeds[start : start + size] for start in range(0, len(seeds), size))
     tried = events = faults = failed = 0
     hashed = blake2b(digest_size=16)
-    failure: Outcome | None = None
+    failure: TrialOutcome | None = None
     how = _How(patience_s, keeps_going, bool(trial.algorithm.properties))
     results = _here(trial, blocks, how) if workers == 1 else _apart(trial, blocks, workers, file, how)
     with closing(results):
@@ -104,7 +104,7 @@ def _try_block(trial: Trial, seeds: Sequence[int], how: _How) -> _Block:
         block.seeds += 1
         block.events += outcome.events
         block.faults += outcome.faults
-        block.digests += bytes.fromhex(outcome.digest)
+        block.digests += outcome.digest
         if outcome.failure is not None:
             block.failed += 1
             block.failure = block.failure or outcome
@@ -113,12 +113,12 @@ def _try_block(trial: Trial, seeds: Sequence[int], how: _How) -> _Block:
     return block
 
 
-def _tried(trial: Trial, patience_s: float | None) -> Outcome:
+def _tried(trial: Trial, patience_s: float | None) -> TrialOutcome:
     try:
         with deadline(patience_s):
             return trial.run()
     except Stuck as stuck:  # It took too long already to set it up.
-        return Outcome(seed=trial.seed, failure=stuck, now=0, events=0, faults=0, digest="")
+        return TrialOutcome.failed(trial.seed, stuck)
 
 
 def _here(trial: Trial, blocks: Iterator[Sequence[int]], how: _How) -> Generator[_Block]:

@@ -163,7 +163,7 @@ class _Runs:
         failure = self._tried(trial)
         if failure is None or failure is _UNKNOWN:
             return False
-        is_it = likeness_of(failure, trial.algorithm) == likeness_of(self._failure, trial.algorithm)
+        is_it = likeness_of(failure) == likeness_of(self._failure)
         if isinstance(failure, Stuck) and not is_it:
             self.done = self._max  # Nobody wants to wait for more of that.
         return is_it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 
 from worldline.model.printable import printable
 
@@ -60,14 +60,6 @@ def line_of(record: Record, *, times: bool = False) -> str:
     """Write a record as one line, whatever a node has written into it."""
     line = printable(str(record))
     return f"{record.at // 10**9:>5}.{record.at % 10**9:09d}  {line}" if times else line
-
-
-def plain(message: Any) -> Any:
-    """Return a message as plain values that any tool can read; as text, if it can't be had otherwise."""
-    try:
-        return to_builtins(message, str_keys=True, order="deterministic")
-    except (TypeError, ValueError, RecursionError):
-        return str(message)
 
 
 def said(message: Any) -> str:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct, structs
 
+from worldline.history.observer import Observer
+from worldline.history.outcome import Outcome
+from worldline.history.status import Watch
+from worldline.kernel.simulation import EXECUTORS
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 from worldline.model.links import Link
 from worldline.model.links import link as as_link
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.faults import SHARES, Fault, draw_faults, parse_kinds, time_of
+from worldline.nodes.properties import AT_END, Property
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import Record
+from worldline.workers.executor import Executor, Inline, as_executor
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -87,8 +94,10 @@ class Trial(Struct, frozen=True, kw_only=True):
             undisturbed.run(events_max=self.events_max)
         return undisturbed.now
 
-    def scheduler(self, *, trace: bool | Callable[[Record], None] = False) -> Scheduler:
-        """Return the run, about to begin."""
+    def scheduler(
+        self, *, trace: bool | Callable[[Record], None] = False, properties: tuple[Property, ...] | None = None
+    ) -> Scheduler:
+        """Return the run, about to begin; the properties are the algorithm's, unless others are given."""
         pinned = self.pinned()
         made = Scheduler.over(
             pinned.topology,
@@ -97,38 +106,63 @@ class Trial(Struct, frozen=True, kw_only=True):
             link=self.link(),
             parameters=self.parameters,
             faults=pinned.faults,
-            properties=self.algorithm.properties,
+            properties=self.algorithm.properties if properties is None else properties,
             script=self.script,
             trace=trace,
         )
         made.start_all_nodes()
         return made
 
-    def run(self) -> Outcome:
-        """Run it, and return what came of it; what is wrong with the model is an outcome as well."""
-        scheduler = self.scheduler()
-        failure: WorldlineError | None = None
+    def run(
+        self,
+        *,
+        executor: Executor | str = "inline",
+        observer: Observer | None = None,
+        watch: Watch | None = None,
+    ) -> TrialOutcome:
+        """Run it, and return what came of it; what is wrong with the model is an outcome as well.
+
+        On other executors than the inline one, properties that are looked at after every event are left out, as the
+        outcome remarks; and of a run that fails only the failure is known.
+        """
+        chosen = as_executor(executor, EXECUTORS)
+        is_inline = isinstance(chosen, Inline)
+        unseen = () if is_inline else tuple(each for each in self.algorithm.properties if each.when != AT_END)
+        judged = tuple(each for each in self.algorithm.properties if each not in unseen)
+        scheduler = self.scheduler(properties=judged)
+        failure: ModelError | None = None
         try:
-            scheduler.run(self.end(), events_max=self.events_max)
+            scheduler.run(self.end(), events_max=self.events_max, executor=chosen, observer=observer, watch=watch)
         except ModelError as error:
             failure = error
+            if not is_inline:
+                return TrialOutcome.failed(self.seed, error)
         result = scheduler.result()
-        return Outcome(
-            seed=self.seed,
-            failure=failure,
+        return TrialOutcome(
+            digest=result.digest,
             now=scheduler.now,
             events=result.events,
+            members=result.members,
+            dropped=result.dropped,
+            failure=failure,
+            seed=self.seed,
             faults=scheduler.faults_so_far,
-            digest=result.digest.hex(),
+            unseen=tuple(map(str, unseen)),
         )
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
-    """What came of a trial."""
+@dataclass(frozen=True, kw_only=True)
+class TrialOutcome(Outcome):
+    """What came of a trial. `faults` is how many have struck, and `unseen` are properties that weren't looked at."""
 
     seed: int
-    failure: WorldlineError | None
-    now: int
-    events: int
-    faults: int  # How many have struck.
-    digest: str
+    faults: int
+    unseen: tuple[str, ...] = ()
+
+    @classmethod
+    def failed(cls, seed: int, failure: WorldlineError) -> TrialOutcome:
+        """Return the outcome of a trial of which only the failure is known."""
+        return cls(digest=b"", now=failure.at or 0, events=0, failure=failure, seed=seed, faults=0)
+
+    def remarks(self) -> list[str]:
+        return [f"not looked at, since that needs the inline executor: {each}" for each in self.unseen]

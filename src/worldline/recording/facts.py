@@ -47,7 +47,10 @@ class Header(Struct, frozen=True, kw_only=True):
 
 
 class Part(Struct, frozen=True, kw_only=True):
-    """One participant's part in the run. A run that was broken off may lack its leaving."""
+    """One participant's part in the run. A run that was broken off may lack its leaving.
+
+    The digest is empty if it is part of another's: then that of the run isn't made of it once more.
+    """
 
     started: int
     left: int | None = None

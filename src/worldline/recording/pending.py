@@ -8,8 +8,8 @@ Invariants
 ----------
 P1. A publication is taken once nobody can act at its expiry or before (expiry < floor), and not before every one that
     precedes it in the order was taken.
-P2. Nothing that comes later precedes what was taken. Why: what was taken expired before the floor, a message expires
-    after it was sent, and nobody sends before the floor any more.
+P2. Nothing that comes later precedes what was taken. Why: what was taken expired before the floor, a message doesn't
+    expire before it is sent, and nobody sends before the floor any more.
 
 So the concatenation of all that is ever taken is the sorted list of all publications, however the calls interleave
 and wherever the floor stood when somebody asked. Ordering by expiry instead would keep less, since a message that is
@@ -119,7 +119,8 @@ class Pending:
 
     def arrives(self, sender: str, number: int, receiver: str, arrival: int, copy: int, lost: str | None) -> None:
         publication = self._open.get((sender, number))
-        if publication is None or not publication.sent < arrival <= publication.expiry:
+        at_once = not sender  # What comes from outside takes no time.
+        if publication is None or not publication.sent < arrival + at_once <= publication.expiry + at_once:
             raise self._bad_arrival(publication, sender, number, receiver, arrival)
         # Only a closure of this very topic and receiver matters: it holds for what was said before, not for this.
         if self._closures and (receiver, publication.topic) in self._closures:

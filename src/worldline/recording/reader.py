@@ -16,9 +16,11 @@ from worldline.model.errors import ModelError, UsageError, shortened
 from worldline.model.printable import printable
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
+from worldline.recording.envelope import SHARED_CHANNEL, take_out
 from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, Outcome, from_metadata
 from worldline.recording.scan import Damaged, Scan
-from worldline.recording.survey import Survey, lost_of, path_of
+from worldline.recording.survey import Survey
+from worldline.recording.walk import lost_of, path_of
 
 
 class Arrival(NamedTuple):
@@ -132,14 +134,19 @@ class Recording:
             and (topics is None or path.topic in topics)
             and (receivers is None or path.receiver in receivers)
         }
+        shared = {number: topic for number, topic in self._shared.items() if topics is None or topic in topics}
 
         def arrival(message: Message) -> Arrival | None:
-            path = paths.get(message.channel_id)
+            path, payload = paths.get(message.channel_id), message.data
+            if path is None and message.channel_id in shared:
+                path, payload = take_out(shared[message.channel_id], payload)
+                if not path.receiver or (receivers is not None and path.receiver not in receivers):
+                    return None
             if path is None:
                 return None
             topic, sender, receiver, copy = path
             at, sent, sequence = message.log_time, message.publish_time, message.sequence
-            return Arrival(at, sent, sender, sequence, receiver, copy, topic, message.data)
+            return Arrival(at, sent, sender, sequence, receiver, copy, topic, payload)
 
         return self._in_order(arrival, start, end)
 
@@ -152,10 +159,12 @@ class Recording:
         }
 
         def unheard(message: Message) -> Unheard | None:
-            path = paths.get(message.channel_id)
-            if path is None:
+            path, payload = paths.get(message.channel_id), message.data
+            if path is None and message.channel_id in self._shared:
+                path, payload = take_out(self._shared[message.channel_id], payload)
+            if path is None or path.receiver:
                 return None
-            return Unheard(message.log_time, path.sender, message.sequence, path.topic, message.data)
+            return Unheard(message.log_time, path.sender, message.sequence, path.topic, payload)
 
         return self._in_order(unheard, start, end)
 
@@ -225,6 +234,11 @@ class Recording:
         """All channels: from the index of a whole file; otherwise they must be looked for in its chunks."""
         return self._scan.index if self._scan.whole else self._survey.channels
 
+    @cached_property
+    def _shared(self) -> dict[int, str]:
+        """The topics of those channels that several paths share."""
+        return {number: each.topic for number, each in self._channels.items() if each.metadata == SHARED_CHANNEL}
+
     # --- Whether it is what was written ---
 
     def verify(self) -> Verdict:
@@ -277,7 +291,7 @@ def _digest_of(outcome: Outcome) -> str | None:
         left = [
             (name, part.left, bytes.fromhex(part.digest or ""))
             for name, part in outcome.participants.items()
-            if part.left is not None
+            if part.left is not None and part.digest != ""
         ]
     except ValueError:
         return None

@@ -31,6 +31,7 @@ from worldline.recording.chunks import (
     SCHEMA_MAX,
     ChunkedFile,
 )
+from worldline.recording.envelope import ENVELOPE_SCHEMA, ENVELOPE_SCHEMA_NAME, SHARED_CHANNEL, Path, put_in
 from worldline.recording.facts import (
     HEADER_NAME,
     LOST_CHANNEL,
@@ -49,6 +50,9 @@ from worldline.recording.facts import (
 from worldline.recording.fingerprint import byte_order, float_fingerprint, platform_name, python_name
 from worldline.recording.output import Output
 from worldline.recording.pending import Pending, Publication
+
+PATHS_MAX = 65_000
+"""How many paths have a channel of their own; the rest of an MCAP file's channels is for the topics of all others."""
 
 SHOW_EVERY_S = 0.5
 """How long what is final may be missing from a file."""
@@ -113,7 +117,8 @@ class Recorder:
         self._encoding = encoding
         self._schemas = dict(schemas or {})
         self._schema_numbers: dict[Schema, int] = {}
-        self._channels: dict[tuple[str, str, str, int], int] = {}
+        self._channels: dict[Path, int] = {}
+        self._shared: dict[str, int] = {}  # By topic, for paths that have come too late for one of their own.
         self._lost_channel = 0
         self._parts: dict[str, Part] = {}
         self._counts: dict[str, list[int]] = {}  # Topic → published, arrivals, bytes.
@@ -198,13 +203,17 @@ class Recorder:
         left = [
             (name, part.left, bytes.fromhex(part.digest))
             for name, part in self._parts.items()
-            if part.left is not None and part.digest is not None
+            if part.left is not None and part.digest
         ]
         losses = {**(dropped or {}), **self._losses}
         self._finish(Outcome(status="complete", digest=run_digest(left).hex(), **self._counted(losses)))
 
-    def abandon(self, cause: str, *, participant: str | None = None, at: int | None = None) -> None:
+    def abandon(
+        self, cause: str, *, participant: str | None = None, at: int | None = None, end: int | None = None
+    ) -> None:
         """Finish the file of a run that was broken off: what is final is kept, and the file says who and why.
+
+        With an `end`, all that was told is final, as in `close`: whoever says so knows that nothing else happened.
 
         Does nothing if the recorder is closed already, so that it can stand wherever things may go wrong.
         """
@@ -215,7 +224,7 @@ class Recorder:
             self._output.close()
             return
         if self._gap is None:
-            for publication in self._pending.take():
+            for publication in self._pending.take() if end is None else self._pending.finish(end):
                 self._write(publication)
         self._finish(
             Outcome(
@@ -223,7 +232,7 @@ class Recorder:
                 cause=cause.encode(errors="replace").decode(),  # It may quote anything, and must fit into UTF-8.
                 participant=participant or "",
                 at=at,
-                until=self._pending.complete_until() if self._gap is None else self._gap,
+                until=self._gap if self._gap is not None else self._pending.complete_until() if end is None else end,
                 **self._counted(self._losses),
             )
         )
@@ -244,14 +253,14 @@ class Recorder:
                     advice=f"a recording has room for {MESSAGE_MAX:,} in one message",
                 )
             records = [
-                (self._channel(topic, sender, receiver, copy), arrival, payload)
+                self._record(Path(topic, sender, receiver, copy), arrival, payload)
                 if lost is None
                 else (self._channel_of_losses(), arrival, _lost(publication, receiver, copy, lost))
                 for arrival, receiver, copy, lost in fates
             ]
             reached = sum(lost is None for _, _, _, lost in fates)
             if not reached:
-                records.insert(0, (self._channel(topic, sender, "", 0), sent, payload))
+                records.insert(0, self._record(Path(topic, sender, "", 0), sent, payload))
             self._file.add_messages(records, sent, sequence)
         except WorldlineError:
             self._gap = sent
@@ -269,17 +278,28 @@ class Recorder:
                 if lost is not None:
                     self._losses[receiver, topic, lost] = self._losses.get((receiver, topic, lost), 0) + 1
 
-    def _channel(self, topic: str, sender: str, receiver: str, copy: int) -> int:
-        """Return the channel of a path. A link's duplicates have one of their own, or nobody could tell them apart."""
-        path = (topic, sender, receiver, copy)
+    def _record(self, path: Path, at: int, payload: bytes) -> tuple[int, int, bytes]:
+        """Return the record of a message: its channel, when it arrives, and its data."""
         channel = self._channels.get(path)
         if channel is None:
-            metadata = {"sender": sender, "receiver": receiver}
-            if copy:
-                metadata["copy"] = str(copy)
-            encoding = self._encodings.get(topic, self._encoding)
-            channel = self._register(topic, encoding, self._schema(topic), metadata)
-            self._channels[path] = channel
+            if len(self._channels) >= PATHS_MAX:
+                return self._shared_channel(path.topic), at, put_in(path, payload)
+            channel = self._channels[path] = self._new_channel(path)
+        return channel, at, payload
+
+    def _new_channel(self, path: Path) -> int:
+        """Make the channel of a path. A link's duplicates have one of their own, or nobody could tell them apart."""
+        topic, sender, receiver, copy = path
+        metadata = {"sender": sender, "receiver": receiver}
+        if copy:
+            metadata["copy"] = str(copy)
+        return self._register(topic, self._encodings.get(topic, self._encoding), self._schema(topic), metadata)
+
+    def _shared_channel(self, topic: str) -> int:
+        channel = self._shared.get(topic)
+        if channel is None:
+            schema = self._schema_number(Schema(ENVELOPE_SCHEMA_NAME, "jsonschema", ENVELOPE_SCHEMA))
+            channel = self._shared[topic] = self._register(topic, "json", schema, SHARED_CHANNEL)
         return channel
 
     def _schema(self, topic: str) -> int:
@@ -300,12 +320,11 @@ class Recorder:
         return self._lost_channel
 
     def _register(self, topic: str, encoding: str, schema: int, metadata: dict[str, str]) -> int:
-        if len(self._channels) + bool(self._lost_channel) >= CHANNELS_MAX:
+        if len(self._channels) + len(self._shared) + bool(self._lost_channel) >= CHANNELS_MAX:
             raise UsageError(
-                f"the run has more than {CHANNELS_MAX:,} paths from a sender to a receiver on a topic,"
-                " and an MCAP file can't hold more",
+                f"the run has more topics than an MCAP file can hold beside {PATHS_MAX:,} paths",
                 advice="use fewer topics, or run without a recording",
-                paths=CHANNELS_MAX,
+                topics=len(self._shared),
             )
         return self._file.add_channel(topic, encoding, schema, metadata)
 

@@ -10,17 +10,16 @@ from msgspec import structs
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
+from worldline.kernel.simulation import EXECUTORS
 from worldline.loading.parameters import parsed
-from worldline.model.errors import ModelError, WorldlineError
 from worldline.model.links import Network
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import format_time
 from worldline.nodes.ends import name_of
-from worldline.nodes.testimony import testify
-from worldline.nodes.trial import Trial
+from worldline.nodes.trial import Trial, TrialOutcome
 from worldline.targets.ready import Options
-from worldline.workers.executor import Inline, as_executor
+from worldline.workers.executor import Executor, as_executor
 
 
 class ReadyTrial:
@@ -28,13 +27,20 @@ class ReadyTrial:
 
     kind = "nodes"
     members = "nodes"
-    executor = "inline"
-    is_main = True
 
-    def __init__(self, trial: Trial) -> None:
+    def __init__(self, trial: Trial, chosen: Executor) -> None:
         self._trial = trial
+        self._chosen = chosen
         self.name = trial.algorithm.name
         self.seed = trial.seed
+
+    @property
+    def executor(self) -> str:
+        return str(self._chosen)
+
+    @property
+    def is_main(self) -> bool:
+        return self._chosen.is_main
 
     def plan(self) -> Plan:
         number = self._trial.graph().num_nodes
@@ -42,39 +48,21 @@ class ReadyTrial:
         return Plan(roster=names, network=Network(default=self._trial.link()), seed=self.seed, end=self._trial.end())
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        scheduler = self._trial.scheduler(trace=observer is not None)
-        failure: WorldlineError | None = None
-        try:
-            scheduler.run(self._trial.end(), events_max=self._trial.events_max, watch=watch)
-        except ModelError as error:
-            failure = error
-        if observer is not None:
-            testify(scheduler, observer)
-            if failure is not None:
-                observer.passed(scheduler.now + 2)
-        result = scheduler.result()
-        return Outcome(
-            digest=result.digest,
-            now=scheduler.now,
-            events=result.events,
-            members=result.members,
-            dropped=result.dropped,
-            failure=failure,
-        )
+        return self._trial.run(executor=self._chosen, observer=observer, watch=watch)
 
     def extent(self, outcome: Outcome) -> str:
         return format_time(outcome.now)
 
     def told(self, outcome: Outcome) -> list[str]:
-        return [f"holds {each}" for each in self._trial.algorithm.properties]
+        unseen = outcome.unseen if isinstance(outcome, TrialOutcome) else ()
+        return [f"holds {each}" for each in self._trial.algorithm.properties if str(each) not in unseen]
 
 
 def ready(
     trial: Trial, texts: Mapping[str, str], options: Options, others: Mapping[str, Any] | None = None
 ) -> ReadyTrial:
     """Take a trial, and what is said of its run; `others` are parameters of what has made it, which are set."""
-    if options.executor is not None:
-        as_executor(options.executor, (Inline,))
+    chosen = as_executor(options.executor or "inline", EXECUTORS)
     algorithm = trial.algorithm
     settings = parsed(algorithm.name, {**(others or {}), **algorithm.parameters()}, texts)
     return ReadyTrial(
@@ -83,5 +71,6 @@ def ready(
             seed=trial.seed if options.seed is None else options.seed,
             until=trial.until if options.until is None else as_time(options.until, "the end"),
             parameters={**trial.parameters, **settings},
-        )
+        ),
+        chosen,
     )

@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from worldline.lock.events import Grant, ParticipantEvent
 from worldline.model.errors import PeerError, UsageError, shortened
+from worldline.model.frames import HEADER_SIZE
 from worldline.model.message import Message
-from worldline.wire.frames import FRAME_MAX, HEADER_SIZE
+from worldline.wire.frames import FRAME_MAX
 from worldline.wire.words import Answer, Deliver, Told
 
 T = TypeVar("T")

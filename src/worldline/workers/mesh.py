@@ -1,7 +1,7 @@
 """Frames between local processes: a Unix socket for each two workers.
 
-A frame is its length in four bytes, little endian, and what it says. Sockets never block: what they don't take waits
-here, so two workers that send each other more than a socket holds can't lock each other up.
+Sockets never block: what they don't take waits here, so two workers that send each other more than a socket holds can't
+lock each other up.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections import deque
 from multiprocessing import connection
 
 from worldline.model.errors import LossError
+from worldline.model.frames import Cutter, frame
 
 _READ_MAX = 1 << 18
 _ASKED_S = 2e-3
-_HEADER = 4
 
 
 class PeerGone(LossError):
@@ -30,7 +30,7 @@ class Mesh:
     def __init__(self, sockets: dict[int, socket.socket], parent: connection.Connection) -> None:
         self._sockets = sockets
         self._parent = parent
-        self._unread = {other: bytearray() for other in sockets}
+        self._frames = {other: Cutter() for other in sockets}
         self._unsent: dict[int, deque[memoryview]] = {other: deque() for other in sockets}
         self._writing: dict[int, bool] = {}
         self._selector = selectors.DefaultSelector()
@@ -39,11 +39,11 @@ class Mesh:
             self._selector.register(end, selectors.EVENT_READ, other)
         self._selector.register(parent, selectors.EVENT_READ)
         # A processor that has slept comes back slowly: a worker that has one to itself asks a while before it sleeps.
-        self._has_core = len(sockets) < len(os.sched_getaffinity(0))
+        self._has_core = len(sockets) < _cores()
 
-    def post(self, other: int, frame: bytes) -> None:
+    def post(self, other: int, body: bytes) -> None:
         """Send a frame, or keep it until the socket takes it."""
-        self._unsent[other].append(memoryview(len(frame).to_bytes(_HEADER, "little") + frame))
+        self._unsent[other].append(memoryview(frame(body)))
         self._send(other)
 
     def poll(self) -> list[tuple[int, bytes]]:
@@ -117,7 +117,6 @@ class Mesh:
             self._writing.pop(other, None)
 
     def _read(self, other: int) -> list[tuple[int, bytes]]:
-        unread = self._unread[other]
         try:
             received = self._sockets[other].recv(_READ_MAX)
         except BlockingIOError:
@@ -126,14 +125,11 @@ class Mesh:
             received = b""
         if not received:
             raise PeerGone(f"worker {other} is gone", worker=other)
-        unread += received
-        heard = []
-        start = 0
-        while len(unread) - start >= _HEADER:
-            end = start + _HEADER + int.from_bytes(unread[start : start + _HEADER], "little")
-            if end > len(unread):
-                break
-            heard.append((other, bytes(unread[start + _HEADER : end])))
-            start = end
-        del unread[:start]
-        return heard
+        return [(other, body) for body in self._frames[other].feed(received)]
+
+
+def _cores() -> int:
+    """Return how many processors this process may use, as far as the system says."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

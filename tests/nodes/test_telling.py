@@ -1,4 +1,4 @@
-"""Recordings of runs: the file says what the trace says, and has the digest that was printed."""
+"""What hosts tell whoever looks on: the same on every executor, and in recordings what the trace says."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from typing import Any
 import pytest
 from msgspec import Struct, json
 
-from worldline.model import Link, Network, Plan, UsageError
-from worldline.model.errors import ModelError, WorldlineError
-from worldline.model.latency import Fixed, Uniform
-from worldline.nodes import Node, Scheduler, testimony
+from worldline.history.observer import LOG, META
+from worldline.model import Link, UsageError
+from worldline.model.errors import ModelError
+from worldline.model.latency import Uniform
+from worldline.model.time import FOREVER
+from worldline.nodes import Algorithm, Node, Scheduler
 from worldline.nodes.algorithms import find
 from worldline.nodes.events import Event, Protocol, Start
+from worldline.nodes.faults import Fault
+from worldline.nodes.host import DOWN, REMOVED
 from worldline.nodes.script import Script
-from worldline.nodes.testimony import LOG, META
+from worldline.nodes.telling import HELD
 from worldline.nodes.trial import Trial
 from worldline.recording import Arrival, Condition, Recorder, Recording
 
@@ -48,27 +52,44 @@ class Fussy(Teller):
             raise ValueError("three")
 
 
-def started(node: type[Node] = Teller, **options: Any) -> Scheduler:
+class Listing:
+    """An observer that keeps all it is told, but for how far the run is: that may be said at any time."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *given: self.told.append((name, *given))
+
+    def passed(self, time: int) -> None: ...
+
+    def calls(self, name: str) -> list[tuple[Any, ...]]:
+        return [given for how, *given in self.told if how == name]  # type: ignore[misc]
+
+
+def told(run: Scheduler) -> Listing:
+    """Run it to its end; return all that was told."""
+    listing = Listing()
+    run.run(observer=listing)
+    return listing
+
+
+def started(node: type[Node] = Teller, *, start: bool = True, **options: Any) -> Scheduler:
     run = Scheduler.over("line:2", node, **{"link": "1s", "trace": True, **options})
-    run.start_all_nodes()
+    if start:
+        run.start_all_nodes()
     return run
 
 
-def recorded(run: Scheduler, path: Path, end: int | None = None) -> Recording:
+def recorded(run: Scheduler, path: Path, end: int | None = None, executor: str = "inline") -> Recording:
     """Run it to its end, and record it."""
-    names = tuple(name for name, _, _ in run.histories())
-    plan = Plan(roster=names, network=Network(default=Link(latency=Fixed(1))), seed=run.seed, end=end)
-    recorder = Recorder(path, plan, federation="told", encoding="json")
-    failure: WorldlineError | None = None
+    recorder = Recorder(path, run.plan(end), federation="told", encoding="json")
     try:
-        run.run(end)
+        run.run(end, executor=executor, observer=recorder)
     except ModelError as error:
-        failure = error
-    testimony.testify(run, recorder)
-    if failure is None:
-        recorder.close()
+        recorder.abandon(error.problem, participant=error.participant, at=error.at, end=(error.at or 0) + 1)
     else:
-        recorder.abandon(failure.problem, participant=failure.participant, at=failure.at)
+        recorder.close(end=FOREVER if end is None else end)
     return Recording(path)
 
 
@@ -227,3 +248,145 @@ def test_an_existing_file_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"run\.mcap"):
         recorded(started(), file)
     assert file.read_text() == "precious"
+
+
+TRIALS = {
+    "raft": Trial(
+        algorithm=find("raft"), seed=4, until=3 * 10**9, kinds={"crash": 2, "link": 2, "loss": 0.1, "duplication": 0.2}
+    ),
+    "bellman-ford": Trial(
+        algorithm=find("bellman-ford"),
+        seed=2,
+        topology="clique:5",
+        latency="uniform(20ms, 1s)",
+        kinds={"crash": 1, "partition": 1, "link": 2, "loss": 0.1, "duplication": 0.3},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_the_same_is_told_whatever_the_executor(name: str) -> None:
+    trial = TRIALS[name]
+    found = []
+    for executor in ("inline", "processes(2)", "processes(3)"):
+        listing = Listing()
+        outcome = trial.run(executor=executor, observer=listing)
+        assert outcome.failure is None
+        found.append((outcome.digest, outcome.events, outcome.faults, listing.told))
+    assert found[0] == found[1] == found[2]
+    quiet = trial.run()
+    assert (quiet.digest, quiet.events, quiet.faults) == found[0][:3]
+    assert any(lost == DOWN for *_, copy, lost in listing.calls("arrives"))
+    assert any(copy for *_, copy, _ in listing.calls("arrives"))
+    assert any(number < 0 for _, number, *_ in listing.calls("sent"))
+
+
+@pytest.mark.parametrize("name", TRIALS)
+def test_recordings_are_the_same_whatever_the_executor(tmp_path: Path, name: str) -> None:
+    trial = TRIALS[name]
+    files = []
+    for executor in ("inline", "processes(2)"):
+        file = tmp_path / f"{executor}.mcap"
+        recording = recorded(trial.scheduler(properties=()), file, trial.end(), executor)
+        assert recording.verify().condition is Condition.INTACT
+        assert recording.outcome is not None
+        assert recording.outcome.digest == trial.run().digest.hex()
+        files.append(file.read_bytes())
+    assert files[0] == files[1]
+
+
+def test_a_run_that_fails_in_processes_is_recorded_as_inline(tmp_path: Path) -> None:
+    files = []
+    for executor in ("inline", "processes(2)"):
+        recording = recorded(started(Fussy, trace=False), tmp_path / f"{executor}.mcap", executor=executor)
+        assert recording.verify().condition is Condition.BROKEN_OFF
+        files.append((tmp_path / f"{executor}.mcap").read_bytes())
+    assert files[0] == files[1]
+
+
+def test_a_copy_that_arrives_in_vain_is_told_as_one_of_its_message() -> None:
+    script = Script(10, {(0, 1, 0): (5, 7, 9), (0, 1, 1): (5, 8)})
+    listing = told(started(script=script, faults=[Fault(6, "crash", (1,))]))
+    (first, second, *_) = (number for _, number, topic, *_ in listing.calls("sent") if topic == "Told")
+    assert second == first + 3
+    fates = {(number, copy): (at, lost) for _, number, _, at, copy, lost in listing.calls("arrives")}
+    assert [fates[first, copy] for copy in range(3)] == [(5, None), (7, DOWN), (9, DOWN)]
+    assert [fates[second, copy] for copy in range(2)] == [(5, None), (8, DOWN)]
+
+
+def test_what_a_link_keeps_is_lost_unless_it_comes_up() -> None:
+    def fates(*faults: str) -> set[str | None]:
+        listing = told(started(faults=faults, on_link_down="keep"))
+        assert {until for *_, until in listing.calls("lasts")} == {FOREVER}
+        assert len({(number, at) for _, number, _, at, *_ in listing.calls("arrives")}) == 20
+        return {lost for *_, lost in listing.calls("arrives")[-20:]}
+
+    assert fates("500ms down 0 1") == {HELD}
+    assert fates("500ms down 0 1", "2s up 0 1") == {None}
+    assert fates("500ms down 0 1", "2s remove 0 1") == {REMOVED}
+    assert fates("500ms down 0 1", "2s crash 1", "3s up 0 1") == {DOWN}
+
+
+def test_what_a_link_keeps_for_no_time_at_all_arrives() -> None:
+    """The link comes up at the very moment at which something arrives that it would have kept."""
+    listing, run = Listing(), started(trace=False, on_link_down="keep", faults=["1s down 0 1"], start=False)
+    run.start(0, at=1)
+    run.run("1s", observer=listing)
+    run.link_up(0, 1, at="1000000001ns")
+    run.run(observer=listing)
+    fates = [lost for *_, lost in listing.calls("arrives")]
+    assert fates == [None] * 20 + [HELD] * 20 + [None] * 20
+
+
+def test_what_is_kept_is_recorded_where_it_ends(tmp_path: Path) -> None:
+    run = started(faults=["500ms down 0 1", "2s remove 0 1"], on_link_down="keep")
+    recording = recorded(run, tmp_path / "run.mcap")
+    assert recording.verify().condition is Condition.INTACT
+    assert [(loss.reason, loss.count) for loss in recording.loss_counts()] == [(REMOVED, 20)]
+
+
+def test_whoever_looks_on_sees_all_of_it() -> None:
+    run = started(trace=False)
+    run.run("500ms")
+    with pytest.raises(UsageError, match="has begun"):
+        run.run(observer=Listing())
+
+
+def test_a_run_can_be_observed_piece_by_piece() -> None:
+    listing = Listing()
+    run = started(trace=False)
+    run.run("500ms", observer=listing)
+    run.run(observer=listing)
+    assert len(listing.calls("sent")) == 20
+    assert [what for what in listing.told if what[0] not in ("began", "ended")] == [
+        what for what in told(started(trace=False)).told if what[0] not in ("began", "ended")
+    ]
+
+
+def test_details_are_the_records_of_the_trace() -> None:
+    run = started()
+    listing = told(run)
+    details = [given[-1] for how, *given in listing.told if how in ("sent", "noted")]
+    assert details == run.records
+    assert run.records
+
+
+def test_looking_on_changes_nothing() -> None:
+    trial = TRIALS["raft"]
+    assert trial.run(observer=Listing()).digest == trial.run().digest
+
+
+def test_what_is_not_looked_at_in_processes_is_remarked() -> None:
+    trial = TRIALS["bellman-ford"]
+    assert trial.run().remarks() == []
+    assert trial.run(executor="processes(2)").remarks() == [
+        "not looked at, since that needs the inline executor: always: no distance is shorter than the true one"
+    ]
+
+
+def test_a_failure_in_processes_is_an_outcome_too() -> None:
+    algorithm = Algorithm(name="fussy", node=Fussy, topology="line:2", latency="1s")
+    inline, apart = (Trial(algorithm=algorithm).run(executor=each) for each in ("inline", "processes(2)"))
+    assert inline.failure is not None
+    assert str(inline.failure) == str(apart.failure)
+    assert inline.now == apart.now == 10**9

@@ -1,0 +1,27 @@
+"""What may be read of an arbiter by those who explain, check and show it: they change nothing."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from worldline.lock.member import Member
+from worldline.lock.router import Router
+from worldline.lock.states import Phase
+
+
+class View(Protocol):
+    """An arbiter, for reading. It isn't imported here: it has itself explained, and that would be a circle."""
+
+    phase: Phase
+    end: int
+    barrier: int
+    ceiling: int
+    members: dict[str, Member]
+    newcomers: dict[str, Member]
+    router: Router
+
+    def needs(self, member: Member) -> tuple[int, int]:
+        """Return when a waiting member will act by itself, and the bound that it needs for that."""
+
+    def missing(self) -> list[str]:
+        """Return who of the roster isn't there yet."""

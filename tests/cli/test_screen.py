@@ -1,0 +1,85 @@
+"""What a screen says of a run, from its status alone."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from worldline.cli import screen as screens
+from worldline.cli.screen import Screen
+from worldline.history import Status, Wait
+from worldline.history.status import THE_RUN
+from worldline.model import MS
+
+
+class Clock:
+    """Stands in for real time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(screens, "time", clock)
+    return clock
+
+
+def shown(clock: Clock, *statuses: Status) -> list[str]:
+    """Show a run's status every ten seconds."""
+    file = io.StringIO()
+    with Screen("play", ["a", "b"], file=file) as screen:
+        screen.remarks = lambda: ["b is stopped"]
+        for status in statuses:
+            clock.now += 10
+            screen.refresh(status)
+    return file.getvalue().splitlines()
+
+
+def test_a_run_that_hasnt_begun_says_who_isnt_there(clock: Clock) -> None:
+    status = Status(0, ask=lambda: (Wait(THE_RUN, "a", "..."), Wait(THE_RUN, "b", "...")))
+    assert shown(clock, status) == ["... play: waiting for a, b, b is stopped"]
+
+
+def test_it_says_how_far_it_is_how_fast_and_who_is_in_the_way(clock: Clock) -> None:
+    def held() -> tuple[Wait, ...]:
+        return Wait("b", "a", "..."), Wait("a", None, "...")
+
+    first, second = Status(5 * MS, 500 * MS, 100, held), Status(10 * MS, 500 * MS, 50_100)
+    assert shown(clock, first, second) == [
+        "... play: 5ms of 500ms, a holds b, b is stopped",
+        "... play: 10ms of 500ms, 0.0005× real time, 5,000 events/s, b is stopped",
+    ]
+
+
+def test_who_waits_isnt_asked_for_more_often_than_it_is_shown(clock: Clock) -> None:
+    asked: list[int] = []
+
+    def ask() -> tuple[Wait, ...]:
+        asked.append(1)
+        return ()
+
+    with Screen("play", ["a"], file=io.StringIO()) as screen:
+        for _ in range(100):
+            clock.now += 0.1
+            screen.refresh(Status(0, ask=ask))
+    assert len(asked) <= 2
+
+
+def test_a_line_without_a_time_is_shown_with_the_one_that_is_known(clock: Clock) -> None:
+    file = io.StringIO()
+    with Screen("play", ["a"], file=file) as screen:
+        screen.say("a", None, "early")
+        screen.time_of = lambda name: {"a": 5 * MS}[name]
+        screen.say("a", None, "about")
+        screen.say("a", 6 * MS, "exactly")
+    assert [line.split() for line in file.getvalue().splitlines()] == [
+        ["~0s", "a", "early"],
+        ["~5ms", "a", "about"],
+        ["6ms", "a", "exactly"],
+    ]
