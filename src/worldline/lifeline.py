@@ -20,6 +20,9 @@ Linux has it, it only ties children, and it comes when the *thread* ends that ha
 must not outlive that thread either.
 
 Nothing here runs between fork and exec, so it is safe in programs with threads.
+
+Run as a file, ``python lifeline.py END COMMAND...``, it holds on and becomes any other program, on Linux; elsewhere
+that program isn't tied to anybody.
 """
 
 from __future__ import annotations
@@ -109,3 +112,8 @@ def _wait_for_end(end: int) -> None:
 
 def _end_now() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    hold_on(int(sys.argv[1]))
+    os.execvp(sys.argv[2], sys.argv[2:])

@@ -261,7 +261,7 @@ def test_the_recording_before_this_one_is_kept(worldline: Command, tmp_path: Pat
 def test_a_command_that_is_refused_leaves_recordings_alone(worldline: Command, tmp_path: Path) -> None:
     file = write(tmp_path, "source", "reader")
     _, out, _ = worldline("run", file, "--executor", "in-process", "--quiet")
-    assert worldline("run", file, "--executor", "in-process", "--shake", "1")[0] == 2
+    assert worldline("run", file, "--executor", "in-process", "--realtime", "1")[0] == 2
     assert worldline("digest", "play.mcap") == (0, f"{digest_in(out)}\n", "")
 
 
@@ -273,7 +273,7 @@ def test_contradictions_are_refused(worldline: Command, tmp_path: Path) -> None:
     code, _, err = worldline("run", file, "--record", "a.mcap", "--no-record")
     assert (code, err) == (2, "worldline: --record and --no-record contradict each other\n")
     code, _, err = worldline("run", file, "--executor", "in-process", "--realtime", "1", "--no-record")
-    assert (code, err) == (2, "worldline: --realtime and --shake need processes\n")
+    assert (code, err) == (2, "worldline: --realtime needs processes\n")
     code, _, err = worldline("run", "missing.toml")
     assert code == 2
     assert "missing.toml" in err
@@ -413,7 +413,7 @@ def test_any_number_of_topics_can_be_declared(worldline: Command, tmp_path: Path
 def test_a_process_that_lingers_is_ended_and_that_is_what_is_said(
     worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worldline.launch.launcher._GRACE_S", 0.2)
+    monkeypatch.setattr("worldline.launch.launcher._LINGER_S", 0.4)
     code, out, err = worldline("run", write(tmp_path, "source", "lingers"), "--no-record")
     assert code == 1
     assert digest_in(out)
@@ -421,12 +421,13 @@ def test_a_process_that_lingers_is_ended_and_that_is_what_is_said(
     assert "SIGTERM" not in out + err
 
 
-def test_a_python_file_isnt_explained_as_toml(worldline: Command, tmp_path: Path) -> None:
+def test_programs_without_a_model_lead_to_the_file_beside_them(worldline: Command, tmp_path: Path) -> None:
     write(tmp_path, "source")
     code, _, err = worldline("run", str(tmp_path / "cast.py"))
     assert code == 2
-    assert "cast.py: it is a Python file, and a federation's file is TOML (`python " in err
-    assert "line 1" not in err
+    assert "cast.py defines no model (a model is a Federation, " in err
+    (tmp_path / "cast.toml").write_text("")
+    assert f"the federation beside it is {tmp_path / 'cast.toml'}" in worldline("run", str(tmp_path / "cast.py"))[2]
 
 
 NEVER_THERE = {
@@ -511,7 +512,7 @@ HURRIED = """
 from worldline.cli import main
 from worldline.federation import server
 from worldline.launch import launcher, processes
-server._LINGER_S = launcher._GRACE_S = processes._TERM_S = 0.5
+server._LINGER_S = launcher._GRACE_S = launcher._LINGER_S = processes._TERM_S = 0.5
 main()
 """
 

@@ -19,6 +19,7 @@ from worldline.cli.nodes_syntax import SYNTAX
 from worldline.cli.run import run
 from worldline.cli.serve import serve
 from worldline.cli.spacetime import spacetime
+from worldline.cli.verify import verify
 
 app = typer.Typer(
     cls=HelpfulGroup,
@@ -27,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # Mistakes are told in plain lines, as everything else.
     help="Deterministic distributed simulation.",
 )
-for command in (run, serve, init, check, diff, info, digest, nodes, spacetime):
+for command in (run, serve, init, check, verify, diff, info, digest, nodes, spacetime):
     app.command(cls=HelpfulCommand, epilog=SYNTAX if command is nodes else None)(command)
 
 

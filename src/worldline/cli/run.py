@@ -83,7 +83,7 @@ def run(
             rich_help_panel=_FEDERATIONS,
             min=0,
             metavar="NUMBER",
-            help="Start in a random order, and delay frames at random: same digest.",
+            help="Start in a random order, and delay frames at random; in-process, a random schedule: same digest.",
         ),
     ] = None,
     listen: Annotated[
@@ -104,7 +104,6 @@ def run(
         until=until,
         executor=executor,
         settings=tuple(settings or ()),
-        is_recorded=record is not None,
     )
     staging = Staging(realtime, shake, listen)
     shelf: Shelf | None = None
@@ -114,7 +113,7 @@ def run(
         ready = prepare(target, options)
         try:
             if isinstance(ready, ReadyFederation):
-                staging.check(ready)
+                ready = staging.settled(ready, is_chosen=executor is not None)
                 warn_of(ready)
                 shelf = shelf_for(record, ready.recording, no_record=no_record, force=force)
                 outcome = run_federation(ready, staging, shelf, screen_for(ready, shelf, quiet=quiet))

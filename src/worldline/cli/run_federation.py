@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
+from worldline.federation.checker import SampledSchedule
+from worldline.federation.inprocess import Schedule
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
@@ -26,8 +29,8 @@ from worldline.model import Interrupted, LossError, ModelError, UsageError, Worl
 from worldline.model.blame import trace_of
 from worldline.recording import Recorder, Schema, Shelf
 from worldline.targets import Ready
-from worldline.targets.federation import ReadyFederation
-from worldline.workers.executor import Unix
+from worldline.targets.federation import EXECUTORS, ReadyFederation
+from worldline.workers.executor import Unix, as_executor
 
 
 class Staging(NamedTuple):
@@ -37,19 +40,20 @@ class Staging(NamedTuple):
     shake: int | None
     listen: str | None
 
-    def check(self, ready: ReadyFederation) -> None:
-        """Refuse what can't be before anything is touched."""
+    def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
+        """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
         if ready.federation is not None:
-            if self.realtime is not None or self.shake is not None:
-                raise UsageError("--realtime and --shake need processes")
-            return
+            if self.realtime is not None:
+                raise UsageError("--realtime needs processes")
+            return ready
         if self.listen is None:
-            return
+            return ready
         kind = parse_address(self.listen).kind
         if kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
-        if kind != ready.executor:
+        if is_chosen and kind != ready.executor:
             raise UsageError(f"--listen {self.listen} isn't for {ready.executor}", advice=f"use --executor {kind}")
+        return replace(ready, chosen=as_executor(kind, EXECUTORS))
 
     def refuse(self, ready: Ready) -> None:
         """Refuse all of it for what isn't a federation."""
@@ -78,7 +82,8 @@ def run_federation(ready: ReadyFederation, staging: Staging, shelf: Shelf | None
     with screen, Interruption() as interruption, _address(ready, staging.listen) as address:
         with recording(ready, screen, shelf) as recorder:
             if ready.federation is not None:
-                outcome = _in_one_process(ready.federation, screen, recorder, interruption)
+                schedule = None if staging.shake is None else SampledSchedule(staging.shake)
+                outcome = _in_one_process(ready.federation, schedule, screen, recorder, interruption)
             else:
                 assert ready.setup is not None
                 launch = Launch(
@@ -168,7 +173,11 @@ def recording(ready: ReadyFederation, screen: Screen, shelf: Shelf | None) -> It
 
 
 def _in_one_process(
-    federation: Federation, screen: Screen, recorder: Recorder | None, interruption: Interruption
+    federation: Federation,
+    schedule: Schedule | None,
+    screen: Screen,
+    recorder: Recorder | None,
+    interruption: Interruption,
 ) -> FederationOutcome:
     def interrupt(error: Interrupted) -> None:
         raise KeyboardInterrupt(error.problem)
@@ -178,7 +187,10 @@ def _in_one_process(
     with voices, debugging(screen):
         try:
             return run_in_process(
-                voices.of(federation), arbiter=lambda plan: Arbiter(plan, recorder), watch=screen.refresh
+                voices.of(federation),
+                schedule=schedule,
+                arbiter=lambda plan: Arbiter(plan, recorder),
+                watch=screen.refresh,
             )
         except KeyboardInterrupt as interrupted:
             raise Interrupted(str(interrupted)) from None

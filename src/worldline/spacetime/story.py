@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, json
 
+from worldline.history.plain import encoded
+from worldline.kernel.parcel import Parcel
 from worldline.spacetime.agent import kind_of
 from worldline.spacetime.functions import Closure, name_of
 
@@ -22,7 +24,8 @@ class Record(Struct, frozen=True, omit_defaults=True):
     kind      what
     ========  ===========================================================
     born      it began, as a `what`, with a velocity; `peer` made it
-    sent      it sent `what` to `peer` on a channel, as number `order`
+    sent      it sent `what` to `peer` on a channel, as number `order`; `given` are
+              its arguments, `content` a hash of what can't be shown of it
     absorbed  it absorbed `what` from `peer`, which was emitted at `emitted`
     timer     it woke itself up, to do `what`
     turned    it has another velocity
@@ -52,6 +55,8 @@ class Record(Struct, frozen=True, omit_defaults=True):
     peer: str = ""
     emitted: Coordinates | None = None
     velocity: Coordinates | None = None
+    given: Any = None
+    content: str = ""
 
 
 def records_of(trace: Iterable[tuple[Any, ...]]) -> list[Record]:
@@ -68,11 +73,13 @@ def in_order(records: Iterable[Record]) -> list[Record]:
 
 
 def _facts(kind: str, name: str, facts: Any) -> dict[str, Any]:
-    if kind in ("sent", "absorbed"):
-        order, item, peer, *emitted, function = facts
-        what = _said(function) if item == 0 else _ATTACH
-        at = {"emitted": tuple(emitted[0])} if emitted else {}
-        return {"channel": name, "order": order, "peer": peer, "what": what, **at}
+    if kind == "sent":
+        order, item, peer, function, arguments, content, ends = facts
+        carried = _carried(function, arguments, content, ends) if item == 0 else {}
+        return {"channel": name, "order": order, "peer": peer, "what": _what(item, function), **carried}
+    if kind == "absorbed":
+        order, item, peer, emitted, function = facts
+        return {"channel": name, "order": order, "peer": peer, "what": _what(item, function), "emitted": tuple(emitted)}
     if kind == "timer":
         return {"channel": name, "order": facts[0], "what": _said(facts[1])}
     if kind == "born":
@@ -87,6 +94,23 @@ def _facts(kind: str, name: str, facts: Any) -> dict[str, Any]:
     if kind in ("created", "attached", "held", "closed"):
         return {"channel": name, "peer": facts}
     return {}
+
+
+def _what(item: int, function: Any) -> str:
+    return _said(function) if item == 0 else _ATTACH
+
+
+def _carried(function: Any, arguments: Any, content: int, ends: Any) -> dict[str, Any]:
+    """Return what a function takes along, as JSON has it.
+
+    References can't be looked at on their way, since whoever opens one has it; nor can what a closure has captured. A
+    hash stands for these.
+    """
+    if ends is not None:
+        return {"content": f"{content:016x}"}
+    given = json.decode(encoded(arguments.open() if isinstance(arguments, Parcel) else arguments))
+    hashed = {"content": f"{content:016x}"} if isinstance(function, Closure) else {}
+    return {"given": given, **hashed} if given else hashed
 
 
 def _said(function: Any) -> str:

@@ -10,7 +10,6 @@ from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.loading.definition import Definition
 from worldline.model.errors import ConfigurationError
-from worldline.model.links import Network
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import format_time
@@ -48,7 +47,7 @@ class ReadySimulation:
 
     def plan(self) -> Plan:
         model = self.simulation.model()
-        return Plan(roster=model.names, network=Network(), seed=self.seed, end=self.end)
+        return Plan(roster=model.names, network=model.topology.network, seed=self.seed, end=self.end)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
         return self.simulation.run(self.end, executor=self.chosen, observer=observer, watch=watch)
@@ -68,6 +67,8 @@ def ready(found: Definition, simulation: Simulation, options: Options) -> ReadyS
             f"{found.where}: its model doesn't hand on its seed",
             advice="write def model(*, seed=0), and Simulation(seed=seed) in it",
         )
-    until = options.until if options.until is not None else found.until
-    end = None if until is None else as_time(until, "the end")
+    if options.until is not None:
+        end: int | None = as_time(options.until, "the end")
+    else:
+        end = None if found.until is None else as_time(found.until, f"the UNTIL of {found.where}")
     return ReadySimulation(found=found, simulation=simulation, chosen=chosen, end=end)

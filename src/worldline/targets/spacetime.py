@@ -62,7 +62,7 @@ class ReadySpacetime:
 def ready(found: Definition, simulation: ForwardSimulation, options: Options) -> ReadySpacetime:
     """Take a simulation that was made, and what is said of its run."""
     executor = None if options.executor is None else as_executor(options.executor, EXECUTORS)
-    check_handed_on(found.where, simulation, executor, options.seed, trace=options.is_recorded)
+    check_handed_on(found.where, simulation, executor, options.seed, trace=False)
     return ReadySpacetime(found=found, simulation=simulation, end=_end(found, options.until))
 
 

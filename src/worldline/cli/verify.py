@@ -1,0 +1,135 @@
+"""`worldline verify`: run a target in many ways, and see whether one history comes of all of them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from worldline.cli.console import PlainConsole, cell
+from worldline.cli.interruption import Interruption
+from worldline.cli.verify_reports import as_json, as_junit
+from worldline.saving.destination import destination, save
+from worldline.targets.run_processes import VariantRun
+from worldline.targets.verifying import Compared, Ending, Verification, Verifier
+
+_NAME, _DIGEST, _NUMBER = 14, 32, 10
+
+
+def verify(
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="What `worldline run` takes: a file, or a name.")],
+    seed: Annotated[int | None, typer.Option(help="Another seed than the target's own.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Another end than the target's own.")] = None,
+    executor: Annotated[
+        str | None, typer.Option(metavar="EXECUTOR", help="Where the first run is, with which others are compared.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter of the target.")
+    ] = None,
+    only: Annotated[
+        str, typer.Option(metavar="VARIANT,...", help="Try only these: again, hash-seed, executor, 'processes(2)'...")
+    ] = "",
+    mpi: Annotated[bool, typer.Option("--mpi", help="Try it on two ranks of MPI, too.")] = False,
+    seconds_max: Annotated[
+        float | None, typer.Option(min=0, metavar="S", help="Compare nothing more after so many seconds.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE.xml", help="Write what came of it for CI, a test case per variant.")
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep the recordings of two runs that differ there.")
+    ] = None,
+) -> None:
+    """Run a target over executors, hash seeds, start orders, builds, and twice: one digest must come of it.
+
+    On a difference, say where two runs part, and exit with 1.
+    """
+    if junit is not None:
+        destination(junit)
+    verifier = Verifier(
+        target,
+        _options(seed, until, changes or ()),
+        executor=executor,
+        only=only.split(","),
+        mpi=mpi,
+        seconds_max=seconds_max,
+        keep=keep,
+    )
+    table = None if json else _Rows(PlainConsole())
+    with Interruption():
+        verification = verifier.run() if table is None else verifier.run(table.begin, table.add)
+    if table is None:
+        print(as_json(verification))
+    else:
+        table.conclude(verification)
+    if junit is not None:
+        save(junit, as_junit(verification))
+    if verification.exit_code:
+        raise typer.Exit(verification.exit_code)
+
+
+def _options(seed: int | None, until: str | None, changes: Sequence[str]) -> list[str]:
+    given = [] if seed is None else ["--seed", str(seed)]
+    given += [] if until is None else ["--until", until]
+    return given + [word for change in changes for word in ("--set", change)]
+
+
+class _Rows:
+    """The table, as results come in, and what they say together."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def begin(self, reference: VariantRun) -> None:
+        if reference.said is not None:
+            self._console.print(f"{'variant':{_NAME}}{'digest':{_DIGEST}}{'events':>{_NUMBER}}{'seconds':>{_NUMBER}}")
+            self._row(reference.said.executor, reference)
+
+    def add(self, compared: Compared) -> None:
+        if compared.run is not None and compared.ending is not Ending.LEFT_OUT:
+            self._row(compared.variant.name, compared.run, "" if compared.ending is Ending.SAME else compared.ending)
+
+    def _row(self, name: str, run: VariantRun, remark: str = "") -> None:
+        digest, events = (run.digest or "", f"{run.said.events:,}") if run.said is not None else ("", "")
+        row = f"{cell(name):{_NAME}}{cell(digest):{_DIGEST}}{events:>{_NUMBER}}{run.seconds:>{_NUMBER}.2f}"
+        self._console.print(f"{row}  {remark}" if remark else row, style="red" if remark else None)
+
+    def conclude(self, verification: Verification) -> None:
+        say = self._console.print
+        for why, names in _by_reason(verification.with_ending(Ending.LEFT_OUT)).items():
+            say(f"left out: {', '.join(names)}: {why}")
+        if verification.reference.error:
+            PlainConsole(sys.stderr).print(f"worldline: {verification.reference.error}", style="red")
+        for why, names in _by_reason(verification.with_ending(Ending.FAILED)).items():
+            say(f"failed: {', '.join(names)}: {why}", style="red")
+        if verification.digest is not None:
+            count = 1 + len(verification.with_ending(Ending.SAME))
+            say(f"one digest: {count} runs in {verification.seconds:.2f} s")
+        elif not any(each.run for each in verification.compared) and not verification.reference.error:
+            say("nothing was compared", style="red")
+        if (mismatch := verification.mismatch) is None:
+            return
+        differing = [each.variant.name for each in verification.with_ending(Ending.DIFFERS)]
+        say(f"not one digest: {', '.join(differing)} differ{'s' if len(differing) == 1 else ''} from the first run")
+        say(mismatch.meaning)
+        say()
+        for line in mismatch.lines:
+            say(line)
+        say("to repeat it:")
+        for command in mismatch.commands:
+            say(f"  {command}")
+
+
+def _by_reason(compared: Sequence[Compared]) -> dict[str, list[str]]:
+    """Return the names of variants by why they are out; what is said of each in the same words is said once."""
+    reasons: dict[str, str] = {}
+    found: dict[str, list[str]] = {}
+    for each in compared:
+        reason = reasons.setdefault(each.why.replace(each.variant.name, "it"), each.why)
+        found.setdefault(reason, []).append(each.variant.name)
+    return found

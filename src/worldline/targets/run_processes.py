@@ -1,0 +1,180 @@
+"""Runs of `worldline run` as processes, several at once, each ended with whoever wanted it.
+
+A run is started through its lifeline (`worldline.lifeline`), so it ends also when we are killed; what it has started
+itself ends with it. It has a session of its own: a Ctrl-C in the terminal reaches only us, and we end it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import which
+from typing import Any, Self
+
+from msgspec import DecodeError, Struct, json
+
+from worldline.launch.processes import OUTPUT, describe_exit
+from worldline.lifeline import Lifeline
+from worldline.model.errors import InternalError, Interrupted, LossError, UsageError
+from worldline.targets.variants import HASH_SEED, Variant
+
+_GRACE_S = 3.0
+_WORLDLINE = (sys.executable, "-m", "worldline")
+_LIFELINE = Path(__file__).parent.parent / "lifeline.py"
+
+
+class Said(Struct, frozen=True):
+    """What a run says of itself, as far as it matters here."""
+
+    kind: str
+    name: str
+    executor: str
+    digest: str
+    events: int
+
+
+class _Failed(Struct, frozen=True):
+    """What a run says of itself if it has failed."""
+
+    failure: dict[str, Any]
+
+
+class VariantRun(Struct, frozen=True, kw_only=True):
+    """What came of one run: `said`, or `error`, a text, and the exit code that goes with it."""
+
+    variant: Variant
+    seconds: float
+    said: Said | None = None
+    error: str = ""
+    exit_code: int = 0
+
+    @property
+    def digest(self) -> str | None:
+        return None if self.said is None else self.said.digest
+
+
+class RunProcesses:
+    """Runs of one target, with the same options. Whatever still runs when this is left is ended."""
+
+    def __init__(self, target: str, options: Sequence[str], *, at_once: int | None = None) -> None:
+        self._arguments = (target, *options)
+        self._threads = ThreadPoolExecutor(at_once or os.cpu_count() or 1, thread_name_prefix="worldline verify")
+        self._lock = threading.Lock()
+        self._running: dict[subprocess.Popen[bytes], Lifeline] = {}
+        self._is_over = False
+        self._folder = tempfile.TemporaryDirectory(prefix="worldline-verify-", ignore_cleanup_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self._threads.shutdown(cancel_futures=True)
+        self._folder.cleanup()
+
+    def start(self, variant: Variant, record: Path | None = None) -> Future[VariantRun]:
+        """Let a run begin as soon as there is room for it."""
+        return self._threads.submit(self._run, variant, record)
+
+    def _command(self, variant: Variant, record: Path | None) -> list[str]:
+        recorded = ["--no-record"] if record is None else ["--record", str(record)]
+        run = ["run", *self._arguments, *variant.options, *recorded, "--json", "--quiet"]
+        return [*([mpiexec(), "-n", str(variant.ranks)] if variant.ranks else ()), *_WORLDLINE, *run]
+
+    def shown(self, variant: Variant, record: str) -> str:
+        """Return the command as a person would type it."""
+        first = [f"{name}={value}" for name, value in variant.environment.items() if name == HASH_SEED or value != "0"]
+        run = ["worldline", "run", *self._arguments, *variant.options, "--record", record]
+        return " ".join([*first, shlex.join(["mpiexec", "-n", str(variant.ranks), *run] if variant.ranks else run)])
+
+    def end(self) -> None:
+        """End all that runs: by asking, and then without."""
+        with self._lock:
+            self._is_over = True
+            running = list(self._running)
+        for process in running:
+            process.send_signal(signal.SIGTERM)
+        until = time.monotonic() + _GRACE_S
+        try:
+            for process in running:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(max(0.0, until - time.monotonic()))
+        finally:
+            for process in running:
+                process.kill()
+
+    # --- In threads of their own ---
+
+    def _run(self, variant: Variant, record: Path | None) -> VariantRun:
+        began = time.monotonic()
+        folder = tempfile.mkdtemp(dir=self._folder.name)  # What the model leaves is of no use, and not to be mixed up.
+        environment = {**os.environ, OUTPUT: folder, **variant.environment}
+        process = self._started(self._command(variant, record), environment)
+        output, complaints = process.communicate()
+        with self._lock:
+            self._running.pop(process).let_go()
+        return _judged(variant, time.monotonic() - began, process.returncode, output, complaints)
+
+    def _started(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self._is_over:
+                raise Interrupted("nothing more is run")
+            line = Lifeline()
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_LIFELINE), str(line.end), *command],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+                pass_fds=[line.end],
+            )
+            line.hand_over()
+            self._running[process] = line
+        return process
+
+
+def _judged(variant: Variant, seconds: float, code: int, output: bytes, complaints: bytes) -> VariantRun:
+    """Return what came of a run: what it says, or what is said of its failure."""
+    if code == 0:
+        try:
+            return VariantRun(variant=variant, seconds=seconds, said=json.decode(output, type=Said))
+        except DecodeError as problem:
+            error, code = f"the run doesn't say what came of it: {problem}", InternalError.exit_code
+    else:
+        error = _failure(output) or _last_words(complaints.decode("utf-8", "replace"))
+        if code < 0:
+            error, code = ": ".join(filter(None, (f"its process {describe_exit(code)}", error))), LossError.exit_code
+    return VariantRun(variant=variant, seconds=seconds, error=error, exit_code=code)
+
+
+def _failure(output: bytes) -> str:
+    try:
+        return str(json.decode(output, type=_Failed).failure["text"])
+    except (DecodeError, KeyError):
+        return ""  # It wasn't even begun.
+
+
+def _last_words(complaints: str) -> str:
+    """Return the error that a command ends with; before it may stand what the model prints."""
+    return f"\n{complaints}".rpartition("\nworldline: ")[2].strip()
+
+
+def mpiexec() -> str:
+    """Return the mpiexec that belongs to this Python, or is on the search path; refuse to go without."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    found = str(beside) if beside.exists() else which("mpiexec")
+    if found is None or find_spec("mpi4py") is None:
+        raise UsageError("there is no MPI here", advice="pip install 'worldline[mpi]', or leave --mpi out")
+    return found

@@ -1,0 +1,170 @@
+"""Verifies a target: runs it in many ways, compares the digests, and finds out where two runs part that differ."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from enum import StrEnum
+from importlib.util import find_spec
+from pathlib import Path
+
+from msgspec import Struct
+
+from worldline.model.errors import NonDeterminism, UsageError
+from worldline.saving.destination import refusal
+from worldline.targets.recorded_pair import Mismatch, look_into
+from worldline.targets.run_processes import RunProcesses, VariantRun, mpiexec
+from worldline.targets.variants import Factor, Variant, check_names, chosen, meaning_of, reference_on, variants_of
+
+
+class Ending(StrEnum):
+    """How a variant compares with the reference."""
+
+    SAME = "same"
+    DIFFERS = "differs"
+    FAILED = "failed"
+    LEFT_OUT = "left out"
+
+
+class Compared(Struct, frozen=True, kw_only=True):
+    """A variant, and how it compares. `why` says why it failed or was left out."""
+
+    variant: Variant
+    ending: Ending
+    run: VariantRun | None = None
+    why: str = ""
+
+
+class Verification(Struct, frozen=True, kw_only=True):
+    """What came of all runs. If the reference has failed, it is the only one."""
+
+    target: str
+    reference: VariantRun
+    compared: tuple[Compared, ...] = ()
+    mismatch: Mismatch | None = None
+    seconds: float
+
+    @property
+    def digest(self) -> str | None:
+        """The one digest, if there is one."""
+        return self.reference.digest if self.exit_code == 0 else None
+
+    @property
+    def exit_code(self) -> int:
+        """That of the first run that failed; else whether all were the same. Nothing compared is nothing verified."""
+        runs = [self.reference, *(each.run for each in self.compared if each.run is not None)]
+        if codes := [run.exit_code for run in runs if run.exit_code]:
+            return codes[0]
+        if len(runs) == 1:
+            return UsageError.exit_code
+        return NonDeterminism.exit_code if self.mismatch is not None else 0
+
+    def with_ending(self, ending: Ending) -> list[Compared]:
+        return [each for each in self.compared if each.ending is ending]
+
+
+class Verifier:
+    """What is to be verified, and how.
+
+    `options` are those of `worldline run` that every run gets, `executor` is that of the reference. Recordings of two
+    runs that differ stay in the folder `keep`, if there is one. After `seconds_max` nothing more is compared; what
+    differs by then is looked into all the same.
+    """
+
+    def __init__(
+        self,
+        target: str,
+        options: Sequence[str] = (),
+        *,
+        executor: str | None = None,
+        only: Sequence[str] = (),
+        mpi: bool = False,
+        seconds_max: float | None = None,
+        keep: Path | None = None,
+    ) -> None:
+        check_names(only)
+        if mpi:
+            mpiexec()
+        if keep is not None:
+            _make_folder(keep)
+        self._target = target
+        self._options = options
+        self._first = reference_on(executor)
+        self._only = only
+        self._mpi = mpi
+        self._began = time.monotonic()
+        self._seconds_max = seconds_max
+        self._keep = keep
+
+    def run(
+        self,
+        began: Callable[[VariantRun], None] = lambda _: None,
+        compared: Callable[[Compared], None] = lambda _: None,
+    ) -> Verification:
+        """Run it in all ways; tell what came of the reference, and then of the others, in their order."""
+        with RunProcesses(self._target, self._options) as runs:
+            reference = self._reference(runs)
+            began(reference)
+            if reference.said is None:
+                return self._verified(reference)
+            variants = variants_of(reference.said.kind, reference.said.executor, mpi=self._mpi)
+            found = []
+            for variant, run in [self._started(runs, variant) for variant in chosen(variants, self._only)]:
+                found.append(self._compared(reference, variant, run))
+                compared(found[-1])
+        differing = [each.variant for each in found if each.ending is Ending.DIFFERS]
+        if not differing:
+            return self._verified(reference, found)
+        meaning = meaning_of(differing[0].factor, reference.said.kind)
+        with RunProcesses(self._target, self._options) as runs:  # Others, since time may have run out for the first.
+            mismatch = look_into(runs, self._first, differing[0], meaning, self._keep)
+        return self._verified(reference, found, mismatch)
+
+    def _verified(
+        self, reference: VariantRun, found: Sequence[Compared] = (), mismatch: Mismatch | None = None
+    ) -> Verification:
+        return Verification(
+            target=self._target,
+            reference=reference,
+            compared=tuple(found),
+            mismatch=mismatch,
+            seconds=time.monotonic() - self._began,
+        )
+
+    # --- Comparing ---
+
+    def _left_s(self) -> float | None:
+        return None if self._seconds_max is None else max(0.0, self._began + self._seconds_max - time.monotonic())
+
+    def _reference(self, runs: RunProcesses) -> VariantRun:
+        try:
+            return runs.start(self._first).result(self._left_s())
+        except TimeoutError:
+            advice = "allow more, or let the run end earlier: --until"
+            raise UsageError(f"one run takes longer than {self._seconds_max:g} seconds", advice=advice) from None
+
+    def _started(self, runs: RunProcesses, variant: Variant) -> tuple[Variant, Future[VariantRun] | None]:
+        is_there = variant.factor is not Factor.BUILD or find_spec("worldline.kernel._engine") is not None
+        return variant, runs.start(variant) if is_there else None
+
+    def _compared(self, reference: VariantRun, variant: Variant, future: Future[VariantRun] | None) -> Compared:
+        if future is None:
+            return Compared(variant=variant, ending=Ending.LEFT_OUT, why="nothing is compiled here")
+        try:
+            run = future.result(self._left_s())
+        except TimeoutError:
+            return Compared(variant=variant, ending=Ending.LEFT_OUT, why="no time was left")
+        if run.exit_code == UsageError.exit_code and variant.factor in (Factor.EXECUTOR, Factor.SHAKE):
+            return Compared(variant=variant, ending=Ending.LEFT_OUT, why=run.error)  # The executor is all that is new.
+        if run.said is None:
+            return Compared(variant=variant, ending=Ending.FAILED, run=run, why=run.error)
+        ending = Ending.SAME if run.digest == reference.digest else Ending.DIFFERS
+        return Compared(variant=variant, ending=ending, run=run)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refusal(path, error.strerror or str(error)) from error

@@ -1,0 +1,57 @@
+"""What a model can take in from outside, and none should: six kinds, each sure to show in some variant.
+
+| leak            | shows in            | since                                                          |
+| --------------- | ------------------- | -------------------------------------------------------------- |
+| `set_order`     | other hash seeds    | it is the order of forty texts in a set                        |
+| `float_sum`     | other hash seeds    | the sum of forty floats in that order hardly ever comes twice  |
+| `clock`         | the same once more  | nanoseconds                                                    |
+| `global_random` | the same once more  | the system seeds it                                            |
+| `thread`        | the same once more  | the system numbers threads, all that it has                    |
+| `shared_state`  | other executors     | a counter that all count on, if they are in the same process   |
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from typing import Any
+
+LEAKS = ("set_order", "float_sum", "clock", "global_random", "thread", "shared_state")
+WEIGHTS = {f"{sign} {power}": float(f"{sign}1e{power}") / 3 for power in range(20) for sign in "+-"}
+
+calls = 0
+
+
+def call() -> None:
+    """Count a call, of whoever: the counter is everybody's."""
+    global calls
+    calls += 1
+
+
+def leaked(leak: str) -> Any:
+    """Return what shouldn't be known; something honest, if nothing leaks."""
+    return {
+        "none": lambda: "honest",
+        "set_order": lambda: list(set(WEIGHTS)),
+        "float_sum": sum_of_all,
+        "clock": time.time_ns,
+        "global_random": random.random,
+        "thread": number_of_a_thread,
+        "shared_state": lambda: calls,
+    }[leak]()
+
+
+def sum_of_all() -> float:
+    total = 0.0
+    for name in set(WEIGHTS):
+        total += WEIGHTS[name]
+    return total
+
+
+def number_of_a_thread() -> int:
+    numbers: list[int] = []
+    thread = threading.Thread(target=lambda: numbers.append(threading.get_native_id()))
+    thread.start()
+    thread.join()
+    return numbers[0]

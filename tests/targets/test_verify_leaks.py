@@ -1,0 +1,83 @@
+"""Every leak of every kind of simulation is caught, by the variant that it is sure to show in, and traced to bob.
+
+Only what differs is run here: the reference, that variant, and both with recordings. `make soak` tries all variants.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.leaks.leaking import LEAKS as KINDS_OF_LEAKS
+from tests.leaks.running import LEAKS, command_of, verified
+
+pytestmark = [pytest.mark.once, pytest.mark.timeout(110)]
+
+# Who is bob, and as what his message goes.
+BOB = {
+    "federation": ("bob", "leak"),
+    "kernel": ("bob", "leak"),
+    "nodes": ("1", "Leak"),
+    "spacetime": ("bob", "Ledger.hear"),
+}
+MEANINGS = {"again": "two equal runs differ", "hash-seed-1": "hash seeds differ", "elsewhere": "executors differ"}
+SHOWS_IN = {
+    "set_order": "hash-seed-1",
+    "float_sum": "hash-seed-1",
+    "clock": "again",
+    "global_random": "again",
+    "thread": "again",
+    "shared_state": "elsewhere",
+}
+
+
+def target(kind: str, leak: str) -> list[object]:
+    if kind == "federation":
+        file = LEAKS / "federation_leaks.toml"
+        return [file, "--executor", "in-process", "--set", f"participants[2].entry=federation_leaks:{leak}"]
+    return [LEAKS / f"{kind}_leaks.py", "--set", f"leak={leak}"]
+
+
+@pytest.fixture
+def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Any:
+    monkeypatch.chdir(tmp_path)
+    return command_of(monkeypatch, capsys)
+
+
+@pytest.mark.parametrize("leak", KINDS_OF_LEAKS)
+@pytest.mark.parametrize("kind", BOB)
+def test_it_is_caught_and_traced_to_where_it_comes_from(kind: str, leak: str, worldline: Any) -> None:
+    shows_in = SHOWS_IN[leak]
+    elsewhere = "tcp" if kind == "federation" else "processes(2)"
+    variant = elsewhere if shows_in == "elsewhere" else shows_in
+    code, found = verified(worldline, *target(kind, leak), "--only", variant)
+    assert (code, found["digest"], found["kind"]) == (1, None, kind)
+    difference = found["difference"]
+    assert difference["variant"] == variant
+    assert difference["meaning"].startswith(MEANINGS[shows_in])
+    (cause,) = difference["comparison"]["causes"]
+    bob, topic = BOB[kind]
+    assert (cause["member"], cause["what"], cause["origin"]) == (bob, f"sends {topic}", "itself")
+    assert len(difference["comparison"]["differences"]) == 4  # It has come to everybody.
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("leak", KINDS_OF_LEAKS)
+@pytest.mark.parametrize("kind", BOB)
+def test_it_is_caught_among_all_variants(kind: str, leak: str, worldline: Any) -> None:
+    code, found = verified(worldline, *target(kind, leak))
+    assert code == 1
+    shown = [each["name"] for each in found["variants"] if each["ending"] == "differs"]
+    assert any(name.startswith(SHOWS_IN[leak].replace("elsewhere", "processes(2)")) for name in shown) or "tcp" in shown
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("kind", BOB)
+def test_the_honest_one_passes(kind: str, worldline: Any) -> None:
+    code, found = verified(worldline, *target(kind, "none"))
+    assert (code, found["difference"]) == (0, None)
+    assert all(each["ending"] in ("reference", "same") for each in found["variants"])

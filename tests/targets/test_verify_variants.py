@@ -1,0 +1,82 @@
+"""Which variants there are of a run, and what it means if one differs."""
+
+from __future__ import annotations
+
+import pytest
+
+from worldline.model.errors import UsageError
+from worldline.targets.variants import Factor, check_names, chosen, meaning_of, reference_on, variants_of
+
+FIRST = ["again", "hash-seed-1", "hash-seed-2"]
+NAMES = {
+    ("kernel", "inline"): [*FIRST, "processes(2)", "processes(3)", "uncompiled"],
+    ("kernel", "processes(2)"): [*FIRST, "inline", "processes(3)", "uncompiled"],
+    ("nodes", "inline"): [*FIRST, "processes(2)", "processes(3)", "uncompiled"],
+    ("spacetime", "inline"): [*FIRST, "processes(2)", "processes(3)", "shuffled(1)", "shuffled(2)", "uncompiled"],
+    ("federation", "tcp"): [*FIRST, "in-process", "unix", "shake-1", "shake-2", "uncompiled"],
+    ("federation", "in-process"): [*FIRST, "tcp", "unix", "shake-1", "shake-2", "uncompiled"],
+}
+
+
+@pytest.mark.parametrize(("kind", "executor"), NAMES)
+def test_every_kind_has_its_variants_the_most_telling_first(kind: str, executor: str) -> None:
+    variants = variants_of(kind, executor)
+    assert [each.name for each in variants] == NAMES[kind, executor]
+    factors = list(Factor)
+    assert sorted(variants, key=lambda each: factors.index(each.factor)) == variants
+
+
+@pytest.mark.parametrize(("kind", "executor"), NAMES)
+def test_a_variant_differs_from_the_reference_in_one_thing(kind: str, executor: str) -> None:
+    reference = reference_on(executor)
+    for each in variants_of(kind, executor, mpi=True):
+        differing = [
+            each.options != reference.options,
+            each.hash_seed != reference.hash_seed,
+            each.is_compiled != reference.is_compiled,
+        ]
+        assert sum(differing) == (0 if each.factor is Factor.NOTHING else 1), each
+
+
+def test_the_environment_says_all_that_matters() -> None:
+    assert reference_on(None).environment == {"PYTHONHASHSEED": "0", "WORLDLINE_UNCOMPILED": "0"}
+    found = {each.name: each.environment for each in variants_of("kernel", "inline")}
+    assert found["hash-seed-2"] == {"PYTHONHASHSEED": "2", "WORLDLINE_UNCOMPILED": "0"}
+    assert found["uncompiled"] == {"PYTHONHASHSEED": "0", "WORLDLINE_UNCOMPILED": "1"}
+
+
+def test_mpi_is_there_if_it_is_asked_for() -> None:
+    (mpi,) = [each for each in variants_of("spacetime", "inline", mpi=True) if each.ranks]
+    assert (mpi.name, mpi.factor, mpi.options) == ("mpi", Factor.EXECUTOR, ("--executor", "mpi"))
+    assert not any(each.ranks for each in variants_of("federation", "tcp", mpi=True))
+
+
+@pytest.mark.parametrize(
+    ("only", "names"),
+    [
+        ("", NAMES["kernel", "inline"]),
+        ("again", ["again"]),
+        ("executor", ["processes(2)", "processes(3)"]),
+        ("uncompiled, hash-seed", ["hash-seed-1", "hash-seed-2", "uncompiled"]),
+        ("processes(3),again", ["again", "processes(3)"]),
+    ],
+)
+def test_some_can_be_chosen_by_name_or_by_what_they_differ_in(only: str, names: list[str]) -> None:
+    assert [each.name for each in chosen(variants_of("kernel", "inline"), only.split(","))] == names
+
+
+def test_what_names_no_variant_is_refused_with_those_that_there_are() -> None:
+    check_names(["again", "shake-2", "shuffled(1)", "tcp", "inline", "mpi", ""])
+    with pytest.raises(UsageError, match=r"there is no variant 'hash'.*hash-seed-1") as refused:
+        check_names(["again", "hash"])
+    assert "mpi" in str(refused.value)
+    with pytest.raises(UsageError, match=r"there is no variant 'tcp'.*processes"):
+        chosen(variants_of("kernel", "inline"), ["tcp"])
+
+
+def test_what_a_difference_means_is_said_in_words() -> None:
+    assert meaning_of(Factor.HASH_SEED, "kernel").startswith("hash seeds differ: something iterates over a set")
+    assert meaning_of(Factor.EXECUTOR, "nodes") == "executors differ: state is shared between nodes"
+    assert meaning_of(Factor.NOTHING, "federation").endswith("a clock, global randomness, or a thread")
+    for factor in Factor:
+        assert "{" not in meaning_of(factor, "spacetime")
