@@ -54,9 +54,9 @@ def _conclude(ready: Ready, outcome: Outcome, elapsed_s: float, *, quiet: bool) 
     if not quiet:
         for line in ready.told(outcome):
             console.print(line)
-    lost = sum(outcome.dropped.values())
+    lost, count = sum(outcome.dropped.values()), len(outcome.members)
     console.print(
-        f"{len(outcome.members):,} {ready.members}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
+        f"{count:,} {ready.members[count != 1]}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
         f" {outcome.events:,} events, {lost:,} messages lost"
     )
     for remark in outcome.remarks():

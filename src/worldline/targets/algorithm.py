@@ -29,7 +29,7 @@ class ReadyTrial:
     """A trial that can be run."""
 
     kind = "nodes"
-    members = "nodes"
+    members = ("node", "nodes")
 
     def __init__(self, trial: Trial, chosen: Executor | Inline) -> None:
         self._trial = trial

@@ -32,7 +32,7 @@ class ReadySimulation:
     end: int | None
 
     kind = "kernel"
-    members = "entities"
+    members = ("entity", "entities")
     result: Any = None
 
     @property

@@ -30,7 +30,7 @@ class ReadySpacetime:
     end: float
 
     kind = "spacetime"
-    members = "agents"
+    members = ("agent", "agents")
     result: Any = None
 
     @property
