@@ -54,7 +54,7 @@ def _conclude(ready: Ready, outcome: Outcome, elapsed_s: float, *, quiet: bool) 
     if not quiet:
         for line in ready.told(outcome):
             console.print(line)
-    lost, count = sum(outcome.dropped.values()), len(outcome.members)
+    lost, count = sum(outcome.dropped.values()), ready.count(outcome)
     console.print(
         f"{count:,} {ready.members[count != 1]}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
         f" {outcome.events:,} events, {lost:,} messages lost"

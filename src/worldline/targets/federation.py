@@ -9,6 +9,7 @@ from pathlib import Path
 from worldline.federation.checker import FederationLike
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
+from worldline.history.outcome import Outcome
 from worldline.launch.launcher import check_startable, federation_of
 from worldline.launch.setup import Setup, read_setup
 from worldline.launch.topics import Topic
@@ -57,6 +58,9 @@ class ReadyFederation:
 
     def plan(self) -> Plan:
         return self.made_plan
+
+    def count(self, outcome: Outcome) -> int:
+        return len(outcome.members)
 
     def extent(self, outcome: FederationOutcome) -> str:
         return format_time(max(outcome.times.values(), default=0))

@@ -65,6 +65,9 @@ class ReadySimulation:
             dropped=result.dropped,
         )
 
+    def count(self, outcome: Outcome) -> int:
+        return len(outcome.members)
+
     def extent(self, outcome: Outcome) -> str:
         return format_time(outcome.now)
 

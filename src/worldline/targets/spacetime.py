@@ -57,6 +57,9 @@ class ReadySpacetime:
         result = self.result = self.simulation.run(until=self.end, observer=observer if self.is_main else None)
         return result
 
+    def count(self, outcome: Outcome) -> int:
+        return len(outcome.members)
+
     def extent(self, outcome: Outcome) -> str:
         return f"{self.end:g} of lab time"
 
