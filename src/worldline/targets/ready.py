@@ -55,9 +55,6 @@ class Ready(Protocol):
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
         """Run it, once. What ends it before its time is raised, or the outcome's failure."""
 
-    def count(self, outcome: Outcome) -> int:
-        """Return how many have taken part."""
-
     def extent(self, outcome: Outcome) -> str:
         """Say how much time was simulated."""
 
