@@ -29,7 +29,7 @@ from worldline.model import Interrupted, LossError, ModelError, UsageError, Worl
 from worldline.model.blame import trace_of
 from worldline.recording import Recorder, Schema, Shelf
 from worldline.targets import Ready
-from worldline.targets.federation import EXECUTORS, ReadyFederation
+from worldline.targets.federation import ReadyFederation
 from worldline.workers.executor import Unix, as_executor
 
 
@@ -53,7 +53,7 @@ class Staging(NamedTuple):
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
         if is_chosen and kind != ready.executor:
             raise UsageError(f"--listen {self.listen} isn't for {ready.executor}", advice=f"use --executor {kind}")
-        return replace(ready, chosen=as_executor(kind, EXECUTORS))
+        return replace(ready, chosen=as_executor(kind))
 
     def refuse(self, ready: Ready) -> None:
         """Refuse all of it for what isn't a federation."""

@@ -19,7 +19,7 @@ def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool) -> Outcome:
     with words_aside(shelf):
         began = time.monotonic()
         with progress() if ready.is_main and not quiet else nullcontext() as watch:
-            outcome = ready.run(None, watch) if shelf is None or not ready.is_main else _recorded(ready, shelf, watch)
+            outcome = ready.run(watch=watch) if shelf is None or not ready.is_main else _recorded(ready, shelf, watch)
         if ready.is_main and outcome.failure is None:
             _conclude(ready, outcome, time.monotonic() - began, quiet=quiet)
         return outcome
@@ -58,9 +58,9 @@ def _conclude(ready: Ready, outcome: Outcome, elapsed_s: float, *, quiet: bool) 
     if not quiet:
         for line in ready.told(outcome):
             console.print(line)
-    lost = sum(outcome.dropped.values())
+    lost, count = sum(outcome.dropped.values()), len(outcome.names)
     console.print(
-        f"{len(outcome.names):,} {ready.members}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
+        f"{count:,} {ready.members[count != 1]}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
         f" {outcome.events:,} events, {lost:,} messages lost"
     )
     for remark in outcome.remarks():

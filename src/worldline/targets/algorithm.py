@@ -26,7 +26,7 @@ class ReadyTrial:
     """A trial that can be run."""
 
     kind = "nodes"
-    members = "nodes"
+    members = ("node", "nodes")
 
     def __init__(self, trial: Trial, chosen: Executor) -> None:
         self._trial = trial

@@ -40,7 +40,7 @@ class ReadyFederation:
     federation: Federation | None = None
 
     kind = "federation"
-    members = "participants"
+    members = ("participant", "participants")
     is_main = True
 
     @property

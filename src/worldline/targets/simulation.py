@@ -27,7 +27,7 @@ class ReadySimulation:
     end: int | None
 
     kind = "kernel"
-    members = "entities"
+    members = ("entity", "entities")
 
     @property
     def name(self) -> str:

@@ -27,7 +27,7 @@ class ReadySpacetime:
     end: float
 
     kind = "spacetime"
-    members = "agents"
+    members = ("agent", "agents")
 
     @property
     def name(self) -> str:
