@@ -11,7 +11,7 @@ from setuptools import Extension, setup
 
 HOT = (
     *("kernel/draws", "kernel/queue", "kernel/engine", "kernel/process", "kernel/loop"),
-    *("spacetime/geometry", "spacetime/core"),
+    *(f"spacetime/{name}" for name in ("geometry", "lanes", "stepping", "population", "traffic", "core")),
 )
 
 

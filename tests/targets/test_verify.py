@@ -253,23 +253,10 @@ def test_runs_end_with_the_command(tmp_path: Path, sign: signal.Signals, code: i
         assert everybody.program.returncode == code
 
 
-# --- MPI, and what is ours ---
+# --- MPI ---
 
 
 @pytest.mark.skipif(not MPIEXEC.exists(), reason="needs mpiexec")
 def test_ranks_of_mpi_are_tried_if_they_are_asked_for(worldline: Any) -> None:
     code, found = verified(worldline, HONEST, "--mpi", "--only", "mpi")
     assert (code, [each["name"] for each in found["variants"]]) == (0, ["inline", "mpi"])
-
-
-QUICK = {
-    "raft": ("hash-seed-1", "uncompiled"),
-    "relay": ("shuffled(1)",),
-    EXAMPLES / "ping_pong" / "ping_pong.toml": ("in-process",),
-}
-
-
-@pytest.mark.parametrize("target", QUICK, ids=str)
-def test_some_examples_give_one_digest(worldline: Any, target: object) -> None:
-    code, found = verified(worldline, target, "--only", ",".join(QUICK[target]))
-    assert (code, found["difference"]) == (0, None)

@@ -64,6 +64,7 @@ def test_it_is_caught_and_traced_to_where_it_comes_from(kind: str, leak: str, wo
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("leak", KINDS_OF_LEAKS)
 @pytest.mark.parametrize("kind", BOB)
 def test_it_is_caught_among_all_variants(kind: str, leak: str, worldline: Any) -> None:
@@ -74,6 +75,7 @@ def test_it_is_caught_among_all_variants(kind: str, leak: str, worldline: Any) -
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(0)
 @pytest.mark.parametrize("kind", BOB)
 def test_the_honest_one_passes(kind: str, worldline: Any) -> None:
     code, found = verified(worldline, *target(kind, "none"))

@@ -1,0 +1,47 @@
+"""The page about `worldline verify` shows what happens, but for how long it takes."""
+
+from __future__ import annotations
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.leaks.running import ROOT, command_of
+from worldline.targets.variants import Factor, variants_of
+
+pytestmark = [pytest.mark.once, pytest.mark.timeout(110)]
+
+PAGE = (ROOT / "docs" / "verify.md").read_text()
+
+
+def untimed(text: str) -> str:
+    return re.sub(r" +\d+\.\d\d(?=$|  \w+$)| in [\d.]+ s$", "", text, flags=re.MULTILINE)
+
+
+@pytest.mark.skipif(find_spec("worldline.kernel._engine") is None, reason="the page shows what is compiled, too")
+def test_the_page_shows_what_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    worldline: Any = command_of(monkeypatch, capsys)
+    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    wrong, right = re.findall(r"\$ worldline verify rumours.py\n(.*?)```", PAGE, re.DOTALL)
+    file = tmp_path / "rumours.py"
+    file.write_text(program)
+    code, out, _ = worldline("verify", "rumours.py")
+    assert (code, untimed(out)) == (1, untimed(wrong))
+    (cured,) = re.findall(r"With `(enumerate\(.*?\))`", PAGE)
+    file.write_text(program.replace("enumerate(self.friends, 1)", cured))
+    code, out, _ = worldline("verify", "rumours.py")
+    assert (code, untimed(out)) == (0, untimed(right))
+
+
+def test_the_page_names_every_variant() -> None:
+    for kind, executor in (("federation", ""), ("kernel", "inline"), ("nodes", "inline"), ("spacetime", "inline")):
+        for variant in variants_of(kind, executor, mpi=True):
+            assert f"`{variant.name}`" in PAGE
+    for factor in Factor:
+        assert factor in PAGE
