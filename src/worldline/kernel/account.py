@@ -9,10 +9,11 @@ that one has ended or not. So its end is told without a chain, and those of all 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from worldline.history.observer import Observer
+from worldline.history.outcome import End
 from worldline.history.plain import encoded
 from worldline.kernel.parcel import Parcel
 
@@ -47,9 +48,9 @@ def tell_from_outside(observer: Observer, number: int, sending: Sending, entitie
     observer.arrives(OUTSIDE, number, sending.to, sending.at, 0, None)
 
 
-def tell_end(observer: Observer, chains: Iterable[tuple[str, int, bytes]], now: int) -> None:
-    """Tell what has become of everybody: of (name, time of its end, chain)."""
-    for name, at, chain in sorted(chains):
+def tell_end(observer: Observer, members: Mapping[str, End], now: int) -> None:
+    """Tell what has become of everybody."""
+    for name, (at, chain) in sorted(members.items()):
         observer.ended(name, at, chain)
     observer.passed(now)
 

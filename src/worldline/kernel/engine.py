@@ -437,7 +437,7 @@ class Core:
     @property
     def _wl_number_given(self) -> int:
         """The number that the message at hand has; it is its sender's."""
-        return _acting(self).order >> 1
+        return acting(self).order >> 1
 
     @property
     def _wl_is_here(self) -> bool:

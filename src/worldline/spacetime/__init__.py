@@ -6,9 +6,10 @@ from worldline.spacetime.build import ClosedError, LambdaField, Trajectory, Vect
 from worldline.spacetime.channel import Channel
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.reference import RemoteReference
-from worldline.spacetime.simulation import ForwardSimulation, Shuffled
+from worldline.spacetime.simulation import ForwardSimulation
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
+from worldline.workers.executor import Shuffled
 
 __all__ = [
     "Agent",
