@@ -8,8 +8,8 @@ from typing import NamedTuple
 from worldline.history.merging import Merging
 from worldline.history.observer import Observer
 from worldline.history.telling import Call, Teller
-from worldline.kernel.account import tell_beginning
 from worldline.kernel.crew import Crew
+from worldline.kernel.framing import tell_beginning
 from worldline.kernel.model import Model, Part
 from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import Placement, place

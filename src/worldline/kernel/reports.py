@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from worldline.history.merging import Merging
 from worldline.history.observer import Observer
-from worldline.kernel.account import tell_end
+from worldline.kernel.framing import tell_end
 from worldline.kernel.model import Model, Part, restored, state_of
 from worldline.kernel.result import Result, combined
 from worldline.kernel.share import packed_state, unpacked

@@ -8,9 +8,9 @@ from typing import Any
 from msgspec import structs
 
 from worldline.history.observer import Observer
-from worldline.kernel.account import tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.entity import Entity
 from worldline.kernel.executors import Executor, Inline, as_executor
+from worldline.kernel.framing import tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.model import Model, Sending
 from worldline.kernel.parcel import seal
 from worldline.kernel.progress import Progress
