@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from worldline.history.observer import Observer
+from worldline.history.outcome import End
 from worldline.kernel.account import OUTSIDE, payload_told
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Sending
@@ -27,8 +28,8 @@ def tell_from_outside(observer: Observer, number: int, sending: Sending, entitie
     observer.arrives(OUTSIDE, number, sending.to, sending.at, 0, None)
 
 
-def tell_end(observer: Observer, chains: Iterable[tuple[str, int, bytes]], now: int) -> None:
-    """Tell what has become of everybody: of (name, time of its end, chain)."""
-    for name, at, chain in sorted(chains):
+def tell_end(observer: Observer, members: Mapping[str, End], now: int) -> None:
+    """Tell what has become of everybody."""
+    for name, (at, chain) in sorted(members.items()):
         observer.ended(name, at, chain)
     observer.passed(now)
