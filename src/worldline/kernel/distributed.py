@@ -13,9 +13,9 @@ from worldline.history.merging import Merging, merged
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.history.telling import Call, Teller
-from worldline.kernel.account import tell_beginning, tell_end
 from worldline.kernel.crew import Crew
 from worldline.kernel.endless import endless
+from worldline.kernel.framing import tell_beginning, tell_end
 from worldline.kernel.model import Model, Part, restored, state_of
 from worldline.kernel.outcome import KernelOutcome, combined
 from worldline.kernel.pacing import Pacing

@@ -9,9 +9,9 @@ from msgspec import structs
 
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
-from worldline.kernel.account import tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.endless import endless
 from worldline.kernel.entity import Entity
+from worldline.kernel.framing import tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.model import Model, Sending
 from worldline.kernel.outcome import KernelOutcome, combined
 from worldline.kernel.parcel import seal
