@@ -6,7 +6,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
-HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _python.pxd) \
+HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _python.pxd _chain.pxd) \
     $(addprefix src/worldline/spacetime/,geometry.py _geometry.pxd core.py _core.pxd)
 CODE := $(wildcard src tests benchmarks examples)
 

@@ -54,7 +54,7 @@ class Reader:
         elif language == "py" and body.startswith("    "):  # Some of the example's methods.
             for part in body.split("\n\n"):
                 assert part.strip("\n") in EXAMPLE.read_text()
-        elif language == "py" and "ALGORITHM" in body:
+        elif language == "py" and "\nmodel = " in body:
             self.own.write_text(f"{self.own.read_text()}\n{body}")
         elif language in ("py", "python"):
             self.program = body

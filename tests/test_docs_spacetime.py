@@ -33,7 +33,7 @@ class Traveller(Reader):
             assert text.count(old) == 1, old
             self.own.write_text(text.replace(old, new))
             return body
-        if language == "python" and "def build(" in body:
+        if language == "python" and "def model(" in body:
             for name in (self.own.name, "mine.py"):
                 (self.folder / name).write_text(body)
         return super()._retell_block(language, body)

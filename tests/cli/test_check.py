@@ -17,9 +17,9 @@ from worldline.model import InternalError, LossError, ModelError, PeerError, Stu
 
 CLEAN = """
 from worldline import Federation, Program
-federation = Federation({"a": Program(run=lambda self: print("hello"))})
+model = Federation({"a": Program(run=lambda self: print("hello"))})
 def made():
-    return federation
+    return model
 """
 TWO = """
 from worldline import Federation, Program
@@ -27,18 +27,18 @@ def step(self):
     for _ in range(3):
         self.publish("t", b"")
         self.advance(by="1ms")
-federation = Federation({name: Program(run=step, subscribes=["t"]) for name in "abc"})
+model = Federation({name: Program(run=step, subscribes=["t"]) for name in "abc"})
 """
 INVITES = """
 from worldline import Federation, Program
 def host(self):
     self.invite("nobody", at="1s")
     self.advance(to="2s")
-federation = Federation({"host": Program(run=host, controls=True)})
+model = Federation({"host": Program(run=host, controls=True)})
 """
 RAISES = """
 from worldline import Federation, Program
-federation = Federation({"a": Program(run=lambda self: 1 / 0)})
+model = Federation({"a": Program(run=lambda self: 1 / 0)})
 """
 
 
@@ -59,7 +59,7 @@ def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 
 def test_a_clean_federation_is_one_history(worldline, tmp_path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "clean.py").write_text(CLEAN)
-    for target in ("clean.py", "clean.py:federation", "clean.py:made"):
+    for target in ("clean.py", "clean.py:model", "clean.py:made"):
         code, out, err = worldline("check", target)
         assert (code, err) == (0, "")
         assert out.startswith("1 schedule, every one there is: one history, digest ")
@@ -70,9 +70,14 @@ def test_a_clean_federation_is_one_history(worldline, tmp_path) -> None:  # type
     ("source", "arguments", "code", "words"),
     [
         (CLEAN, ["missing.py"], 2, "there is no file missing.py"),
-        (CLEAN, ["it.py:other"], 2, "it.py has no federation 'other' (it has: federation)"),
+        (CLEAN, ["it.py:other"], 2, "it.py has no 'other' (it has model: write it.py:model)"),
         ("1 +", ["it.py"], 2, "it.py can't be loaded: SyntaxError: invalid syntax, in it.py, line 1"),
-        ("x = 1", ["it.py"], 2, "has no federation 'federation' (it has: none)"),
+        (
+            "x = 1",
+            ["it.py"],
+            2,
+            "it.py defines no model (write model = Federation({...}), or a function that",
+        ),
         (CLEAN, ["it.py", "--schedule", "dice:3"], 2, "'dice:3' isn't a schedule"),
         (CLEAN, ["it.py", "--schedule", "choices:9"], 2, "was it made for this federation?"),
         (CLEAN, ["it.py", "--schedules", "0"], 2, "--schedules"),
@@ -91,7 +96,7 @@ def test_mistakes_end_in_a_line_and_a_code(worldline, tmp_path, source, argument
 def test_a_file_may_import_what_lies_beside_it_and_be_called_anything(worldline, tmp_path) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "beside.py").write_text(CLEAN)
-    (tmp_path / "sub" / "random.py").write_text("from beside import federation")
+    (tmp_path / "sub" / "random.py").write_text("from beside import model")
     code, out, _ = worldline("check", "sub/random.py")
     assert code == 0
     assert "one history" in out

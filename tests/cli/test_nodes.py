@@ -53,7 +53,7 @@ class Hasty(Node):
 def in_order(run):
     return all(node.heard == sorted(node.heard) for node in run.nodes)
 
-ALGORITHM = Algorithm(name="hasty", node=Hasty, topology="clique:3", properties=(in_order,), least={"count": 1})
+model = Algorithm(name="hasty", node=Hasty, topology="clique:3", properties=(in_order,), least={"count": 1})
 """
 RAISES = """
 from worldline.nodes import Node, Protocol, Start

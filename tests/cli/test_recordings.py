@@ -309,7 +309,7 @@ def test_nor_what_nodes_and_agents_write(worldline: Command) -> None:
         "class Mine(Agent):\n"
         "    def speak(self):\n"
         "        self.log('a\\x1b[2J\\r\\n---\\u202e\\x9b')\n"
-        "def build(*, executor='inline', seed=0, trace=False):\n"
+        "def model(*, executor='inline', seed=0, trace=False):\n"
         "    simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)\n"
         "    with simulation:\n"
         "        Mine().after(1.0, Mine.speak)\n"

@@ -421,12 +421,13 @@ def test_a_process_that_lingers_is_ended_and_that_is_what_is_said(
     assert "SIGTERM" not in out + err
 
 
-def test_a_python_file_isnt_explained_as_toml(worldline: Command, tmp_path: Path) -> None:
+def test_programs_without_a_model_lead_to_the_file_beside_them(worldline: Command, tmp_path: Path) -> None:
     write(tmp_path, "source")
     code, _, err = worldline("run", str(tmp_path / "cast.py"))
     assert code == 2
-    assert "cast.py: it is a Python file, and a federation's file is TOML (`python " in err
-    assert "line 1" not in err
+    assert "cast.py defines no model (a model is a Federation, " in err
+    (tmp_path / "cast.toml").write_text("")
+    assert f"the federation beside it is {tmp_path / 'cast.toml'}" in worldline("run", str(tmp_path / "cast.py"))[2]
 
 
 NEVER_THERE = {

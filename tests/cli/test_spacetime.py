@@ -31,7 +31,7 @@ class Clock(Agent):
         self.log("tick")
         self.after(1.0, Clock.tick)
 
-def build(*, executor, seed, trace, clocks: int = 1, is_loud: bool = True):
+def model(*, executor, seed, trace, clocks: int = 1, is_loud: bool = True):
     simulation = ForwardSimulation(Minkowski(1), executor=executor, seed=seed, trace=trace)
     with simulation:
         for _ in range(clocks):
@@ -54,7 +54,7 @@ class Clock(Agent):
             1 / 0
         self.after(1.0, Clock.tick)
 
-def build(*, executor, seed, trace):
+def model(*, executor, seed, trace):
     simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)
     with simulation:
         for number in (1, 2, 3, 4):
@@ -270,20 +270,21 @@ def test_a_file_is_run_by_processes(worldline: Command) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "has no function build"),
-        ("build = 4", "has no function build"),
-        ("def build(seed, trace): pass", "its build doesn't take executor="),
-        ("def build(executor, seed, trace, size): pass", "the parameter size of its build has no default"),
-        ("UNTIL = 'soon'\ndef build(executor, seed, trace): pass", "its UNTIL is 'soon'"),
-        ("def build(executor, seed, trace): pass", "doesn't say when it ends"),
-        ("UNTIL = 1\ndef build(executor, seed, trace): pass", "build returns None"),
+        ("", "defines no model (write def model(*, executor, seed, trace)"),
+        ("build = 4", "defines build, and no model (call it model)"),
+        ("model = 4", "its model is 4"),
+        (ENDS + MINE.replace("(*, executor, ", "(*, ").replace("executor=executor, ", ""), "hand on its executor"),
+        ("def model(executor, seed, trace, size): pass", "the parameter size of its model has no default"),
+        ("UNTIL = 'soon'\ndef model(executor, seed, trace): pass", "its UNTIL is 'soon'"),
+        ("def model(executor, seed, trace): pass", "doesn't say when it ends"),
+        ("UNTIL = 1\ndef model(executor, seed, trace): pass", "what its model returns is None"),
         (
-            "UNTIL = 1\ndef build(executor, seed, trace): 1 / 0",
-            "set up, in mine.py, line 2: ZeroDivisionError",
+            "UNTIL = 1\ndef model(executor, seed, trace): 1 / 0",
+            "its model can't be set up: ZeroDivisionError: division by zero, in mine.py, line 2",
         ),
-        (ENDS + MINE.replace("seed=seed, ", ""), "build doesn't hand on its seed"),
-        (ENDS + MINE.replace("executor=executor, ", ""), "build doesn't hand on its executor"),
-        (ENDS + MINE.replace(", trace=trace", ""), "build doesn't hand on its trace"),
+        (ENDS + MINE.replace("seed=seed, ", ""), "its model doesn't hand on its seed"),
+        (ENDS + MINE.replace("executor=executor, ", ""), "its model doesn't hand on its executor"),
+        (ENDS + MINE.replace(", trace=trace", ""), "its model doesn't hand on its trace"),
         ("1 / 0", "can't be loaded: ZeroDivisionError: division by zero, in mine.py, line 1"),
     ],
 )

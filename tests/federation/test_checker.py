@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from worldline import Federation, Message, Network, Participant, Program, check, link
-from worldline.federation.checker import Chosen, Sampled, check_every_schedule, compare, parse_schedule
+from worldline.federation.checker import ChosenSchedule, SampledSchedule, check_every_schedule, compare, parse_schedule
 from worldline.federation.inprocess import InOrder
 from worldline.lock import Action, Arbiter, Event, Publish
 from worldline.model import NonDeterminism, Plan, UsageError
@@ -203,7 +203,7 @@ def test_a_federation_whose_schedules_change_under_the_checkers_hands_is_non_det
 def test_depth_first_enumeration_visits_every_schedule_once() -> None:
     # Three steps of two: an invented tree, so that the order can be written down.
     visited = []
-    schedule: Chosen | None = Chosen()
+    schedule: ChosenSchedule | None = ChosenSchedule()
     while schedule is not None:
         visited.append(tuple(schedule.choose(["x", "y"]) for _ in range(3)))
         schedule = schedule.following()
@@ -221,7 +221,7 @@ def test_a_schedule_is_read_back_from_its_name(text: str) -> None:
 
 def test_the_plain_schedules_have_names_too() -> None:
     assert isinstance(parse_schedule("in-order"), InOrder)
-    assert isinstance(parse_schedule("sample:3"), Sampled)
+    assert isinstance(parse_schedule("sample:3"), SampledSchedule)
 
 
 @pytest.mark.parametrize("text", ["", "sample", "sample:x", "choices:1..2", "choices:-1", "dice:3", "in-order:2"])

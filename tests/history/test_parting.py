@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.history.runs import Change, SmallRun, first_differences, minimal_members
 from worldline.history.account import Account, Fate, Sending, Stay
 from worldline.history.causes import Causes, Origin, explain
-from worldline.history.parting import Act, Partings, part
+from worldline.history.deeds import Act
+from worldline.history.parting import Partings, part
 from worldline.model import UsageError
 
 KINDS = ("payload", "drop", "later", "swap", "more", "lose", "delay")

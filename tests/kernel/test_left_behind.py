@@ -81,7 +81,7 @@ class Odd(Node):
         while True:
             pass
 
-ALGORITHM = Algorithm(name="odd", node=Odd, topology="line:2")
+model = Algorithm(name="odd", node=Odd, topology="line:2")
 """
 
 

@@ -18,8 +18,8 @@ from worldline.lock import (
     Advance,
     Arbiter,
     Barrier,
+    CallOff,
     Cause,
-    End,
     Event,
     Grant,
     Invite,
@@ -117,7 +117,7 @@ PARTICIPANT_EVENTS: dict[type, Event] = {
     Next: Next(50),
     Leave: Leave(0),
 }
-OPERATOR_EVENTS: dict[type, Event] = {Barrier: Barrier(9), Lost: Lost("a", "gone"), End: End("enough")}
+OPERATOR_EVENTS: dict[type, Event] = {Barrier: Barrier(9), Lost: Lost("a", "gone"), CallOff: CallOff("enough")}
 
 
 def arbiter_after(steps: int) -> Arbiter:
@@ -397,14 +397,14 @@ def test_a_lost_participant_breaks_the_run_off_for_everybody_else() -> None:
 
 def test_an_end_breaks_the_run_off_for_everybody_and_blames_nobody() -> None:
     ending = table(a=LISTENS, b=LISTENS)
-    assert ending.handle(OPERATOR, End("enough")) == (Abort("a", "enough"), Abort("b", "enough"))
+    assert ending.handle(OPERATOR, CallOff("enough")) == (Abort("a", "enough"), Abort("b", "enough"))
     assert ending.arbiter.phase is Phase.OVER
 
 
 def test_an_end_while_gathering_tells_those_who_are_there() -> None:
     arbiter = gathering()
     arbiter.handle("b", LISTENS)
-    assert arbiter.handle(OPERATOR, End("enough")) == (Abort("b", "enough"),)
+    assert arbiter.handle(OPERATOR, CallOff("enough")) == (Abort("b", "enough"),)
 
 
 @pytest.mark.parametrize("name", ["a", "nobody"])
@@ -415,7 +415,7 @@ def test_the_loss_of_one_who_has_nothing_more_to_say_harms_nobody(name: str) -> 
     assert losing.arbiter.phase is Phase.RUNNING
 
 
-@pytest.mark.parametrize("last", [Lost("a", "closed"), End("enough")])
+@pytest.mark.parametrize("last", [Lost("a", "closed"), CallOff("enough")])
 def test_a_run_that_is_over_refuses_everything(last: Event) -> None:
     broken = table(a=LISTENS, b=LISTENS)
     broken.handle(OPERATOR, last)
@@ -424,7 +424,7 @@ def test_a_run_that_is_over_refuses_everything(last: Event) -> None:
     assert "over" in str(refused(broken.arbiter, OPERATOR, Barrier(5)))
 
 
-@pytest.mark.parametrize("late", [Lost("b", "closed"), End("enough")])
+@pytest.mark.parametrize("late", [Lost("b", "closed"), CallOff("enough")])
 def test_that_somebody_goes_when_the_run_is_over_is_no_news(late: Event) -> None:
     broken = table(a=LISTENS, b=LISTENS)
     broken.handle(OPERATOR, Lost("a", "closed"))

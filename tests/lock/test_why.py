@@ -8,8 +8,8 @@ from worldline.lock import (
     Advance,
     Arbiter,
     Barrier,
+    CallOff,
     Cause,
-    End,
     Hop,
     Invite,
     Join,
@@ -243,7 +243,7 @@ def test_asking_why_changes_nothing() -> None:
 def test_nobody_holds_anybody_in_a_run_that_was_called_off_before_it_started() -> None:
     arbiter = Arbiter(plan(["a", "b"]))
     arbiter.handle("a", Join())
-    arbiter.handle(OPERATOR, End("enough"))
+    arbiter.handle(OPERATOR, CallOff("enough"))
     assert all(why.holder != why.participant for why in arbiter.why())
 
 

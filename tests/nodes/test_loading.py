@@ -23,7 +23,7 @@ class Mine(Node):
 """
 ALGORITHM = """
 from worldline.nodes.algorithm import Algorithm
-ALGORITHM = Algorithm(name="mine", node=Mine, topology="ring:4")
+model = Algorithm(name="mine", node=Mine, topology="ring:4")
 """
 
 
@@ -48,11 +48,13 @@ def test_classes_that_are_only_imported_are_not_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x = 1", "defines no class of nodes (derive one class from Node, or say ALGORITHM = "),
-        ("", "defines no class of nodes"),
-        (NODE + NODE.replace("Mine", "Other"), "defines 2 classes of nodes (derive one class from Node, or say"),
-        ("from worldline.nodes.algorithms.gossip import Gossip", "defines no class of nodes"),
-        (f"{NODE}\nALGORITHM = Mine", "its ALGORITHM isn't an Algorithm"),
+        ("x = 1", "defines no model (write model = Algorithm("),
+        ("", "defines no model"),
+        (NODE + NODE.replace("Mine", "Other"), "defines 2 classes of nodes, Mine, Other, and no model (write model = "),
+        ("from worldline.nodes.algorithms.gossip import Gossip", "defines no model"),
+        (f"{NODE}\nmodel = Mine", "its model is the class Mine"),
+        (f"{NODE}\nALGORITHM = 1", "defines ALGORITHM, and no model (call it model)"),
+        ("def model(): pass", "what its model returns is None"),
     ],
 )
 def test_what_holds_no_algorithm_is_refused(tmp_path: Path, text: str, words: str) -> None:

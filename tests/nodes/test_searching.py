@@ -59,7 +59,7 @@ def good(run):
         pass
     return mood != "bad"
 
-ALGORITHM = Algorithm(name="moody", node=Moody, topology="line:2", properties=(good,))
+model = Algorithm(name="moody", node=Moody, topology="line:2", properties=(good,))
 """
 
 

@@ -338,7 +338,7 @@ def test_a_saved_one_fails_as_it_did(case: tuple[Trial, Shrunk], tmp_path: Path)
     file = tmp_path / "own.py"
     file.write_text(
         "from tests.nodes.test_shrinking import CASES\n"
-        f"ALGORITHM = next(\n    trial.algorithm for trial in CASES.values()"
+        f"model = next(\n    trial.algorithm for trial in CASES.values()"
         f" if trial.algorithm.name == {shrunk.trial.algorithm.name!r}\n)\n"
     )
     save(shrunk.trial, tmp_path / "it.json", file=file)

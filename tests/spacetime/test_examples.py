@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from worldline.model import ConfigurationError, ModelError
-from worldline.spacetime import ForwardSimulation, Minkowski, Shuffled, SpacetimeOutcome
+from worldline.spacetime import ForwardSimulation, Shuffled, SpacetimeOutcome
 from worldline.spacetime.causality import check
 from worldline.spacetime.examples import NAMES, find
-from worldline.spacetime.loading import example_of, load_file
+from worldline.spacetime.loading import load_file
 
 PROBE = Path(__file__).parent.parent.parent / "examples" / "spacetime" / "probe.py"
 
@@ -44,7 +44,7 @@ def test_an_example_explains_itself(name: str) -> None:
     example = find(name)
     assert example.about.endswith(".")
     assert example.until is not None
-    assert len((example.builder.__globals__["__doc__"]).splitlines()) > 3
+    assert len((example.definition.module.__doc__ or "").splitlines()) > 3
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -139,10 +139,13 @@ def test_an_outcome_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
 
     simulation, result = ran("relay")
     monkeypatch.setattr(relay, "HAND_OVER", 0.5)
-    with pytest.raises(ModelError, match=r"relay: what has come of it isn't what should, in line \d+: \('runner-2', "):
+    with pytest.raises(
+        ModelError,
+        match=r"relay: what has come of it isn't what should: .* \('runner-2', .*relay.py, line \d+",
+    ):
         find("relay").judged(simulation, result)
     monkeypatch.setattr(relay, "LEG", None)
-    with pytest.raises(ModelError, match=r"relay: its outcome can't be told, in line \d+: TypeError"):
+    with pytest.raises(ModelError, match=r"relay: its outcome can't be told: TypeError: .*relay.py, line \d+"):
         find("relay").judged(simulation, result)
 
 
@@ -154,9 +157,3 @@ def test_the_example_of_the_tutorial_comes_home_younger() -> None:
     assert landed == pytest.approx(10 + 6.5 / 0.6)
     assert simulation["base"].local_time - simulation["probe"].local_time == pytest.approx(landed * 0.2)
     assert example.judged(simulation, result) == ""
-
-
-def test_a_module_without_a_builder_is_none() -> None:
-    with pytest.raises(ConfigurationError, match="math has no function build"):
-        example_of(__import__("math"), "math")
-    assert Minkowski(2) == find("relay").build().space

@@ -25,6 +25,9 @@ def check(
         ),
     ],
     schedules: Annotated[int, typer.Option(min=1, help="How many schedules to try at the most.")] = SCHEDULES_MAX,
+    seconds_max: Annotated[
+        float | None, typer.Option(min=0.001, help="Begin no further schedule after so many seconds.")
+    ] = None,
     first_sample: Annotated[int, typer.Option(min=0, help="The number of the first sampled schedule.")] = 0,
     schedule: Annotated[
         str | None, typer.Option(help="Try this one only: in-order, sample:17, choices:0.2.1 or frames:0.2.1.")
@@ -41,11 +44,19 @@ def check(
             digest, tried = check_schedules(federation, schedules=1).digest, f"schedule {schedule}"
         else:
             with bar("schedules", schedules) as progress:
-                verdict = check_schedules(federation, schedules=schedules, first_sample=first_sample, progress=progress)
+                verdict = check_schedules(
+                    federation,
+                    schedules=schedules,
+                    first_sample=first_sample,
+                    seconds_max=seconds_max,
+                    progress=progress,
+                )
             divergence, digest = verdict.divergence, verdict.digest
             tried = f"{verdict.schedules:,} schedule{'s' if verdict.schedules > 1 else ''}"
             if verdict.complete:
                 tried += ", every one there is"
+            elif divergence is None and verdict.schedules < schedules:
+                tried += ", as many as there was time for"
     if divergence is None:
         console.print(f"{tried}: one history, digest {digest.hex()}")
         return

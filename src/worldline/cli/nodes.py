@@ -40,7 +40,8 @@ def nodes(
         str | None, typer.Argument(metavar="ALGORITHM|list", help="Its name; `list` shows those that there are.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(metavar="FILE.py", help="Your own: a file with a class of nodes, or an ALGORITHM.")
+        Path | None,
+        typer.Option(metavar="FILE.py", help="Your own: a file with `model`, or one class of nodes."),
     ] = None,
     topology: Annotated[
         str | None,

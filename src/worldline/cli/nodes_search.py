@@ -124,7 +124,7 @@ def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: st
         least = ", ".join(f'"{name}": ...' for name in shrunk.unsure)
         stay = "stays" if len(shrunk.unsure) == 1 else "stay"
         console.print(
-            f"(how little will do isn't known, so {' and '.join(shrunk.unsure)} {stay}: say in ALGORITHM"
+            f"(how little will do isn't known, so {' and '.join(shrunk.unsure)} {stay}: say in its model"
             f" least={{{least}}})"
         )
     if saved is None:

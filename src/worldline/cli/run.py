@@ -104,7 +104,6 @@ def run(
         until=until,
         executor=executor,
         settings=tuple(settings or ()),
-        is_recorded=record is not None,
     )
     staging = Staging(realtime, shake, listen)
     shelf: Shelf | None = None
@@ -114,7 +113,7 @@ def run(
         ready = prepare(target, options)
         try:
             if isinstance(ready, ReadyFederation):
-                staging.check(ready)
+                ready = staging.settled(ready, is_chosen=executor is not None)
                 warn_of(ready)
                 shelf = shelf_for(record, ready.recording, no_record=no_record, force=force)
                 outcome = run_federation(ready, staging, shelf, screen_for(ready, shelf, quiet=quiet))

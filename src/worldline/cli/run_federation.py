@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.address import parse_address
-from worldline.federation.checker import Sampled
+from worldline.federation.checker import SampledSchedule
 from worldline.federation.inprocess import Schedule
 from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import FederationOutcome
@@ -39,19 +40,20 @@ class Staging(NamedTuple):
     shake: int | None
     listen: str | None
 
-    def check(self, ready: ReadyFederation) -> None:
-        """Refuse what can't be before anything is touched."""
+    def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
+        """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
         if ready.federation is not None:
             if self.realtime is not None:
                 raise UsageError("--realtime needs processes")
-            return
+            return ready
         if self.listen is None:
-            return
+            return ready
         kind = parse_address(self.listen).kind
         if kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
-        if kind != ready.executor:
+        if is_chosen and kind != ready.executor:
             raise UsageError(f"--listen {self.listen} isn't for {ready.executor}", advice=f"use --executor {kind}")
+        return replace(ready, executor=kind)
 
     def refuse(self, ready: Ready) -> None:
         """Refuse all of it for what isn't a federation."""
@@ -80,7 +82,7 @@ def run_federation(ready: ReadyFederation, staging: Staging, shelf: Shelf | None
     with screen, Interruption() as interruption, _address(ready, staging.listen) as address:
         with recording(ready, screen, shelf) as recorder:
             if ready.federation is not None:
-                schedule = None if staging.shake is None else Sampled(staging.shake)
+                schedule = None if staging.shake is None else SampledSchedule(staging.shake)
                 outcome = _in_one_process(ready.federation, schedule, screen, recorder, interruption)
             else:
                 assert ready.setup is not None

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from worldline.cli.console import PlainConsole, say_replaced, words_aside
 from worldline.history.outcome import Outcome
-from worldline.model import Interrupted, WorldlineError
+from worldline.model import FOREVER, Interrupted, WorldlineError
 from worldline.recording import Recorder, Shelf
 from worldline.targets import Ready
 
@@ -17,27 +15,22 @@ def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool) -> Outcome:
     """Run it, with a recording if there is to be one, and say what has come of it. A failure is left to be raised."""
     with words_aside(shelf):
         began = time.monotonic()
-        with _recording(ready, shelf) as recorder:
-            outcome = ready.run(recorder)
-            if recorder is not None:
-                if outcome.failure is not None:
-                    _abandon(recorder, outcome.failure)
-                else:
-                    recorder.close(dropped=outcome.dropped)
+        outcome = ready.run() if shelf is None or not ready.is_main else _recorded(ready, shelf)
         if ready.is_main and outcome.failure is None:
             _conclude(ready, outcome, time.monotonic() - began, quiet=quiet)
         return outcome
 
 
-@contextmanager
-def _recording(ready: Ready, shelf: Shelf | None) -> Iterator[Recorder | None]:
-    """Record the run; whatever ends it, what is certain by then is in the file, and the file is whole."""
-    if shelf is None or not ready.is_main:
-        yield None
-        return
-    recorder = Recorder(shelf.target, ready.plan(), federation=ready.name, encoding="json", overwrite=True)
+def _recorded(ready: Ready, shelf: Shelf) -> Outcome:
+    """Run it and record it; whatever ends it, what is certain by then is in the file, and the file is whole."""
+    plan = ready.plan()
+    recorder = Recorder(shelf.target, plan, federation=ready.name, encoding="json", overwrite=True)
     try:
-        yield recorder
+        outcome = ready.run(recorder)
+        if outcome.failure is None:
+            recorder.close(dropped=outcome.dropped, end=FOREVER if plan.end is None else plan.end)
+        else:
+            _abandon(recorder, outcome.failure)
     except WorldlineError as error:
         _abandon(recorder, error)
         raise
@@ -49,6 +42,7 @@ def _recording(ready: Ready, shelf: Shelf | None) -> Iterator[Recorder | None]:
             say_replaced(shelf.put())
         else:
             shelf.clear()
+    return outcome
 
 
 def _abandon(recorder: Recorder, error: WorldlineError) -> None:

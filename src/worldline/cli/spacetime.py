@@ -34,9 +34,7 @@ def spacetime(
             help="Its name; `list` shows those that there are. A recording is looked at, and not run.",
         ),
     ] = None,
-    file: Annotated[
-        Path | None, typer.Option(metavar="FILE.py", help="Your own: a file with a function `build`.")
-    ] = None,
+    file: Annotated[Path | None, typer.Option(metavar="FILE.py", help="Your own: a file that defines `model`.")] = None,
     seed: Annotated[int, typer.Option(help="What every draw follows from.")] = 0,
     until: Annotated[
         float | None, typer.Option(metavar="TIME", help="When the run ends, in lab time (else as the example says).")

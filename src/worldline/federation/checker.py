@@ -10,8 +10,10 @@ global randomness), or from a bug in Worldline. Either way the first divergent e
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from worldline.federation.inprocess import ArbiterFactory, InOrder, Schedule, run
 from worldline.federation.outcome import FederationOutcome
@@ -30,7 +32,7 @@ class BadSchedule(UsageError):  # noqa: N818 - named for what it is, like the ot
     """The schedule chooses somebody who isn't there."""
 
 
-class Chosen:
+class ChosenSchedule:
     """A schedule given by its choices; past their end it takes the first.
 
     With `split`, every operation is a frame of its own; otherwise it travels with the next request, as it would over a
@@ -60,20 +62,20 @@ class Chosen:
     def flush_after_operation(self) -> bool:
         return self._split
 
-    def following(self) -> Chosen | None:
+    def following(self) -> ChosenSchedule | None:
         """Return the next schedule in depth-first order: the last choice that has an alternative takes it."""
         taken = list(self.taken)
         while taken:
             choice, of = taken.pop()
             if choice + 1 < of:
-                return Chosen((*(earlier for earlier, _ in taken), choice + 1), split=self._split)
+                return ChosenSchedule((*(earlier for earlier, _ in taken), choice + 1), split=self._split)
         return None
 
     def __str__(self) -> str:
         return ("choices:" if self._split else "frames:") + ".".join(str(choice) for choice, _ in self.taken)
 
 
-class Sampled:
+class SampledSchedule:
     """A schedule drawn from a seed: who goes on, and which operations are told at once."""
 
     def __init__(self, number: int) -> None:
@@ -98,10 +100,10 @@ def parse_schedule(text: str) -> Schedule:
     if kind == IN_ORDER and not rest:
         return InOrder()
     if kind == "sample" and rest.isdecimal():
-        return Sampled(int(rest))
+        return SampledSchedule(int(rest))
     parts = rest.split(".") if rest else []
     if kind in ("choices", "frames") and all(part.isdecimal() for part in parts):
-        return Chosen(tuple(int(part) for part in parts), split=kind == "choices")
+        return ChosenSchedule(tuple(int(part) for part in parts), split=kind == "choices")
     raise UsageError(f"{text!r} isn't a schedule", advice="write in-order, sample:17, choices:0.2.1 or frames:0.2.1")
 
 
@@ -155,18 +157,20 @@ def check(
     *,
     schedules: int = SCHEDULES_MAX,
     first_sample: int = 0,
+    seconds_max: float | None = None,
     arbiter: ArbiterFactory = Arbiter,
     progress: Callable[[int], None] | None = None,
 ) -> CheckReport:
     """Try every schedule if there are few enough, and seeded samples in between; `schedules` at the most.
 
     Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it.
-    `progress` is told how many have been tried.
+    After so many seconds of real time no further one is begun. `progress` is told how many have been tried.
     """
+    until = inf if seconds_max is None else time.monotonic() + seconds_max
     trial = _Trial(federation, arbiter)
-    systematic: Chosen | None = Chosen()
-    while systematic is not None and trial.tried < schedules:
-        divergence = trial.attempt(systematic) or trial.attempt(Sampled(first_sample + trial.tried // 2))
+    systematic: ChosenSchedule | None = ChosenSchedule()
+    while systematic is not None and trial.tried < schedules and (not trial.tried or time.monotonic() < until):
+        divergence = trial.attempt(systematic) or trial.attempt(SampledSchedule(first_sample + trial.tried // 2))
         if divergence is not None:
             return trial.report(divergence)
         systematic = systematic.following()
@@ -180,9 +184,9 @@ def check(
 def check_every_schedule(
     federation: FederationLike, *, split: bool = True, schedules_max: int = 100_000, arbiter: ArbiterFactory = Arbiter
 ) -> CheckReport:
-    """Try every schedule there is; refuse if there are more than `schedules_max`. See `Chosen` for `split`."""
+    """Try every schedule there is; refuse if there are more than `schedules_max`. See `ChosenSchedule` for `split`."""
     trial = _Trial(federation, arbiter)
-    schedule: Chosen | None = Chosen(split=split)
+    schedule: ChosenSchedule | None = ChosenSchedule(split=split)
     while schedule is not None:
         if trial.tried == schedules_max:
             raise UsageError(

@@ -59,7 +59,7 @@ from worldline.lock import (
     Action,
     Arbiter,
     Barrier,
-    End,
+    CallOff,
     Grant,
     Invite,
     Join,
@@ -580,9 +580,9 @@ class Host:
         if not self.over:
             self.failure = error
             cause = shortened(str(error))
-            self._break_off(End(cause), Abort("", cause))
+            self._break_off(CallOff(cause), Abort("", cause))
 
-    def _break_off(self, event: Lost | End, abort: Abort) -> None:
+    def _break_off(self, event: Lost | CallOff, abort: Abort) -> None:
         """End the run for everybody who is connected, also for those who haven't joined."""
         self._carry_out(self.arbiter.handle(OPERATOR, event))
         for session in list(self.sessions.values()):

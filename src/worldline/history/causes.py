@@ -17,7 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from worldline.history.parting import Act, Deed, Parting, Partings
+from worldline.history.deeds import Act, Deed
+from worldline.history.parting import Parting, Partings
 from worldline.model.errors import UsageError, shown
 from worldline.model.lineage import SEPARATOR
 

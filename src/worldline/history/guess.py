@@ -6,8 +6,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from worldline.history.causes import Origin, Reason
-from worldline.history.parting import Act, Parting
-from worldline.history.values import FieldDifference, both_decoded, field_differences
+from worldline.history.deeds import Act
+from worldline.history.parting import Parting
+from worldline.history.values import FieldDifference, both_decoded, field_differences, is_reordered
 
 LAST_PLACES_MAX = 4096
 """Floats that lie closer than this, in units in the last place, differ by rounding."""
@@ -44,11 +45,13 @@ def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) 
     if first.act is not Act.SENDS:
         return f"it {'begins' if first.act is Act.BEGINS else 'ends'} at another time"
     if a is None or b is None or (a.act, a.topic) != (b.act, b.topic):
-        return _otherwise(headers, f"only {'A' if first is a else 'B'} sends this")
+        return _otherwise(headers, f"only {'A' if first is a else 'B'} does this")
     if a.payload == b.payload:
         return _otherwise(headers, "the same message at another time" if a.at != b.at else "the same, to somebody else")
     if a.at != b.at:
         return _otherwise(headers, "another message at another time")
+    if is_reordered(a.payload, b.payload):
+        return "the same values in another order: perhaps the order of a set, of threads, or of whoever was first"
     return _guess_of_values(field_differences(a.payload, b.payload), headers, later)
 
 
@@ -78,7 +81,7 @@ def _guess_of_what_follows(path: str, later: Later) -> str:
     pairs = [pair for pair in (_numbers_at(path, *each) for each in later) if pair is not None]
     apart = [(a, b) for a, b in pairs if a != b]
     if len(pairs) < _LATER_MIN:
-        return "perhaps code or a parameter"
+        return "perhaps code, a parameter or a draw"
     if len(apart) <= len(pairs) // 4:
         return f"a passing thing: of the next {len(pairs) - 1} on this topic, {len(pairs) - len(apart)} are the same"
     up = sum(b > a for a, b in apart)

@@ -33,6 +33,11 @@ class FieldDifference(NamedTuple):
             text += f" ({self.steps:,} unit{'' if self.steps == 1 else 's'} in the last place)"
         return text
 
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values; null, where there is nothing."""
+        found = {"path": self.path, "a": _plain(self.a), "b": _plain(self.b)}
+        return found if self.steps is None else {**found, "last_places": self.steps}
+
 
 class Raw(NamedTuple):
     """Bytes that are nothing else, from somewhere on."""
@@ -72,6 +77,12 @@ def both_decoded(a: bytes, b: bytes) -> tuple[Any, Any] | None:
     return None
 
 
+def is_reordered(a: bytes, b: bytes) -> bool:
+    """Whether two payloads hold the same, with lists in another order."""
+    decoded = both_decoded(a, b)
+    return a != b and decoded is not None and _without_order(decoded[0]) == _without_order(decoded[1])
+
+
 def payload_text(payload: bytes) -> str:
     """Return a payload in a few words, on one line."""
     if not payload:
@@ -104,8 +115,7 @@ def steps_between(a: float, b: float) -> int:
     return abs(_ordinal(a) - _ordinal(b))
 
 
-def plain_value(value: Any) -> Any:
-    """Return a value of a difference for JSON; None, where there is none."""
+def _plain(value: Any) -> Any:
     if value is _MISSING:
         return None
     return value_text(value) if isinstance(value, Raw | bytes) else value
@@ -123,6 +133,12 @@ def _differences(path: str, a: Any, b: Any) -> Iterator[FieldDifference]:
             return
         are_floats = isinstance(a, float) and isinstance(b, float) and isfinite(a) and isfinite(b)
         yield FieldDifference(path, a, b, steps_between(a, b) if are_floats else None)
+
+
+def _without_order(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_order(each) for key, each in value.items()}
+    return sorted((_without_order(each) for each in value), key=repr) if isinstance(value, list) else value
 
 
 def _dotted(path: str, key: object) -> str:

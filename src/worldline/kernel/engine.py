@@ -16,8 +16,8 @@ anybody having to number newcomers for all. An order is twice the sequence numbe
 link made.
 
 Every entity has a chain, a hash of what it has sent and was given so far; digests are made of the chains. A link of
-the chain is CPython's hash of a tuple of small ints, a variant of xxHash: in plain Python that is one fast call, and
-compiled a handful of operations, which are written out in `_linked`. A test compares the two.
+the chain is CPython's hash of a tuple of small ints: in plain Python that is one fast call; compiled it is written out
+in `_chain.pxd`.
 
 Invariants
 ----------
@@ -54,6 +54,7 @@ if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
     from cython.cimports.cpython.object import PyObject
     from cython.cimports.cpython.ref import Py_DECREF
+    from cython.cimports.worldline.kernel._chain import hash_of_four
     from cython.cimports.worldline.kernel._python import PYGEN_RETURN, PyIter_Send
     from cython.cimports.worldline.kernel._queue import BARE, LADEN, OWN, Queue
 
@@ -67,11 +68,7 @@ _CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
 _SMALL = cython.declare(cython.longlong, 2**59)
 _SMALLEST = cython.declare(cython.longlong, -(2**59))
 
-# The constants of xxHash, which CPython's hash of a tuple is made of.
-_P1 = cython.declare(cython.ulonglong, 11400714785074694791)
-_P2 = cython.declare(cython.ulonglong, 14029467366897019727)
-_P5 = cython.declare(cython.ulonglong, 2870177450012600261)
-_ONES = cython.declare(cython.ulonglong, 2**64 - 1)
+_SPREAD = cython.declare(cython.ulonglong, 14029467366897019727)  # A prime of xxHash.
 
 Text = str  # Under its own name, Cython takes `str` for exactly that class, and would refuse members of an enum.
 
@@ -99,27 +96,6 @@ _CANCELLED_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 _Parcel = cython.declare(object, Parcel)
 _Generator = cython.declare(object, GeneratorType)
 _seal = cython.declare(object, seal)
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _lane(sum_so_far: cython.ulonglong, number: cython.ulonglong) -> cython.ulonglong:
-    sum_so_far += number * _P2
-    sum_so_far = (sum_so_far << 31) | (sum_so_far >> 33)
-    return sum_so_far * _P1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _linked(
-    chain: cython.ulonglong, time: cython.ulonglong, order: cython.ulonglong, key: cython.ulonglong
-) -> cython.ulonglong:
-    """Return ``hash((chain, time, order, key))``, of which a chain keeps 60 bits."""
-    mixed: cython.ulonglong = _lane(_lane(_lane(_lane(_P5, chain), time), order), key)
-    mixed += 4 ^ (_P5 ^ 3527539)
-    return (mixed if mixed != _ONES else 1546275796) & _CHAIN
 
 
 @cython.final
@@ -565,7 +541,7 @@ class Core:
             if type(payload) is int and (not cython.compiled or _is_word(payload)):
                 word = payload
             if _SMALLEST <= word < _SMALL:
-                content ^= (word * _P2 + 1) & _CHAIN
+                content ^= (word * _SPREAD + 1) & _CHAIN
             elif type(payload) is tuple and _is_of_small(payload):
                 content ^= hash(payload) & _CHAIN
             else:
@@ -601,7 +577,7 @@ class Core:
             tell_sending(engine, self, target, text, payload, order, arrival, arrival_of_copy, None)
         while True:
             if cython.compiled:
-                self._wl_chain = _linked(self._wl_chain, arrival, order, content)
+                self._wl_chain = hash_of_four(self._wl_chain, arrival, order, content)
             else:
                 self._wl_chain = hash((self._wl_chain, arrival, order, content)) & _CHAIN
             if target._wl_state == _REMOTE:
@@ -730,7 +706,7 @@ class Core:
         if engine.observer is not None:
             tell_note(engine, self, value)
         if cython.compiled:
-            self._wl_chain = _linked(self._wl_chain, engine.now, 0, print_of_value)
+            self._wl_chain = hash_of_four(self._wl_chain, engine.now, 0, print_of_value)
         else:
             self._wl_chain = hash((self._wl_chain, engine.now, 0, print_of_value)) & _CHAIN
 
@@ -1191,7 +1167,7 @@ if cython.compiled:  # Uncompiled, `plain.py` has a loop of its own.
                         handled += 1
                         engine.now = time
                         engine.actor = target
-                        target._wl_chain = _linked(target._wl_chain, time, order, 0)
+                        target._wl_chain = hash_of_four(target._wl_chain, time, order, 0)
                         if is_observed:
                             tell_waking(engine, target, process._generator)
                         _wake(process)
@@ -1222,7 +1198,7 @@ if cython.compiled:  # Uncompiled, `plain.py` has a loop of its own.
                         handled += 1
                         engine.now = time
                         engine.actor = target
-                        target._wl_chain = _linked(target._wl_chain, time, order, sender_key)
+                        target._wl_chain = hash_of_four(target._wl_chain, time, order, sender_key)
                         if type(payload) is _Parcel:
                             payload = payload.open()
                         handlers = target._wl_handlers

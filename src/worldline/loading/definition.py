@@ -67,7 +67,7 @@ class Definition(Struct, frozen=True):
     def judged(self, *run: Any) -> str:
         """Return what has come of a run, by its `outcome`; refuse what may not come of it."""
         judge = getattr(self.module, "outcome", None)
-        if judge is None:
+        if not callable(judge):  # A script may well call a result so.
             return ""
         try:
             return str(judge(*run))

@@ -49,7 +49,7 @@ from worldline.lock.events import (
     Action,
     Advance,
     Barrier,
-    End,
+    CallOff,
     Event,
     Grant,
     Invite,
@@ -183,7 +183,7 @@ class Arbiter:
             self._move_barrier(event.until)
         elif isinstance(event, Lost):
             self._lose(event)
-        elif isinstance(event, End):
+        elif isinstance(event, CallOff):
             self._abort(event.cause)
 
     def _illegal(self, member: Member, event: Event) -> WorldlineError:

@@ -136,7 +136,7 @@ class Lost(Struct, frozen=True, array_like=True, tag="lost", gc=False):
     cause: str
 
 
-class End(Struct, frozen=True, array_like=True, tag="end", gc=False):
+class CallOff(Struct, frozen=True, array_like=True, tag="end", gc=False):
     """The run is called off."""
 
     cause: str
@@ -179,6 +179,6 @@ class Over(Struct, frozen=True, array_like=True, tag="over"):
 
 
 ParticipantEvent = Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Advance | Next | Leave
-OperatorEvent = Barrier | Lost | End
+OperatorEvent = Barrier | Lost | CallOff
 Event = ParticipantEvent | OperatorEvent
 Action = Start | Grant | Abort | Over

@@ -12,7 +12,7 @@ from worldline.lock.events import (
     Abort,
     Advance,
     Barrier,
-    End,
+    CallOff,
     Grant,
     Invite,
     Join,
@@ -77,11 +77,11 @@ PHASES: dict[Phase, dict[type, Phase]] = {
         Start: Phase.RUNNING,
         Barrier: Phase.GATHERING,
         Lost: Phase.GATHERING,  # Nothing has happened yet that couldn't happen without it: it is expected again.
-        End: Phase.OVER,
+        CallOff: Phase.OVER,
         Abort: Phase.OVER,
     },
-    Phase.RUNNING: {Barrier: Phase.RUNNING, Lost: Phase.OVER, End: Phase.OVER, Abort: Phase.OVER, Over: Phase.OVER},
-    Phase.OVER: {Lost: Phase.OVER, End: Phase.OVER},  # Everybody goes when a run is over: that is no news.
+    Phase.RUNNING: {Barrier: Phase.RUNNING, Lost: Phase.OVER, CallOff: Phase.OVER, Abort: Phase.OVER, Over: Phase.OVER},
+    Phase.OVER: {Lost: Phase.OVER, CallOff: Phase.OVER},  # Everybody goes when a run is over: that is no news.
 }
 
 

@@ -15,9 +15,10 @@ import msgspec
 
 from worldline.history.account import Account, Sending, Stay
 from worldline.history.causes import Causes, Origin, explain
+from worldline.history.deeds import Act
 from worldline.history.difference import Difference
 from worldline.history.guess import Later, guess
-from worldline.history.parting import Act, part
+from worldline.history.parting import part
 from worldline.history.values import FieldDifference, field_differences
 from worldline.model.errors import ModelError
 from worldline.model.time import FOREVER, format_time

@@ -62,6 +62,7 @@ from worldline.workers.interruptions import is_from_outside
 if cython.compiled:
     from cython.cimports.cpython.mem import PyMem_Free, PyMem_Realloc
     from cython.cimports.libc.string import memcpy
+    from cython.cimports.worldline.kernel._chain import hash_of_seven
     from cython.cimports.worldline.spacetime._geometry import (
         FEW,
         LambdaField,
@@ -96,10 +97,6 @@ _MARGIN = cython.declare(cython.double, 2.0**-50)
 
 # Chains are as the kernel's: the hash of a tuple of small whole numbers, of which 60 bits are kept.
 _CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
-_P1 = cython.declare(cython.ulonglong, 11400714785074694791)
-_P2 = cython.declare(cython.ulonglong, 14029467366897019727)
-_P5 = cython.declare(cython.ulonglong, 2870177450012600261)
-_ONES = cython.declare(cython.ulonglong, 2**64 - 1)
 _LOW = cython.declare(cython.ulonglong, 2**32 - 1)
 _SMALL = cython.declare(cython.longlong, 2**59)
 _EMPTY_MAX = cython.declare(cython.Py_ssize_t, 1_000)
@@ -138,15 +135,6 @@ def make_current(core: object) -> object:
 @cython.cfunc
 @cython.inline
 @cython.exceptval(check=False)
-def _mixed(sum_so_far: cython.ulonglong, number: cython.ulonglong) -> cython.ulonglong:
-    sum_so_far += number * _P2
-    sum_so_far = (sum_so_far << 31) | (sum_so_far >> 33)
-    return sum_so_far * _P1
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
 def _linked(
     chain: cython.ulonglong,
     what: cython.ulonglong,
@@ -157,17 +145,11 @@ def _linked(
 ) -> cython.ulonglong:
     """Return the hash of (chain, what, bits of when in two halves, key, order, content)."""
     bits: cython.ulonglong = 0
-    mixed: cython.ulonglong
     if cython.compiled:
         memcpy(cython.address(bits), cython.address(when), 8)
-        mixed = _mixed(_mixed(_mixed(_mixed(_P5, chain), what), bits >> 32), bits & _LOW)
-        mixed = _mixed(_mixed(_mixed(mixed, key), order), content)
-        mixed += 7 ^ (_P5 ^ 3527539)
-        mixed = mixed if mixed != _ONES else 1546275796
-    else:
-        (bits,) = unpack("<Q", pack("<d", when))
-        mixed = hash((chain, what, bits >> 32, bits & _LOW, key, order, content))
-    return mixed & _CHAIN
+        return hash_of_seven(chain, what, bits >> 32, bits & _LOW, key, order, content)
+    (bits,) = unpack("<Q", pack("<d", when))
+    return hash((chain, what, bits >> 32, bits & _LOW, key, order, content)) & _CHAIN
 
 
 @cython.cfunc

@@ -40,7 +40,9 @@ def prepare(target: str, options: Options) -> Ready | ReadyFederation:
         lone = lone_algorithm(file)
         if lone is not None:
             return algorithm.ready(Trial(algorithm=lone), {}, options)
-    return _made(definition_in(file, name or MODEL, KINDS, FORM), options)
+    beside = file.with_suffix(TOML)
+    form = f"the federation beside it is {beside}" if not name and beside.is_file() else FORM
+    return _made(definition_in(file, name or MODEL, KINDS, form), options)
 
 
 def _made(found: Definition, options: Options) -> Ready | ReadyFederation:
@@ -48,9 +50,7 @@ def _made(found: Definition, options: Options) -> Ready | ReadyFederation:
     maker = found.maker
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
     rest = {name: text for name, text in texts.items() if name not in maker.parameters}
-    given: dict[str, Any] = {"trace": True} if options.is_recorded else {}
-    if options.seed is not None:
-        given["seed"] = options.seed
+    given: dict[str, Any] = {} if options.seed is None else {"seed": options.seed}
     executor = read_executor(options.executor)
     if executor is not None:
         given["executor"] = executor
@@ -81,7 +81,7 @@ def _built_in(target: str, options: Options) -> Ready | ReadyFederation:
 def _unknown(target: str, name: str) -> UsageError:
     if target.endswith(_RECORDING):
         return UsageError(f"{target} is a recording, of a run that is over", advice=f"worldline info {target} shows it")
-    if Path(target).exists():
+    if target and Path(target).exists():
         return ConfigurationError(f"{target} isn't a file that can be run", advice="its name ends in .toml or .py")
     known = (*algorithms.NAMES, *examples.NAMES)
     near = get_close_matches(name, known, n=1)

@@ -22,7 +22,6 @@ class Options(Struct, frozen=True, kw_only=True):
     until: str | None = None
     executor: str | None = None
     settings: tuple[str, ...] = ()
-    is_recorded: bool = False
 
 
 class Ready(Protocol):

@@ -12,7 +12,6 @@ from worldline.kernel.executors import as_executor
 from worldline.kernel.simulation import Simulation
 from worldline.loading.definition import Definition
 from worldline.model.errors import ConfigurationError
-from worldline.model.links import Network
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import format_time
@@ -54,7 +53,7 @@ class ReadySimulation:
 
     def plan(self) -> Plan:
         model = self.simulation.model()
-        return Plan(roster=model.names, network=Network(), seed=self.seed, end=self.end)
+        return Plan(roster=model.names, network=model.topology.network, seed=self.seed, end=self.end)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
         result = self.result = self.simulation.run(self.end, executor=self.chosen, observer=observer)
@@ -82,6 +81,8 @@ def ready(found: Definition, simulation: Simulation, executor: Any, options: Opt
             f"{found.where}: its model doesn't hand on its seed",
             advice="write def model(*, seed=0), and Simulation(seed=seed) in it",
         )
-    until = options.until if options.until is not None else found.until
-    end = None if until is None else as_time(until, "the end")
+    if options.until is not None:
+        end: int | None = as_time(options.until, "the end")
+    else:
+        end = None if found.until is None else as_time(found.until, f"the UNTIL of {found.where}")
     return ReadySimulation(found=found, simulation=simulation, chosen=as_executor(executor or "inline"), end=end)

@@ -68,7 +68,7 @@ def ready(found: Definition, simulation: ForwardSimulation, executor: Any, optio
     """Take a simulation that was made, and what is said of its run."""
     if (options.executor or "").strip() in OF_FEDERATIONS:
         raise refusal(options.executor, "agents in spacetime", _USABLE)
-    check_handed_on(found.where, simulation, executor, options.seed, trace=options.is_recorded)
+    check_handed_on(found.where, simulation, executor, options.seed, trace=False)
     return ReadySpacetime(found=found, simulation=simulation, end=_end(found, options.until))
 
 

@@ -1,0 +1,168 @@
+"""`worldline diff`: recordings and targets, what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_docs import ROOT
+from worldline.model import plan
+from worldline.recording import Recorder
+
+pytestmark = pytest.mark.timeout(120)
+
+KERNEL = """
+from worldline.kernel import Entity, Simulation
+
+class Counter(Entity):
+    def __init__(self, step):
+        self.step = step
+
+    def start(self):
+        for number in range(5):
+            yield "1ms"
+            self.send("ledger", "count", number * (self.step if number > 2 else 1), delay="1ms")
+
+class Ledger(Entity):
+    def on_count(self, number):
+        if number > 3:
+            self.send("archive", "large", number, delay="2ms")
+
+class Archive(Entity):
+    def on_large(self, number):
+        pass
+
+def model(*, step: int = 1, fails: bool = False, seed: int = 0):
+    simulation = Simulation(seed=seed)
+    simulation.add("counter", Counter("x" if fails else step))
+    simulation.add("ledger", Ledger())
+    simulation.add("archive", Archive())
+    return simulation
+"""
+
+
+def diff(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "worldline", "diff", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def record(path: Path, payload: bytes = b"1") -> Path:
+    recorder = Recorder(path, plan(["ann"]))
+    recorder.began("ann", 0)
+    recorder.noted("ann", "note", 5, payload)
+    recorder.ended("ann", 10, b"")
+    recorder.close()
+    return path
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "counting.py"
+    path.write_text(KERNEL)
+    return path
+
+
+def test_a_recording_against_itself(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.mcap")
+    done = diff("a.mcap", "a.mcap", cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "A  a.mcap\nB  a.mcap\nno difference\n", "")
+    assert json.loads(diff(path, path, "--json").stdout)["same"] is True
+
+
+def test_names_in_a_recording_cant_pass_for_lines_of_ours(tmp_path: Path) -> None:
+    a, b = record(tmp_path / "a.mcap", b'"\x1b[2J\x85"'), record(tmp_path / "b.mcap", b'"x\xe2\x80\xa8no difference"')
+    done = diff(a, b)
+    assert done.returncode == 1
+    assert "\x1b" not in done.stdout
+    assert "\u2028" not in done.stdout + diff(a, b, "--json").stdout
+
+
+def test_two_runs_of_a_kernel_model_with_other_parameters(model: Path, tmp_path: Path) -> None:
+    done = diff("counting.py", "--set-b", "step=4", "--to", "archive", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert (
+        done.stdout.splitlines()[2:]
+        == [
+            "first differences, of 3 members:",
+            "  4ms  counter  sends count                 payload: 3 → 12",
+            "  5ms  ledger   receives count from counter  payload: 3 → 12".replace("counter  pay", "counter  pay"),
+        ]
+        or "first cause: counter at 4ms, sends count\n" in done.stdout
+    )
+    assert [line.split()[:2] for line in done.stdout.partition("from there to archive:\n")[2].splitlines()] == [
+        ["4ms", "counter"],
+        ["5ms", "ledger"],
+        ["5ms", "ledger"],
+        ["7ms", "archive"],
+    ]
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".mcap"] == []  # Nothing is left.
+
+
+def test_a_target_against_a_recording(model: Path, tmp_path: Path) -> None:
+    ran = [sys.executable, "-m", "worldline", "run", str(model), "--record", "run.mcap"]
+    subprocess.run(ran, cwd=tmp_path, check=True, capture_output=True)
+    assert diff("run.mcap", "counting.py", "--executor-b", "processes(2)", cwd=tmp_path).returncode == 0
+    assert diff("run.mcap", "counting.py", "--set-b", "step=2", cwd=tmp_path).returncode == 1
+
+
+def test_a_run_that_fails_is_compared_as_far_as_it_came(tmp_path: Path) -> None:
+    (tmp_path / "cell.py").write_text(
+        "def talk(self):\n"
+        "    while not self.ended:\n"
+        "        if self.now > 5_000_000:\n"
+        "            raise ValueError('enough')\n"
+        "        self.publish('x', b'1')\n"
+        "        self.advance(by='1ms')\n"
+    )
+    for name, end in (("short", "4ms"), ("long", "9ms")):
+        (tmp_path / f"{name}.toml").write_text(
+            f'name = "cell"\nend = "{end}"\n[link]\nlatency = "1ms"\n'
+            '[[participants]]\nname = "ann"\nentry = "cell:talk"\npublishes = ["x"]\n'
+        )
+    done = diff("short.toml", "long.toml", "--executor", "in-process", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "B is broken off: ann at 6ms: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a.mcap"], "a recording is compared with another"),
+        (["counting.py"], "nothing says how the two runs are to differ"),
+        (["a.mcap", "counting.py", "--seed-a", "1"], "A is a recording, and can't be run with --seed 1"),
+        (["a.mcap", "a.mcap", "--until", "1s"], "both are recordings, and can't be run with --until 1s"),
+        (["a.mcap", "nothing.mcap"], "there is no file nothing.mcap"),
+        (["a.mcap", "counting.py:other"], "other"),
+    ],
+)
+def test_what_cant_be_meant_is_refused(model: Path, tmp_path: Path, arguments: list[str], words: str) -> None:
+    record(tmp_path / "a.mcap")
+    done = diff(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stdout == ""
+
+
+def test_the_belt_of_the_robot_cell_goes_faster(tmp_path: Path) -> None:
+    """The cause is the camera's first picture that shows it, not what the arm makes of it much later."""
+    for name in ("before", "after"):
+        shutil.copytree(ROOT / "examples" / "robot_cell", tmp_path / name)
+    program = tmp_path / "after" / "robot_cell.py"
+    slow = "return parts + 1, BELT_MM_PER_S * since / SECOND"
+    fast = "return parts + 1, (BELT_MM_PER_S if time < 400 * MS else 260.0) * since / SECOND"
+    assert slow in program.read_text()
+    program.write_text(program.read_text().replace(slow, fast))
+    targets = "before/robot_cell.toml", "after/robot_cell.toml"
+    done = diff(*targets, "--executor", "in-process", "--to", "arm", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    page = (ROOT / "docs" / "diff.md").read_text()
+    assert done.stdout in page
+    found = json.loads(diff(*targets, "--executor", "in-process", "--to", "arm", "--json", cwd=tmp_path).stdout)
+    (cause,) = found["causes"]
+    assert (cause["member"], cause["at"], cause["what"]) == ("camera", 420_000_000, "sends image")
+    assert [step["member"] for step in found["chain"]] == ["camera", "planner", "planner", "arm"]

@@ -1,0 +1,259 @@
+"""`worldline run` for every kind of target: one set of options, one object of JSON, one set of exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.federation.transports import PATIENCE_S
+from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
+from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
+from worldline.cli import main
+from worldline.recording import Condition, Recording
+
+Command = Callable[..., tuple[int, str, str]]
+KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped"]
+
+pytestmark = pytest.mark.timeout(60)
+
+
+@pytest.fixture
+def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
+    """Run the command in an empty folder and return its exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["worldline", *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        output = capsys.readouterr()
+        return int(exit_.value.code or 0), output.out, output.err
+
+    return command
+
+
+def reported(worldline: Command, *arguments: str) -> dict[str, Any]:
+    _, out, _ = worldline("run", *arguments, "--json")
+    (line,) = out.splitlines()
+    found: dict[str, Any] = json.loads(line)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("federation", "2 participants, 1s simulated in "),
+        ("kernel", "seen "),
+        ("kernel", "3 entities, 10s simulated in "),
+        ("nodes", "holds at the end: everybody has heard everybody"),
+        ("nodes", "4 nodes, "),
+        ("spacetime", "1 clocks"),
+        ("spacetime", "1 agents, 4.5 of lab time simulated in "),
+    ],
+)
+def test_it_is_run_and_its_outcome_is_told(worldline: Command, tmp_path: Path, kind: str, words: str) -> None:
+    code, out, err = worldline("run", write(tmp_path, MODELS[kind]))
+    assert (code, err) == (0, "")
+    assert words in out
+    *_, last = out.splitlines()
+    assert last.startswith("digest ")
+    quiet = worldline("run", write(tmp_path, MODELS[kind]), "--quiet", "--no-record")[1].splitlines()
+    assert quiet[-1] == last
+    assert 2 <= len(quiet) <= 3
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_json_is_one_object_whatever_it_is(worldline: Command, tmp_path: Path, kind: str) -> None:
+    file = write(tmp_path, MODELS[kind])
+    found = reported(worldline, file, "--no-record")
+    assert list(found) == [*KEYS, "failure", "recording"]
+    assert (found["target"], found["kind"]) == (file, kind)
+    assert found["name"] == ("greetings" if kind == "nodes" else "mine")
+    assert found["seed"] == {"federation": 1, "kernel": 3}.get(kind, 0)
+    assert found["executor"] == ("in-process" if kind == "federation" else "inline")
+    assert f"digest {found['digest']}" in worldline("run", file, "--no-record")[1]
+    assert found["members"] == {"federation": 2, "kernel": 3, "nodes": 4, "spacetime": 1}[kind]
+    assert found["events"] > 0
+    assert (found["dropped"], found["failure"], found["recording"]) == (0, None, None)
+    if kind in ("kernel", "spacetime"):
+        assert found["time"] == {"kernel": 10_000_000_000, "spacetime": 4_500_000_000}[kind]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_recording_has_the_digest_of_the_run(worldline: Command, tmp_path: Path, kind: str) -> None:
+    found = reported(worldline, write(tmp_path, MODELS[kind]), "--record", "run.mcap")
+    assert found["recording"] == "run.mcap"
+    recording = Recording(Path("run.mcap"))
+    assert recording.verify().condition is Condition.INTACT
+    assert recording.outcome is not None
+    assert recording.outcome.digest == found["digest"]
+    assert len(recording.header.roster) == found["members"]
+    assert (recording.header.federation, recording.header.seed) == (found["name"], found["seed"])
+
+
+def test_only_federations_are_recorded_unasked(worldline: Command, tmp_path: Path) -> None:
+    for kind, text in MODELS.items():
+        assert worldline("run", write(tmp_path, text, f"{kind}.py"))[0] == 0
+    assert [path.name for path in tmp_path.glob("*.mcap")] == ["federation.mcap"]
+
+
+@pytest.mark.parametrize(("kind", "executor"), [("kernel", "processes(2)"), ("spacetime", "processes(2)")])
+def test_workers_load_the_users_file_and_give_the_same(
+    worldline: Command, tmp_path: Path, kind: str, executor: str
+) -> None:
+    file = write(tmp_path, MODELS[kind])
+    inline, spread = reported(worldline, file), reported(worldline, file, "--executor", executor)
+    assert spread == {**inline, "executor": executor}
+
+
+FAILING = {
+    "federation": FEDERATION.replace('print("bob hits", ball.payload.decode())', "1 / 0"),
+    "kernel": KERNEL.replace("self.seen += 1", "1 / 0"),
+    "nodes": NODES.replace("self.heard += 1", "1 / 0"),
+    "spacetime": SPACETIME.replace('self.log("tick")', "1 / 0"),
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_model_that_fails_is_told_in_a_line_with_its_own(worldline: Command, tmp_path: Path, kind: str) -> None:
+    file = write(tmp_path, FAILING[kind])
+    line = FAILING[kind][: FAILING[kind].index("1 / 0")].count("\n") + 1
+    code, out, err = worldline("run", file, "--no-record", "-q")
+    assert (code, out) == (1, "")
+    assert err.count("\n") == 1
+    assert "ZeroDivisionError: division by zero" in err
+    assert f"mine.py, line {line}" in err
+    found = reported(worldline, file, "--no-record")
+    assert found["failure"]["text"] == err.removeprefix("worldline: ").rstrip("\n")
+    assert found["failure"]["participant"]
+    code, _, err = worldline("run", file, "--no-record", "-q", "--traceback")
+    assert code == 1
+    assert f'mine.py", line {line}' in err
+    assert "Traceback (most recent call last):" in err
+
+
+def test_the_traceback_comes_from_a_worker_too(worldline: Command, tmp_path: Path) -> None:
+    file = write(tmp_path, FAILING["kernel"])
+    _, _, err = worldline("run", file, "--traceback", "--executor", "processes(2)")
+    assert "    1 / 0\n" in err
+
+
+@pytest.mark.parametrize("kind", ["kernel", "nodes", "spacetime"])
+def test_what_came_before_a_failure_is_recorded(worldline: Command, tmp_path: Path, kind: str) -> None:
+    code, _, _ = worldline("run", write(tmp_path, FAILING[kind]), "--record", "run.mcap")
+    assert code == 1
+    recording = Recording(Path("run.mcap"))
+    assert recording.outcome is not None
+    assert recording.outcome.status == "broken off"
+    assert "ZeroDivisionError" in recording.outcome.cause
+
+
+def test_an_outcome_that_may_not_be_is_the_models_fault(worldline: Command, tmp_path: Path) -> None:
+    file = write(tmp_path, KERNEL.replace('return f"seen', 'assert not result.events\n    return f"seen'))
+    code, _, err = worldline("run", file)
+    assert code == 1
+    assert "mine: what has come of it isn't what should" in err
+    assert reported(worldline, file)["failure"]["text"] == err.removeprefix("worldline: ").rstrip("\n")
+
+
+def test_standard_output_has_nothing_but_the_object(tmp_path: Path) -> None:
+    prints = KERNEL.replace("self.seen += 1", "print('heard'); import os; os.write(1, b'past Python\\n')")
+    file = write(tmp_path, f"print('loaded')\n{prints}")
+    command = [sys.executable, "-m", "worldline", "run", file, "--json", "--executor", "processes(2)"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    assert json.loads(ran.stdout)["kind"] == "kernel"
+    for words in ("loaded", "heard", "past Python", "digest "):
+        assert words in ran.stderr
+
+
+def test_a_recording_to_standard_output_leaves_words_aside(tmp_path: Path) -> None:
+    file = write(tmp_path, KERNEL)
+    with (tmp_path / "run.mcap").open("wb") as target:
+        command = [sys.executable, "-m", "worldline", "run", file, "--record", "/dev/stdout"]
+        ran = subprocess.run(command, cwd=tmp_path, stdout=target, stderr=subprocess.PIPE, text=True, check=True)
+    assert Recording(tmp_path / "run.mcap").verify().condition is Condition.INTACT
+    assert "digest " in ran.stderr
+
+
+@pytest.mark.parametrize("option", [("--realtime", "1"), ("--shake", "1"), ("--listen", "unix:x")])
+def test_what_is_for_federations_is_refused_elsewhere(worldline: Command, option: tuple[str, str]) -> None:
+    code, _, err = worldline("run", "relay", *option)
+    assert code == 2
+    assert f"{option[0]} is for federations, and relay is of the kind spacetime" in err
+
+
+def test_mistakes_end_in_a_line_and_two(worldline: Command, tmp_path: Path) -> None:
+    for arguments in (
+        ("rafft",),
+        (write(tmp_path, "model = 3"), "--json"),
+        ("relay", "--until", "soon"),
+        ("raft", "--set", "nonsense"),
+        ("relay", "--record", "a.mcap", "--no-record"),
+        (write(tmp_path, FEDERATION, "play.py"), "--executor", "tcp"),
+    ):
+        code, out, err = worldline("run", *arguments)
+        assert (code, out) == (2, "")
+        assert err.startswith("worldline: ")
+        assert "Traceback" not in err
+
+
+@pytest.mark.once
+def test_participants_can_meet_on_a_unix_socket(worldline: Command, tmp_path: Path) -> None:
+    write(tmp_path, FEDERATION)
+    (tmp_path / "play.toml").write_text(
+        'seed = 1\nend = "1s"\n[link]\nlatency = "90ms"\n'
+        + "".join(
+            f'[[participants]]\nname = "{name}"\nentry = "mine:{name}"\nsubscribes = ["ball"]\n'
+            for name in ("ann", "bob")
+        )
+    )
+    told = {}
+    for executor in ("in-process", "unix", "tcp", "processes"):
+        told[executor] = reported(worldline, "play.toml", "--executor", executor, "--no-record")
+    assert {each["digest"] for each in told.values()} == {reported(worldline, "mine.py", "--no-record")["digest"]}
+    assert [each["executor"] for each in told.values()] == ["in-process", "unix", "tcp", "tcp"]
+    code, _, err = worldline("run", "play.toml", "--executor", "tcp", "--listen", "unix:here")
+    assert code == 2
+    assert "--listen unix:here isn't for tcp (use --executor unix)" in err
+
+
+def mpiexec() -> str | None:
+    beside = Path(sys.executable).with_name("mpiexec")
+    return str(beside) if beside.exists() else None
+
+
+@pytest.mark.once
+@pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
+@pytest.mark.parametrize("kind", ["kernel", "spacetime"])
+def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:
+    def ran(text: str, name: str) -> subprocess.CompletedProcess[str]:
+        file = write(tmp_path, text, name)
+        command = [str(mpiexec()), "-n", "2", sys.executable, "-m", "worldline", "run", file, "--executor", "mpi"]
+        return subprocess.run(
+            [*command, "--json", "--record", "run.mcap"],
+            cwd=tmp_path,
+            env={**os.environ, "HYDRA_LAUNCHER": "fork"},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    done = ran(MODELS[kind], "mine.py")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["executor"], found["failure"]) == ("mpi", None)
+    recording = Recording(tmp_path / "run.mcap")
+    assert recording.outcome is not None
+    assert recording.outcome.digest == found["digest"]
+    failed = ran(FAILING[kind], "fails.py")
+    assert failed.returncode == 1
+    assert json.loads(failed.stdout)["failure"]
+    assert failed.stderr.count("worldline: ") == 1
