@@ -6,8 +6,10 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
-HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _python.pxd _chain.pxd) \
-    $(addprefix src/worldline/spacetime/,geometry.py _geometry.pxd core.py _core.pxd)
+HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _engine.pxd process.py _process.pxd \
+    loop.py _python.pxd _chain.pxd) \
+    $(foreach name,geometry lanes stepping population traffic core,\
+        src/worldline/spacetime/$(name).py src/worldline/spacetime/_$(name).pxd)
 CODE := $(wildcard src tests benchmarks examples)
 
 help:  ## list the targets

@@ -9,7 +9,10 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-HOT = ("kernel/draws", "kernel/queue", "kernel/engine", "spacetime/geometry", "spacetime/core")
+HOT = (
+    *("kernel/draws", "kernel/queue", "kernel/engine", "kernel/process", "kernel/loop"),
+    *(f"spacetime/{name}" for name in ("geometry", "lanes", "stepping", "population", "traffic", "core")),
+)
 
 
 def extensions():

@@ -241,6 +241,22 @@ def test_a_run_is_recorded(worldline: Command) -> None:
     assert recording.counts()["Table"].published == recording.counts()["Table"].arrivals == sent
 
 
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+def test_run_records_the_same(
+    worldline: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], executor: str
+) -> None:
+    """Both commands, on any executor: the same file."""
+    worldline("raft", "--seed", "3", "--until", "2s", "-q", "--record", "a.mcap")
+    monkeypatch.setattr(
+        "sys.argv", ["worldline", "run", "raft", "--seed", "3", "--until", "2s", "--executor", executor]
+    )
+    monkeypatch.setattr("sys.argv", [*sys.argv, "--record", "b.mcap"])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert exit_.value.code == 0, capsys.readouterr().err
+    assert Path("a.mcap").read_bytes() == Path("b.mcap").read_bytes()
+
+
 def test_info_finds_it_intact(
     worldline: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -413,7 +413,7 @@ def test_any_number_of_topics_can_be_declared(worldline: Command, tmp_path: Path
 def test_a_process_that_lingers_is_ended_and_that_is_what_is_said(
     worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("worldline.launch.launcher._GRACE_S", 0.2)
+    monkeypatch.setattr("worldline.launch.launcher._LINGER_S", 0.4)
     code, out, err = worldline("run", write(tmp_path, "source", "lingers"), "--no-record")
     assert code == 1
     assert digest_in(out)
@@ -512,7 +512,7 @@ HURRIED = """
 from worldline.cli import main
 from worldline.federation import server
 from worldline.launch import launcher, processes
-server._LINGER_S = launcher._GRACE_S = processes._TERM_S = 0.5
+server._LINGER_S = launcher._GRACE_S = launcher._LINGER_S = processes._TERM_S = 0.5
 main()
 """
 

@@ -30,7 +30,7 @@ def _recorded(ready: Ready, shelf: Shelf) -> Outcome:
         if outcome.failure is None:
             recorder.close(dropped=outcome.dropped, end=FOREVER if plan.end is None else plan.end)
         else:
-            _abandon(recorder, outcome.failure)
+            _abandon(recorder, outcome.failure, end=outcome.now + 1)  # All that was told until then is certain.
     except WorldlineError as error:
         _abandon(recorder, error)
         raise
@@ -45,8 +45,8 @@ def _recorded(ready: Ready, shelf: Shelf) -> Outcome:
     return outcome
 
 
-def _abandon(recorder: Recorder, error: WorldlineError) -> None:
-    recorder.abandon(error.problem, participant=error.participant, at=error.at)
+def _abandon(recorder: Recorder, error: WorldlineError, end: int | None = None) -> None:
+    recorder.abandon(error.problem, participant=error.participant, at=error.at, end=end)
 
 
 def _conclude(ready: Ready, outcome: Outcome, elapsed_s: float, *, quiet: bool) -> None:

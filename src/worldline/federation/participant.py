@@ -49,9 +49,9 @@ class Connection(Courier, Protocol):
 class Operations:
     """What all participants can do without waiting. All times are nanoseconds or text such as ``"5ms"``."""
 
-    def __init__(self, ledger: Ledger, channel: Courier) -> None:
+    def __init__(self, ledger: Ledger, courier: Courier) -> None:
         self._ledger = ledger
-        self._channel = channel
+        self._courier = courier
         # Whoever keeps the connection alive also tells, in its own thread, what has been lying about for too long.
         self._lock: AbstractContextManager[object] = threading.Lock()
         self._waits = False
@@ -128,7 +128,7 @@ class Operations:
             self._catch_up()
 
     def _say(self, *, urgent: bool = False) -> None:
-        if self._channel.is_due(urgent=urgent):
+        if self._courier.is_due(urgent=urgent):
             self._catch_up()
 
     def _catch_up(self) -> None:
@@ -137,7 +137,7 @@ class Operations:
 
     def _tell(self) -> None:
         if outbox := self._ledger.take_outbox():
-            self._channel.tell(outbox)
+            self._courier.tell(outbox)
 
     def _crowded(self) -> UsageError:
         return UsageError("two of its threads or tasks wait at once", participant=self.name, at=self.now)

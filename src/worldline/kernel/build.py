@@ -32,7 +32,9 @@ def compiled(name: str, needed: Iterable[str]) -> ModuleType:
 if TYPE_CHECKING:
     from random import Random
 
-    from worldline.kernel.engine import Core, Engine, Handlers, Process, Timer, advance, handlers_of
+    from worldline.kernel.engine import Core, Engine, Handlers, Timer, handlers_of
+    from worldline.kernel.plain import advance
+    from worldline.kernel.process import Process, begin_process, end_entity
 
     build = ""
 
@@ -43,18 +45,34 @@ if TYPE_CHECKING:
         def exponential(self, mean: float | str) -> int: ...
         def spread(self, least: int, number: int) -> int: ...
 else:
-    _engine_names = ("Core", "Engine", "Handlers", "Process", "Timer", "handlers_of")
+    _engine_names = ("Core", "Engine", "Handlers", "Timer", "handlers_of")
+    _process_names = ("Process", "begin_process", "end_entity")
     try:
         Draws = compiled("worldline.kernel._draws", ("Draws",)).Draws
-        _engine = compiled("worldline.kernel._engine", (*_engine_names, "advance"))
-        advance = _engine.advance
+        _engine = compiled("worldline.kernel._engine", _engine_names)
+        _process = compiled("worldline.kernel._process", _process_names)
+        advance = compiled("worldline.kernel._loop", ("advance",)).advance
         build = "compiled"
     except ImportError as reason:
         from worldline.kernel import engine as _engine
+        from worldline.kernel import process as _process
         from worldline.kernel.draws import Draws
         from worldline.kernel.plain import advance
 
         build = f"plain Python ({reason})"
     globals().update({name: getattr(_engine, name) for name in _engine_names})
+    globals().update({name: getattr(_process, name) for name in _process_names})
 
-__all__ = ["Core", "Draws", "Engine", "Handlers", "Process", "Timer", "advance", "build", "handlers_of"]
+__all__ = [
+    "Core",
+    "Draws",
+    "Engine",
+    "Handlers",
+    "Process",
+    "Timer",
+    "advance",
+    "begin_process",
+    "build",
+    "end_entity",
+    "handlers_of",
+]

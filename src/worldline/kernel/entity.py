@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from inspect import isgeneratorfunction
 from typing import Any, ClassVar
 
-from worldline.kernel.build import Core
+from worldline.kernel.build import Core, Process, begin_process, end_entity
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.roster import extras_of
 from worldline.kernel.taken import METHODS, PROPERTIES, check_class
@@ -37,6 +37,14 @@ class Entity(Core):
             raise UsageError(f"{shown(entity)} isn't an Entity", advice="make one: create(Customer(...))")
         created: str = self._wl_roster.create(self, entity, name)
         return created
+
+    def process(self, generator: Generator[Any, Any, Any]) -> Process:
+        """Start a `Process` beside what the entity does already: ``charging = self.process(self.charge())``."""
+        return begin_process(self, generator)
+
+    def end(self) -> None:
+        """Be no more: processes are closed, timers void; what is still under way to the entity vanishes."""
+        end_entity(self)
 
     def record(self, what: str, value: Any) -> None:
         """Write a value into the monitor of that name, as of now."""

@@ -8,24 +8,15 @@ conformance suite compares them.
 from __future__ import annotations
 
 from worldline.kernel.account import tell_timer, tell_waking
-from worldline.kernel.engine import (
-    _ALIVE,
-    _CHAIN,
-    _STARTS,
-    Engine,
-    Process,
-    _adopt,
-    _check_idle,
-    _deliver,
-    _fail,
-    _wake,
-)
+from worldline.kernel.engine import _CHAIN, ALIVE, STARTS, Engine
 from worldline.kernel.parcel import Parcel
+from worldline.kernel.process import Process, adopt, deliver, purge, wake
+from worldline.kernel.trouble import check_idle, fail
 
 
 def advance(engine: Engine, end: int, limit: int) -> int:
     """Handle the events before `end`, at most `limit` of them (one at least), and return how many it were."""
-    _check_idle(engine)
+    check_idle(engine)
     handled = 0
     target = what = None
     is_observed = engine.observer is not None
@@ -35,7 +26,7 @@ def advance(engine: Engine, end: int, limit: int) -> int:
             if target is None and type(what) is Process:
                 target = sender
                 target._wl_ahead -= 1
-                if what._ticket != order or target._wl_state != _ALIVE:
+                if what._ticket != order or target._wl_state != ALIVE:
                     continue
                 handled += 1
                 engine.now = time
@@ -43,19 +34,19 @@ def advance(engine: Engine, end: int, limit: int) -> int:
                 target._wl_chain = hash((target._wl_chain, time, order, 0)) & _CHAIN
                 if is_observed:
                     tell_waking(engine, target, what._generator)
-                _wake(what)
+                wake(what)
             else:
                 if target is None:
                     timer, target = what, sender
                     target._wl_ahead -= 1
                     what, payload = timer.topic, timer.payload
                     is_live, timer.is_live = timer.is_live, False
-                    if not is_live or target._wl_state != _ALIVE:
+                    if not is_live or target._wl_state != ALIVE:
                         continue
                     if is_observed:
                         engine.now = time
                         tell_timer(engine, target, what, payload)
-                elif target._wl_state != _ALIVE:
+                elif target._wl_state != ALIVE:
                     engine.now = time
                     target = engine.roster.arrived(target, sender, what, time)
                     if target is None:
@@ -68,17 +59,17 @@ def advance(engine: Engine, end: int, limit: int) -> int:
                     payload = payload.open()
                 function = target._wl_handlers.by_topic.get(what)
                 if function is None:
-                    _deliver(engine, target, what, payload)
+                    deliver(engine, target, what, payload)
                 else:
-                    result = function(target) if what is _STARTS else function(target, payload)
+                    result = function(target) if what is STARTS else function(target, payload)
                     if result is not None:
-                        _adopt(target, result, what is _STARTS)
+                        adopt(target, result, what is STARTS)
             if engine._cancelled > engine._patience:
-                engine._purge()
+                purge(engine)
             if handled == limit:
                 break
     except BaseException as error:
-        _fail(engine, error, target, what)
+        fail(engine, error, target, what)
     finally:
         engine.events += handled
         engine.actor = None

@@ -22,7 +22,8 @@ from worldline.lock import State
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
 
 _WATCH_S = 0.1
-_GRACE_S = 2.0
+_GRACE_S = 2.0  # For processes of a run that was broken off.
+_LINGER_S = 10.0  # For those of one that ended well: to leave Python may take seconds where twenty do so at once.
 _DELAY_S_MAX = 0.05
 
 
@@ -108,7 +109,7 @@ class Launch:
             if failed:
                 self._processes.finish(_GRACE_S, 0)
             else:
-                self._processes.finish(_GRACE_S * 2)
+                self._processes.finish(_LINGER_S)
             self._order.release()
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
@@ -122,7 +123,7 @@ class Launch:
         for name in self._processes.ended():
             if name in outcome.times:
                 raise ModelError(
-                    f"its process was still running {2 * _GRACE_S:g} seconds after the run, and was ended",
+                    f"its process was still running {_LINGER_S:g} seconds after the run, and was ended",
                     participant=name,
                     advice="something keeps it going after it has left: a thread that isn't a daemon, perhaps",
                 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from worldline.history.observer import LOG, META
+from worldline.history.observer import LOG, META, Observer
 from worldline.history.plain import encoded, plain
 from worldline.kernel.account import OUTSIDE
 from worldline.model.time import FOREVER
@@ -69,7 +69,7 @@ def tell_received(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
         return
     if incoming.was_held:
         observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, None)
-    _tell_what_became(host, end, incoming, "")
+    _tell_what_became(observer, host, end, incoming, "")
 
 
 def tell_dropped(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
@@ -78,7 +78,7 @@ def tell_dropped(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) 
     if observer is None:
         return
     observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, reason)
-    _tell_what_became(host, end, incoming, reason)
+    _tell_what_became(observer, host, end, incoming, reason)
 
 
 def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
@@ -89,7 +89,7 @@ def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
         observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, HELD)
 
 
-def _tell_what_became(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
+def _tell_what_became(observer: Observer, host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
     record = Record(
         at=host.now,
         kind="dropped" if reason else "received",
@@ -101,7 +101,7 @@ def _tell_what_became(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: 
         sent=incoming.sent,
         reason=reason,
     )
-    host._wl_observer.noted(host.name, record.what, record.at, None, record)
+    observer.noted(host.name, record.what, record.at, None, record)
 
 
 def tell_event(host: NodeHost, event: Meta) -> None:

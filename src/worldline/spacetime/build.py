@@ -1,23 +1,17 @@
-"""Chooses the build of the core: compiled where there is one, unless WORLDLINE_UNCOMPILED is set."""
+"""Chooses the build of the core: compiled where there is one, unless WORLDLINE_UNCOMPILED is set.
+
+All of its modules are of one build: a compiled one knows the C types of the others.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from worldline.kernel.build import compiled
 
 if TYPE_CHECKING:
-    from worldline.spacetime.core import (
-        Body,
-        ClosedError,
-        Core,
-        Lambda,
-        Lane,
-        Outlet,
-        current_core,
-        make_current,
-        new_lambda,
-    )
+    from worldline.spacetime.core import Core
     from worldline.spacetime.geometry import (
         COORDINATE_MAX,
         LambdaField,
@@ -28,41 +22,30 @@ if TYPE_CHECKING:
         from_speeds,
         product,
     )
+    from worldline.spacetime.lanes import Body, Lambda, Lane, new_lambda
+    from worldline.spacetime.stepping import current_core, make_current
+    from worldline.spacetime.traffic import ClosedError, Outlet
 
     build = ""
 else:
-    _core_names = (
-        "Body",
-        "ClosedError",
-        "Core",
-        "Lambda",
-        "Lane",
-        "Outlet",
-        "current_core",
-        "make_current",
-        "new_lambda",
-    )
-    _geometry_names = (
-        "COORDINATE_MAX",
-        "LambdaField",
-        "Trajectory",
-        "Vector",
-        "as_vector",
-        "as_velocity",
-        "from_speeds",
-        "product",
-    )
+    _NAMES = {
+        "geometry": (
+            *("COORDINATE_MAX", "LambdaField", "Trajectory", "Vector"),
+            *("as_vector", "as_velocity", "from_speeds", "product"),
+        ),
+        "lanes": ("Body", "Lambda", "Lane", "new_lambda"),
+        "stepping": ("current_core", "make_current"),
+        "traffic": ("ClosedError", "Outlet"),
+        "core": ("Core",),
+    }
     try:
-        _core = compiled("worldline.spacetime._core", _core_names)
-        _geometry = compiled("worldline.spacetime._geometry", _geometry_names)
+        _modules = {name: compiled(f"worldline.spacetime._{name}", needed) for name, needed in _NAMES.items()}
         build = "compiled"
     except ImportError as reason:
-        from worldline.spacetime import core as _core
-        from worldline.spacetime import geometry as _geometry
-
+        _modules = {name: import_module(f"worldline.spacetime.{name}") for name in _NAMES}
         build = f"plain Python ({reason})"
-    globals().update({name: getattr(_core, name) for name in _core_names})
-    globals().update({name: getattr(_geometry, name) for name in _geometry_names})
+    for _name, _needed in _NAMES.items():
+        globals().update({each: getattr(_modules[_name], each) for each in _needed})
 
 __all__ = [
     "COORDINATE_MAX",

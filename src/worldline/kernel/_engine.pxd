@@ -1,0 +1,109 @@
+# The C types of `engine.py`, for itself and for the compiled modules that stand on it.
+
+cimport cython
+
+from worldline.kernel._queue cimport Queue
+
+
+# What an entity is to an engine. ABSENT: named by a sender, but not here (yet).
+cdef enum:
+    NEW
+    ALIVE
+    ENDED
+    ABSENT
+    REMOTE
+
+cdef object STARTS
+cdef object INTERRUPTS
+
+
+@cython.final
+cdef class Handlers:
+    cdef readonly dict by_topic
+    cdef object topic
+    cdef object function
+
+    cdef int find(self, object topic) except -1
+
+
+@cython.final
+cdef class Engine:
+    cdef readonly Queue queue
+    cdef readonly object roster
+    cdef readonly dict directory
+    cdef readonly dict dropped
+    cdef public list outbox
+    cdef readonly long long latency
+    cdef readonly long long least
+    cdef public long long now
+    cdef readonly long long events
+    cdef readonly object actor
+    cdef public object failed  # Who was acting when something went wrong.
+    cdef public object observer  # Who looks on (E5); mostly nobody does.
+    cdef tuple _entry  # The event at hand, uncompiled; compiled, the queue has it.
+    cdef Py_ssize_t _cancelled  # How many events in the queue are dead, about.
+    cdef Py_ssize_t _patience  # How many may be, until it is time to do something about it.
+    cdef list _leaving
+    cdef list _free_numbers
+    # The topic that was sent last, its number, and its part in chains: mostly the next one is the same.
+    cdef object _topic
+    cdef object _text
+    cdef int _number_of_topic
+    cdef unsigned long long _chain_of_topic
+    cdef list _topics
+    cdef dict _numbers_of_topics
+
+    cdef int _introduce(self, object entity, object name, object rank, object place, object key) except -1
+    cdef int _push(
+        self,
+        long long time,
+        long long sent,
+        long long order,
+        object sender,
+        object target,
+        object topic,
+        object payload,
+    ) except -1
+    cdef int _learn(self, object topic) except -1
+    cdef int _enter_table(self, object entity) except -1
+    cdef int _unpin(self, int number) except -1
+    cdef int _leave_table(self, object entity) except -1
+    cdef int _let_go(self) except -1
+
+
+cdef class Core:
+    cdef readonly int _wl_rank
+    cdef readonly int _wl_place
+    cdef public object _wl_extras
+    cdef Engine _wl_engine
+    cdef Handlers _wl_handlers
+    cdef object _wl_name
+    cdef int _wl_state
+    cdef int _wl_number  # Its place in the engine's table, if it has one.
+    cdef int _wl_pins  # How many waiting events name it, if it was created during the run.
+    cdef int _wl_ahead  # How many timers and sleeping processes of its own are in the queue, dead ones included.
+    cdef int _wl_burst
+    cdef long long _wl_burst_at
+    cdef long long _wl_order
+    cdef unsigned long long _wl_chain
+    cdef unsigned long long _wl_key
+    cdef object _wl_inbox
+    cdef object _wl_main
+    cdef list _wl_others
+    cdef object _wl_random
+
+    cdef object _wl_schedule(self, object topic, object payload, long long delay)
+    cdef long long _wl_after(self, long long delay, object event) except -1
+    cdef int _wl_check_burst(self, long long delay) except -1
+
+
+@cython.final
+cdef class Timer:
+    cdef readonly object topic
+    cdef readonly object payload
+    cdef readonly long long time
+    cdef public bint is_live
+    cdef Core _owner
+
+
+cdef Engine acting(Core entity)

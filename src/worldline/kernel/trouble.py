@@ -1,0 +1,83 @@
+"""What the engine refuses, and how a run fails: kept out of the way of what is hot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
+from worldline.model.time import TIME_MAX, format_time
+from worldline.workers.interruptions import is_from_outside
+
+
+def refuse_to_set(what: str) -> None:
+    advice = "call your own attribute something else"
+    if what == "name":
+        advice = f"add(name, entity) or create(entity, name) gives it one; {advice}"
+    raise UsageError(f"an entity's {what} can't be set", advice=advice)
+
+
+def refuse_to_act(entity: Any, engine: Any) -> None:
+    if engine is None:
+        raise UsageError("the entity isn't part of a simulation yet", advice="add it first, and act in start()")
+    if engine.actor is None:
+        raise UsageError(f"{entity.name} can't act while nothing happens", advice="use the simulation's own send()")
+    if entity.has_ended:
+        raise ModelError("it has ended, and can't act any more", participant=entity.name, at=engine.now)
+    raise ModelError(
+        f"{engine.actor.name} acted for {entity.name}",
+        participant=engine.actor.name,
+        at=engine.now,
+        advice="entities may be on different workers: they affect each other by messages only",
+    )
+
+
+def check_delay(sender: Any, receiver: Any, delay: int) -> None:
+    """Refuse a delay that is shorter than the link between the two allows, or longer than time."""
+    least = 1 if receiver._wl_place == sender._wl_place else sender._wl_roster.least(sender, receiver)
+    if delay < least:
+        raise ModelError(
+            f"a message to {receiver.name} can't arrive after {format_time(delay)}: "
+            f"the link between them takes at least {format_time(least)}",
+            advice="send it with a longer delay, or declare a shorter minimum",
+            receiver=receiver.name,
+        )
+    if delay > TIME_MAX:
+        refuse_arrival(receiver)
+
+
+def refuse_arrival(receiver: Any) -> None:
+    raise ModelError(
+        f"a message to {receiver.name} would arrive after the last time, {format_time(TIME_MAX)}",
+        receiver=receiver.name,
+    )
+
+
+def refuse_late_event() -> None:
+    raise ModelError(f"an event would happen after the last time, {format_time(TIME_MAX)}")
+
+
+def refuse_past(time: int) -> None:
+    raise ModelError(
+        f"an event can't be scheduled for {format_time(time)}, which is past", advice="use a delay of at least 0"
+    )
+
+
+def refuse_burst(times: int) -> None:
+    raise Stuck(
+        f"it has gone on {times:,} times without a delay, and time doesn't pass",
+        advice="does a process yield 0, or a signal that has fired, in a loop?",
+    )
+
+
+def check_idle(engine: Any) -> None:
+    if engine.actor is not None:
+        raise UsageError("the simulation is running already", advice="don't run it from inside a handler")
+
+
+def fail(engine: Any, error: BaseException, target: Any, what: Any) -> None:
+    """End the run because of what was raised while an event was handled."""
+    engine.failed = target
+    if is_from_outside(error):
+        raise error
+    cause = error.__cause__ if isinstance(error, WorldlineError) else error
+    raise engine.roster.blame(error, target, what) from cause

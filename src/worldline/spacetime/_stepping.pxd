@@ -1,0 +1,70 @@
+# The C types of `stepping.py`.
+
+cimport cython
+
+from worldline.spacetime._geometry cimport LambdaField, Vector
+from worldline.spacetime._lanes cimport Body, Lambda, Lane
+
+
+cdef unsigned long long linked(
+    unsigned long long chain,
+    unsigned long long what,
+    double when,
+    unsigned long long key,
+    unsigned long long order,
+    unsigned long long content,
+) noexcept
+cdef int add_lane(Body body, Lane lane, double due)
+cdef int drop_lane(Body body, Lane lane)
+cdef int put_due(Body body, Lane lane, double due)
+
+
+cdef class Stepping:
+    cdef readonly object space
+    cdef readonly Py_ssize_t n
+    cdef readonly LambdaField field
+    cdef readonly object seed
+    cdef public list boundaries
+    cdef readonly dict bodies
+    cdef readonly object elsewhere
+    cdef readonly dict graves
+    cdef readonly dict lanes
+    cdef readonly dict homes
+    cdef readonly int me
+    cdef list batch
+    cdef Py_ssize_t place
+    cdef list awake
+    cdef public object shuffle
+    cdef readonly Body acting
+    cdef readonly Body beginning
+    cdef public bint setting_up
+    cdef public long long stamp
+    cdef public Body carrier
+    cdef public list captured
+    cdef readonly list dropped
+    cdef public object trace
+    cdef list newborn
+    cdef readonly list failures
+    cdef public double cap
+    cdef public list outbox
+    cdef public dict moved
+    cdef public long long live
+    cdef readonly long long steps
+    cdef readonly double lab
+    cdef public long long events
+    cdef dict prints
+
+    cpdef object emit(
+        self, Lane lane, int kind, object function, object arguments, unsigned long long content, object ends
+    )
+    cpdef object deliver(self, Lane lane, Lambda item)
+    cdef long long _let(self, Body body, long long limit) except -1
+    cdef int _perform(self, Body body, Lane lane, double tau) except -1
+    cdef int _cross(self, Body body) except -1
+    cdef int _act(self, Body body, object function, object arguments) except -1
+    cdef int _push(self, Lane lane, Lambda item) except -1
+    cdef double _safe(self, Body body, double* x) noexcept
+    cdef double _block(self, Body body, Lane lane) noexcept
+    cdef int _settle(self, Body body) except -1
+    cdef int _publish(self, Body body) except -1
+    cdef int _wake(self, Body body) except -1

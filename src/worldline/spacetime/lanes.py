@@ -1,0 +1,213 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, binding=False, cdivision=True
+"""Bodies and lanes: what an agent is in spacetime, and what is under way to it. All of this is data.
+
+A lane is a queue of lambdas in the order of emission, from one body to another.
+"""
+
+from math import inf
+
+try:
+    import cython
+except ImportError:
+    from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.cpython.mem import PyMem_Free
+    from cython.cimports.worldline.spacetime._geometry import FEW, Trajectory, Vector, new_doubles
+else:
+    from worldline.spacetime.geometry import Trajectory, Vector, new_doubles
+
+_NEVER = cython.declare(cython.double, inf)
+_EMPTY_MAX = cython.declare(cython.Py_ssize_t, 1_000)
+
+
+@cython.final
+@cython.no_gc  # What it carries has been copied, and refers to nobody.
+@cython.freelist(256)
+@cython.cclass
+class Lambda:
+    """A function under way, with what it is called with and where it was emitted."""
+
+    __slots__ = ("arguments", "at", "content", "ends", "function", "kind", "order")
+
+
+@cython.ccall
+def new_lambda(
+    at: Vector,
+    order: cython.longlong,
+    kind: cython.int,
+    function: object,
+    arguments: object,
+    content: cython.ulonglong,
+    ends: object,
+) -> Lambda:
+    made: Lambda = Lambda.__new__(Lambda)
+    made.at = at
+    made.order = order
+    made.kind = kind
+    made.function = function
+    made.arguments = arguments
+    made.content = content
+    made.ends = ends
+    return made
+
+
+@cython.final
+@cython.cclass
+class Body:
+    """What an agent is in spacetime: where it is, how it moves, and what is under way to it."""
+
+    def __init__(self, name: str, n: int, home: int) -> None:
+        self.name = name
+        self.agent = None
+        self.receiver = None  # What lambdas are called with: the agent, or what it wraps.
+        self.random = None
+        self.trajectory = None
+        if cython.compiled and n <= FEW:
+            self.here = self.few
+        else:
+            self.here = new_doubles(n)
+        self.known = False
+        self.tau = 0.0  # How far it is: nothing earlier will happen to it.
+        self.last = 0.0  # When the last event was.
+        self.local_start = 0.0
+        self.point = None
+        self.lanes = []
+        self.dues = new_doubles(0)
+        self.room = 0
+        self.outs = []
+        self.waiters = []
+        self.waits_for = None
+        self.blocked_by = None
+        self.timer = None
+        self.edge = _NEVER
+        self.edge_place = -1
+        self.passed = []
+        self.stale = True
+        self.queued = False
+        self.moved = False
+        self.done = False
+        self.frozen = False  # It has failed.
+        self.parked = False  # Nothing that counts will happen to it.
+        self.home = home
+        self.is_here = True
+        self.death = None
+        self.partners = {}
+        self.born = -1
+        self.chain = 0
+        self.events = 0
+        self.notes = 0
+        self.shown = ""  # What it was last seen to be shown as.
+        self.counts = {}
+
+    if cython.compiled:
+
+        def __dealloc__(self) -> None:
+            if self.here != self.few:
+                PyMem_Free(self.here)
+            PyMem_Free(self.dues)
+
+    @property
+    def local_time(self) -> float:
+        return self.local_start + self.last
+
+    def count(self, what: str) -> int:
+        """Return how many of those there have been, this one included."""
+        number = self.counts.get(what, 0) + 1
+        self.counts[what] = number
+        return number
+
+    def position(self, n: int) -> object:
+        """Return where it is known to be, as coordinates; None if that isn't known."""
+        place: cython.Py_ssize_t
+        found = []
+        for place in range(n):
+            found.append(self.here[place])  # noqa: PERF401 - As in `Vector.coordinates`.
+        return tuple(found) if self.known else None
+
+    def state(self) -> tuple[object, ...]:
+        """Return what moves to another worker with it, besides its agent and lanes."""
+        line = self.trajectory.start, self.trajectory.velocity, self.tau, self.last, self.local_start
+        history = self.random, self.chain, self.events, self.notes, self.shown, dict(self.counts), list(self.passed)
+        return line, self.done, self.frozen, self.death, history
+
+    def restore(self, state: tuple[object, ...]) -> None:
+        line, self.done, self.frozen, self.death, history = state
+        start, velocity, self.tau, self.last, self.local_start = line
+        self.random, self.chain, self.events, self.notes, self.shown, self.counts, self.passed = history
+        self.trajectory = Trajectory(start, velocity)
+        self.point = self.trajectory.at(self.last)
+        self.trajectory.put(self.tau, self.here)
+        self.known = self.stale = self.is_here = True
+        self.waits_for = self.blocked_by = None
+        self.partners = {}
+
+
+@cython.final
+@cython.cclass
+class Lane:
+    """A channel as the core sees it: who may send on it, to whom, and what is under way.
+
+    `floor` is where the source's end of it was created, as long as it is under way to the source.
+    """
+
+    def __init__(self, name: str, key: int, source: Body, target: Body) -> None:
+        self.name = name
+        self.key = key
+        self.source = source
+        self.target = target
+        self.floor = None
+        self.head = None  # What is at the front; the rest, of which there is rarely any, from place `first` on.
+        self.rest = None
+        self.first = 0
+        self.sent = 0
+        self.place = -1  # Among the target's lanes.
+        self.exact = False
+        self.attached = False  # To the target.
+        self.open = True  # As far as the source knows.
+        self.gone = False  # Nobody can send on it any more; what is under way arrives.
+        self.is_news = False
+        self.asked = False  # Another worker has been asked for news, and hasn't answered.
+        self.handle = 0  # The identity of the object by which the source holds it.
+        self.told = False  # The source knows that the target is dead.
+        self.timers = None
+
+    def under_way(self) -> list[Lambda]:
+        """Return what has been sent and not absorbed."""
+        if self.head is None:
+            return []
+        return [self.head] if self.rest is None else [self.head, *self.rest[self.first :]]
+
+    @cython.cfunc
+    @cython.exceptval(-1, check=False)
+    def push(self, item: Lambda) -> cython.int:
+        if self.head is None:
+            self.head = item
+        elif self.rest is None:
+            self.rest = [item]
+        else:
+            self.rest.append(item)
+        return 0
+
+    @cython.cfunc
+    def pop(self) -> Lambda:
+        item: Lambda = self.head
+        if self.rest is None:
+            self.head = None
+            return item
+        self.head = self.rest[self.first]
+        self.first += 1
+        if self.first == len(self.rest):
+            self.rest = None
+            self.first = 0
+        elif self.first > _EMPTY_MAX and 2 * self.first > len(self.rest):
+            del self.rest[: self.first]
+            self.first = 0
+        return item
+
+    def clear(self) -> list[Lambda]:
+        """Return what is under way, and let it be no longer."""
+        found = self.under_way()
+        self.head = self.rest = None
+        self.first = 0
+        return found
