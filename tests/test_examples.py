@@ -1,12 +1,12 @@
 """Every example tells the same story each time: under any hash seed, in processes, and under other schedules.
 
-Federations are run by the `worldline` command, and so are distributed algorithms. Simulations of the kernel are
-scripts: what they print to the standard output is their story, and ends with the digest; what depends on the machine
-goes to the standard error.
+All of them are run by the `worldline` command. Simulations of the kernel are scripts, too: what they print to the
+standard output is their story, and ends with the digest; what depends on the machine goes to the standard error.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -142,6 +142,45 @@ def test_the_leaky_example_is_caught_and_the_command_repeats_it() -> None:
     first = [line for line in caught.stdout.splitlines() if line.startswith("  found")]
     assert first
     assert first[0] in again.stdout
+
+
+# What `worldline run` has to say of each example that isn't a federation, as it is, or as it is set to be small.
+DIGESTS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "epidemic/epidemic": ("72f346433122e6f8bb4ca478ea1ac6cd", ()),
+    "job_shop/job_shop": ("549993e140fe920a7a26837e6c8b8950", ()),
+    "million/million": ("3ce095c621cdcfdb1df338d8b8733450", ("--set", "entities=2000")),
+    "packet_network/packet_network": ("fcc3a24eb2fbc2eeebc59400b0f7ddeb", ()),
+    "phold/phold": ("3d5bdaa5cbb7a7e2f3a43667276396a5", ()),
+    "channels/channels": ("7725a803a6303da2df92d3841a19ae28", ()),
+    "broken_mutex/broken_mutex": ("0a643cef45ba609fd632d8de8732838a", ()),
+    "spacetime/probe": ("38419993c33147102541bfbf9e43c5da", ()),
+}
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_the_command_runs_an_example_that_defines_a_model(name: str, tmp_path: Path) -> None:
+    digest, options = DIGESTS[name]
+    ran = worldline(tmp_path, "run", str(EXAMPLES / f"{name}.py"), *options)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.endswith(f"\ndigest {digest}\n")
+
+
+def test_the_command_finds_what_is_wrong_with_the_broken_one(tmp_path: Path) -> None:
+    file = str(EXAMPLES / "broken_mutex" / "broken_mutex.py")
+    ran = worldline(tmp_path, "run", file, "--seed", "26", "--json")
+    assert ran.returncode == 1
+    assert json.loads(ran.stdout)["failure"]["text"].startswith("node 1 at 2.93228934s: at most one node is inside")
+
+
+@pytest.mark.parametrize("name", SIMULATIONS)
+def test_the_command_tells_the_story_of_the_script(name: str, tmp_path: Path) -> None:
+    settings = {"epidemic": ("--set", "people=100"), "million": ("--set", "entities=2000")}
+    options = settings.get(name, SIMULATIONS[name])
+    ran = worldline(tmp_path, "run", str(EXAMPLES / name / f"{name}.py"), *options, "--executor", "processes(2)")
+    assert ran.returncode == 0, ran.stderr
+    *story, counts, digest = ran.stdout.splitlines()
+    assert [*story, digest] == simulated(name, "inline", "1").stdout.splitlines()
+    assert " simulated in " in counts
 
 
 @cache

@@ -112,8 +112,6 @@ CIRCLES: dict[str, list[set[str]]] = {
     "kernel": [{"account", "build", "engine", "entity", "model", "plain", "roster"}],
     # A check is a function of the run that is judged, and a host tells what its node does to who asks it.
     "nodes": [{"algorithm", "properties", "scheduler"}, {"ends", "host", "telling"}],
-    # An agent opens channels, and a channel leads to an agent.
-    "spacetime": [{"agent", "channel"}],
 }
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from worldline.kernel import inline, processes
-from worldline.kernel.executors import Executor, Inline
 from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Trajectory, Vector, build
+from worldline.workers.executor import Executor
 
 if __package__:
     from . import apart
@@ -89,7 +89,7 @@ class BusyBird(Bird):
 
 def flock(size: int, neighbours: int, until: int, work: int, workers: int) -> Facts:
     """A flock in three dimensions of space; everybody has channels to its nearest neighbours."""
-    executor: Executor | Inline = inline() if workers == 0 else processes(workers)
+    executor: Executor = inline() if workers == 0 else processes(workers)
     space = Minkowski(4)
     simulation = ForwardSimulation(space, LambdaField(c=0.25), executor=executor, seed=SEED)
     draws = random.Random(SEED)

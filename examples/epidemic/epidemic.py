@@ -18,7 +18,7 @@ from collections.abc import Generator, Sequence
 from itertools import count, pairwise, takewhile
 from typing import Any
 
-from worldline.kernel import Entity, Result, Simulation, as_executor, process
+from worldline.kernel import Entity, KernelOutcome, Simulation, as_executor, process
 from worldline.model import HOUR, Network, link, partition
 
 DAY = 24 * HOUR
@@ -75,7 +75,7 @@ def model(*, islands: int = 7, people: int = 300, quarantine: str = "40d", seed:
     return simulation
 
 
-def outcome(simulation: Simulation, result: Result) -> str:
+def outcome(simulation: Simulation, result: KernelOutcome) -> str:
     lines = []
     for name in takewhile(simulation.__contains__, map("island {:02}".format, count())):
         island, ill = simulation[name], result.monitors.get((name, "ill"))

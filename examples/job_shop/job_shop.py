@@ -16,7 +16,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
-from worldline.kernel import Entity, Interrupt, Process, Resource, Result, Signal, Simulation, as_executor
+from worldline.kernel import Entity, Interrupt, KernelOutcome, Process, Resource, Signal, Simulation, as_executor
 from worldline.model import HOUR, MINUTE, Network, link
 
 STATIONS = {"saw": 2, "lathe": 2, "mill": 2, "drill": 2, "paint": 1}  # With so many machines.
@@ -134,7 +134,7 @@ def model(*, minutes: int = 24, repairers: int = 1, seed: int = 0) -> Simulation
     return simulation
 
 
-def outcome(simulation: Simulation, result: Result) -> str:
+def outcome(simulation: Simulation, result: KernelOutcome) -> str:
     office = simulation["office"]
     hours = [took / HOUR for took in sorted(office.done)]
     under_way = result.monitors["office", "under way"]

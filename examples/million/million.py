@@ -19,7 +19,7 @@ import resource
 import sys
 import time
 
-from worldline.kernel import Entity, Result, Simulation, as_executor
+from worldline.kernel import Entity, KernelOutcome, Simulation, as_executor
 from worldline.model import HOUR, Network, link
 
 TELLS = 2
@@ -54,7 +54,7 @@ def model(*, entities: int = 1_000_000, seed: int = 0) -> Simulation:
     return simulation
 
 
-def outcome(simulation: Simulation, _: Result) -> str:
+def outcome(simulation: Simulation, _: KernelOutcome) -> str:
     town = simulation[name_of(0)].town
     heard = sorted(at for number in range(town) if (at := simulation[name_of(number)].heard))
     return (

@@ -16,7 +16,7 @@ import argparse
 from collections.abc import Generator
 from typing import Any
 
-from worldline.kernel import Entity, Result, Simulation, as_executor
+from worldline.kernel import Entity, KernelOutcome, Simulation, as_executor
 from worldline.model import MS, SECOND, link
 
 # What travels: the row and column of its goal, when it was sent, and a load, whose size is what a link takes time for.
@@ -87,7 +87,7 @@ def model(
     return simulation
 
 
-def outcome(simulation: Simulation, result: Result) -> str:
+def outcome(simulation: Simulation, result: KernelOutcome) -> str:
     size = simulation[name_of(0, 0)].size
     routers = [simulation[name_of(row, column)] for row in range(size) for column in range(size)]
     delays = sorted(delay for router in routers for delay in router.delays)

@@ -15,7 +15,7 @@ import argparse
 import sys
 import time
 
-from worldline.kernel import Entity, Result, Simulation, as_executor
+from worldline.kernel import Entity, KernelOutcome, Simulation, as_executor
 from worldline.model import SECOND, Network, as_time, link
 
 UNTIL = "20s"
@@ -50,7 +50,7 @@ def model(*, throwers: int = 64, balls: int = 16, lookahead: str = "100ms", seed
     return simulation
 
 
-def outcome(simulation: Simulation, _: Result) -> str:
+def outcome(simulation: Simulation, _: KernelOutcome) -> str:
     first = simulation["thrower 00000"]
     throwers = [simulation[name] for name in first.names]
     caught = [thrower.caught for thrower in throwers]

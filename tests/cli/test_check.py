@@ -66,6 +66,14 @@ def test_a_clean_federation_is_one_history(worldline, tmp_path) -> None:  # type
         assert "hello" not in out
 
 
+def test_a_check_ends_in_time_and_says_so(worldline, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "two.py").write_text(TWO)
+    code, out, _ = worldline("check", "two.py", "--seconds-max", "0.001")
+    assert code == 0
+    assert out.startswith("2 schedules, as many as there was time for: one history, digest ")
+    assert "time" not in worldline("check", "two.py", "--schedules", "4", "--seconds-max", "1000")[1]
+
+
 @pytest.mark.parametrize(
     ("source", "arguments", "code", "words"),
     [

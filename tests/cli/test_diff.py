@@ -91,7 +91,7 @@ def test_two_runs_of_a_kernel_model_with_other_parameters(model: Path, tmp_path:
         "first differences, of 3 members:",
         "  4ms  counter  sends count                  payload: 3 → 12",
         "  5ms  ledger   receives count from counter  payload: 3 → 12",
-        "  7ms  archive  receives large from ledger   only in B: 12",
+        "  7ms  archive  receives large from ledger   at 8ms in A, at 7ms in B: payload: 4 → 12",
     ]
     assert [line.split()[:2] for line in done.stdout.partition("from there to archive:\n")[2].splitlines()] == [
         ["4ms", "counter"],

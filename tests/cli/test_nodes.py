@@ -247,10 +247,8 @@ def test_run_records_the_same(
 ) -> None:
     """Both commands, on any executor: the same file."""
     worldline("raft", "--seed", "3", "--until", "2s", "-q", "--record", "a.mcap")
-    monkeypatch.setattr(
-        "sys.argv", ["worldline", "run", "raft", "--seed", "3", "--until", "2s", "--executor", executor]
-    )
-    monkeypatch.setattr("sys.argv", [*sys.argv, "--record", "b.mcap"])
+    options = f"--seed 3 --until 2s --executor {executor} --record b.mcap"
+    monkeypatch.setattr("sys.argv", ["worldline", "run", "raft", *options.split()])
     with pytest.raises(SystemExit) as exit_:
         main()
     assert exit_.value.code == 0, capsys.readouterr().err

@@ -55,7 +55,7 @@ def reported(worldline: Command, *arguments: str) -> dict[str, Any]:
         ("nodes", "holds at the end: everybody has heard everybody"),
         ("nodes", "4 nodes, "),
         ("spacetime", "1 clocks"),
-        ("spacetime", "1 agents, 4.5 of lab time simulated in "),
+        ("spacetime", "1 agent, 4.5 of lab time simulated in "),
     ],
 )
 def test_it_is_run_and_its_outcome_is_told(worldline: Command, tmp_path: Path, kind: str, words: str) -> None:

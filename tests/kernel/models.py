@@ -56,7 +56,7 @@ class Observation(NamedTuple):
 def observe(simulation: Simulation, until: str | None = None, executor: Any = "inline") -> Observation:
     """Run a simulation and look at what has come of it."""
     added = list(simulation._entities)
-    result = simulation.run(until, executor=executor, progress=False)
+    result = simulation.run(until, executor=executor)
     found = states(simulation)
     return Observation(
         digest=result.digest.hex(),

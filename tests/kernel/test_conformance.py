@@ -16,8 +16,8 @@ from tests.kernel import matrix
 from tests.kernel.culprits import family, gossips, hasty
 from tests.kernel.models import MODELS, Observation, difference, observe
 from worldline.kernel import Entity, Simulation, build, processes
-from worldline.kernel.executors import Executor
 from worldline.model import HOUR
+from worldline.workers.executor import Executor
 
 pytestmark = pytest.mark.timeout(50)
 

@@ -158,9 +158,7 @@ def test_a_stopped_worker_is_named_and_may_go_on() -> None:
 
 def test_a_stopped_process_of_a_search_is_named(tmp_path: Path) -> None:
     with family_of(*searching("stop", tmp_path)) as everybody:
-        everybody.await_complaint(
-            " of the search, with seeds 0 to 31, is stopped, and the run waits for it (kill -CONT "
-        )
+        everybody.await_complaint(", with seeds 0 to 31, is stopped, and the run waits for it (kill -CONT ")
 
 
 # -- Handlers that fork

@@ -19,8 +19,9 @@ from tests.federation.transports import PATIENCE_S
 from tests.kernel.culprits import accident
 from tests.kernel.matrix import MPIEXEC, ROOT, Prints, prints, reports
 from tests.kernel.models import MODELS
-from worldline.kernel import build, mpi
-from worldline.model import ConfigurationError, WorldlineError
+from tests.workers.ranks import mpiexec
+from worldline.kernel import build
+from worldline.model import WorldlineError
 
 pytestmark = pytest.mark.timeout(110)
 
@@ -31,12 +32,6 @@ HASH_SEED = os.environ.get("PYTHONHASHSEED", "0")
 @pytest.fixture(scope="module")
 def expected() -> dict[str, Prints]:
     return {name: prints(name, "inline") for name in MODELS}
-
-
-def mpiexec(ranks: int, code: str, *arguments: str, within_s: int = 25) -> subprocess.CompletedProcess[str]:
-    command = [str(MPIEXEC), "-n", str(ranks), sys.executable, "-c", code, *arguments]
-    environment = {**os.environ, "MPIEXEC_TIMEOUT": str(within_s)}  # Then it ends all ranks, which we couldn't.
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
@@ -249,12 +244,6 @@ def test_a_rank_that_is_late_is_waited_for(tmp_path: Path) -> None:
     assert ended.stderr == "worldline: waiting for rank 1 to come to this run\n" * 2
 
 
-@pytest.mark.parametrize("patience", [0, -1, "soon", None, True])
-def test_a_patience_is_a_number_of_seconds(patience: Any) -> None:
-    with pytest.raises(ConfigurationError, match="isn't a patience"):
-        mpi(patience_s=patience)
-
-
 @pytest.mark.once
 @pytest.mark.parametrize(("what", "notices"), [("fork that exits as programs do", 0), ("fork", 1)])
 def test_what_an_event_forks_on_a_rank_does_not_take_part(what: str, notices: int) -> None:
@@ -262,67 +251,6 @@ def test_what_an_event_forks_on_a_rank_does_not_take_part(what: str, notices: in
     ended = mpiexec(2, code, what)
     assert ended.returncode == 0
     assert ended.stderr.count("\n") == ended.stderr.count("was forked in an event has come back from it") == notices
-
-
-# -- Work that isn't the kernel's
-
-ODD_JOBS = """
-import json, sys
-from pathlib import Path
-from worldline.kernel import mpi
-from worldline.workers.failures import Failure, first_error
-from worldline.model import ConfigurationError, ModelError, WorldlineError
-
-def talk(ranks):
-    ranks.check_equal("the same")
-    for other in range(ranks.count):
-        if other != ranks.rank:
-            ranks.peers.post(other, b"from %d" % ranks.rank)
-    heard = []
-    while len(heard) < ranks.count - 1:
-        heard += ranks.peers.wait()
-    return [ranks.agreed(lambda: ranks.rank), sorted(frame.decode() for _, frame in heard)]
-
-def leave_unread(ranks):
-    ranks.peers.post((ranks.rank + 1) % ranks.count, b"nobody reads this")
-
-def fail(ranks):
-    return Failure((9 - ranks.rank, "a key of its own"), ModelError(f"rank {ranks.rank} failed")) if ranks.rank else 0
-
-def refuse(ranks):
-    def make():
-        if ranks.rank == 1:
-            raise ConfigurationError("rank 1 can't")
-    ranks.agreed(make)
-
-def differ(ranks):
-    ranks.check_equal(ranks.rank // 2)
-
-told = []
-for work in (talk, leave_unread, fail, refuse, differ):
-    try:
-        reports = mpi(placement={"a": 1}).gathered(work)
-        error = first_error(reports)
-        told.append(str(error) if error is not None else reports)
-    except WorldlineError as error:
-        told.append(f"refused: {error.problem}")
-told.append(mpi(placement={"a": 1}).placement)
-from mpi4py import MPI
-Path(sys.argv[1], str(MPI.COMM_WORLD.Get_rank())).write_text(json.dumps(told))
-"""
-
-
-def test_another_room_s_work_on_ranks(tmp_path: Path) -> None:
-    ended = mpiexec(3, ODD_JOBS, str(tmp_path))
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
-    for rank in range(3):
-        talked, unread, failed, refused, differing, placement = json.loads(Path(tmp_path, str(rank)).read_text())
-        assert talked == [[me, [f"from {other}" for other in range(3) if other != me]] for me in range(3)]
-        assert unread == [None] * 3
-        assert failed == "rank 2 failed"
-        assert refused == "refused: rank 1 can't"
-        assert differing == "refused: rank 2 has built another simulation than rank 0"
-        assert placement == {"a": 1}
 
 
 # -- Without it

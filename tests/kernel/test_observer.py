@@ -27,7 +27,7 @@ pytestmark = pytest.mark.timeout(100)
 
 def told(simulation: Simulation, until: Any = None, executor: str = "inline") -> Notebook:
     book = Notebook()
-    simulation.run(until, executor=executor, progress=False, observer=book)
+    simulation.run(until, executor=executor, observer=book)
     return book
 
 
@@ -61,7 +61,7 @@ def test_messages_timers_and_values() -> None:
     simulation.add("echo", Echo())
     simulation.send("echo", "ping", "hello", at=30)
     with pytest.raises(ModelError, match="no entity named ''"):
-        simulation.run(progress=False, observer=(book := Notebook()))
+        simulation.run(observer=(book := Notebook()))
     assert book.lines == [
         ("began", "", 0),
         ("began", "echo", 0),
@@ -174,7 +174,7 @@ def test_who_is_created_begins_and_ends_and_its_chain_is_its_creator_s() -> None
     assert worker is not None
     assert [line[1:] for line in book.lines if line[0] == "began"] == [("", 0), ("p", 0), ("p/kid", 0), ("p/stays", 0)]
     ends = [line[1:] for line in book.lines if line[0] == "ended"]
-    chains = {name: (at, chain) for name, at, chain in worker.part().chains}
+    chains = worker.part().members
     assert ends[0] == ("p/kid", 2, b"")
     assert {name: (at, chain) for name, at, chain in ends[1:]} == chains
     assert chains["p"][0] == 4
@@ -213,7 +213,7 @@ def test_who_tells_by_itself_is_left_alone() -> None:
 def test_without_an_observer_nobody_is_there_to_be_told() -> None:
     simulation = Simulation()
     simulation.add("echo", Reserved())
-    simulation.run(progress=False)
+    simulation.run()
     assert simulation["echo"]._wl_observer is None
 
 
@@ -223,10 +223,10 @@ def test_without_an_observer_nobody_is_there_to_be_told() -> None:
 def test_an_observer_sees_further_runs_and_what_is_added_meanwhile() -> None:
     simulation, book = Simulation(), Notebook()
     simulation.add("echo", Echo())
-    simulation.run(5, progress=False, observer=book)
+    simulation.run(5, observer=book)
     simulation.add("ping", Pinger())
     simulation.send("echo", "quiet", at=100)
-    simulation.run(20, progress=False, observer=book)
+    simulation.run(20, observer=book)
     simulation.step()
     assert ("began", "ping", 5) in book.lines
     assert ("sent", "ping", 3, "ping", 5, b"[1,2]", 15, None) in book.lines
@@ -237,9 +237,9 @@ def test_an_observer_sees_further_runs_and_what_is_added_meanwhile() -> None:
 def test_nobody_can_look_on_from_the_middle() -> None:
     simulation = Simulation()
     simulation.add("echo", Echo())
-    simulation.run(5, progress=False)
+    simulation.run(5)
     with pytest.raises(UsageError, match="an observer has to see all of it"):
-        simulation.run(6, progress=False, observer=Notebook())
+        simulation.run(6, observer=Notebook())
 
 
 # -- The same everywhere
@@ -248,11 +248,11 @@ def test_nobody_can_look_on_from_the_middle() -> None:
 @pytest.mark.parametrize("name", MODELS)
 def test_every_executor_tells_the_same_and_nothing_depends_on_it(name: str) -> None:
     case = MODELS[name]
-    expected = case.build().run(case.until, progress=False).digest
+    expected = case.build().run(case.until).digest
     books = []
     for executor in ("inline", "processes(2)", "processes(3)"):
         books.append(Notebook())
-        result = case.build().run(case.until, executor=executor, progress=False, observer=books[-1])
+        result = case.build().run(case.until, executor=executor, observer=books[-1])
         assert result.digest == expected
     assert books[0].lines == books[1].lines == books[2].lines
     assert books[0].passes[-1] == books[1].passes[-1] == books[2].passes[-1] == result.now
@@ -266,7 +266,7 @@ def report(executor: str, *names: str) -> None:
     found = {}
     for name in names:
         case, book = MODELS[name], Notebook()
-        result = case.build().run(case.until, executor=executor, progress=False, observer=book)
+        result = case.build().run(case.until, executor=executor, observer=book)
         lines = hashlib.sha256(repr(book.lines).encode()).hexdigest()
         found[name] = (result.digest.hex(), lines, book.passes[-1])
     sys.stdout.write(json.dumps(found) + "\n")
@@ -336,7 +336,7 @@ def test_a_run_that_fails_tells_what_happened_before(executor: str) -> None:
     for each in ("inline", executor):
         books.append(Notebook())
         with pytest.raises(ModelError, match="burnt"):
-            fuses().run(executor=each, progress=False, observer=books[-1])
+            fuses().run(executor=each, observer=books[-1])
     assert books[0].lines == books[1].lines
     assert books[0].passes[-1] == books[1].passes[-1] == 20 * MS
     assert books[0].lines[-1][:5] == ("arrives", "a", books[0].lines[-1][2], "d", 21 * MS)
@@ -368,6 +368,6 @@ def test_what_is_final_does_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     simulation = Simulation(network=Network(default=link(MS)))
     for name in "ab":
         simulation.add(name, Ticking())
-    simulation.run(until=30_000 * MS, executor="processes(2)", progress=False, observer=Notebook())
+    simulation.run(until=30_000 * MS, executor="processes(2)", observer=Notebook())
     assert heard[0] > 170_000
     assert most[0] < 40_000

@@ -24,8 +24,8 @@ from tests.kernel.models import MODELS, Diarist, Observation, difference, observ
 from worldline.kernel import Simulation
 from worldline.kernel.crew import Crew
 from worldline.kernel.model import Model
+from worldline.kernel.outcome import KernelOutcome, combined
 from worldline.kernel.pacing import Pacing, Standing
-from worldline.kernel.result import Result, combined
 from worldline.kernel.worker import Letter, Worker
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.model import FOREVER, HOUR, MS, US, ModelError, Network, link
@@ -187,7 +187,7 @@ class Listed:
 class Outcome(NamedTuple):
     """What came of a run under a schedule."""
 
-    result: Result | None
+    result: KernelOutcome | None
     failures: list[Failure]
     frames: int
     simulation: Simulation

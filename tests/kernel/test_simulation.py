@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import io
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.kernel.actors import Actor, Loner, Steps, payloads, pending, stage
-from worldline.kernel import Entity, Interrupt, Result, Simulation, inline, process, receive
-from worldline.kernel import progress as progress_module
+from worldline.history.status import Status
+from worldline.kernel import Entity, Interrupt, KernelOutcome, Simulation, inline, process, receive
 from worldline.model import (
     FOREVER,
-    MS,
     SECOND,
     TIME_MAX,
     ConfigurationError,
+    Interrupted,
     ModelError,
     Network,
     Rule,
@@ -142,13 +140,13 @@ def test_a_result_can_be_had_at_any_time() -> None:
     after = simulation.run(until=55)
     assert simulation.result() == after
     assert before.digest != after.digest
-    assert isinstance(after, Result)
+    assert isinstance(after, KernelOutcome)
     assert str(after) == f"6 events, digest {after.digest.hex()}"
     assert re.fullmatch("[0-9a-f]{32}", after.digest.hex())
 
 
 def test_large_numbers_of_events_are_written_for_people() -> None:
-    assert str(Result(digest=b"\x01\x02", now=0, events=1234567, dropped={}, monitors={})) == (
+    assert str(KernelOutcome(digest=b"\x01\x02", now=0, events=1234567, dropped={}, monitors={})) == (
         "1,234,567 events, digest 0102"
     )
 
@@ -475,10 +473,10 @@ def test_a_run_does_not_go_back() -> None:
 
 
 @pytest.mark.parametrize(
-    "executor", ["outline", "", "inline(2)", "processes", "processes(x)", "mpi(2)", 5, None, print]
+    ("executor", "problem"), [("outline", "isn't an executor"), ("processes", "can't be used here"), (None, "isn't an")]
 )
-def test_an_executor_that_is_none_is_refused(executor: Any) -> None:
-    with pytest.raises(ConfigurationError, match="isn't an executor"):
+def test_what_the_kernel_cannot_run_on_is_refused(executor: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf'{problem}.* \(use "inline", "processes\(4\)" or "mpi"\)'):
         ticking().run(until=10, executor=executor)
 
 
@@ -546,7 +544,7 @@ def test_a_handler_can_run_another_simulation() -> None:
 
 def test_a_simulation_can_be_looked_at_and_sent_to_from_inside() -> None:
     # Not what workers could do; but inline nothing breaks.
-    results: list[Result] = []
+    results: list[KernelOutcome] = []
 
     def act(me: Actor) -> Steps:
         yield 5
@@ -607,7 +605,7 @@ def check_goes_on(simulation: Simulation) -> None:
 def test_a_simulation_can_go_on_after_an_error_without_the_event_that_failed(by_steps: bool) -> None:
     simulation = failing(30, ValueError("oops"))
 
-    def go_on() -> Result:
+    def go_on() -> KernelOutcome:
         while by_steps and simulation.step():
             pass
         return simulation.run()
@@ -708,91 +706,31 @@ def test_many_entities_are_no_problem() -> None:
     assert result.events == 2 * count + 1
 
 
-# -- Progress
+# -- Who watches
 
 
-@pytest.fixture
-def long_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run counts as a long one."""
-    monkeypatch.setattr(progress_module, "_SHOWN_AFTER_S", 0.0)
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.usefixtures("long_runs")
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
 @pytest.mark.parametrize("until", [None, 20_000])
-def test_a_long_run_shows_its_progress_if_asked_to(capsys: pytest.CaptureFixture[str], until: int | None) -> None:
-    ticking(ticks=2_500).run(until=until, progress=True)
-    shown = capsys.readouterr()
-    assert "events/s" in shown.err
-    assert "us" in shown.err
-    assert shown.out == ""
+def test_whoever_watches_is_told_how_far_a_run_is(executor: str, until: int | None) -> None:
+    told: list[Status] = []
+    result = ticking(ticks=2_500).run(until=until, executor=executor, watch=told.append)
+    assert told
+    assert all(status.end == (until or FOREVER) for status in told)
+    assert [status.time for status in told] == sorted(status.time for status in told)
+    assert 0 < told[0].events <= told[-1].events <= result.events
 
 
-@pytest.mark.usefixtures("long_runs")
-def test_a_long_run_shows_its_progress_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    ticking(ticks=2_500).run()
-    assert "events/s" in terminal.getvalue()
+def test_watching_changes_nothing() -> None:
+    assert ticking(ticks=2_500).run(watch=lambda _: None) == ticking(ticks=2_500).run()
 
 
-@pytest.mark.usefixtures("long_runs")
-def test_nothing_is_shown_where_nobody_looks_or_if_not_wanted(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ticking(ticks=2_500).run()
-    ticking(ticks=2_500).run(progress=False)
-    assert capsys.readouterr() == ("", "")
-    terminal = Terminal()
-    monkeypatch.setattr(sys, "stderr", terminal)
-    ticking(ticks=2_500).run(progress=False)
-    assert terminal.getvalue() == ""
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+def test_whoever_watches_can_break_a_run_off(executor: str) -> None:
+    def enough(status: Status) -> None:
+        raise Interrupted("enough", at=status.time)
 
-
-def test_a_short_run_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    ticking(ticks=1_500).run(progress=True)
-    assert capsys.readouterr() == ("", "")
-
-
-@pytest.mark.usefixtures("long_runs")
-def test_progress_changes_nothing_and_ends_with_an_error(capsys: pytest.CaptureFixture[str]) -> None:
-    assert ticking(ticks=2_500).run(progress=True) == ticking(ticks=2_500).run()
-
-    def act(me: Actor) -> Steps:
-        for _ in range(3_000):
-            yield 1
-        raise ValueError("oops")
-
-    with pytest.raises(ModelError, match="a at 3us: it raised ValueError"):
-        stage(act).run(progress=True)
-    assert "events/s" in capsys.readouterr().err
-    ticking().run(until=100, progress=True)  # Another bar can be opened: the last one was closed.
-
-
-def test_how_often_progress_is_looked_at_follows_the_pace(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = [0.0]
-    monkeypatch.setattr(progress_module.time, "monotonic", lambda: clock[0])
-    fast = progress_module.Progress(SECOND, True)
-    first = fast.events_until_look
-    for _ in range(5):
-        clock[0] += 0.001
-        fast.look(5 * MS, 1_000)
-    assert fast.events_until_look > first
-    slow = progress_module.Progress(SECOND, True)
-    for _ in range(8):
-        clock[0] += 0.1
-        slow.look(5 * MS, 1_000)
-    assert slow.events_until_look < first
-    assert slow.events_until_look < FOREVER
-    with slow:
-        clock[0] += 10
-    unwanted = progress_module.Progress(SECOND, False)
-    unwanted.look(5, 5)
-    assert unwanted.events_until_look == FOREVER
+    with pytest.raises(Interrupted, match="enough"):
+        ticking(ticks=2_500).run(executor=executor, watch=enough)
 
 
 # -- Processes in a simulation

@@ -206,7 +206,7 @@ def test_the_report_follows_from_the_seeds_alone(
     assert (alone.failure and alone.failure.seed) == (failing[0] if failing else None)
     assert alone.tried == (failing[0] - first + 1 if failing else count)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(searching, "Hands", Luck(luck))
+        patch.setattr(searching, "WorkerFarm", Luck(luck))
         assert facts(search(trial, seeds, workers=workers)) == facts(alone)
 
 
@@ -216,7 +216,7 @@ def test_borders_of_blocks_are_no_special_places(bad: int, monkeypatch: pytest.M
     trial = listed(bad, bad + 1, 79)
     alone = facts(search(trial, range(80)))
     for workers in (2, 3):
-        monkeypatch.setattr(searching, "Hands", Luck(bad))
+        monkeypatch.setattr(searching, "WorkerFarm", Luck(bad))
         assert facts(search(trial, range(80), workers=workers)) == alone
     assert alone[0] == bad + 1
 
@@ -282,7 +282,6 @@ def test_what_a_node_raises_is_a_failure_of_its_seed() -> None:
     assert report.failure.seed == 5
     text = str(report.failure.failure)
     assert text.startswith("node 1 at 0s: on Start it raised KeyError: 'no such thing', in test_searching.py, line ")
-    assert text.endswith(f" of {__file__}")
 
 
 class Ends(Node):
@@ -378,7 +377,7 @@ def test_what_cannot_be_sent_is_refused_in_plain_words(nobody_left: None) -> Non
 def test_what_cannot_be_run_is_refused_and_is_no_failure_of_a_seed(
     workers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(searching, "Hands", Luck(0))
+    monkeypatch.setattr(searching, "WorkerFarm", Luck(0))
     with pytest.raises(ConfigurationError, match="isn't a latency"):
         search(structs.replace(listed(), latency="soon"), range(9), workers=workers)
 
@@ -399,7 +398,7 @@ def test_a_process_that_dies_is_a_loss_and_takes_the_others_with_it(
     with pytest.raises(LossError) as lost:
         search(trial, range(40), workers=2, file=file)
     assert re.fullmatch(
-        r"process \d of the search, with seeds 4 to 5, was killed by SIGKILL \(was it killed, or out of memory\?\)",
+        r"worker \d, with seeds 4 to 5, was killed by SIGKILL \(was it killed, or out of memory\?\)",
         str(lost.value),
     )
 

@@ -18,6 +18,7 @@ from worldline.nodes import Algorithm, Node, Scheduler
 from worldline.nodes.algorithms import find
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.faults import Fault
+from worldline.nodes.hearing import Hearing
 from worldline.nodes.host import DOWN, REMOVED
 from worldline.nodes.script import Script
 from worldline.nodes.telling import HELD
@@ -390,3 +391,16 @@ def test_a_failure_in_processes_is_an_outcome_too() -> None:
     assert inline.failure is not None
     assert str(inline.failure) == str(apart.failure)
     assert inline.now == apart.now == 10**9
+
+
+def test_copies_are_known_as_long_as_they_are_under_way() -> None:
+    """However many there were before: of those that have arrived, nothing is kept."""
+    listing = Listing()
+    hearing = Hearing(None, listing)
+    for number in range(0, 6_000, 2):
+        hearing.arrives("0", number, "1", number + 10, 0, None)
+        hearing.arrives("0", number, "1", number + 20, 1, None)
+        hearing.passed(number)
+    assert len(hearing._copies) < 2_000
+    hearing.arrives("0", 5_999, "1", 6_018, 0, "in vain")
+    assert listing.calls("arrives")[-1] == ["0", 5_998, "1", 6_018, 1, "in vain"]

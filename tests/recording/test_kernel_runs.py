@@ -26,7 +26,7 @@ def record(name: str, executor: str, target: Path | BinaryIO) -> Any:
     simulation = case.build()
     plan = simulation.plan(case.until)
     recorder = Recorder(target, plan, federation=name, encoding="json")
-    result = simulation.run(case.until, executor=executor, progress=False, observer=recorder)
+    result = simulation.run(case.until, executor=executor, observer=recorder)
     recorder.close(end=FOREVER if plan.end is None else plan.end, dropped=result.dropped)
     return result
 
@@ -105,7 +105,7 @@ def test_what_the_end_overtakes_is_under_way_and_what_comes_from_outside_takes_n
     simulation.send("a", "slow", "outside", at=0)
     simulation.send("b", "slow", "outside", at=7)
     recorder = Recorder(tmp_path / "run.mcap", simulation.plan(10), encoding="json")
-    simulation.run(10, progress=False, observer=recorder)
+    simulation.run(10, observer=recorder)
     recorder.close(end=10)
     recording = Recording(tmp_path / "run.mcap")
     assert recording.verify().condition is Condition.INTACT
@@ -127,7 +127,7 @@ def test_of_a_run_that_fails_what_is_final_is_kept(executor: str, tmp_path: Path
     simulation.send("a", "slow", at=25)
     recorder = Recorder(tmp_path / "run.mcap", simulation.plan(), encoding="json")
     with pytest.raises(ModelError, match="enough") as raised:
-        simulation.run(executor=executor, progress=False, observer=recorder)
+        simulation.run(executor=executor, observer=recorder)
     recorder.abandon(raised.value.problem, participant=raised.value.participant, at=raised.value.at)
     recording = Recording(tmp_path / "run.mcap")
     verdict = recording.verify()

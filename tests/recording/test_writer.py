@@ -20,12 +20,12 @@ from mcap.reader import make_reader
 
 from tests.recording.stage import recorded, truth, write_script
 from worldline import Federation, Program, run
-from worldline.federation.checker import Sampled
+from worldline.federation.checker import SampledSchedule
 from worldline.federation.inprocess import InOrder, Schedule
 from worldline.history.observer import Observer
 from worldline.lock import Action, Arbiter, Event, Received, Sent
 from worldline.model import LossError, Network, Plan, Rule, UsageError, hold, link, plan, uniform
-from worldline.recording import Arrival, Condition, Count, LossCount, Part, Recorder, Recording, writer
+from worldline.recording import Arrival, Condition, Count, LossCount, MemberFacts, Recorder, Recording, writer
 from worldline.recording.pending import Pending, Publication
 
 PLAN = plan(["a", "b"])
@@ -179,7 +179,7 @@ def test_what_is_under_way_at_the_end_isnt_settled_before_all_have_left() -> Non
 def test_a_real_run_gives_the_same_file_under_every_schedule(tmp_path: Path) -> None:
     expected, outcome = of_a_real_run(InOrder())
     for number in range(40):
-        assert of_a_real_run(Sampled(number))[0] == expected, f"schedule {number}"
+        assert of_a_real_run(SampledSchedule(number))[0] == expected, f"schedule {number}"
     recording = save(expected, tmp_path)
     assert recording.verify().condition is Condition.INTACT
     assert recording.outcome is not None
@@ -241,8 +241,8 @@ def test_the_outcome_tells_of_participants_topics_and_losses(tmp_path: Path) -> 
     assert outcome is not None
     assert outcome.status == "complete"
     assert outcome.participants == {
-        "a": Part(started=0, left=30, digest="0a"),
-        "b": Part(started=2, left=40, digest="0b"),
+        "a": MemberFacts(started=0, left=30, digest="0a"),
+        "b": MemberFacts(started=2, left=40, digest="0b"),
     }
     assert outcome.topics == {"x": Count(published=2, arrivals=1, bytes=8), "y": Count(published=1)}
     assert outcome.losses == (LossCount("b", "x", "bad luck", 1), LossCount("b", "x", "dropped by its buffer", 4))
@@ -270,7 +270,7 @@ def test_a_run_that_is_broken_off_keeps_what_was_final_and_says_who_and_why(tmp_
     recording = Recording(tmp_path / "run.mcap")
     assert recording.outcome is not None
     assert (recording.outcome.status, recording.outcome.digest) == ("broken off", "")
-    assert recording.outcome.participants["a"] == Part(started=0)
+    assert recording.outcome.participants["a"] == MemberFacts(started=0)
     assert [arrival.payload for arrival in recording.arrivals()] == [b"one"]
     assert list(recording.unheard()) == []
     verdict = recording.verify()

@@ -28,7 +28,7 @@ from tests.spacetime.walkers import (
     observed,
     prints_of,
 )
-from worldline.kernel.executors import processes
+from worldline.kernel import processes
 from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, build
 from worldline.spacetime.causality import check
 from worldline.spacetime.examples import NAMES, find

@@ -32,7 +32,7 @@ from tests.spacetime.culprits import (
     people,
     wall,
 )
-from worldline.kernel.executors import processes
+from worldline.kernel import processes
 from worldline.kernel.share import LeftBehind
 from worldline.model import ConfigurationError, LossError, ModelError, UsageError, WorldlineError
 from worldline.model.errors import Stuck

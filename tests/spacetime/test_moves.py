@@ -26,7 +26,7 @@ from tests.spacetime.walkers import (
     restless,
     simulation_of,
 )
-from worldline.kernel.executors import processes
+from worldline.kernel import processes
 from worldline.model import ConfigurationError, WorldlineError
 from worldline.spacetime import Agent, AgentWrapper, Channel, ForwardSimulation, LambdaField, Minkowski, RemoteReference
 from worldline.spacetime.placement import Placing, Resident

@@ -76,7 +76,7 @@ import json, sys
 from pathlib import Path
 from mpi4py import MPI
 from tests.spacetime.culprits import accident, circle, people
-from worldline.kernel.executors import mpi
+from worldline.kernel import mpi
 from worldline.model import WorldlineError
 
 told = {}

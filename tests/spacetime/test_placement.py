@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from worldline.kernel.executors import processes
+from worldline.kernel import processes
 from worldline.model import ConfigurationError
 from worldline.spacetime import Agent, ForwardSimulation, Minkowski
 from worldline.spacetime.placement import Placing, Resident, as_placing, cut_of, imbalance

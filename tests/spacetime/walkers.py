@@ -15,7 +15,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from worldline.kernel.executors import mpi, processes
+from worldline.kernel import mpi, processes
 from worldline.model import Plan
 from worldline.model.errors import WorldlineError
 from worldline.recording import Recorder

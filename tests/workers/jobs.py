@@ -115,3 +115,23 @@ def _spin(_number: int, _peers: Peers, _others: Sequence[int], look: Look) -> No
     events = 0
     while True:
         events += look(events, events)
+
+
+# -- Pieces of work for a farm
+
+
+def begin(given: Any) -> Any:
+    """Make a worker of a farm ready."""
+    if given == "nothing":
+        raise ConfigurationError("nothing can be begun with it")
+    return given
+
+
+def doubled(begun: int, piece: Any) -> int:
+    if piece == "refuse":
+        raise ConfigurationError(f"{piece!r} can't be doubled")
+    if piece == "break":
+        raise KeyError("a bug")
+    if piece == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return begun * int(piece)

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.once, pytest.mark.timeout(50)]
 def test_runs_that_begin_at_once_leave_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     start = forkserver.ensure_running
     second_is_there, first_is_done = threading.Event(), threading.Event()
-    second = threading.Thread(target=fork_server, args=("worldline.kernel.on_processes",))
+    second = threading.Thread(target=fork_server, args=("worldline.kernel.distributed",))
 
     def overlap() -> None:
         start()
@@ -29,7 +29,7 @@ def test_runs_that_begin_at_once_leave_the_environment_as_it_was(monkeypatch: py
 
     monkeypatch.setattr(forkserver, "ensure_running", overlap)
     before = dict(os.environ)
-    fork_server("worldline.kernel.on_processes")
+    fork_server("worldline.kernel.distributed")
     first_is_done.set()
     second.join()
     assert second_is_there.is_set()

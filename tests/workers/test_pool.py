@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.workers.jobs import MORE_THAN_A_SOCKET_HOLDS, Job, NeverEqual, work
-from worldline.kernel.progress import Progress
-from worldline.model import FOREVER, ConfigurationError, LossError, ModelError, WorldlineError
+from worldline.model import ConfigurationError, LossError, ModelError, WorldlineError
 from worldline.model.errors import InternalError, Stuck
 from worldline.workers.failures import Failure, first_error
 from worldline.workers.pool import WorkerPool, some_of
@@ -16,13 +16,13 @@ from worldline.workers.pool import WorkerPool, some_of
 pytestmark = pytest.mark.timeout(50)
 
 
-def done(*what: str, events_max: int | None = None) -> list[Any]:
+def done(*what: str, reached: Callable[[int, int], None] = lambda _now, _events: None) -> list[Any]:
     """Let each of some workers do something; return their reports."""
     jobs: list[Job] = [
         (each, [other for other in range(len(what)) if other != number]) for number, each in enumerate(what)
     ]
     with WorkerPool(work, jobs, lambda number: f"the job {what[number]}") as pool:
-        return pool.watch(Progress(FOREVER, False, events_max).reached)
+        return pool.watch(reached)
 
 
 def error_of(*what: str, **options: Any) -> WorldlineError:
@@ -104,8 +104,12 @@ def test_how_far_a_lost_worker_was_others_may_know() -> None:
     assert str(error) == "at 7ms: worker 1, with the job hang_up, was killed by SIGKILL (the run is broken off)"
 
 
-def test_a_run_without_end_is_ended() -> None:
-    assert isinstance(error_of("spin", "wait", events_max=10_000), Stuck)
+def test_whoever_watches_can_end_a_run() -> None:
+    def check(_now: int, events: int) -> None:
+        if events > 10_000:
+            raise Stuck("enough")
+
+    assert isinstance(error_of("spin", "wait", reached=check), Stuck)
 
 
 @pytest.mark.parametrize(

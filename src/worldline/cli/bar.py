@@ -1,17 +1,32 @@
-"""A progress bar for commands that take a while."""
+"""Progress bars for commands that take a while, shown if somebody looks at a terminal."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from worldline.history.status import Status, Watch
+from worldline.model.time import FOREVER, format_time
+
+_SHOWN_AFTER_S = 1.0
 
 
 @contextmanager
 def bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
-    """Show a progress bar, if somebody looks at a terminal."""
+    """Show how many of something are done."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -20,3 +35,54 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
         task = progress.add_task("", total=total)
         yield lambda done: progress.update(task, completed=done)
+
+
+@contextmanager
+def progress() -> Iterator[Watch | None]:
+    """Show how far a run is, once it has taken a while. What it yields is the run's `watch`."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    shown = _RunBar(console)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+class _RunBar:
+    """A bar that opens when a run has taken a while; without an end, it only shows that something happens."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._began = time.monotonic()
+        self._bar: Progress | None = None
+        self._task = TaskID(0)
+
+    def __call__(self, status: Status) -> None:
+        took = time.monotonic() - self._began
+        if took < _SHOWN_AFTER_S:
+            return
+        if self._bar is None:
+            self._bar = self._opened(status.end)
+        text = f"{format_time(status.time - status.time % 1_000)}  {status.events / took:,.0f} events/s"
+        self._bar.update(self._task, completed=min(status.time, status.end), description=text)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def _opened(self, end: int) -> Progress:
+        has_end = end < FOREVER
+        columns = (BarColumn(), TimeRemainingColumn()) if has_end else (SpinnerColumn(),)
+        opened = Progress(
+            *columns,
+            TextColumn("{task.description}"),
+            console=self._console,
+            transient=True,
+            redirect_stdout=sys.stdout.isatty(),  # What members print stays above the bar, or where it is piped to.
+        )
+        self._task = opened.add_task("", total=end if has_end else None)
+        opened.start()
+        return opened

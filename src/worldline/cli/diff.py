@@ -146,7 +146,9 @@ def _recordings(choices: tuple[Choice, Choice], stack: ExitStack) -> list[Path]:
         if folder is None:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="worldline-diff-")))
         paths.append(folder / f"{side}.mcap")
-        runs.append((paths[-1], stack.enter_context(_started(choice, paths[-1]))))
+        run = stack.enter_context(_started(choice, paths[-1]))
+        stack.callback(run.terminate)  # If the other one can't be run, nobody waits for this one.
+        runs.append((paths[-1], run))
     for path, run in runs:
         _finish(path, run)
     return paths

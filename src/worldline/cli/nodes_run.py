@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import json
 from rich.console import Console
 
+from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole, say_replaced
 from worldline.model import Interrupted, UsageError, WorldlineError, format_time
 from worldline.model.printable import printable_json
@@ -58,13 +60,13 @@ class Narrator:
         self._console = PlainConsole(sys.stderr) if as_json else console
         self._times = times
         self._as_json = as_json
-        self._is_told = not quiet
+        self.is_told = not quiet
         self._is_read = True
         self._is_text = not quiet and not as_json
 
     def sink(self, kept: list[Record] | None) -> bool | Callable[[Record], None]:
         """Return what takes the records: tells them as they come, and keeps them if they are needed."""
-        if not self._is_told:
+        if not self.is_told:
             return False if kept is None else kept.append
 
         def take(record: Record) -> None:
@@ -110,8 +112,8 @@ def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outp
     failure: WorldlineError | None = None
     try:
         narrator.begin(run)
-        with deadline(patience_s):
-            run.run(trial.end(), events_max=trial.events_max, observer=recorder)
+        with deadline(patience_s), nullcontext() if narrator.is_told else progress() as watch:
+            run.run(trial.end(), events_max=trial.events_max, observer=recorder, watch=watch)
     except WorldlineError as error:
         failure = error
     except BaseException:

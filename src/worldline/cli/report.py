@@ -28,7 +28,7 @@ def report(
         "digest": None if outcome is None else outcome.digest.hex(),
         "time": failure.at if outcome is None and failure is not None else outcome and outcome.now,
         "events": None if outcome is None else outcome.events,
-        "members": None if outcome is None else len(outcome.members),
+        "members": None if outcome is None else len(outcome.names),
         "dropped": None if outcome is None else sum(outcome.dropped.values()),
         "failure": None if failure is None else _failure(failure),
         "recording": None if shelf is None or not shelf.path.exists() else str(shelf.path),

@@ -29,8 +29,8 @@ from worldline.model import Interrupted, LossError, ModelError, UsageError, Worl
 from worldline.model.blame import trace_of
 from worldline.recording import Recorder, Schema, Shelf
 from worldline.targets import Ready
-from worldline.targets.executors import UNIX
 from worldline.targets.federation import ReadyFederation
+from worldline.workers.executor import Unix, as_executor
 
 
 class Staging(NamedTuple):
@@ -53,7 +53,7 @@ class Staging(NamedTuple):
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
         if is_chosen and kind != ready.executor:
             raise UsageError(f"--listen {self.listen} isn't for {ready.executor}", advice=f"use --executor {kind}")
-        return replace(ready, executor=kind)
+        return replace(ready, chosen=as_executor(kind))
 
     def refuse(self, ready: Ready) -> None:
         """Refuse all of it for what isn't a federation."""
@@ -68,7 +68,7 @@ def _address(ready: ReadyFederation, listen: str | None) -> Iterator[str]:
     """Say where participants connect: where somebody wants them to, or where nobody else does."""
     if listen is not None:
         yield listen
-    elif ready.executor == UNIX:
+    elif isinstance(ready.chosen, Unix):
         with TemporaryDirectory(prefix="worldline-") as folder:
             yield f"unix://{folder}/run.sock"
     else:

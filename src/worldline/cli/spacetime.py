@@ -19,7 +19,8 @@ from worldline.model import UsageError, WorldlineError
 from worldline.recording import Shelf
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.loading import Example, load_file
-from worldline.spacetime.simulation import read_executor
+from worldline.spacetime.simulation import EXECUTORS
+from worldline.workers.executor import as_executor
 
 LIST = "list"
 _RECORDING = ".mcap"
@@ -78,7 +79,7 @@ def spacetime(
         outputs.check()
         retell(Path(example), narrator, outputs)
         return
-    chosen_executor = read_executor(executor)
+    chosen_executor = as_executor(executor, EXECUTORS)
     try:
         chosen = _example(example, file)
         end = chosen.until if until is None else until

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
+from worldline.cli.bar import progress
 from worldline.cli.spacetime_recording import RunRecording
 from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
-from worldline.kernel.executors import Executor, Inline
 from worldline.model import WorldlineError
 from worldline.spacetime.loading import Example
 from worldline.spacetime.pictures.animation import check_moves
-from worldline.spacetime.simulation import ForwardSimulation, Shuffled
+from worldline.spacetime.simulation import ForwardSimulation
+from worldline.workers.executor import Executor
 
 
 def run_one(
@@ -19,7 +21,7 @@ def run_one(
     parameters: Mapping[str, Any],
     seed: int,
     until: float,
-    executor: Executor | Inline | Shuffled,
+    executor: Executor,
     narrator: Narrator,
     outputs: Outputs,
 ) -> None:
@@ -31,7 +33,8 @@ def run_one(
         check_moves(simulation.space.n)
     with RunRecording(outputs.record, example.name, simulation, until) as recording:
         try:
-            outcome = simulation.run(until=until, observer=recording.recorder)
+            with progress() if simulation.is_main else nullcontext() as watch:
+                outcome = simulation.run(until=until, observer=recording.recorder, watch=watch)
         except WorldlineError as error:
             if simulation.is_main and simulation.records_of_failure is not None:
                 _show_failure(example, simulation, error, narrator, outputs, recording)

@@ -31,6 +31,11 @@ class Outcome:
     failure: WorldlineError | None = None
 
     @property
+    def names(self) -> list[str]:
+        """Who took part; what a run was sent from outside has a chain among its members, and no name."""
+        return [name for name in self.members if name]
+
+    @property
     def times(self) -> dict[str, int]:
         """When everybody ended, by name."""
         return {name: end.at for name, end in self.members.items()}

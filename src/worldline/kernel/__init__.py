@@ -2,21 +2,21 @@
 
 from worldline.kernel.build import Process, Timer, build
 from worldline.kernel.entity import Entity, process
-from worldline.kernel.executors import as_executor, inline, mpi, processes
 from worldline.kernel.monitor import Monitor
+from worldline.kernel.outcome import KernelOutcome
 from worldline.kernel.resource import Resource
-from worldline.kernel.result import Result
 from worldline.kernel.simulation import Simulation
 from worldline.kernel.waiting import Interrupt, Message, Signal, receive, wait
+from worldline.workers.executor import as_executor, inline, mpi, processes
 
 __all__ = [
     "Entity",
     "Interrupt",
+    "KernelOutcome",
     "Message",
     "Monitor",
     "Process",
     "Resource",
-    "Result",
     "Signal",
     "Simulation",
     "Timer",

@@ -1,6 +1,5 @@
 from typing import Any
 
-from worldline.history.observer import Observer
 from worldline.kernel.build import Draws
 from worldline.kernel.roster import Extras, Roster
 
@@ -63,7 +62,11 @@ class Core:
     @property
     def has_ended(self) -> bool: ...
     @property
-    def _wl_observer(self) -> Observer | None: ...
+    def _wl_observer(self) -> Any: ...
+    @property
+    def _wl_number_sent(self) -> int: ...
+    @property
+    def _wl_number_given(self) -> int: ...
     @property
     def _wl_number_sent(self) -> int: ...
     @property

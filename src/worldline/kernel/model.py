@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
+from worldline.history.outcome import End
 from worldline.kernel.entity import Entity
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.topology import Topology
@@ -43,14 +44,14 @@ class Model:
 
 @dataclass
 class Part:
-    """What one worker has to tell of a run. `chains` are (name, time of its end, chain).
+    """What one worker has to tell of a run.
 
     Monitors of those who haven't ended have no end either: when the run ended, one worker alone can't say.
     """
 
     now: int
     events: int
-    chains: list[tuple[str, int, bytes]]
+    members: dict[str, End]
     dropped: dict[tuple[str, str, str], int]
     monitors: dict[tuple[str, str], Monitor]
     states: dict[str, Any] = field(default_factory=dict)

@@ -8,13 +8,13 @@ from typing import Any
 from msgspec import structs
 
 from worldline.history.observer import Observer
-from worldline.kernel.account import tell_beginning, tell_end, tell_from_outside
+from worldline.history.status import Watch
+from worldline.kernel.endless import endless
 from worldline.kernel.entity import Entity
-from worldline.kernel.executors import Executor, Inline, as_executor
+from worldline.kernel.framing import tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.model import Model, Sending
+from worldline.kernel.outcome import KernelOutcome, combined
 from worldline.kernel.parcel import seal
-from worldline.kernel.progress import Progress
-from worldline.kernel.result import Result, combined
 from worldline.kernel.topology import Topology
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, shown
@@ -25,6 +25,11 @@ from worldline.model.message import check_name
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
+from worldline.workers.executor import Executor, Inline, Mpi, Processes, as_executor
+from worldline.workers.looks import looks
+
+EXECUTORS = (Inline, Processes, Mpi)
+"""What simulations of the kernel run on."""
 
 # Any two entities are a nanosecond apart, the microstep, unless a network says otherwise.
 _MICROSTEP = Network(default=link(1))
@@ -50,7 +55,7 @@ class Simulation:
         self._connected: dict[tuple[str, str], bool] = {}
         self._sendings: list[Sending] = []
         self._worker: Worker | None = None
-        self._result: Result | None = None
+        self._result: KernelOutcome | None = None
         self._observer: Observer | None = None
 
     # -- Building
@@ -132,31 +137,34 @@ class Simulation:
         self,
         until: TimeLike | None = None,
         *,
-        executor: Executor | Inline | str = "inline",
-        progress: bool | None = None,
+        executor: Executor | str = "inline",
+        watch: Watch | None = None,
         events_max: int | None = None,
         observer: Observer | None = None,
-    ) -> Result:
+    ) -> KernelOutcome:
         """Let everything happen before `until`, or all there is, and return what came of it.
 
         The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation
-        can be run further; the others run it once. A progress bar shows if it takes long, on a terminal. `events_max`
-        ends a run that takes more events: it will hardly end by itself. (Under MPI there is no such limit.)
+        can be run further; the others run it once. `watch` is told now and then how far it is (under MPI, how far
+        this rank is). `events_max` ends a run that takes more events: it will hardly end by itself. (Under MPI there is
+        no such limit.)
 
         An observer is told what happens, from the start on: the same, in the same order, whatever the executor.
         Inline, it is also told of further runs. Under MPI all that was told comes at the end, on every rank that has
         given one.
         """
         end = FOREVER if until is None else as_time(until, "the end")
-        chosen = as_executor(executor)
+        chosen = as_executor(executor, EXECUTORS)
         if observer is not None:
             self.observe(observer)
-        if isinstance(chosen, Inline):
-            return self._run_inline(end, progress, events_max)
+        if not isinstance(chosen, Processes | Mpi):
+            return self._run_inline(end, watch, events_max)
         if self._worker is not None or self._result is not None:
             raise UsageError(f"{chosen} runs a simulation from its start", advice="make a new one")
+        from worldline.kernel.distributed import run_distributed
+
         model = self.model()
-        self._result = chosen.run(model, end, Progress(end, progress, events_max), self._observer)
+        self._result = run_distributed(chosen, model, end, watch, events_max, self._observer)
         self._entities.update(model.created)
         return self._result
 
@@ -165,7 +173,7 @@ class Simulation:
         self._begun()
         return self._advance(FOREVER, 1) == 1
 
-    def result(self) -> Result:
+    def result(self) -> KernelOutcome:
         """Return what came of it so far."""
         if self._result is not None:
             return self._result
@@ -206,24 +214,24 @@ class Simulation:
         end = None if until is None else as_time(until, "the end")
         return Plan(roster=model.names, network=model.topology.network, seed=model.seed, end=end)
 
-    def _run_inline(self, end: int, progress: bool | None, events_max: int | None) -> Result:
+    def _run_inline(self, end: int, watch: Watch | None, events_max: int | None) -> KernelOutcome:
         worker = self._begun()
         if end < worker.engine.now:
             raise UsageError(f"it is {format_time(worker.engine.now)} already", advice="run it until a later time")
-        bar = Progress(end, progress, events_max)
+        look = looks(watch, end)
+        pause = look(worker.engine.now, worker.engine.events)
         left = FOREVER if events_max is None else events_max + 1
         stride = FOREVER if self._observer is None else _PASSES_AFTER
-        with bar:
-            while left and (handled := self._advance(end, min(bar.events_until_look, left, stride))):
-                left -= handled
-                bar.look(worker.engine.now, worker.engine.events)
-        if not left:
-            bar.check(FOREVER, worker.engine.now)
+        while left and (handled := self._advance(end, min(pause, left, stride))):
+            left -= handled
+            pause = look(worker.engine.now, worker.engine.events)
+        if events_max is not None and not left:
+            raise endless(events_max, worker.engine.now)
         if end != FOREVER:
             worker.engine.now = end
         part = worker.part()
         if self._observer is not None:
-            tell_end(self._observer, part.chains, worker.engine.now)
+            tell_end(self._observer, part.members, worker.engine.now)
         return combined([part], None)
 
     def _advance(self, end: int, limit: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from worldline.history.outcome import End
 from worldline.history.telling import Key
 from worldline.kernel.account import OUTSIDE
 from worldline.kernel.build import advance
@@ -72,12 +73,12 @@ class Worker:
 
     def part(self) -> Part:
         engine, endings, present = self.engine, self.roster.endings, self.present()
-        chains = [(entity.name, endings.get(entity.name, FOREVER), entity._wl_history) for entity in present]
+        members = {each.name: End(endings.get(each.name, FOREVER), each._wl_history) for each in present}
         if self._me == 0:
-            chains.append((OUTSIDE, FOREVER, b"%x" % self._sent_from_outside))
+            members[OUTSIDE] = End(FOREVER, b"%x" % self._sent_from_outside)
         monitors = dict(self.roster.monitors)
         for entity in present:
             for what, monitor in monitors_of(entity):
                 monitor.end = endings.get(entity.name)
                 monitors[entity.name, what] = monitor
-        return Part(engine.now, engine.events, chains, dict(engine.dropped), monitors)
+        return Part(engine.now, engine.events, members, dict(engine.dropped), monitors)

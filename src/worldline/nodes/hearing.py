@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from worldline.history.observer import Observer
 from worldline.nodes.trace import Record
+
+_COPIES_MAX = 1_000
 
 
 class Hearing:
@@ -18,22 +20,18 @@ class Hearing:
 
     def __init__(self, take: Callable[[Record], None] | None, observer: Observer | None) -> None:
         self._take = take
-        self._observer = observer
-        self._copies: dict[tuple[str, int], tuple[int, int, int]] = {}  # → number, which copy, and when it arrives.
-        self._enough = 1_000
+        self._observer = cast(Observer, _Nobody()) if observer is None else observer
+        self._copies: dict[tuple[str, int], tuple[int, int, int]] = {}  # → number, which copy, until when.
+        self._copies_max = _COPIES_MAX
 
     def began(self, who: str, at: int) -> None:
-        if self._observer is not None:
-            self._observer.began(who, at)
+        self._observer.began(who, at)
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
         self._keep(detail)
-        if self._observer is not None:
-            self._observer.sent(who, number, topic, at, payload, until, detail)
+        self._observer.sent(who, number, topic, at, payload, until, detail)
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
-        if self._observer is None:
-            return
         if copy:
             self._copies[sender, number + copy] = (number, copy, at)
         else:
@@ -41,32 +39,38 @@ class Hearing:
         self._observer.arrives(sender, number, receiver, at, copy, lost)
 
     def lasts(self, sender: str, number: int, until: int) -> None:
-        if self._observer is not None:
-            number, copy, _ = self._copies.get((sender, number), (number, 0, until))
-            if copy:
-                self._copies[sender, number + copy] = (number, copy, until)
-            self._observer.lasts(sender, number, until)
+        if (sender, number) in self._copies:
+            message, copy, _ = self._copies[sender, number]
+            self._copies[sender, number] = (message, copy, until)
+            number = message
+        self._observer.lasts(sender, number, until)
 
     def closed(self, receiver: str, topic: str, at: int) -> None:
-        if self._observer is not None:
-            self._observer.closed(receiver, topic, at)
+        self._observer.closed(receiver, topic, at)
 
     def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
         self._keep(detail)
-        if self._observer is not None:
-            self._observer.noted(who, topic, at, payload, detail)
+        self._observer.noted(who, topic, at, payload, detail)
 
     def ended(self, who: str, at: int, chain: bytes) -> None:
-        if self._observer is not None:
-            self._observer.ended(who, at, chain)
+        self._observer.ended(who, at, chain)
 
     def passed(self, time: int) -> None:
-        if len(self._copies) > self._enough:
+        if len(self._copies) > self._copies_max:
             self._copies = {key: copy for key, copy in self._copies.items() if copy[2] >= time}
-            self._enough = max(1_000, 2 * len(self._copies))
-        if self._observer is not None:
-            self._observer.passed(time)
+            self._copies_max = max(_COPIES_MAX, 2 * len(self._copies))
+        self._observer.passed(time)
 
     def _keep(self, record: Record) -> None:
         if self._take is not None:
             self._take(record)
+
+
+class _Nobody:
+    """Doesn't listen to anything: only a trace is wanted."""
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        return _ignore
+
+
+def _ignore(*_: object) -> None: ...

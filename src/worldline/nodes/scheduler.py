@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 from worldline.history.observer import Observer
-from worldline.kernel.executors import Executor, Inline, as_executor
-from worldline.kernel.result import Result
-from worldline.kernel.simulation import Simulation
+from worldline.history.status import Watch
+from worldline.kernel.outcome import KernelOutcome
+from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.latency import Fixed, Latency
 from worldline.model.links import Link, Network, check_link
@@ -28,6 +28,7 @@ from worldline.nodes.reading import as_topology
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Edge, Topology
 from worldline.nodes.trace import Record, text_of
+from worldline.workers.executor import Executor, Inline, as_executor
 
 DEFAULT_LINK = as_link(LATENCY)
 """Messages arrive at a random time within a second, in any order; none gets lost."""
@@ -171,7 +172,7 @@ class Scheduler:
         """The hash of all that has happened so far."""
         return self._simulation.result().digest
 
-    def result(self) -> Result:
+    def result(self) -> KernelOutcome:
         """Return what came of it so far."""
         return self._simulation.result()
 
@@ -270,20 +271,22 @@ class Scheduler:
         until: TimeLike | None = None,
         *,
         events_max: int = EVENTS_MAX,
-        executor: Executor | Inline | str = "inline",
+        executor: Executor | str = "inline",
         observer: Observer | None = None,
-    ) -> Result:
+        watch: Watch | None = None,
+    ) -> KernelOutcome:
         """Let everything happen before `until`, or all there is; raise a `Violation` if a property doesn't hold.
 
         An algorithm that goes on for more than `events_max` events without an end is taken to have none. A run can be
-        continued; what must hold eventually, or at the end, is judged at the end of every piece.
+        continued; what must hold eventually, or at the end, is judged at the end of every piece. `watch` is told now
+        and then how far it is.
 
         An observer is told all that happens, from the start on: the same, in the same order, whatever the executor.
         Properties that are looked at after every event need the inline executor, since they may look at all nodes.
         """
         if not self._sent_at:
             raise UsageError("no node was started, so nothing can happen", advice="call start_all_nodes() first")
-        chosen = as_executor(executor)
+        chosen = as_executor(executor, EXECUTORS)
         if observer is not None and observer is not self._observer:
             self._observer = observer
             self._listen()
@@ -297,7 +300,7 @@ class Scheduler:
             for host in self._hosts.values():
                 host.forget_node()
         try:
-            self._simulation.run(until, executor=chosen, progress=False, events_max=events_max)
+            self._simulation.run(until, executor=chosen, watch=watch, events_max=events_max)
         except Expired as expired:
             culprit = self._simulation.culprit
             stuck = expired.stuck()

@@ -17,9 +17,9 @@ from msgspec import Struct, structs
 
 from worldline.model.errors import Stuck, UsageError, WorldlineError, shown
 from worldline.nodes.deadline import PATIENCE_S, deadline
-from worldline.nodes.hands import Hands
 from worldline.nodes.loading import load_file
 from worldline.nodes.trial import Trial, TrialOutcome
+from worldline.workers.farm import WorkerFarm
 
 _BLOCK_MAX = 32
 _BLOCKS_PER_WORKER = 8  # So many at least, lest one worker has nothing left to do for long.
@@ -157,27 +157,29 @@ def _apart(
         raise UsageError(
             f"the algorithm can't be sent to other processes: {error}", advice="put it into a file of its own"
         ) from error
-    with Hands(workers, _begin, (file, packed, how), _try_there, _described) as hands:
-        yield from _in_order(blocks, hands, workers * _AHEAD)
+    with WorkerFarm(workers, _begin, (file, packed, how), _try_there, _described) as farm:
+        yield from _in_order(blocks, farm, workers * _AHEAD)
 
 
-def _in_order(blocks: Iterator[Sequence[int]], hands: Hands[Sequence[int], _Block], ahead_max: int) -> Iterator[_Block]:
+def _in_order(
+    blocks: Iterator[Sequence[int]], farm: WorkerFarm[Sequence[int], _Block], ahead_max: int
+) -> Iterator[_Block]:
     """Hand blocks out, so many ahead of what was yielded, and yield what came of them in their order."""
     numbered = enumerate(blocks)
     done: dict[int, _Block | WorldlineError] = {}
     given = yielded = 0
     is_more = True
     while True:
-        while is_more and hands.has_room and given < yielded + ahead_max:
+        while is_more and farm.has_room and given < yielded + ahead_max:
             piece = next(numbered, None)
             if piece is None:
                 is_more = False
             else:
-                hands.give(*piece)
+                farm.give(*piece)
                 given += 1
         if yielded == given:
             return
-        done.update(hands.take())
+        done.update(farm.take())
         while yielded in done:
             block = done.pop(yielded)
             if isinstance(block, WorldlineError):

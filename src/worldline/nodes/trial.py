@@ -11,7 +11,8 @@ from msgspec import Struct, structs
 
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
-from worldline.kernel.executors import Executor, Inline, as_executor
+from worldline.history.status import Watch
+from worldline.kernel.simulation import EXECUTORS
 from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
 from worldline.model.links import Link
 from worldline.model.links import link as as_link
@@ -24,6 +25,7 @@ from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import Record
+from worldline.workers.executor import Executor, Inline, as_executor
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -111,20 +113,26 @@ class Trial(Struct, frozen=True, kw_only=True):
         made.start_all_nodes()
         return made
 
-    def run(self, *, executor: Executor | Inline | str = "inline", observer: Observer | None = None) -> TrialOutcome:
+    def run(
+        self,
+        *,
+        executor: Executor | str = "inline",
+        observer: Observer | None = None,
+        watch: Watch | None = None,
+    ) -> TrialOutcome:
         """Run it, and return what came of it; what is wrong with the model is an outcome as well.
 
         On other executors than the inline one, properties that are looked at after every event are left out, as the
         outcome remarks; and of a run that fails only the failure is known.
         """
-        chosen = as_executor(executor)
+        chosen = as_executor(executor, EXECUTORS)
         is_inline = isinstance(chosen, Inline)
         unseen = () if is_inline else tuple(each for each in self.algorithm.properties if each.when != AT_END)
         judged = tuple(each for each in self.algorithm.properties if each not in unseen)
         scheduler = self.scheduler(properties=judged)
         failure: ModelError | None = None
         try:
-            scheduler.run(self.end(), events_max=self.events_max, executor=chosen, observer=observer)
+            scheduler.run(self.end(), events_max=self.events_max, executor=chosen, observer=observer, watch=watch)
         except ModelError as error:
             failure = error
             if not is_inline:
@@ -134,6 +142,7 @@ class Trial(Struct, frozen=True, kw_only=True):
             digest=result.digest,
             now=scheduler.now,
             events=result.events,
+            members=result.members,
             dropped=result.dropped,
             failure=failure,
             seed=self.seed,

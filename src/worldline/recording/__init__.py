@@ -1,6 +1,6 @@
 """Recordings: a run as an MCAP file, the same bytes for the same run."""
 
-from worldline.recording.facts import Count, Header, LossCount, Outcome, Part
+from worldline.recording.facts import Count, Header, LossCount, MemberFacts, RunFacts
 from worldline.recording.fingerprint import float_fingerprint
 from worldline.recording.reader import Arrival, Condition, Loss, Recording, Unheard, Verdict
 from worldline.recording.shelf import Shelf
@@ -13,10 +13,10 @@ __all__ = [
     "Header",
     "Loss",
     "LossCount",
-    "Outcome",
-    "Part",
+    "MemberFacts",
     "Recorder",
     "Recording",
+    "RunFacts",
     "Schema",
     "Shelf",
     "Unheard",

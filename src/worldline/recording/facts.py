@@ -6,7 +6,7 @@ Pure. Texts stay as they are, so that any MCAP tool shows them readably; everyth
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -28,6 +28,8 @@ LOST_CHANNEL = {"worldline": "lost"}
 class Header(Struct, frozen=True, kw_only=True):
     """What was known before the run began."""
 
+    called: ClassVar[str] = "header"  # In what is said of it.
+
     format: int = FORMAT
     version: str
     python: str
@@ -46,7 +48,7 @@ class Header(Struct, frozen=True, kw_only=True):
         return Plan(roster=self.roster, guests=self.guests, network=self.network, seed=self.seed, end=self.end)
 
 
-class Part(Struct, frozen=True, kw_only=True):
+class MemberFacts(Struct, frozen=True, kw_only=True):
     """One participant's part in the run. A run that was broken off may lack its leaving.
 
     The digest is empty if it is part of another's: then that of the run isn't made of it once more.
@@ -74,8 +76,10 @@ class LossCount(Struct, frozen=True, array_like=True, order=True):
     count: int
 
 
-class Outcome(Struct, frozen=True, kw_only=True):
+class RunFacts(Struct, frozen=True, kw_only=True):
     """How the run ended. `cause`, `participant`, `at` and `until` are those of a run that was broken off."""
+
+    called: ClassVar[str] = "outcome"
 
     status: Literal["complete", "broken off"]
     cause: str = ""
@@ -83,7 +87,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     at: int | None = None
     until: int | None = None  # All that was sent before is in the file.
     digest: str = ""
-    participants: dict[str, Part]
+    participants: dict[str, MemberFacts]
     topics: dict[str, Count]
     losses: tuple[LossCount, ...]
     certificate: str = ""
@@ -109,10 +113,10 @@ LOST_SCHEMA = (
 )
 
 _NUMBER_MAX = 2**64
-_Facts = TypeVar("_Facts", Header, Outcome)
+_Facts = TypeVar("_Facts", Header, RunFacts)
 
 
-def to_metadata(facts: Header | Outcome) -> dict[str, str]:
+def to_metadata(facts: Header | RunFacts) -> dict[str, str]:
     """Return the texts of a header or an outcome."""
     found: dict[str, str] = {}
     for field in msgspec.structs.fields(facts):
@@ -128,7 +132,7 @@ def from_metadata(kind: type[_Facts], metadata: Mapping[str, str]) -> _Facts:
         text = metadata.get(field.name)
         if text is None:
             if field.required:
-                raise UsageError(f"its {kind.__name__.lower()} doesn't say {field.name}")
+                raise UsageError(f"its {kind.called} doesn't say {field.name}")
             continue
         try:
             values[field.name] = text if field.type is str else _decoded(text, field.type)
@@ -159,5 +163,5 @@ def _check_numbers(value: Any) -> None:
         _check_numbers(each)
 
 
-def _unreadable(kind: type[Header | Outcome], problem: str) -> UsageError:
-    return UsageError(f"its {kind.__name__.lower()} can't be read: {shortened(problem)}")
+def _unreadable(kind: type[Header | RunFacts], problem: str) -> UsageError:
+    return UsageError(f"its {kind.called} can't be read: {shortened(problem)}")

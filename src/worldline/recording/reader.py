@@ -17,7 +17,7 @@ from worldline.model.printable import printable
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
 from worldline.recording.envelope import SHARED_CHANNEL, take_out
-from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, Outcome, from_metadata
+from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, RunFacts, from_metadata
 from worldline.recording.scan import Damaged, Scan
 from worldline.recording.survey import Survey
 from worldline.recording.walk import lost_of, path_of
@@ -101,10 +101,10 @@ class Recording:
             self.header = from_metadata(Header, self._scan.header)
         except UsageError as error:
             raise UsageError(f"{self.path} can't be read: {error.problem}") from error
-        self.outcome: Outcome | None = None
+        self.outcome: RunFacts | None = None
         if self._scan.outcome is not None:
             try:
-                self.outcome = from_metadata(Outcome, self._scan.outcome)
+                self.outcome = from_metadata(RunFacts, self._scan.outcome)
             except UsageError as error:
                 self._scan.damage = self._scan.damage or error.problem
 
@@ -277,7 +277,7 @@ class Recording:
         return None
 
 
-def story(outcome: Outcome) -> str:
+def story(outcome: RunFacts) -> str:
     """Tell how a run was broken off."""
     where = f"{outcome.participant}: " if outcome.participant else ""
     if outcome.at is not None:
@@ -286,7 +286,7 @@ def story(outcome: Outcome) -> str:
     return printable(f"{where}{outcome.cause}{until}")
 
 
-def _digest_of(outcome: Outcome) -> str | None:
+def _digest_of(outcome: RunFacts) -> str | None:
     try:
         left = [
             (name, part.left, bytes.fromhex(part.digest or ""))

@@ -43,8 +43,8 @@ from worldline.recording.facts import (
     Header,
     LossCount,
     Lost,
-    Outcome,
-    Part,
+    MemberFacts,
+    RunFacts,
     to_metadata,
 )
 from worldline.recording.fingerprint import byte_order, float_fingerprint, platform_name, python_name
@@ -120,7 +120,7 @@ class Recorder:
         self._channels: dict[Path, int] = {}
         self._shared: dict[str, int] = {}  # By topic, for paths that have come too late for one of their own.
         self._lost_channel = 0
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, MemberFacts] = {}
         self._counts: dict[str, list[int]] = {}  # Topic → published, arrivals, bytes.
         self._losses: dict[tuple[str, str, str], int] = {}
         self._closed = False
@@ -143,7 +143,7 @@ class Recorder:
         return bool(self._parts)
 
     def began(self, who: str, at: int) -> None:
-        self._parts[who] = Part(started=at)
+        self._parts[who] = MemberFacts(started=at)
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
         self._pending.sent(who, number, topic, at, payload, until)
@@ -162,7 +162,7 @@ class Recorder:
             self._pending.noted(who, topic, at, payload)
 
     def ended(self, who: str, at: int, chain: bytes) -> None:
-        self._parts[who] = Part(started=self._parts[who].started, left=at, digest=chain.hex())
+        self._parts[who] = MemberFacts(started=self._parts[who].started, left=at, digest=chain.hex())
 
     def passed(self, time: int) -> None:
         """Write what has become final, if it is worth it: cheap, however often it is called.
@@ -206,7 +206,7 @@ class Recorder:
             if part.left is not None and part.digest
         ]
         losses = {**(dropped or {}), **self._losses}
-        self._finish(Outcome(status="complete", digest=run_digest(left).hex(), **self._counted(losses)))
+        self._finish(RunFacts(status="complete", digest=run_digest(left).hex(), **self._counted(losses)))
 
     def abandon(
         self, cause: str, *, participant: str | None = None, at: int | None = None, end: int | None = None
@@ -227,7 +227,7 @@ class Recorder:
             for publication in self._pending.take() if end is None else self._pending.finish(end):
                 self._write(publication)
         self._finish(
-            Outcome(
+            RunFacts(
                 status="broken off",
                 cause=cause.encode(errors="replace").decode(),  # It may quote anything, and must fit into UTF-8.
                 participant=participant or "",
@@ -339,7 +339,7 @@ class Recorder:
             "losses": tuple(sorted(LossCount(*key, count) for key, count in losses.items() if count)),
         }
 
-    def _finish(self, outcome: Outcome) -> None:
+    def _finish(self, outcome: RunFacts) -> None:
         self._closed = True
         texts = to_metadata(outcome)
         texts["certificate"] = self._certificate.seal(texts)
@@ -351,7 +351,7 @@ class Recorder:
 
 
 class _Counted(TypedDict):
-    participants: dict[str, Part]
+    participants: dict[str, MemberFacts]
     topics: dict[str, Count]
     losses: tuple[LossCount, ...]
 

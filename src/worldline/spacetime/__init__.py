@@ -3,11 +3,13 @@
 from worldline.spacetime.agent import Agent, AgentWrapper, current
 from worldline.spacetime.boundary import Boundary, above, below, box
 from worldline.spacetime.build import ClosedError, LambdaField, Trajectory, Vector, build
-from worldline.spacetime.channel import Channel, RemoteReference
+from worldline.spacetime.channel import Channel
 from worldline.spacetime.outcome import SpacetimeOutcome
-from worldline.spacetime.simulation import ForwardSimulation, Shuffled
+from worldline.spacetime.reference import RemoteReference
+from worldline.spacetime.simulation import ForwardSimulation
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
+from worldline.workers.executor import Shuffled
 
 __all__ = [
     "Agent",

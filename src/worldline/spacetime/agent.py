@@ -11,12 +11,11 @@ from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.message import check_name
 from worldline.spacetime.build import Body, Core, Vector, as_vector, current_core
 from worldline.spacetime.functions import METHODS
+from worldline.spacetime.reference import RemoteReference
 from worldline.spacetime.space import Minkowski, Point
 
 if TYPE_CHECKING:
     from random import Random
-
-    from worldline.spacetime.channel import RemoteReference
 
 
 class Agent:
@@ -135,8 +134,6 @@ class Agent:
 
     def reference(self) -> RemoteReference:
         """Return what can be sent to others, so that they can make a channel to this agent."""
-        from worldline.spacetime.channel import RemoteReference
-
         self._wl_acting("give references to itself")
         return RemoteReference(self._wl_core, None, self._wl_body)
 

@@ -109,8 +109,8 @@ class Core(Traffic):
                 is_attached, lane.gone, lane.asked, lane.floor = flags
                 if is_attached:
                     self.attach(lane)
-                for item in under_way:
-                    self.deliver(lane, new_lambda(*item))
+                for at, order, kind, function, arguments, content, ends in under_way:
+                    self.deliver(lane, new_lambda(at, order, kind, function, arguments, content, ends))
 
     def forget_lanes(self) -> None:
         """Let go of lanes neither end of which is here any more."""

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pickle
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from worldline.kernel.on_processes import Processes
-from worldline.kernel.progress import Progress
-from worldline.kernel.ranks import Ranks
-from worldline.model.errors import ConfigurationError, WorldlineError, shown
+from worldline.history.status import Watch
+from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.spacetime.build import Core
 from worldline.spacetime.crewmate import Crewmate
 from worldline.spacetime.letters import Unable, packed_frame
@@ -20,14 +18,15 @@ from worldline.spacetime.outcome import SpacetimeOutcome, Tally, combined, faile
 from worldline.spacetime.placement import Placing, as_placing, resident_of
 from worldline.spacetime.story import records_of
 from worldline.spacetime.waiting import Held, living, stood_still, waits_of
+from worldline.workers.executor import Mpi, Processes
 from worldline.workers.failures import Failure, first_error, told
 from worldline.workers.forking import check_guarded
 from worldline.workers.interruptions import begin_run
-from worldline.workers.looks import Look
+from worldline.workers.looks import Look, looks, telling
 from worldline.workers.mesh import PeerGone
 from worldline.workers.peers import Peers
 from worldline.workers.pool import WorkerPool, some_of
-from worldline.workers.rank_group import RankGroup
+from worldline.workers.rank_group import RankGroup, gathered
 
 
 class Task(NamedTuple):
@@ -49,14 +48,14 @@ class LastWords(NamedTuple):
     failure: Failure | None
 
 
-def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -> SpacetimeOutcome:
+def run_elsewhere(
+    executor: Processes | Mpi, core: Core, until: float, watch: Watch | None, shown_end: int
+) -> SpacetimeOutcome:
     """Run what was set up in a core on other workers, and bring the agents' states back."""
     if isinstance(executor, Processes):
-        reports = _on_processes(executor, core, progress)
-    elif isinstance(executor, Ranks):
-        reports = _on_ranks(executor, core, progress)
+        reports = _on_processes(executor, core, telling(watch, shown_end))
     else:
-        raise ConfigurationError(f"{shown(executor)} can't run agents", advice='use "inline", "processes(4)" or "mpi"')
+        reports = _on_ranks(executor, core, looks(watch, shown_end))
     error = first_error(reports)
     if error is not None:
         raise error
@@ -74,7 +73,9 @@ def run_elsewhere(executor: Any, core: Core, until: float, progress: Progress) -
     return outcome
 
 
-def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequence[LastWords | Failure]:
+def _on_processes(
+    executor: Processes, core: Core, reached: Callable[[int, int], None]
+) -> Sequence[LastWords | Failure]:
     check_guarded()
     _check_main(core)
     placing = as_placing(executor.placement, core.n)
@@ -85,25 +86,24 @@ def _on_processes(executor: Processes, core: Core, progress: Progress) -> Sequen
     def describe(number: int) -> str:
         return some_of([name for name, home in homes.items() if home == number], "no agents")
 
-    with progress, WorkerPool(_work, tasks, describe) as pool:
-        return pool.watch(progress.reached)
+    with WorkerPool(_work, tasks, describe) as pool:
+        return pool.watch(reached)
 
 
-def _on_ranks(executor: Ranks, core: Core, progress: Progress) -> Sequence[LastWords | Failure]:
+def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[LastWords | Failure]:
     placing = as_placing(executor.placement, core.n)
 
     def work(ranks: RankGroup) -> LastWords | Failure:
         homes = ranks.agreed(lambda: _placed(core, placing, ranks.count))
         ranks.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
-        is_traced = ranks.any(core.trace is not None)  # One of them may have an observer.
+        is_traced = any(ranks.exchanged(core.trace is not None))  # One of them may have an observer.
         task = ranks.agreed(lambda: _task(core, _setting(core, placing, is_traced), homes, ranks.rank, ranks.count))
-        with progress:
-            try:
-                return _work(ranks.rank, ranks.peers, task, progress.look)
-            except WorldlineError as error:  # The others know of it.
-                return Failure((), error)
+        try:
+            return _work(ranks.rank, ranks.peers, task, look)
+        except WorldlineError as error:  # The others know of it.
+            return Failure((), error)
 
-    return executor.gathered(work)
+    return gathered(work, executor.patience_s)
 
 
 def _work(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Failure:

@@ -14,6 +14,7 @@ from worldline.loading.parameters import parsed
 from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import ForwardSimulation
+from worldline.workers.executor import as_executor
 
 FORM = "write def model(*, executor, seed, trace), which returns a ForwardSimulation"
 _HAND_ON = "write ForwardSimulation(..., executor=executor, seed=seed, trace=trace)"
@@ -63,7 +64,7 @@ def check_handed_on(where: str, made: ForwardSimulation, executor: Any, seed: in
     handed_on = {
         "seed": seed is None or made.seed == seed,
         "trace": made.is_traced or not trace,
-        "executor": executor is None or made.executor is executor or str(made.executor) == str(executor),
+        "executor": executor is None or made.executor == as_executor(executor),
     }
     for what, is_so in handed_on.items():
         if not is_so:

@@ -16,7 +16,7 @@ from worldline.kernel.share import LeftBehind
 from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.spacetime.agent import Agent, AgentWrapper
 from worldline.spacetime.build import Body, Core
-from worldline.spacetime.channel import moving
+from worldline.spacetime.reference import moving
 
 _OWN = ("_wl_body", "_wl_core")
 

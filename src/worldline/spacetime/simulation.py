@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import gc
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from worldline.history.observer import Observer
-from worldline.kernel.executors import Executor, Inline, as_executor
-from worldline.kernel.progress import Progress
+from worldline.history.status import Watch
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
 from worldline.model.randomness import Stream
 from worldline.spacetime.agent import Agent
@@ -22,41 +20,15 @@ from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
 from worldline.spacetime.told import Scene, check_end, scene_of, tell
 from worldline.spacetime.waiting import living, stood_still, waits_of
+from worldline.workers.executor import Executor, Inline, Mpi, Processes, Shuffled, as_executor
 from worldline.workers.interruptions import begin_run, is_from_outside
+from worldline.workers.looks import Look, looks
 
 _LOOK_EVERY = 10_000
-_SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
+_SHOWN_MAX = 1e9  # A status counts in billionths, and ends there.
 
-
-class Shuffled:
-    """Runs a simulation in this process, and draws who runs next: a check that this doesn't matter."""
-
-    is_main = True
-
-    def __init__(self, seed: int) -> None:
-        self.seed = seed
-
-    def __str__(self) -> str:
-        return f"shuffled({self.seed})"
-
-
-_SHUFFLED = re.compile(r"\s*shuffled\s*\(\s*(-?[0-9]+)\s*\)\s*")
-
-
-def read_executor(executor: Any) -> Executor | Inline | Shuffled:
-    """Take an executor or its text, as the kernel does, and besides ``"shuffled(7)"``."""
-    match = _SHUFFLED.fullmatch(executor) if isinstance(executor, str) else None
-    if match is not None:
-        return Shuffled(int(match[1]))
-    if isinstance(executor, Shuffled):
-        return executor
-    try:
-        return as_executor(executor)
-    except ConfigurationError as error:
-        if "isn't an executor" not in error.problem:
-            raise
-        advice = 'use "inline", "processes(4)", "mpi" or "shuffled(7)"'
-        raise ConfigurationError(error.problem, advice=advice) from error
+EXECUTORS = (Inline, Processes, Mpi, Shuffled)
+"""What agents run on."""
 
 
 class ForwardSimulation:
@@ -71,7 +43,7 @@ class ForwardSimulation:
         space: Minkowski,
         field: LambdaField | None = None,
         boundary: Boundary | Iterable[Boundary] = (),
-        executor: Executor | Inline | Shuffled | str = "inline",
+        executor: Executor | str = "inline",
         *,
         seed: int = 0,
         trace: bool = False,
@@ -85,7 +57,7 @@ class ForwardSimulation:
         self.space = space
         self.field = LambdaField() if field is None else field
         self.seed = seed
-        self._executor = read_executor(executor)
+        self._executor = as_executor(executor, EXECUTORS)
         self.records_of_failure: list[Record] | None = None
         """What had happened when a run that was traced failed, up to the failure and with it."""
         self.failure_of_observer: WorldlineError | None = None
@@ -124,13 +96,13 @@ class ForwardSimulation:
                 raise failure
 
     @property
-    def executor(self) -> Any:
+    def executor(self) -> Executor:
         return self._executor
 
     @property
     def is_main(self) -> bool:
         """Whether this process is the one to print: under MPI, one of them is."""
-        return bool(self._executor.is_main)
+        return self._executor.is_main
 
     @property
     def boundaries(self) -> tuple[Boundary, ...]:
@@ -154,12 +126,13 @@ class ForwardSimulation:
         return scene_of(self.space.n, self.field, self.boundaries, until)
 
     def run(
-        self, until: float | None = None, *, observer: Observer | None = None, progress: bool | None = None
+        self, until: float | None = None, *, observer: Observer | None = None, watch: Watch | None = None
     ) -> SpacetimeOutcome:
         """Let everything happen that does before `until`, in lab time; return what came of it.
 
         The outcome is the same whatever the executor. Without `until`, a boundary must end time for every agent.
-        `observer` is told all of it when it is over; under MPI, that of each rank that has one.
+        `observer` is told all of it when it is over; under MPI, that of each rank that has one. `watch` is told now and
+        then how far it is, in billionths of lab time.
         """
         if self._is_over:
             raise UsageError("the simulation is over", advice="make a new one")
@@ -177,8 +150,7 @@ class ForwardSimulation:
         self._is_over = True
         if until is not None:
             core.boundaries = [EndOfTime(self.space.n, end), *core.boundaries]  # First, so that it wins ties.
-        bar = Progress(round(min(end, _SHOWN_MAX) * 1e9), progress)
-        outcome = self._executed(end, bar)
+        outcome = self._executed(end, watch)
         if observer is not None:
             self._tell(observer, outcome)
         if not self.is_traced:
@@ -197,24 +169,24 @@ class ForwardSimulation:
                 raise
             self.failure_of_observer = error
 
-    def _executed(self, end: float, bar: Progress) -> SpacetimeOutcome:
-        if isinstance(self._executor, Inline | Shuffled):
-            return self._run_inline(end, bar)
+    def _executed(self, end: float, watch: Watch | None) -> SpacetimeOutcome:
+        shown_end = round(min(end, _SHOWN_MAX) * 1e9)
+        if not isinstance(self._executor, Processes | Mpi):
+            return self._run_inline(end, looks(watch, shown_end))
         from worldline.spacetime.executing import run_elsewhere
 
-        return run_elsewhere(self._executor, self._core, end, bar)
+        return run_elsewhere(self._executor, self._core, end, watch, shown_end)
 
-    def _run_inline(self, end: float, bar: Progress) -> SpacetimeOutcome:
+    def _run_inline(self, end: float, look: Look) -> SpacetimeOutcome:
         core = self._core
         if isinstance(self._executor, Shuffled):
             core.shuffle = Stream(self._executor.seed, "shuffled").shuffle
-        with bar:
-            self._run_down(bar)
-            steps = -1
-            while core.live and not core.failures and core.steps > steps:
-                steps = core.steps
-                gc.collect()  # A channel that is only garbage holds nobody up, whenever it is found to be.
-                self._run_down(bar)
+        self._run_down(look)
+        steps = -1
+        while core.live and not core.failures and core.steps > steps:
+            steps = core.steps
+            gc.collect()  # A channel that is only garbage holds nobody up, whenever it is found to be.
+            self._run_down(look)
         outcome = combined([tally_of(core)], end, is_traced=core.trace is not None)
         if core.failures:
             lab, _, error = min(core.failures, key=lambda failure: failure[:2])
@@ -223,9 +195,9 @@ class ForwardSimulation:
             return stood_still(outcome, waits_of(core), living(core))
         return outcome
 
-    def _run_down(self, bar: Progress) -> None:
+    def _run_down(self, look: Look) -> None:
         while self._core.run(_LOOK_EVERY):
-            bar.look(max(0, round(min(self._core.lab, _SHOWN_MAX) * 1e9)), self._core.events)
+            look(max(0, round(min(self._core.lab, _SHOWN_MAX) * 1e9)), self._core.events)
 
     def _end(self, until: float | None) -> float:
         if until is None:

@@ -10,7 +10,7 @@ from msgspec import structs
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.kernel.executors import Executor, Inline, as_executor
+from worldline.kernel.simulation import EXECUTORS
 from worldline.loading.parameters import parsed
 from worldline.model.links import Network
 from worldline.model.plan import Plan
@@ -18,20 +18,17 @@ from worldline.model.reading import as_time
 from worldline.model.time import format_time
 from worldline.nodes.ends import name_of
 from worldline.nodes.trial import Trial, TrialOutcome
-from worldline.spacetime.simulation import Shuffled
-from worldline.targets.executors import read_executor, refusal
 from worldline.targets.ready import Options
-
-_USABLE = "inline, processes(4) or mpi"
+from worldline.workers.executor import Executor, as_executor
 
 
 class ReadyTrial:
     """A trial that can be run."""
 
     kind = "nodes"
-    members = "nodes"
+    members = ("node", "nodes")
 
-    def __init__(self, trial: Trial, chosen: Executor | Inline) -> None:
+    def __init__(self, trial: Trial, chosen: Executor) -> None:
         self._trial = trial
         self._chosen = chosen
         self.name = trial.algorithm.name
@@ -43,7 +40,7 @@ class ReadyTrial:
 
     @property
     def is_main(self) -> bool:
-        return bool(self._chosen.is_main)
+        return self._chosen.is_main
 
     def plan(self) -> Plan:
         number = self._trial.graph().num_nodes
@@ -51,7 +48,7 @@ class ReadyTrial:
         return Plan(roster=names, network=Network(default=self._trial.link()), seed=self.seed, end=self._trial.end())
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        return self._trial.run(executor=self._chosen, observer=observer)
+        return self._trial.run(executor=self._chosen, observer=observer, watch=watch)
 
     def extent(self, outcome: Outcome) -> str:
         return format_time(outcome.now)
@@ -65,9 +62,7 @@ def ready(
     trial: Trial, texts: Mapping[str, str], options: Options, others: Mapping[str, Any] | None = None
 ) -> ReadyTrial:
     """Take a trial, and what is said of its run; `others` are parameters of what has made it, which are set."""
-    executor = read_executor(options.executor)
-    if isinstance(executor, Shuffled) or (executor is None and options.executor is not None):
-        raise refusal(options.executor, "distributed algorithms", _USABLE)
+    chosen = as_executor(options.executor or "inline", EXECUTORS)
     algorithm = trial.algorithm
     settings = parsed(algorithm.name, {**(others or {}), **algorithm.parameters()}, texts)
     return ReadyTrial(
@@ -77,5 +72,5 @@ def ready(
             until=trial.until if options.until is None else as_time(options.until, "the end"),
             parameters={**trial.parameters, **settings},
         ),
-        as_executor(executor or "inline"),
+        chosen,
     )

@@ -16,12 +16,13 @@ from worldline.loading.definition import MODEL, Definition, definition_in, unfit
 from worldline.model.errors import UsageError
 from worldline.model.plan import Plan
 from worldline.model.time import format_time
-from worldline.targets.executors import IN_PROCESS, OF_FEDERATIONS, TCP, UNIX, refusal
 from worldline.targets.ready import Options
 from worldline.targets.texts import parts_of
+from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor
 
 FORM = "write model = Federation({...}), or a function that returns one"
-_USABLE = "in-process, tcp or unix"
+EXECUTORS = (InProcess, Tcp, Unix)
+"""What federations run on."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,18 +34,22 @@ class ReadyFederation:
 
     name: str
     made_plan: Plan
-    executor: str
+    chosen: Executor
     names: tuple[str, ...]
     setup: Setup | None = None
     federation: Federation | None = None
 
     kind = "federation"
-    members = "participants"
+    members = ("participant", "participants")
     is_main = True
 
     @property
     def seed(self) -> int:
         return self.made_plan.seed
+
+    @property
+    def executor(self) -> str:
+        return str(self.chosen)
 
     @property
     def topics(self) -> dict[str, Topic]:
@@ -65,16 +70,16 @@ class ReadyFederation:
 def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyFederation:
     """Read a federation's file, with what is to be changed; unless `startable`, others start its participants."""
     setup = read_setup(file, changes=_changes(options), startable=startable)
-    executor = _executor(options.executor or TCP)
+    chosen = as_executor(options.executor or "tcp", EXECUTORS)
     federation = None
-    if executor == IN_PROCESS:
+    if isinstance(chosen, InProcess):
         federation = federation_of(setup)
     elif startable:
         check_startable(setup)
     return ReadyFederation(
         name=setup.name,
         made_plan=setup.plan,
-        executor=executor,
+        chosen=chosen,
         names=tuple(setup.parts),
         setup=setup,
         federation=federation,
@@ -83,10 +88,10 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
 
 def from_python(found: Definition, federation: Federation, options: Options) -> ReadyFederation:
     """Take a federation that a Python file has made."""
-    executor = _executor(options.executor or IN_PROCESS)
-    if executor != IN_PROCESS:
+    chosen = as_executor(options.executor or "in-process", EXECUTORS)
+    if not isinstance(chosen, InProcess):
         raise UsageError(
-            f"{found.where}: a federation from a Python file runs in-process, not over {executor}",
+            f"{found.where}: a federation from a Python file runs in-process, not over {chosen}",
             advice="processes are started from a FILE.toml that names its programs",
         )
     if options.seed is not None:
@@ -96,17 +101,10 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
     return ReadyFederation(
         name=found.name,
         made_plan=federation.plan(),
-        executor=IN_PROCESS,
+        chosen=chosen,
         names=tuple(sorted(federation.programs)),
         federation=federation,
     )
-
-
-def _executor(text: str) -> str:
-    chosen = text.strip()
-    if chosen not in OF_FEDERATIONS:
-        raise refusal(chosen, "federations", _USABLE)
-    return chosen if chosen in (IN_PROCESS, UNIX) else TCP
 
 
 def _changes(options: Options) -> Iterable[str]:

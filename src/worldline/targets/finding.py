@@ -18,10 +18,10 @@ from worldline.nodes.trial import Trial
 from worldline.spacetime import examples
 from worldline.spacetime.simulation import ForwardSimulation
 from worldline.targets import algorithm, federation, simulation, spacetime
-from worldline.targets.executors import read_executor
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.ready import Options, Ready
 from worldline.targets.texts import PYTHON, TOML, parts_of
+from worldline.workers.executor import as_executor
 
 KINDS = (Federation, Simulation, Algorithm, Trial, ForwardSimulation)
 FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSimulation, or a function that makes one"
@@ -51,8 +51,8 @@ def _made(found: Definition, options: Options) -> Ready | ReadyFederation:
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
     rest = {name: text for name, text in texts.items() if name not in maker.parameters}
     given: dict[str, Any] = {} if options.seed is None else {"seed": options.seed}
-    executor = read_executor(options.executor)
-    if executor is not None:
+    executor = None if options.executor is None else as_executor(options.executor)
+    if executor is not None and not isinstance(executor, federation.EXECUTORS):  # Those aren't for a function to use.
         given["executor"] = executor
     made = maker.make(given, own)
     if isinstance(made, Algorithm | Trial):  # It may have parameters of its own.
@@ -62,9 +62,9 @@ def _made(found: Definition, options: Options) -> Ready | ReadyFederation:
     if isinstance(made, Federation):
         return federation.from_python(found, made, options)
     if isinstance(made, Simulation):
-        return simulation.ready(found, made, executor, options)
+        return simulation.ready(found, made, options)
     if isinstance(made, ForwardSimulation):
-        return spacetime.ready(found, made, executor, options)
+        return spacetime.ready(found, made, options)
     raise unfit(found.where, "what its model returns", made, FORM)
 
 

@@ -46,8 +46,8 @@ class Ready(Protocol):
         """Whether this process is the one that speaks: under MPI, one of them is."""
 
     @property
-    def members(self) -> str:
-        """What those who take part are called here."""
+    def members(self) -> tuple[str, str]:
+        """What one who takes part is called here, and several."""
 
     def plan(self) -> Plan:
         """Return what a recording says of the run before it has begun."""

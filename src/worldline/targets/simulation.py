@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from worldline.history.observer import Observer
-from worldline.history.outcome import End, Outcome
+from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.kernel.executors import as_executor
-from worldline.kernel.simulation import Simulation
+from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.loading.definition import Definition
 from worldline.model.errors import ConfigurationError
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import format_time
-from worldline.spacetime.simulation import Shuffled
-from worldline.targets.executors import OF_FEDERATIONS, refusal
 from worldline.targets.ready import Options
-
-_USABLE = "inline, processes(4) or mpi"
+from worldline.workers.executor import Executor, as_executor
 
 
 @dataclass(kw_only=True)
@@ -28,12 +23,11 @@ class ReadySimulation:
 
     found: Definition
     simulation: Simulation
-    chosen: Any
+    chosen: Executor
     end: int | None
 
     kind = "kernel"
-    members = "entities"
-    result: Any = None
+    members = ("entity", "entities")
 
     @property
     def name(self) -> str:
@@ -49,33 +43,25 @@ class ReadySimulation:
 
     @property
     def is_main(self) -> bool:
-        return bool(self.chosen.is_main)
+        return self.chosen.is_main
 
     def plan(self) -> Plan:
         model = self.simulation.model()
         return Plan(roster=model.names, network=model.topology.network, seed=self.seed, end=self.end)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        result = self.result = self.simulation.run(self.end, executor=self.chosen, observer=observer)
-        return Outcome(
-            digest=result.digest,
-            now=result.now,
-            events=result.events,
-            members={name: End(result.now, b"") for name in self.simulation._entities},
-            dropped=result.dropped,
-        )
+        return self.simulation.run(self.end, executor=self.chosen, observer=observer, watch=watch)
 
     def extent(self, outcome: Outcome) -> str:
         return format_time(outcome.now)
 
     def told(self, outcome: Outcome) -> list[str]:
-        return self.found.judged(self.simulation, self.result).splitlines()
+        return self.found.judged(self.simulation, outcome).splitlines()
 
 
-def ready(found: Definition, simulation: Simulation, executor: Any, options: Options) -> ReadySimulation:
+def ready(found: Definition, simulation: Simulation, options: Options) -> ReadySimulation:
     """Take a simulation that was made, and what is said of its run."""
-    if isinstance(executor, Shuffled) or (options.executor or "").strip() in OF_FEDERATIONS:
-        raise refusal(options.executor, "simulations of the kernel", _USABLE)
+    chosen = as_executor(options.executor or "inline", EXECUTORS)
     if options.seed is not None and simulation.seed != options.seed:
         raise ConfigurationError(
             f"{found.where}: its model doesn't hand on its seed",
@@ -85,4 +71,4 @@ def ready(found: Definition, simulation: Simulation, executor: Any, options: Opt
         end: int | None = as_time(options.until, "the end")
     else:
         end = None if found.until is None else as_time(found.until, f"the UNTIL of {found.where}")
-    return ReadySimulation(found=found, simulation=simulation, chosen=as_executor(executor or "inline"), end=end)
+    return ReadySimulation(found=found, simulation=simulation, chosen=chosen, end=end)

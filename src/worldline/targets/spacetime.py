@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any
 
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
@@ -13,12 +12,10 @@ from worldline.loading.definition import Definition
 from worldline.model.errors import UsageError
 from worldline.model.plan import Plan
 from worldline.spacetime.loading import check_handed_on, example_of
-from worldline.spacetime.simulation import ForwardSimulation
+from worldline.spacetime.simulation import EXECUTORS, ForwardSimulation
 from worldline.spacetime.told import check_end, nanoseconds
-from worldline.targets.executors import OF_FEDERATIONS, refusal
 from worldline.targets.ready import Options
-
-_USABLE = "inline, processes(4), mpi or shuffled(7)"
+from worldline.workers.executor import as_executor
 
 
 @dataclass(kw_only=True)
@@ -30,8 +27,7 @@ class ReadySpacetime:
     end: float
 
     kind = "spacetime"
-    members = "agents"
-    result: Any = None
+    members = ("agent", "agents")
 
     @property
     def name(self) -> str:
@@ -54,20 +50,18 @@ class ReadySpacetime:
         return Plan(roster=tuple(self.simulation.agents), seed=self.seed, end=nanoseconds(self.end))
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        result = self.result = self.simulation.run(until=self.end, observer=observer if self.is_main else None)
-        return result
+        return self.simulation.run(until=self.end, observer=observer if self.is_main else None, watch=watch)
 
     def extent(self, outcome: Outcome) -> str:
         return f"{self.end:g} of lab time"
 
     def told(self, outcome: Outcome) -> list[str]:
-        return self.found.judged(self.simulation, self.result).splitlines()
+        return self.found.judged(self.simulation, outcome).splitlines()
 
 
-def ready(found: Definition, simulation: ForwardSimulation, executor: Any, options: Options) -> ReadySpacetime:
+def ready(found: Definition, simulation: ForwardSimulation, options: Options) -> ReadySpacetime:
     """Take a simulation that was made, and what is said of its run."""
-    if (options.executor or "").strip() in OF_FEDERATIONS:
-        raise refusal(options.executor, "agents in spacetime", _USABLE)
+    executor = None if options.executor is None else as_executor(options.executor, EXECUTORS)
     check_handed_on(found.where, simulation, executor, options.seed, trace=False)
     return ReadySpacetime(found=found, simulation=simulation, end=_end(found, options.until))
 

@@ -14,9 +14,6 @@ from typing import Any, NoReturn
 from worldline.model.errors import LossError
 from worldline.workers.rank_peers import rest
 
-PATIENCE_S = 600.0
-"""How long ranks wait for each other where nobody says anything else."""
-
 _NOTICE_S = 10.0
 _ANSWER_S = 2.0
 _TAG = 30_577  # On the world's communicator, which is everybody's: an unusual one.

@@ -9,6 +9,9 @@ import time
 from collections.abc import Callable
 from math import inf
 
+from worldline.history.status import Status, Watch
+from worldline.model.time import FOREVER
+
 LOOK_EVERY_S = 0.1
 _EVENTS_MAX = 1_000_000
 
@@ -17,7 +20,7 @@ Look = Callable[[int, int], int]
 """
 
 
-class Looks:
+class Rhythm:
     """Tells somebody every now and then how far a run is, and decides how many events pass in between."""
 
     def __init__(self, tell: Callable[[int, int], None]) -> None:
@@ -33,7 +36,23 @@ class Looks:
         elif clock - self._looked < LOOK_EVERY_S / 4:
             self._events = min(2 * self._events, _EVENTS_MAX)
         self._looked = clock
-        if clock - self._told >= LOOK_EVERY_S and now:
-            self._told = clock
+        if clock - self._told >= LOOK_EVERY_S and events:
+            if now:  # Until then nothing is known of how far it is, and the next look is told of as well.
+                self._told = clock
             self._tell(now, events)
         return self._events
+
+
+def telling(watch: Watch | None, end: int) -> Callable[[int, int], None]:
+    """Return what tells somebody, if there is anybody, how far a run is that has this end."""
+
+    def tell(now: int, events: int) -> None:
+        if watch is not None:
+            watch(Status(now, end, events))
+
+    return tell
+
+
+def looks(watch: Watch | None, end: int) -> Look:
+    """Return what looks up now and then to tell somebody how far a run is; if there is nobody, it never needs to."""
+    return Rhythm(telling(watch, end)) if watch is not None else lambda _now, _events: FOREVER

@@ -1,18 +1,13 @@
 """The worker processes of one run on this machine, whatever their work is.
 
-The parent only watches. Workers come from a fork server, a process that has Worldline loaded and nothing else, so that
-they start in milliseconds and inherit no threads, locks or open files of the parent's. Each two are joined by a socket
-of their own, and each by a pipe to the parent, on which it says how far it is and what came of it.
+The program only watches. Each two workers are joined by a socket of their own, and each says on its pipe to the program
+how far it is, whatever else its work has to tell, and what came of it.
 """
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from itertools import combinations
 from multiprocessing import connection
@@ -20,17 +15,18 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from worldline.loading.python_file import load_module, loaded_files
-from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
-from worldline.workers.failures import Failure, first_error, raised_outside, told
-from worldline.workers.forking import WorkerProcess, close_in_forks, fork_server
-from worldline.workers.looks import Looks
+from worldline.model.errors import WorldlineError
+from worldline.workers.failures import Failure, first_error, told
+from worldline.workers.forking import close_in_forks
+from worldline.workers.looks import Rhythm
 from worldline.workers.mesh import Mesh, PeerGone
-from worldline.workers.stops import LOOK_EVERY_S, Stops
+from worldline.workers.supervision import FAILED, GONE, LAST_WORDS_S, Pipe, Supervision, say, too_many
 
 Task = TypeVar("Task")
 Report = TypeVar("Report")
 
-_LAST_WORDS_S = 5.0
+# What a worker says: how far it is, what its work has to tell, its report, or whom it misses.
+_REACHED, _TOLD, _DONE, _LOST = "reached", "told", "done", "lost"
 _BEREFT = 65  # The exit code of a worker that has ended because another had.
 _NAMES_SHOWN = 3
 
@@ -41,15 +37,15 @@ def some_of(names: Sequence[str], nobody: str) -> str:
     return f"{', '.join(names[:_NAMES_SHOWN]) or nobody}{more}"
 
 
-class Line(Looks):
-    """A worker's line to the parent: it says how far it is, and whatever else its work has to tell during the run."""
+class WorkerLine(Rhythm):
+    """A worker's line to the program: it says how far it is, and whatever else its work has to tell during the run."""
 
-    def __init__(self, pipe: connection.Connection) -> None:
-        super().__init__(lambda now, events: pipe.send(("reached", (now, events))))
+    def __init__(self, pipe: Pipe) -> None:
+        super().__init__(lambda now, events: pipe.send((_REACHED, (now, events))))
         self._pipe = pipe
 
     def tell(self, what: object) -> None:
-        self._pipe.send(("told", what))
+        self._pipe.send((_TOLD, what))
 
 
 class WorkerPool(Generic[Task, Report]):
@@ -69,16 +65,14 @@ class WorkerPool(Generic[Task, Report]):
 
     def __init__(
         self,
-        work: Callable[[int, Mesh, Task, Line], Report | Failure],
+        work: Callable[[int, Mesh, Task, WorkerLine], Report | Failure],
         tasks: Sequence[Task],
         describe: Callable[[int], str],
     ) -> None:
         self._work = work
         self._tasks = tasks
-        self._describe = describe
         self._count = len(tasks)
-        self._processes: list[WorkerProcess] = []
-        self._pipes: list[connection.Connection] = []
+        self._workers = Supervision(describe)
         self._reached = [(0, 0)] * self._count
         self._reports: dict[int, Report | Failure] = {}
         self._is_over = False
@@ -89,23 +83,11 @@ class WorkerPool(Generic[Task, Report]):
             # All of them first: if there are too few open files for that, nothing has been started yet.
             for here, there in combinations(range(self._count), 2):
                 ends[here][there], ends[there][here] = socket.socketpair()
-            context = fork_server(self._work.__module__)
-            for number, task in enumerate(self._tasks):
-                mine, theirs = context.Pipe()
-                self._pipes.append(mine)
-                arguments = (self._work, loaded_files(), number, task, theirs, ends[number])
-                process = context.Process(target=_live, args=arguments, name=f"worker {number}", daemon=True)
-                self._processes.append(process)
-                process.start()
-                theirs.close()
-                for end in ends[number].values():
-                    end.close()
-        except (OSError, ValueError) as error:
-            self.__exit__()
-            raise UsageError(f"{self._count} workers can't be started: {error}", advice="use fewer") from error
-        except BaseException:
-            self.__exit__()
-            raise
+            files = loaded_files()
+            tasks = [(self._work, files, number, task, ends[number]) for number, task in enumerate(self._tasks)]
+            self._workers.start(_take_part, tasks, self._work.__module__)
+        except OSError as error:
+            raise too_many(self._count, error) from error
         finally:
             for sockets in ends:
                 for end in sockets.values():
@@ -113,13 +95,7 @@ class WorkerPool(Generic[Task, Report]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let everybody go, or make them."""
-        for pipe in self._pipes:
-            pipe.close()
-        for process in self._processes:
-            if self._is_over:
-                process.join(_LAST_WORDS_S)
-            process.end()
+        self._workers.end(LAST_WORDS_S if self._is_over else 0.0)
 
     def watch(
         self, reached: Callable[[int, int], object], told: Callable[[int, Any], object] | None = None
@@ -129,118 +105,71 @@ class WorkerPool(Generic[Task, Report]):
         `reached(time, events)` is told how far all are together, and `told(number, what)` what a worker has told
         meanwhile by its line. What they raise breaks the run off.
         """
-        stops = Stops(self._named)
         while len(self._reports) < self._count:
-            ready = connection.wait(self._pipes, LOOK_EVERY_S)
-            stops.look(self._processes)
-            for number, pipe in enumerate(self._pipes):
-                if pipe not in ready:
-                    continue
-                try:
-                    kind, said = pipe.recv()
-                except (EOFError, ConnectionError):
-                    raise self._end_of_run() from None
-                if kind == "reached":
-                    self._reached[number] = said
-                    now, events = min(now for now, _ in self._reached), sum(events for _, events in self._reached)
-                    reached(now, events)
-                elif kind == "told":
-                    if told is not None:
-                        told(number, said)
-                elif kind == "lost":
+            for number, (kind, said) in self._workers.hear():
+                if kind == GONE:
+                    raise self._end_of_run()
+                if kind == _LOST:
                     other, at = said
                     self._reached[other] = (max(at, self._reached[other][0]), self._reached[other][1])
                     raise self._end_of_run(other)
-                elif kind == "broken":
-                    raise _breakdown(number, said)
-                else:
-                    self._reports[number] = said
+                self._note(number, kind, said)
+                if kind == _REACHED:
+                    reached(min(now for now, _ in self._reached), sum(events for _, events in self._reached))
+                elif kind == _TOLD and told is not None:
+                    told(number, said)
         self._is_over = True
         return [self._reports[number] for number in range(self._count)]
 
+    def _note(self, number: int, kind: str, said: Any) -> None:
+        if kind == _REACHED:
+            self._reached[number] = said
+        elif kind in (_DONE, FAILED):
+            self._reports[number] = said
+
     def _end_of_run(self, number: int | None = None) -> WorldlineError:
         """Say why a run can't go on in which somebody is gone: because of what that one has said, or it is lost."""
-        for speaker, pipe in enumerate(self._pipes):
-            try:
-                while pipe.poll():
-                    kind, said = pipe.recv()
-                    if kind == "broken":
-                        return _breakdown(speaker, said)
-                    if kind == "done":
-                        self._reports[speaker] = said
-                    elif kind == "reached":
-                        self._reached[speaker] = said
-            except (EOFError, ConnectionError):
-                continue
+        for speaker, (kind, said) in self._workers.last_words():
+            self._note(speaker, kind, said)
         return first_error(self._reports[each] for each in sorted(self._reports)) or self._loss(number)
+
+    def _loss(self, number: int | None) -> WorldlineError:
+        """Say what has become of a worker that is gone: that one, unless it went because another had."""
+        lost = self._culprit(list(range(self._count)) if number is None else [number, *range(self._count)])
+        at = self._reached[lost][0] or None  # Nobody knows, if it has never said.
+        return self._workers.loss(lost, "the run is broken off", at)
 
     def _culprit(self, suspects: list[int]) -> int:
         """Return the first of the suspects that has ended, and not because another had."""
-        until = time.monotonic() + _LAST_WORDS_S
+        processes = self._workers.processes
+        until = time.monotonic() + LAST_WORDS_S
         while True:
             for number in suspects:
-                if self._processes[number].exitcode not in (None, _BEREFT):
+                if processes[number].exitcode not in (None, _BEREFT):
                     return number
-            running = [process.sentinel for process in self._processes if process.exitcode is None]
+            running = [process.sentinel for process in processes if process.exitcode is None]
             if not connection.wait(running, until - time.monotonic()):
                 return suspects[0]
 
-    def _loss(self, number: int | None = None) -> WorldlineError:
-        """Say what has become of a worker that is gone: that one, unless it went because another had."""
-        suspects = list(range(self._count)) if number is None else [number, *range(self._count)]
-        number = self._culprit(suspects)
-        process = self._processes[number]
-        problem = f"{self._named(number)}, {process.how_it_ended()}"
-        at = self._reached[number][0] or None  # Nobody knows, if it has never said.
-        return process.mistake() or LossError(
-            problem, at=at, advice="the run is broken off", worker=number, exit_code=process.exitcode
-        )
 
-    def _named(self, number: int) -> str:
-        return f"worker {number}, with {self._describe(number)}"
-
-
-def _breakdown(number: int, trace: str) -> InternalError:
-    return InternalError(f"worker {number} broke down: {trace}")
-
-
-def _live(
-    work: Callable[[int, Mesh, Any, Line], Any],
-    files: list[Path],
+def _take_part(
+    pipe: Pipe,
+    work: Callable[[int, Mesh, Any, WorkerLine], Any],
+    files: Sequence[Path],
     number: int,
     task: Any,
-    pipe: connection.Connection,
     sockets: dict[int, socket.socket],
-) -> None:
-    """Be a worker: the whole life of its process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The parent is interrupted too, and ends the workers.
+) -> int | None:
+    """Be one of the workers. Its sockets end with its process: by then it has said why, so nobody takes it for lost."""
     mesh = Mesh(sockets, pipe)
-    close_in_forks(mesh, pipe)
-    me = os.getpid()
+    close_in_forks(mesh)
     try:
         for file in files:
             load_module(file)
-        report = work(number, mesh, task, Line(pipe))
-        pipe.send(("done", told(report)))
+        report = work(number, mesh, task, WorkerLine(pipe))
+        pipe.send((_DONE, told(report)))
         mesh.linger()
     except PeerGone as gone:
-        _say(pipe, ("lost", (gone.facts["worker"], gone.at or 0)))
-        sys.exit(_BEREFT)
-    except WorldlineError as error:
-        _say(pipe, ("done", raised_outside(error)))
-    except (BrokenPipeError, EOFError):
-        pass  # The parent is gone, and nobody is left who could be told.
-    except BaseException:
-        if os.getpid() != me:  # Forked in an event; it has nothing to say here.
-            raise
-        _say(pipe, ("broken", traceback.format_exc()))
-    finally:
-        mesh.close()
-        pipe.close()
-
-
-def _say(pipe: connection.Connection, what: object) -> None:
-    try:
-        pipe.send(what)
-    except OSError:
-        return  # The parent has seen enough, and is gone or about to end this process.
+        say(pipe, _LOST, (gone.facts["worker"], gone.at or 0))
+        return _BEREFT
+    return None

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from worldline.model.errors import ConfigurationError, WorldlineError
-from worldline.workers.assembly import PATIENCE_S, assembled
+from worldline.workers.assembly import assembled
 from worldline.workers.failures import Failure, told
 from worldline.workers.forking import end_stray
+from worldline.workers.mpi_library import load_mpi
 from worldline.workers.rank_peers import RankPeers
 
 Made = TypeVar("Made")
@@ -54,10 +55,6 @@ class RankGroup:
                 advice="every rank runs the same script; it must build the same, whatever its rank",
             )
 
-    def any(self, own: bool) -> bool:
-        """Whether it is so on any rank."""
-        return any(self._world.allgather(own))
-
     def gather(self, report: Report | Failure) -> list[Report | Failure]:
         """Wait until all ranks are done; return what each reports, on all of them."""
         self.peers.finish()
@@ -75,10 +72,14 @@ def _close_inherited() -> None:
 os.register_at_fork(after_in_child=_close_inherited)
 
 
-def gathered(
-    mpi: Any, work: Callable[[RankGroup], Report | Failure], patience_s: float = PATIENCE_S
-) -> list[Report | Failure]:
-    """Do the work of this rank, while all others do theirs; return what each reports, on all of them."""
+def gathered(work: Callable[[RankGroup], Report | Failure], patience_s: float) -> list[Report | Failure]:
+    """Do the work of this rank, while all others do theirs; return what each reports, on all of them.
+
+    A report is anything that can be pickled; a `Failure`, if it is the model that has failed. A `WorldlineError` that
+    `work` raises is one that all ranks raise, as `RankGroup.agreed` and `RankGroup.check_equal` do. Everything else
+    ends all ranks. Ranks that have come to a run wait so many seconds for those that haven't.
+    """
+    mpi = load_mpi()
     world = assembled(mpi, patience_s)
     me = os.getpid()
     try:

@@ -33,7 +33,6 @@ from worldline.drawing.svg import (
 )
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.build import LambdaField
-from worldline.spacetime.pictures import light, walls
 from worldline.spacetime.pictures.frame import Frame, Wall
 from worldline.spacetime.pictures.happenings import (
     Flight,
@@ -46,10 +45,14 @@ from worldline.spacetime.pictures.happenings import (
     thinned,
     told,
 )
+from worldline.spacetime.pictures.light import apexes, definitions
+from worldline.spacetime.pictures.light import drawn as drawn_light
 from worldline.spacetime.pictures.looks import Looks
 from worldline.spacetime.pictures.names import Name, Names
 from worldline.spacetime.pictures.projection import Projection, projection_of
 from worldline.spacetime.pictures.signs import EVENT, FAILURE, HEAD, JUMP, dashes_of, entries_of, glyph, sign_of
+from worldline.spacetime.pictures.walls import drawn as drawn_walls
+from worldline.spacetime.pictures.walls import walls_of
 from worldline.spacetime.story import Coordinates, Record
 
 AGENTS_MAX = 400
@@ -98,7 +101,7 @@ def minkowski_svg(
     whole = told(records, n, until, field)
     story, cuts = _thinned(whole)
     projection = projection_of(story, n, axis)
-    own_walls = walls.walls_of(boundaries, projection)
+    own_walls = walls_of(boundaries, projection)
     diagram = _Diagram(story, projection, field, title, own_walls, cones, Looks(whole))
     failures = [line for each in failures_of(whole) for line in wrapped(each, diagram.width - 2 * _MARGIN, _SMALL)]
     return diagram.text([*failures, _caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
@@ -201,14 +204,14 @@ class _Diagram:
         lines = [*caption, *self.cuts]
         top = self.floor + (56 if self.projection.has_space else 30)
         content = [
-            element("defs", [*self._heads(), *(light.definitions(self.frame) if self.has_cones else ())]),
+            element("defs", [*self._heads(), *(definitions(self.frame) if self.has_cones else ())]),
             text_at(_MARGIN, 28, fitted(self.title, self.width - 40, 15), size=15, font_weight=600)
             if self.title
             else "",
             *self.legend.drawn(_MARGIN, self.legend_top),
             *self._axes(),
             *(self._cones() if self.has_cones else ()),
-            *walls.drawn(self.walls, self.frame, self.names),
+            *drawn_walls(self.walls, self.frame, self.names),
             *self._arrows(),
             *self._worldlines(ways),
             *self._events(),
@@ -282,7 +285,7 @@ class _Diagram:
 
     def _cones(self) -> list[str]:
         emitted = dict.fromkeys(self.at(each.source, each.emitted) for each in self.story.flights)
-        return light.drawn(light.apexes(list(emitted), self.frame), self.frame, self.projection, self.field)
+        return drawn_light(apexes(list(emitted), self.frame), self.frame, self.projection, self.field)
 
     def _arrows(self) -> list[str]:
         drawn: dict[str, list[str]] = {}

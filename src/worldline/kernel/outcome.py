@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from worldline.history.journal import run_digest
+from worldline.history.outcome import End, Outcome
 from worldline.kernel.model import Part
 from worldline.kernel.monitor import Monitor
 
 
-@dataclass(frozen=True)
-class Result:
-    """The digest of a simulation so far, its time, and what was counted and recorded.
+@dataclass(frozen=True, kw_only=True)
+class KernelOutcome(Outcome):
+    """What a simulation has come to so far, with the monitors of its entities, by (entity, name).
 
-    `dropped` counts messages by (receiver, topic, reason); `monitors` are by (entity, name).
+    Who hasn't ended is among the members with the time FOREVER.
     """
 
-    digest: bytes
-    now: int
-    events: int
-    dropped: dict[tuple[str, str, str], int]
-    monitors: dict[tuple[str, str], Monitor]
-
-    def __str__(self) -> str:
-        return f"{self.events:,} event{'' if self.events == 1 else 's'}, digest {self.digest.hex()}"
+    monitors: dict[tuple[str, str], Monitor] = field(default_factory=dict)
 
 
-def combined(parts: Sequence[Part], until: int | None) -> Result:
+def combined(parts: Sequence[Part], until: int | None) -> KernelOutcome:
     """Put together what the workers tell."""
+    members: dict[str, End] = {}
     dropped: dict[tuple[str, str, str], int] = {}
     monitors: dict[tuple[str, str], Monitor] = {}
     for part in parts:
+        members.update(part.members)
         for what, number in part.dropped.items():
             dropped[what] = dropped.get(what, 0) + number
         monitors.update(part.monitors)
@@ -39,10 +35,11 @@ def combined(parts: Sequence[Part], until: int | None) -> Result:
     for monitor in monitors.values():
         if monitor.end is None:
             monitor.end = now
-    return Result(
-        digest=run_digest(chain for part in parts for chain in part.chains),
+    return KernelOutcome(
+        digest=run_digest((name, at, chain) for name, (at, chain) in members.items()),
         now=now,
         events=sum(part.events for part in parts),
+        members=members,
         dropped=dict(sorted(dropped.items())),
         monitors=dict(sorted(monitors.items())),
     )

@@ -1,0 +1,201 @@
+"""Runs a simulation on several workers: processes of this machine, or ranks of MPI, where each keeps its share of it.
+
+A worker reports its `Part` of the run, or its `Failure`; what is made of these is the same whatever the workers are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from worldline.history.merging import Merging, merged
+from worldline.history.observer import Observer
+from worldline.history.status import Watch
+from worldline.history.telling import Call, Teller
+from worldline.kernel.crew import Crew
+from worldline.kernel.endless import endless
+from worldline.kernel.framing import tell_beginning, tell_end
+from worldline.kernel.model import Model, Part, restored, state_of
+from worldline.kernel.outcome import KernelOutcome, combined
+from worldline.kernel.pacing import Pacing
+from worldline.kernel.placement import place
+from worldline.kernel.share import Share, packed_state, shares_of, unpacked, unpacked_share
+from worldline.kernel.worker import Worker
+from worldline.model.errors import ConfigurationError
+from worldline.model.time import FOREVER
+from worldline.workers.executor import Mpi, Processes
+from worldline.workers.failures import Failure, first_failure
+from worldline.workers.forking import check_guarded
+from worldline.workers.looks import LOOK_EVERY_S, looks, telling
+from worldline.workers.mesh import PeerGone
+from worldline.workers.peers import Peers
+from worldline.workers.pool import WorkerLine, WorkerPool, some_of
+from worldline.workers.rank_group import RankGroup, gathered
+
+_CALLS_AT_ONCE = 4_000
+_Reports = tuple[Sequence[Part | Failure], Merging | None]  # And who has told the observer what happened, if any.
+
+
+def run_distributed(
+    executor: Processes | Mpi,
+    model: Model,
+    end: int,
+    watch: Watch | None,
+    events_max: int | None,
+    observer: Observer | None,
+) -> KernelOutcome:
+    """Run a model from its start to an end, and bring the entities' states back; or raise what failed first."""
+    if isinstance(executor, Processes):
+        reports, merging = _on_processes(executor, model, end, watch, events_max, observer)
+    else:
+        reports, merging = _on_ranks(executor, model, end, watch, observer)
+    failure = first_failure(reports)
+    if failure is not None:
+        if merging is not None and failure.key:
+            merging.break_off(failure.key)
+        raise failure.error
+    parts = [report for report in reports if isinstance(report, Part)]
+    for part in parts:
+        _bring_back(model, part)
+    outcome = combined(parts, None if end == FOREVER else end)
+    if observer is not None:
+        tell_end(observer, outcome.members, outcome.now)
+    return outcome
+
+
+# -- On processes
+
+
+class _Task(NamedTuple):
+    """What a worker process is given."""
+
+    lookahead: list[list[int]]
+    end: int
+    share: bytes
+    is_observed: bool
+
+
+def _on_processes(
+    executor: Processes,
+    model: Model,
+    end: int,
+    watch: Watch | None,
+    events_max: int | None,
+    observer: Observer | None,
+) -> _Reports:
+    check_guarded()
+    workers = place(executor.placement, model.names, model.topology, executor.count)
+    lookahead = model.topology.lookahead(model.names, workers, executor.count)
+    is_observed = observer is not None
+    tasks = [_Task(lookahead, end, share, is_observed) for share in shares_of(model, workers, executor.count)]
+    tell = telling(watch, end)
+
+    def describe(number: int) -> str:
+        here = [name for name, worker in zip(model.names, workers, strict=True) if worker == number]
+        return some_of(here, "no entities")
+
+    def reached(now: int, events: int) -> None:
+        if events_max is not None and events > events_max:
+            raise endless(events_max, now)
+        tell(now, events)
+
+    merging = None
+    if observer is not None:
+        merging = Merging(executor.count, observer)
+        tell_beginning(observer, model)
+
+    def told(number: int, batch: tuple[list[Call], int]) -> None:
+        assert merging is not None
+        merging.hear(number, *batch)
+
+    with WorkerPool(_work, tasks, describe) as pool:
+        return pool.watch(reached, told), merging
+
+
+def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> Part | Failure:
+    """Do a share of a simulation."""
+    given = unpacked_share(task.share)
+    worker = Worker(_loaded(given), given.workers, number)
+    pacing = Pacing(number, task.lookahead)
+    messenger = _Messenger(worker, line) if task.is_observed else None
+    try:
+        failure = Crew(worker, pacing, peers, number, len(task.lookahead)).run(task.end, line, messenger)
+    except PeerGone as gone:
+        gone.at = pacing.standings[gone.facts["worker"]].promise
+        raise
+    if messenger is not None:
+        messenger.go(FOREVER if failure is None else failure.key[0])
+    return failure if failure is not None else _part_told(worker)
+
+
+class _Messenger:
+    """Brings the program what a worker's entities do, every now and then."""
+
+    def __init__(self, worker: Worker, line: WorkerLine) -> None:
+        self._teller = worker.engine.observer = Teller(worker.key)
+        self._line = line
+        self._gone = time.monotonic()
+
+    def __call__(self, reached: int) -> None:
+        if len(self._teller) >= _CALLS_AT_ONCE or time.monotonic() - self._gone >= LOOK_EVERY_S:
+            self.go(reached)
+
+    def go(self, reached: int) -> None:
+        self._gone = time.monotonic()
+        self._line.tell((self._teller.take(), reached))
+
+
+def _loaded(share: Share) -> Model:
+    try:
+        return share.model()
+    except (AttributeError, ImportError) as error:
+        raise ConfigurationError(
+            f"a worker can't load the entities: {error}", advice="define their classes at the top level of a module"
+        ) from error
+
+
+# -- On ranks
+
+
+def _on_ranks(executor: Mpi, model: Model, end: int, watch: Watch | None, observer: Observer | None) -> _Reports:
+    batches: list[tuple[list[Call], int]] = []
+
+    def work(ranks: RankGroup) -> Part | Failure:
+        workers = ranks.agreed(lambda: place(executor.placement, model.names, model.topology, ranks.count))
+        ranks.check_equal((model.outline(), workers, end))
+        worker = ranks.agreed(lambda: Worker(model, workers, ranks.rank))
+        pacing = Pacing(ranks.rank, model.topology.lookahead(model.names, workers, ranks.count))
+        teller = Teller(worker.key) if any(ranks.exchanged(observer is not None)) else None
+        worker.engine.observer = teller
+        failure = Crew(worker, pacing, ranks.peers, ranks.rank, ranks.count).run(end, looks(watch, end))
+        if teller is not None:
+            batches.extend(ranks.exchanged((teller.take(), FOREVER if failure is None else failure.key[0])))
+        return failure if failure is not None else _part_told(worker)
+
+    if observer is not None:
+        tell_beginning(observer, model)
+    reports = gathered(work, executor.patience_s)
+    return reports, None if observer is None else merged(observer, batches)
+
+
+# -- The states of entities
+
+
+def _part_told(worker: Worker) -> Part:
+    """Return what a worker tells when all went well, the state of its entities included."""
+    part = worker.part()
+    packed = ((entity.name, packed_state(entity)) for entity in worker.present())
+    part.states = {name: state for name, state in packed if state is not None}
+    return part
+
+
+def _bring_back(model: Model, part: Part) -> None:
+    """Give the entities of the model the state that they had at the end, in whichever process they were."""
+    for name, packed in part.states.items():
+        entity = unpacked(packed)
+        if name in model.entities:
+            entity = restored(model.entities[name], state_of(entity))
+        else:
+            model.created[name] = entity
+        entity._wl_call(name)

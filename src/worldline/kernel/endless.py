@@ -1,0 +1,13 @@
+"""Says that a run goes on for too long to have an end."""
+
+from __future__ import annotations
+
+from worldline.model.errors import Stuck
+
+
+def endless(events_max: int, now: int) -> Stuck:
+    return Stuck(
+        f"it hasn't ended after {events_max:,} events",
+        at=now,
+        advice="does it end at all? If it takes longer, say events_max, or --events-max",
+    )

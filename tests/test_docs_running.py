@@ -1,0 +1,54 @@
+"""The page on running: one file of each kind, and what the command prints for it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parent.parent / "docs" / "running.md"
+
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+pytestmark = pytest.mark.timeout(100)
+
+
+def retold(page: str, folder: Path) -> str:
+    """Return the page with what the commands in it really print, in a folder where its files are."""
+    return _BLOCK.sub(lambda block: f"```{block[1]}\n{_retold_block(block[1], block[2], folder)}```", page)
+
+
+def _retold_block(language: str, body: str, folder: Path) -> str:
+    if language == "python":
+        (folder / re.match(r"# (\S+)", body)[1]).write_text(body)  # type: ignore[index]
+        return body
+    commands = re.findall(r"^\$ (.*)$", body, re.MULTILINE)
+    return "".join(f"$ {command}\n{_printed(command, folder)}" for command in commands)
+
+
+def _printed(command: str, folder: Path) -> str:
+    beside = str(Path(sys.executable).parent)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": f"{beside}{os.pathsep}{os.environ['PATH']}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    return done.stdout
+
+
+def without_clock(page: str) -> str:
+    return re.sub(r"simulated in [\d.]+ s", "simulated", page)
+
+
+def test_the_page_shows_what_its_commands_print(tmp_path: Path) -> None:
+    text = PAGE.read_text()
+    assert without_clock(retold(text, tmp_path)) == without_clock(text)
