@@ -12,19 +12,20 @@ UNTIL = 30.0
 
 
 class Teller(Agent):
-    """Tells the ledger three times that it is there, and between two of them what it has got, if it has."""
+    """Tells the ledger three times that it is there; and what it has got, if it has, when it is asked."""
 
     to_ledger: Channel
     to_alice: Channel | None = None
-    leak: str | None = None
+    leak = "none"
 
     def tell(self, number: int) -> None:
         call()
-        self.to_ledger.send(Ledger.tick, number)
-        if number == 1 and self.leak is not None:
-            self.to_ledger.send(Ledger.hear, leaked(self.leak))
-        if number < 2:
+        self.to_ledger.send(Ledger.tick)
+        if number < 3:
             self.after(1.0, Teller.tell, number + 1)
+
+    def answer(self) -> None:
+        self.to_ledger.send(Ledger.hear, leaked(self.leak))
 
     def news(self, what: Any) -> None:
         if self.to_alice is not None:
@@ -32,13 +33,16 @@ class Teller(Agent):
 
 
 class Ledger(Agent):
-    """Counts, and tells carol what bob has told."""
+    """Asks bob when it has heard all, so that whoever shares a process with him has been there; tells carol then."""
 
+    to_bob: Channel
     to_carol: Channel
     ticks = 0
 
-    def tick(self, number: int) -> None:
-        self.ticks += number
+    def tick(self) -> None:
+        self.ticks += 1
+        if self.ticks == 9:
+            self.to_bob.send(Teller.answer)
 
     def hear(self, what: Any) -> None:
         self.to_carol.send(Teller.news, what)
@@ -55,8 +59,9 @@ def model(*, executor: Any = "inline", seed: int = 0, trace: bool = False, leak:
             teller.name = name
             teller.jump_to((0.0, 1.0 + place))
             teller.to_ledger = Channel(teller, ledger)
-            teller.after(1.0, Teller.tell, 0)
+            teller.after(1.0, Teller.tell, 1)
         tellers["bob"].leak = leak
         tellers["carol"].to_alice = Channel(tellers["carol"], tellers["alice"])
+        ledger.to_bob = Channel(ledger, tellers["bob"])
         ledger.to_carol = Channel(ledger, tellers["carol"])
     return simulation
