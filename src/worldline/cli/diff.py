@@ -6,9 +6,9 @@ could share what neither of them may.
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,6 +22,8 @@ from worldline.model import UsageError
 from worldline.model.printable import printable_json
 from worldline.recording.comparing import compare_recordings
 from worldline.recording.scan import header_of
+from worldline.targets.run_processes import RunProcesses, VariantRun
+from worldline.targets.variants import Factor, Variant
 
 _DIFFERS = 1
 _RUNS = "Of targets, which are run first"
@@ -138,7 +140,7 @@ def _check(choices: tuple[Choice, Choice], *, is_alone: bool, own: tuple[Sequenc
 def _recordings(choices: tuple[Choice, Choice], stack: ExitStack) -> list[Path]:
     """Return two recordings: as they are, or of runs that are made for it, both at once."""
     folder: Path | None = None
-    paths, runs = list[Path](), list[tuple[Path, subprocess.Popen[str]]]()
+    paths, runs = list[Path](), list[tuple[Path, Future[VariantRun]]]()
     for side, choice in zip("ab", choices, strict=True):
         if choice.is_recording:
             paths.append(Path(choice.target))
@@ -146,46 +148,16 @@ def _recordings(choices: tuple[Choice, Choice], stack: ExitStack) -> list[Path]:
         if folder is None:
             folder = Path(stack.enter_context(TemporaryDirectory(prefix="worldline-diff-")))
         paths.append(folder / f"{side}.mcap")
-        run = stack.enter_context(_started(choice, paths[-1]))
-        stack.callback(run.terminate)  # If the other one can't be run, nobody waits for this one.
-        runs.append((paths[-1], run))
+        processes = stack.enter_context(RunProcesses(choice.target, choice.options, at_once=1))
+        as_here = Variant(name=side, factor=Factor.NOTHING, hash_seed=None, is_compiled=None)
+        runs.append((paths[-1], processes.start(as_here, paths[-1])))
     for path, run in runs:
-        _finish(path, run)
+        _finish(path, run.result())
     return paths
 
 
-def _started(choice: Choice, path: Path) -> subprocess.Popen[str]:
-    command = [
-        sys.executable,
-        "-m",
-        "worldline",
-        "run",
-        choice.target,
-        *choice.options,
-        "--record",
-        str(path),
-        "--quiet",
-    ]
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    )
-
-
-def _finish(path: Path, run: subprocess.Popen[str]) -> None:
-    """Wait for a run. One that failed is compared as far as it came; one that never began ends the command."""
-    _, complaints = run.communicate()
+def _finish(path: Path, run: VariantRun) -> None:
+    """Take a run that is over. One that failed is compared as far as it came; one that never began ends the command."""
     if not path.exists():
-        for line in _last_words(complaints):
-            PlainConsole(sys.stderr).print(line, style="red")
-        raise typer.Exit(run.returncode or _DIFFERS)
-
-
-def _last_words(complaints: str) -> Iterator[str]:
-    """Yield what a command says at its end; before it may stand what the model prints."""
-    before, found, after = f"\n{complaints}".rpartition("\nworldline: ")
-    yield from f"worldline: {after}".splitlines() if found else before.splitlines()
+        PlainConsole(sys.stderr).print(f"worldline: {run.error}", style="red")
+        raise typer.Exit(run.exit_code or _DIFFERS)

@@ -33,18 +33,22 @@ class Factor(StrEnum):
 
 
 class Variant(Struct, frozen=True, kw_only=True):
-    """One way to run a target. With `ranks`, it is run by so many ranks of MPI."""
+    """One way to run a target. With `ranks`, it is run by so many ranks of MPI.
+
+    What is None is as it is here: the hash seed, and which build is used.
+    """
 
     name: str
     factor: Factor
     options: tuple[str, ...] = ()
-    hash_seed: int = 0
-    is_compiled: bool = True
+    hash_seed: int | None = 0
+    is_compiled: bool | None = True
     ranks: int = 0
 
     @property
     def environment(self) -> dict[str, str]:
-        return {HASH_SEED: str(self.hash_seed), UNCOMPILED: "0" if self.is_compiled else "1"}
+        seed = {} if self.hash_seed is None else {HASH_SEED: str(self.hash_seed)}
+        return seed if self.is_compiled is None else {**seed, UNCOMPILED: "0" if self.is_compiled else "1"}
 
 
 _ON_WORKERS = ("inline", "processes(2)", "processes(3)")
