@@ -13,6 +13,7 @@ from random import Random
 import pytest
 
 from tests.federation.transports import PATIENCE_S, Strand, eventually
+from worldline.model.frames import frame as framed
 from worldline.workers.mesh import Mesh, PeerGone
 
 pytestmark = pytest.mark.timeout(50)
@@ -49,10 +50,6 @@ def raw() -> Iterator[tuple[socket.socket, Mesh]]:
     """A mesh, and the bare other end of its socket."""
     with closing(Pair()) as made:
         yield made.ends[0], made.meshes[1]
-
-
-def framed(frame: bytes) -> bytes:
-    return len(frame).to_bytes(4, "little") + frame
 
 
 def everything(mesh: Mesh, count: int) -> list[bytes]:
