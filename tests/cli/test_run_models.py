@@ -257,3 +257,19 @@ def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:
     assert failed.returncode == 1
     assert json.loads(failed.stdout)["failure"]
     assert failed.stderr.count("worldline: ") == 1
+
+
+@pytest.mark.once
+@pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
+def test_ranks_record_what_is_recorded_inline(tmp_path: Path) -> None:
+    """One rank alone has a recorder, but all look at their agents, and number what they see alike."""
+    command = [sys.executable, "-m", "worldline", "run", "epidemic", "--quiet", "--until", "30", "--executor"]
+    for executor, ranks in (("inline", []), ("mpi", [str(mpiexec()), "-n", "2"])):
+        subprocess.run(
+            [*ranks, *command, executor, "--record", f"{executor}.mcap"],
+            cwd=tmp_path,
+            env={**os.environ, "HYDRA_LAUNCHER": "fork"},
+            timeout=PATIENCE_S,
+            check=True,
+        )
+    assert (tmp_path / "mpi.mcap").read_bytes() == (tmp_path / "inline.mcap").read_bytes()
