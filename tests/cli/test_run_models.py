@@ -273,3 +273,34 @@ def test_ranks_record_what_is_recorded_inline(tmp_path: Path) -> None:
             check=True,
         )
     assert (tmp_path / "mpi.mcap").read_bytes() == (tmp_path / "inline.mcap").read_bytes()
+
+
+STUCK = """
+UNTIL = 9.0
+from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski
+
+def model(*, executor, seed, trace):
+    simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)
+    with simulation:
+        one, other = Agent(), Agent()
+        one.keeps, other.keeps = Channel(one, other), Channel(other, one)
+    return simulation
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (SPACETIME.replace("self.log", "1 / 0 #"), "Clock-1 at 1s: ZeroDivisionError"),
+        (STUCK, "the run at 0s: nobody can go on"),
+    ],
+)
+def test_a_failed_run_through_spacetime_is_recorded_alike_by_both_commands(
+    worldline: Command, tmp_path: Path, text: str, words: str
+) -> None:
+    file = write(tmp_path, text)
+    found = reported(worldline, file, "--record", "run.mcap")
+    worldline("spacetime", "--file", file, "--record", "spacetime.mcap")
+    assert words in Recording("run.mcap").verify().text
+    assert found["failure"]["at"] == Recording("run.mcap").outcome.at
+    assert Path("run.mcap").read_bytes() == Path("spacetime.mcap").read_bytes()

@@ -13,7 +13,8 @@ from worldline.model import ModelError, Plan, UsageError
 from worldline.recording import Recorder
 from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Record
 from worldline.spacetime.examples import find
-from worldline.spacetime.told import DEAD, SCENE, Scene, nanoseconds, recall
+from worldline.spacetime.nanoseconds import nanoseconds
+from worldline.spacetime.told import DEAD, SCENE, Scene, recall
 
 
 class Listener:

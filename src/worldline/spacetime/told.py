@@ -24,6 +24,7 @@ from worldline.model.errors import UsageError
 from worldline.model.time import SECOND, TIME_MAX
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.build import LambdaField
+from worldline.spacetime.nanoseconds import nanoseconds
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record, in_order
@@ -74,11 +75,6 @@ def scene_of(n: int, field: LambdaField, boundaries: Iterable[Boundary], until: 
     given: Any = field.R
     walls = tuple(Plane(each.normal.coordinates(), each.offset, each.name) for each in boundaries if not each.is_end)
     return Scene(n, None if given is None else tuple(given), field.c, until, walls)
-
-
-def nanoseconds(lab_time: float) -> int:
-    """Return a lab time as an observer counts it."""
-    return max(0, round(lab_time * SECOND))
 
 
 def check_end(until: float) -> None:
