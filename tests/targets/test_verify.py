@@ -155,6 +155,38 @@ def test_a_variant_that_fails_is_shown_among_the_others(worldline: Any, tmp_path
     assert "not under this one" in (error.text or "")
 
 
+LEAKS_INTO_A_MISTAKE = """
+from worldline.kernel import Entity, Simulation
+SHARED = {}
+class Writer(Entity):
+    def start(self):
+        SHARED["delay"] = 3
+class Reader(Entity):
+    def start(self):
+        yield "1ms"
+        self.schedule("x", delay=SHARED.get("delay"))
+    def on_x(self, payload):
+        pass
+model = Simulation()
+model.add("a", Writer())
+model.add("b", Reader())
+"""
+
+
+def test_a_mistake_in_a_run_that_has_begun_is_a_failure_and_not_left_out(worldline: Any, tmp_path: Path) -> None:
+    (tmp_path / "shared.py").write_text(LEAKS_INTO_A_MISTAKE)
+    code, out, _ = worldline("verify", "shared.py", "--only", "again,processes(2)")
+    assert (code, "one digest" in out, "left out" in out) == (2, False, False)
+    assert "failed: processes(2): b at 1ms: an event is scheduled after a delay or at a time" in out
+
+
+def test_what_the_model_says_may_not_come_of_it_fails(worldline: Any, tmp_path: Path) -> None:
+    (tmp_path / "judged.py").write_text(RAISES.format(seeds="") + "def outcome(*_):\n    assert False, 'never'\n")
+    code, _, err = worldline("verify", "judged.py", "--only", "again")
+    assert code == 1
+    assert "what has come of it isn't what should: AssertionError: never" in err
+
+
 # --- Time and luck ---
 
 

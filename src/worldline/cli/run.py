@@ -122,9 +122,9 @@ def run(
                 shelf = shelf_for(record, None, no_record=no_record, force=force)
                 outcome = run_model(ready, shelf, quiet=quiet)
                 failure = outcome.failure
-        except UsageError:
-            raise
         except WorldlineError as error:
+            if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.
+                raise
             failure = error
     if not ready.is_main:
         raise typer.Exit(0 if failure is None else failure.exit_code)  # One rank says it.

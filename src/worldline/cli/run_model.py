@@ -55,9 +55,9 @@ def _abandon(recorder: Recorder, error: WorldlineError, end: int | None = None) 
 
 def _conclude(ready: Ready, outcome: Outcome, elapsed_s: float, *, quiet: bool) -> None:
     console = PlainConsole()
-    if not quiet:
-        for line in ready.told(outcome):
-            console.print(line)
+    told = ready.told(outcome)  # Whether it is shown or not: it refuses what may not come of the run.
+    for line in () if quiet else told:
+        console.print(line)
     lost, count = sum(outcome.dropped.values()), len(outcome.names)
     console.print(
         f"{count:,} {ready.members[count != 1]}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"

@@ -58,6 +58,7 @@ class VariantRun(Struct, frozen=True, kw_only=True):
     said: Said | None = None
     error: str = ""
     exit_code: int = 0
+    is_refused: bool = False  # It hasn't begun.
 
     @property
     def digest(self) -> str | None:
@@ -156,7 +157,8 @@ def _judged(variant: Variant, seconds: float, code: int, output: bytes, complain
         error = _failure(output) or _last_words(complaints.decode("utf-8", "replace"))
         if code < 0:
             error, code = ": ".join(filter(None, (f"its process {describe_exit(code)}", error))), LossError.exit_code
-    return VariantRun(variant=variant, seconds=seconds, error=error, exit_code=code)
+    is_refused = code == UsageError.exit_code and not output  # What has begun says what came of it.
+    return VariantRun(variant=variant, seconds=seconds, error=error, exit_code=code, is_refused=is_refused)
 
 
 def _failure(output: bytes) -> str:
