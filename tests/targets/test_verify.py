@@ -285,6 +285,30 @@ def test_runs_end_with_the_command(tmp_path: Path, sign: signal.Signals, code: i
         assert everybody.program.returncode == code
 
 
+STARTS_ANOTHER = """
+import subprocess
+import sys
+from worldline.kernel import Entity, Simulation
+class Careless(Entity):
+    def start(self):
+        subprocess.Popen([sys.executable, "-c", "import os, signal; os.open('fifo', os.O_WRONLY); signal.pause()"])
+        return
+        yield
+model = Simulation()
+model.add("careless", Careless())
+"""
+
+
+def test_what_a_run_has_started_ends_with_it(worldline: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    (tmp_path / "careless.py").write_text(STARTS_ANOTHER)
+    assert worldline("verify", "careless.py", "--only", "again")[0] == 0
+    os.set_blocking(reader, True)
+    assert os.read(reader, 1) == b""  # Nobody has it any more, and nobody was waited for.
+    os.close(reader)
+
+
 # --- MPI ---
 
 
