@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,8 @@ from tests.federation.transports import PATIENCE_S
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
 from worldline.cli import main
-from worldline.recording import Condition, Recording
+from worldline.model import LossError
+from worldline.recording import Condition, Recorder, Recording
 
 Command = Callable[..., tuple[int, str, str]]
 KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped"]
@@ -161,6 +163,47 @@ def test_an_outcome_that_may_not_be_is_the_models_fault(worldline: Command, tmp_
     assert code == 1
     assert "mine: what has come of it isn't what should" in err
     assert reported(worldline, file)["failure"]["text"] == err.removeprefix("worldline: ").rstrip("\n")
+
+
+def test_a_recording_that_cant_be_finished_doesnt_hide_why_the_model_failed(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise LossError("the disk is full")
+
+    monkeypatch.setattr(Recorder, "abandon", full)
+    code, _, err = worldline("run", write(tmp_path, FAILING["kernel"]), "--record", "run.mcap")
+    assert code == 1
+    assert "ZeroDivisionError" in err
+
+
+def test_an_older_recording_isnt_reported_as_that_of_this_run(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path, KERNEL)
+    assert reported(worldline, file, "--record", "run.mcap")["recording"] == "run.mcap"
+    monkeypatch.setattr(Recorder, "begun", False)
+    assert reported(worldline, file, "--record", "run.mcap")["recording"] is None
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+def test_an_interrupted_run_leaves_a_recording_that_says_so(
+    tmp_path: Path, sign: signal.Signals, executor: str
+) -> None:
+    waits = KERNEL.replace("self.seen += 1", "print('here', flush=True); import time; time.sleep(3600)")
+    file = write(tmp_path, waits)
+    command = (sys.executable, "-m", "worldline", "run", file, "--executor", executor, "--record", "run.mcap")
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "here\n"
+        child.send_signal(sign)
+        _, err = child.communicate(timeout=PATIENCE_S)
+    assert (child.returncode, f"worldline: interrupted by {sign.name}" in err) == (130, True)
+    verdict = Recording(tmp_path / "run.mcap").verify()
+    assert verdict.condition is Condition.BROKEN_OFF
+    assert f"interrupted by {sign.name}" in str(verdict)
+    assert [path.name for path in tmp_path.glob("*.mcap")] == ["run.mcap"]
 
 
 def test_standard_output_has_nothing_but_the_object(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ class Shelf:
 
     def __init__(self, path: str | PathLike[str], *, force: bool = False) -> None:
         self._force = force
+        self.kept: Kept | None = None  # What `put` has returned.
         self._destination = destination(path)
         file = self._destination.file
         self._previous = file.with_suffix(f".previous{file.suffix}")
@@ -58,6 +59,10 @@ class Shelf:
 
     def put(self) -> Kept:
         """Give a recording that is finished its name; return where it is, and what else there is to be said."""
+        self.kept = self._put()
+        return self.kept
+
+    def _put(self) -> Kept:
         path = self.path
         if self._destination.is_stream:
             return Kept(path)
