@@ -225,6 +225,35 @@ def test_a_recording_to_standard_output_leaves_words_aside(tmp_path: Path) -> No
     assert "digest " in ran.stderr
 
 
+@pytest.mark.parametrize("kind", ["kernel", "federation"])
+def test_nothing_that_is_printed_gets_into_a_recording_on_standard_output(tmp_path: Path, kind: str) -> None:
+    said = "print('heard', flush=True); import os; os.write(1, b'past Python\\n')"
+    place = {"kernel": "self.seen += 1", "federation": 'print("bob hits", ball.payload.decode())'}[kind]
+    file = write(tmp_path, f"print('loaded')\n{MODELS[kind].replace(place, said)}")
+    command = [sys.executable, "-m", "worldline", "run", file, "--record", "/dev/stdout"]
+    spread = ["--executor", "processes(2)"] if kind == "kernel" else []
+    with (tmp_path / "run.mcap").open("wb") as target:
+        ran = subprocess.run(
+            [*command, *spread], cwd=tmp_path, stdout=target, stderr=subprocess.PIPE, text=True, check=True
+        )
+    assert Recording(tmp_path / "run.mcap").verify().condition is Condition.INTACT
+    for words in ("loaded", "heard", "past Python", "digest "):
+        assert words in ran.stderr
+
+
+def test_what_cant_both_be_on_standard_output_is_refused(worldline: Command, tmp_path: Path) -> None:
+    code, out, err = worldline("run", write(tmp_path, KERNEL), "--json", "--record", "/dev/stdout")
+    assert (code, out) == (2, "")
+    assert "--json and the recording both go to standard output (record in a file)" in err
+
+
+@pytest.mark.parametrize("command", [("run", "relay"), ("spacetime", "relay"), ("nodes", "raft")])
+def test_standard_output_has_a_name(worldline: Command, tmp_path: Path, command: tuple[str, ...]) -> None:
+    code, _, err = worldline(*command, "--record", "-")
+    assert (code, list(tmp_path.iterdir())) == (2, [])
+    assert "a recording can't be named - (standard output is /dev/stdout)" in err
+
+
 @pytest.mark.parametrize("option", [("--realtime", "1"), ("--shake", "1"), ("--listen", "unix:x")])
 def test_what_is_for_federations_is_refused_elsewhere(worldline: Command, option: tuple[str, str]) -> None:
     code, _, err = worldline("run", "relay", *option)

@@ -6,7 +6,7 @@ import time
 from contextlib import nullcontext, suppress
 
 from worldline.cli.bar import progress
-from worldline.cli.console import PlainConsole, say_replaced, words_aside
+from worldline.cli.console import PlainConsole, say_replaced
 from worldline.cli.interruption import Interruption
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
@@ -17,16 +17,15 @@ from worldline.targets import Ready
 
 def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool) -> Outcome:
     """Run it, with a recording if there is to be one, and say what has come of it. A failure is left to be raised."""
-    with words_aside(shelf):
-        began = time.monotonic()
-        with Interruption() as interruption, progress() if ready.is_main and not quiet else nullcontext() as watch:
-            if shelf is None or not ready.is_main:
-                outcome = _run(ready, None, watch, interruption)
-            else:
-                outcome = _recorded(ready, shelf, watch, interruption)
-        if ready.is_main and outcome.failure is None:
-            _conclude(ready, outcome, time.monotonic() - began, quiet=quiet)
-        return outcome
+    began = time.monotonic()
+    with Interruption() as interruption, progress() if ready.is_main and not quiet else nullcontext() as watch:
+        if shelf is None or not ready.is_main:
+            outcome = _run(ready, None, watch, interruption)
+        else:
+            outcome = _recorded(ready, shelf, watch, interruption)
+    if ready.is_main and outcome.failure is None:
+        _conclude(ready, outcome, time.monotonic() - began, quiet=quiet)
+    return outcome
 
 
 def _run(ready: Ready, recorder: Recorder | None, watch: Watch | None, interruption: Interruption) -> Outcome:

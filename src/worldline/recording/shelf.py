@@ -30,6 +30,8 @@ class Shelf:
     """The place of one recording. Making one judges the place, and changes nothing there."""
 
     def __init__(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        if str(path) == "-":
+            raise UsageError("a recording can't be named -", advice="standard output is /dev/stdout")
         self._force = force
         self.kept: Kept | None = None  # What `put` has returned.
         self._destination = destination(path)
