@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,8 @@ from tests.federation.transports import PATIENCE_S
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
 from worldline.cli import main
-from worldline.recording import Condition, Recording
+from worldline.model import LossError
+from worldline.recording import Condition, Recorder, Recording
 
 Command = Callable[..., tuple[int, str, str]]
 KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped"]
@@ -163,6 +165,47 @@ def test_an_outcome_that_may_not_be_is_the_models_fault(worldline: Command, tmp_
     assert reported(worldline, file)["failure"]["text"] == err.removeprefix("worldline: ").rstrip("\n")
 
 
+def test_a_recording_that_cant_be_finished_doesnt_hide_why_the_model_failed(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise LossError("the disk is full")
+
+    monkeypatch.setattr(Recorder, "abandon", full)
+    code, _, err = worldline("run", write(tmp_path, FAILING["kernel"]), "--record", "run.mcap")
+    assert code == 1
+    assert "ZeroDivisionError" in err
+
+
+def test_an_older_recording_isnt_reported_as_that_of_this_run(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path, KERNEL)
+    assert reported(worldline, file, "--record", "run.mcap")["recording"] == "run.mcap"
+    monkeypatch.setattr(Recorder, "begun", False)
+    assert reported(worldline, file, "--record", "run.mcap")["recording"] is None
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+def test_an_interrupted_run_leaves_a_recording_that_says_so(
+    tmp_path: Path, sign: signal.Signals, executor: str
+) -> None:
+    waits = KERNEL.replace("self.seen += 1", "print('here', flush=True); import time; time.sleep(3600)")
+    file = write(tmp_path, waits)
+    command = (sys.executable, "-m", "worldline", "run", file, "--executor", executor, "--record", "run.mcap")
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "here\n"
+        child.send_signal(sign)
+        _, err = child.communicate(timeout=PATIENCE_S)
+    assert (child.returncode, f"worldline: interrupted by {sign.name}" in err) == (130, True)
+    verdict = Recording(tmp_path / "run.mcap").verify()
+    assert verdict.condition is Condition.BROKEN_OFF
+    assert f"interrupted by {sign.name}" in str(verdict)
+    assert [path.name for path in tmp_path.glob("*.mcap")] == ["run.mcap"]
+
+
 def test_standard_output_has_nothing_but_the_object(tmp_path: Path) -> None:
     prints = KERNEL.replace("self.seen += 1", "print('heard'); import os; os.write(1, b'past Python\\n')")
     file = write(tmp_path, f"print('loaded')\n{prints}")
@@ -180,6 +223,35 @@ def test_a_recording_to_standard_output_leaves_words_aside(tmp_path: Path) -> No
         ran = subprocess.run(command, cwd=tmp_path, stdout=target, stderr=subprocess.PIPE, text=True, check=True)
     assert Recording(tmp_path / "run.mcap").verify().condition is Condition.INTACT
     assert "digest " in ran.stderr
+
+
+@pytest.mark.parametrize("kind", ["kernel", "federation"])
+def test_nothing_that_is_printed_gets_into_a_recording_on_standard_output(tmp_path: Path, kind: str) -> None:
+    said = "print('heard', flush=True); import os; os.write(1, b'past Python\\n')"
+    place = {"kernel": "self.seen += 1", "federation": 'print("bob hits", ball.payload.decode())'}[kind]
+    file = write(tmp_path, f"print('loaded')\n{MODELS[kind].replace(place, said)}")
+    command = [sys.executable, "-m", "worldline", "run", file, "--record", "/dev/stdout"]
+    spread = ["--executor", "processes(2)"] if kind == "kernel" else []
+    with (tmp_path / "run.mcap").open("wb") as target:
+        ran = subprocess.run(
+            [*command, *spread], cwd=tmp_path, stdout=target, stderr=subprocess.PIPE, text=True, check=True
+        )
+    assert Recording(tmp_path / "run.mcap").verify().condition is Condition.INTACT
+    for words in ("loaded", "heard", "past Python", "digest "):
+        assert words in ran.stderr
+
+
+def test_what_cant_both_be_on_standard_output_is_refused(worldline: Command, tmp_path: Path) -> None:
+    code, out, err = worldline("run", write(tmp_path, KERNEL), "--json", "--record", "/dev/stdout")
+    assert (code, out) == (2, "")
+    assert "--json and the recording both go to standard output (record in a file)" in err
+
+
+@pytest.mark.parametrize("command", [("run", "relay"), ("spacetime", "relay"), ("nodes", "raft")])
+def test_standard_output_has_a_name(worldline: Command, tmp_path: Path, command: tuple[str, ...]) -> None:
+    code, _, err = worldline(*command, "--record", "-")
+    assert (code, list(tmp_path.iterdir())) == (2, [])
+    assert "a recording can't be named - (standard output is /dev/stdout)" in err
 
 
 @pytest.mark.parametrize("option", [("--realtime", "1"), ("--shake", "1"), ("--listen", "unix:x")])

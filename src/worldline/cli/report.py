@@ -31,7 +31,7 @@ def report(
         "members": None if outcome is None else len(outcome.names),
         "dropped": None if outcome is None else sum(outcome.dropped.values()),
         "failure": None if failure is None else _failure(failure),
-        "recording": None if shelf is None or not shelf.path.exists() else str(shelf.path),
+        "recording": None if shelf is None or shelf.kept is None else str(shelf.kept.path),
     }
     return json.encode(found).decode()
 
