@@ -147,6 +147,15 @@ def test_what_cant_be_meant_is_refused(
         diff_command(**arguments)
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
+def test_a_name_that_isnt_there_is_no_matter_where_nothing_differs(tmp_path: Path, form: tuple[str, ...]) -> None:
+    same, other = record(tmp_path / "a.mcap"), record(tmp_path / "b.mcap", b"2")
+    assert diff(same, same, "--to", "nobody", *form).returncode == 0
+    done = diff(same, other, "--to", "nobody", *form)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nothing of 'nobody' differs" in done.stderr
+
+
 def test_a_target_that_cant_be_run_ends_as_run_does(model: Path, tmp_path: Path) -> None:
     record(tmp_path / "a.mcap")
     done = diff("a.mcap", "counting.py:other", cwd=tmp_path)

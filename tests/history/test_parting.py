@@ -156,6 +156,24 @@ def test_another_order_of_receivers_is_too() -> None:
     assert partings.of["ann"].first.reordered
 
 
+@pytest.mark.timeout(60)  # What grows with the square of the count would take many minutes.
+@pytest.mark.parametrize("is_alike", [False, True], ids=["other payloads", "other receivers"])
+def test_many_messages_at_one_moment_are_matched_without_comparing_each_with_each(is_alike: bool) -> None:
+    count = 20_000
+
+    def told(run: str) -> Account:
+        return of(
+            *(
+                sending(5, "ann", b"x" if is_alike else f"{run} {number}".encode(), (to(f"{run} {number}", 7),))
+                for number in range(count)
+            )
+        )
+
+    partings = part(told("a"), told("b"))
+    assert len(partings.of) == 1 + 2 * count
+    assert partings.of["ann"].first.to == ("a 0",)
+
+
 def test_a_senders_numbers_are_no_difference() -> None:
     a, b = of((1, "ann", "x", b"", [], 0)), of((1, "ann", "x", b"", [], 7))
     assert part(a, b).is_same

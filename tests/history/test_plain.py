@@ -23,6 +23,10 @@ class Pose(Struct):
     tags: set[Any]
 
 
+class Tagged(Struct, tag=True):
+    x: int
+
+
 @dataclass
 class Box:
     what: object
@@ -46,18 +50,22 @@ CASES = [
     (None, b"null"),
     ((1, "x", 2.5, True), b'[1,"x",2.5,true]'),
     (2**80, str(2**80).encode()),
-    (float("nan"), b"null"),
+    (float("nan"), b'"NaN"'),
+    ([float("inf"), float("-inf"), {float("nan"): -0.0}], b'["Infinity","-Infinity",{"NaN":-0.0}]'),
     (b"\xff", b'"/w=="'),
     (Colour.RED, b'"red"'),
-    (Pose(1.0, {"b", "a"}), b'{"tags":["a","b"],"x":1.0}'),
-    ({"b": 1, "a": 2, 3: 4}, b'{"3":4,"a":2,"b":1}'),
+    (Pose(1.0, {"b", "a"}), b'{"x":1.0,"tags":["a","b"]}'),
+    (Tagged(1), b'{"type":"Tagged","x":1}'),
+    ({"b": 1, "a": 2, 3: 4}, b'{"b":1,"a":2,"3":4}'),
     ({(1, 2): {"b", "a"}}, b'{"[1,2]":["a","b"]}'),
     ({1, "b", "a"}, b'["a","b",1]'),
-    (Pose(1.0, {1, "a", "b"}), b'{"tags":["a","b",1],"x":1.0}'),
+    (Pose(1.0, {1, "a", "b"}), b'{"x":1.0,"tags":["a","b",1]}'),
+    ({1: 2, "1": 3}, b'[[1,2],["1",3]]'),
     (Box({None: {1, "a"}}), b'{"what":{"null":["a",1]}}'),
     ([Thing(), {"b", "a"}], b'["<tests.history.test_plain.Thing object>",["a","b"]]'),
     (1 + 2j, b'"(1+2j)"'),
     ("\udc80", b'"\\\\udc80"'),
+    (["\udc80", {"b", "a"}], b'["\\\\udc80",["a","b"]]'),
     (Rude(), b'"<Rude>"'),
     (CYCLE, b'"<list>"'),
     (ODD_CYCLE, b'"<dict>"'),

@@ -70,7 +70,7 @@ def test_messages_timers_and_values() -> None:
         ("arrives", "", 0, "echo", 30, 0, None),
         ("sent", "ping", 3, "ping", 0, b"[1,2]", 10, None),
         ("arrives", "ping", 3, "echo", 10, 0, None),
-        ("noted", "ping", "worldline/timer", 5, b'{"payload":{"n":1},"topic":"ring"}', None),
+        ("noted", "ping", "worldline/timer", 5, b'{"topic":"ring","payload":{"n":1}}', None),
         ("noted", "ping", "worldline/record", 5, b'["rings",1]', None),
         ("sent", "echo", 1, "pong", 10, b"[1,2]", 13, None),
         ("arrives", "echo", 1, "ping", 13, 0, None),

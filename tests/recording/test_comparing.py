@@ -86,6 +86,45 @@ def test_the_first_cause_and_the_chain(whole: Path, tmp_path: Path) -> None:
         compare_recordings(whole, other, to="zoe")
 
 
+def test_a_name_is_refused_only_if_something_differs(whole: Path, tmp_path: Path) -> None:
+    same = compare_recordings(whole, whole, to="zoe")
+    assert same.lines()[2:] == ["no difference"]
+    assert (same.as_json()["to"], same.as_json()["chain"]) == (None, [])
+    cut = tmp_path / "cut.mcap"
+    cut.write_bytes(whole.read_bytes()[:-2000])
+    with pytest.raises(UsageError, match="nothing of 'zoe' differs"):  # It differs in its end only.
+        compare_recordings(whole, cut, to="zoe")
+
+
+def hidden(path: Path, chain: bytes, told: bytes) -> Path:
+    """Record that ann sends bob what is recorded alike, whatever its history's hash, and bob tells cat of it."""
+    names = ("ann", "bob", "cat")
+    recorder = Recorder(path, plan(names))
+    for name in names:
+        recorder.began(name, 0)
+    for at, sender, receiver, payload in (
+        (1, "cat", "bob", b"hi"),
+        (2, "ann", "bob", b"thing"),
+        (9, "bob", "cat", told),
+    ):
+        recorder.sent(sender, 0, "x", at, payload, at + 3)
+        recorder.arrives(sender, 0, receiver, at + 3, 0, None)
+    for name in names:
+        recorder.ended(name, 20, chain if name == "ann" else b"")
+    recorder.close()
+    return path
+
+
+def test_who_has_sent_what_isnt_recorded_comes_before_the_first_who_is_seen_to_part(tmp_path: Path) -> None:
+    paths = hidden(tmp_path / "a.mcap", b"1", b"1"), hidden(tmp_path / "b.mcap", b"2", b"2")
+    shown = text(*paths)
+    assert "first cause, perhaps: ann, in what isn't recorded; bob had received from there\n" in shown
+    assert "\nfirst that is recorded: bob at 9ns, sends x\n" in shown
+    assert compare_recordings(*paths, to="ann").as_json()["unseen_before"] == ["ann"]
+    alike = hidden(tmp_path / "c.mcap", b"1", b"2")
+    assert "\nfirst cause: bob at 9ns, sends x\n" in text(paths[0], alike)
+
+
 def test_json_says_the_same(whole: Path, tmp_path: Path) -> None:
     other = record(tmp_path / "other.mcap", lambda number: b'{"v":%d}' % (number + (number == 150)))
     found = compare_recordings(whole, other).as_json()

@@ -4,7 +4,7 @@ A member's first difference is a **symptom** if it received what was sent otherw
 and the question is why that one has. The others are **causes**. Since a message arrives after it was sent, each step
 back is a step back in time, and ends at a cause:
 
-- a member that received the same and then did otherwise (`ITSELF`);
+- a member that received the same and then did otherwise (`ITSELF`); or what only seems the same: see `unseen_before`;
 - the network, which did otherwise with a message that was sent alike (`NETWORK`); unless its sender had sent otherwise
   before in the same network, whose draws and queues depend on that;
 - a member that didn't listen (`LISTENING`), or takes part in one run only (`PRESENCE`);
@@ -14,9 +14,11 @@ back is a step back in time, and ends at a cause:
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from worldline.history.account import Sending
 from worldline.history.deeds import Act, Deed
 from worldline.history.parting import Parting, Partings
 from worldline.model.errors import UsageError, shown
@@ -76,6 +78,24 @@ def explain(partings: Partings, *, same_network: bool = True) -> Causes:
     return Causes(reasons, sorted(first, key=lambda name: _order(partings.of[name])))
 
 
+def unseen_before(reason: Reason, unseen: Collection[str], sendings: Iterable[Sending]) -> list[str]:
+    """Return from whom of those whose hashes alone differ a member had received before it parted by itself.
+
+    What it received from them may have differed in a way that isn't recorded; then they come before it.
+    """
+    if reason.origin is not Origin.ITSELF or not unseen:
+        return []
+    parting, found = reason.parting, dict[str, None]()
+    for at, sender, _, _, fates, _ in sendings:
+        if at >= parting.at:
+            break
+        if sender in unseen and any(
+            name == parting.member and arrival <= parting.at and lost is None for arrival, name, _, lost in fates
+        ):
+            found[sender] = None
+    return list(found)
+
+
 def _order(parting: Parting) -> tuple[int, int, str]:
     return parting.first.at, parting.first.act, parting.member
 
@@ -120,5 +140,7 @@ def _is_the_end(parting: Parting, partings: Partings) -> bool:
 
 
 def _advice(names: list[str]) -> str:
+    if not names:
+        return ""
     shown_names = ", ".join(sorted(names)[:8])
     return f"those that differ: {shown_names}{', …' if len(names) > 8 else ''}"

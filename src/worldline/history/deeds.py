@@ -9,9 +9,10 @@ both runs sent concerns members in one, others in the other, and nobody in both,
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Sequence
 from enum import IntEnum
+from functools import cached_property
 from typing import NamedTuple
 
 from worldline.history.account import Fate, Sending
@@ -49,38 +50,96 @@ class Deed(NamedTuple):
 
 Pair = tuple[Deed | None, Deed | None]
 
+_ANY, _NOBODY = 0, 1  # Among the names of those whom messages concern: all messages, and those that concern nobody.
 
-def sent_otherwise(now: int, a: list[Sending], b: list[Sending]) -> Pair:
+
+class SentThen:
+    """What one member sent at one moment of a run, with what finds things in it: there may be many of them."""
+
+    def __init__(self, now: int, sender: str, sendings: list[Sending]) -> None:
+        self._sender = sender
+        self._arrivals: dict[str, list[tuple[Fate, int]]] = {}
+        self.sent: list[Deed] = []
+        for place, (_, _, topic, payload, fates, _) in enumerate(sendings):
+            for fate in fates:
+                self._arrivals.setdefault(fate[1], []).append((fate, place))
+            to = tuple(sorted({fate[1] for fate in fates}))
+            self.sent.append(Deed(now, Act.SENDS, now, "", place, topic, payload or b"", to))
+
+    def received(self, receiver: str) -> list[Deed]:
+        """Return what a receiver receives of it, in the order of arrival."""
+        there = [(fate[0], place, fate[2]) for fate, place in self._arrivals.get(receiver, ()) if fate[3] is None]
+        return [
+            self.sent[number]._replace(at=at, act=Act.RECEIVES, peer=self._sender, place=place)
+            for place, (at, number, _) in enumerate(sorted(there))
+        ]
+
+    def fates(self, receiver: str, deed: Deed) -> tuple[Fate, ...] | None:
+        """Return what became, at a receiver, of what the other run sent; None, if it wasn't sent here."""
+        found = tuple(
+            fate
+            for fate, place in self._arrivals.get(receiver, ())
+            if (self.sent[place].topic, self.sent[place].payload) == (deed.topic, deed.payload)
+        )
+        return found if found or self._alike.holds(deed) else None
+
+    @cached_property
+    def _alike(self) -> _Alike:
+        return _Alike(self.sent, range(len(self.sent)))
+
+
+class _Alike:
+    """Finds messages that were sent like another: what was sent alike may concern others, if it is for anybody."""
+
+    def __init__(self, sent: list[Deed], places: Iterable[int]) -> None:
+        self._places: dict[tuple[str, bytes], dict[str | int, deque[int]]] = {}
+        self._taken: set[int] = set()
+        for place in places:
+            deed = sent[place]
+            names = self._places.setdefault((deed.topic, deed.payload), {})
+            for name in (_ANY, *(deed.to or (_NOBODY,))):
+                names.setdefault(name, deque()).append(place)
+
+    def holds(self, deed: Deed) -> bool:
+        return self._first(deed) is not None
+
+    def take(self, deed: Deed) -> int | None:
+        """Return the first place of a message that was sent like this one; it isn't found again."""
+        first = self._first(deed)
+        if first is not None:
+            self._taken.add(first)
+        return first
+
+    def _first(self, deed: Deed) -> int | None:
+        names = self._places.get((deed.topic, deed.payload))
+        if names is None:
+            return None
+        wanted = (_NOBODY, *deed.to) if deed.to else (_ANY,)
+        firsts = [self._first_left(names[name]) for name in wanted if name in names]
+        return min((place for place in firsts if place is not None), default=None)
+
+    def _first_left(self, places: deque[int]) -> int | None:
+        while places and places[0] in self._taken:
+            places.popleft()
+        return places[0] if places else None
+
+
+def sent_otherwise(a: SentThen, b: SentThen) -> Pair:
     """Return the first of a member's messages at a moment that only A holds, and the first that only B holds."""
-    ours, theirs = _sent(now, a), _sent(now, b)
-    contents: list[Hashable] = [(deed.topic, deed.payload, deed.to) for deed in ours]
-    others: list[Hashable] = [(deed.topic, deed.payload, deed.to) for deed in theirs]
+    contents: list[Hashable] = [(deed.topic, deed.payload, deed.to) for deed in a.sent]
+    others: list[Hashable] = [(deed.topic, deed.payload, deed.to) for deed in b.sent]
     only_a, only_b = _unmatched(contents, others)
-    for place in only_a:  # What was sent alike may concern others, if it is for anybody who listens.
-        alike = (each for each in only_b if _is_sent_alike(ours[place], theirs[each]))
-        match = next(alike, None)
+    alike = _Alike(b.sent, only_b)
+    for place in only_a:
+        match = alike.take(a.sent[place])
         if match is not None:
             others[match] = contents[place]
-            only_b.remove(match)
-    return _first_unlike(ours, theirs, contents, others)
+    return _first_unlike(a.sent, b.sent, contents, others)
 
 
-def _sent(now: int, sendings: list[Sending]) -> list[Deed]:
-    return [
-        Deed(now, Act.SENDS, now, "", place, topic, payload or b"", tuple(sorted({fate[1] for fate in fates})))
-        for place, (_, _, topic, payload, fates, _) in enumerate(sendings)
-    ]
-
-
-def _is_sent_alike(one: Deed, other: Deed) -> bool:
-    if (one.topic, one.payload) != (other.topic, other.payload):
-        return False
-    return not one.to or not other.to or any(name in other.to for name in one.to)
-
-
-def received_otherwise(receiver: str, now: int, sender: str, a: list[Sending], b: list[Sending]) -> Pair:
+def received_otherwise(receiver: str, a: SentThen, b: SentThen) -> Pair:
     """Return the first of these messages that reaches a receiver in A only, and the first that does in B only."""
-    ours, theirs = _received(receiver, now, sender, a), _received(receiver, now, sender, b)
+    ours, theirs = a.received(receiver), b.received(receiver)
     one, other = _first_unlike(
         ours,
         theirs,
@@ -88,33 +147,9 @@ def received_otherwise(receiver: str, now: int, sender: str, a: list[Sending], b
         [(deed.at, deed.topic, deed.payload) for deed in theirs],
     )
     return (
-        None if one is None else one._replace(elsewhere=_elsewhere(one, receiver, b)),
-        None if other is None else other._replace(elsewhere=_elsewhere(other, receiver, a)),
+        None if one is None else one._replace(elsewhere=b.fates(receiver, one)),
+        None if other is None else other._replace(elsewhere=a.fates(receiver, other)),
     )
-
-
-def _received(receiver: str, now: int, sender: str, sendings: list[Sending]) -> list[Deed]:
-    arrivals = sorted(
-        (at, number, copy)
-        for number, sending in enumerate(sendings)
-        for at, name, copy, lost in sending[4]
-        if name == receiver and lost is None
-    )
-    deeds = []
-    for place, (at, number, _) in enumerate(arrivals):
-        _, _, topic, payload, fates, _ = sendings[number]
-        to = tuple(sorted({fate[1] for fate in fates}))
-        deeds.append(Deed(at, Act.RECEIVES, now, sender, place, topic, payload or b"", to))
-    return deeds
-
-
-def _elsewhere(deed: Deed, receiver: str, sendings: list[Sending]) -> tuple[Fate, ...] | None:
-    """Return what became of a message at a receiver in the other run; None, if it wasn't sent there."""
-    sent = _sent(deed.sent, sendings)
-    alike = [sending for sending, other in zip(sendings, sent, strict=True) if _is_sent_alike(deed, other)]
-    if not alike:
-        return None
-    return tuple(fate for sending in alike for fate in sending[4] if fate[1] == receiver)
 
 
 def _first_unlike(ours: list[Deed], theirs: list[Deed], contents: Content, others: Content) -> Pair:
@@ -122,8 +157,9 @@ def _first_unlike(ours: list[Deed], theirs: list[Deed], contents: Content, other
     only_a, only_b = _unmatched(contents, others)
     one = ours[only_a[0]] if only_a else None
     other = theirs[only_b[0]] if only_b else None
-    common_a = [place for place in range(len(ours)) if place not in only_a]
-    common_b = [place for place in range(len(theirs)) if place not in only_b]
+    alone_a, alone_b = set(only_a), set(only_b)
+    common_a = [place for place in range(len(ours)) if place not in alone_a]
+    common_b = [place for place in range(len(theirs)) if place not in alone_b]
     for x, y in zip(common_a, common_b, strict=True):
         if contents[x] != others[y]:
             if one is None or ours[x].key < one.key:

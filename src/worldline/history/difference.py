@@ -24,6 +24,7 @@ class Difference:
     """What two runs differ in.
 
     `headers` are facts about the runs that differ; `ends` says of each run how it stopped before its end, if it did.
+    `unseen_before` are those from whom the first cause may have received what differs, though that isn't recorded.
     """
 
     partings: Partings
@@ -31,6 +32,7 @@ class Difference:
     headers: list[FieldDifference] = field(default_factory=list)
     ends: tuple[str | None, str | None] = (None, None)
     same_ends: bool = True
+    unseen_before: list[str] = field(default_factory=list)
     guess: str = ""
     to: str | None = None
     names: tuple[str, str] = ("A", "B")
@@ -47,15 +49,17 @@ class Difference:
 
     def target(self) -> str | None:
         """Return to whom the chain leads: who was asked for, or the last to part by the first cause."""
+        if self.is_same:
+            return None
         if self.to is not None or self.cause is None:
             return self.to
         symptoms = self.causes.symptoms(self.causes.first[0])
         return symptoms[-1] if symptoms else None
 
     def chain(self) -> list[Step]:
-        """Return, message by message, how the difference came to whom it is asked for."""
+        """Return, message by message, how the difference came to whom it is asked for; refuse one without any."""
         target = self.target()
-        return [] if target is None else list(steps_of(self.causes.chain(target)))
+        return [] if target is None or target in self.partings.unseen else list(steps_of(self.causes.chain(target)))
 
     # --- As a text ---
 
@@ -123,7 +127,11 @@ class Difference:
 
     def _lines_of_cause(self, cause: Reason) -> Iterator[str]:
         step = step_of(cause.parting)
-        yield f"first cause: {named(step.member)} at {format_time(step.at)}, {step.what}"
+        if self.unseen_before:
+            whose = f"{_shortened(self.unseen_before)}, in what isn't recorded"
+            yield f"first cause, perhaps: {whose}; {named(step.member)} had received from there"
+        which = "that is recorded" if self.unseen_before else "cause"
+        yield f"first {which}: {named(step.member)} at {format_time(step.at)}, {step.what}"
         for side, deed in (("A", step.a), ("B", step.b)):
             if deed is None:
                 yield f"  {side}: nothing like it"
@@ -167,6 +175,7 @@ class Difference:
                 }
                 for name in self.causes.first
             ],
+            "unseen_before": self.unseen_before,
             "guess": self.guess,
             "to": self.target(),
             "chain": [step.as_json() for step in self.chain()],

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from worldline.history.account import Account, Sending, Stay
-from worldline.history.deeds import Act, Deed, received_otherwise, sent_otherwise
+from worldline.history.deeds import Act, Deed, SentThen, received_otherwise, sent_otherwise
 from worldline.model.time import FOREVER
 
 
@@ -143,11 +143,12 @@ class _Walk:
         pending = [name for name in receivers if not self._is_past(name, now)]
         if sender in self.found.sends_part and not pending and self._is_past(sender, now):
             return
-        noticed = self._note(sender, *sent_otherwise(now, a, b))
+        ours, theirs = SentThen(now, sender, a), SentThen(now, sender, b)
+        noticed = self._note(sender, *sent_otherwise(ours, theirs))
         if noticed:
             self.found.sends_part.setdefault(sender, now)
         for receiver in pending:
-            noticed = self._note(receiver, *received_otherwise(receiver, now, sender, a, b)) or noticed
+            noticed = self._note(receiver, *received_otherwise(receiver, ours, theirs)) or noticed
         if not noticed and len(pending) == len(receivers):
             self.found.lost_otherwise += 1
 

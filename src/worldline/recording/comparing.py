@@ -14,11 +14,11 @@ from os import PathLike
 import msgspec
 
 from worldline.history.account import Account, Sending, Stay
-from worldline.history.causes import Causes, Origin, explain
+from worldline.history.causes import Causes, Origin, explain, unseen_before
 from worldline.history.deeds import Act
 from worldline.history.difference import Difference
 from worldline.history.guess import Later, guess
-from worldline.history.parting import part
+from worldline.history.parting import Partings, part
 from worldline.history.values import FieldDifference, field_differences
 from worldline.model.errors import ModelError
 from worldline.model.time import FOREVER, format_time
@@ -42,19 +42,20 @@ def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: st
     headers = _headers(one, other)
     names = {difference.path.partition(".")[0] for difference in headers}
     causes = explain(partings, same_network=not names & {"network", "seed"})
-    if to is not None and causes.reasons:
-        causes.chain(to)  # Refuses a name that isn't there before anything is said.
     ends = _end(one, accounts[0]), _end(other, accounts[1])
-    return Difference(
+    difference = Difference(
         partings,
         causes,
         headers,
         ends,
         same_ends=ends == (None, None) or (None not in ends and _fate(one, accounts[0]) == _fate(other, accounts[1])),
+        unseen_before=_unseen_before(causes, partings, one),
         guess=_guess(causes, sorted(names), one, other, skip),
         to=to,
         names=(str(one.path), str(other.path)),
     )
+    difference.chain()  # Refuses a name that isn't there before anything is said.
+    return difference
 
 
 def _is_complete(recording: Recording) -> bool:
@@ -130,6 +131,14 @@ def _fate(recording: Recording, account: Account) -> object:
     if outcome is None or not recording.scan.whole:
         return account.until
     return outcome.cause, outcome.participant, outcome.at
+
+
+def _unseen_before(causes: Causes, partings: Partings, recording: Recording) -> list[str]:
+    """Return from whom the first cause may have what differs. It was recorded alike: so either recording tells."""
+    if not causes.first or not partings.unseen:
+        return []
+    told = _account(recording, skip=0).sendings
+    return unseen_before(causes.reasons[causes.first[0]], set(partings.unseen), told)
 
 
 def _guess(causes: Causes, headers: list[str], a: Recording, b: Recording, skip: int) -> str:
