@@ -88,7 +88,7 @@ def recorded(run: Scheduler, path: Path, end: int | None = None, executor: str =
     try:
         run.run(end, executor=executor, observer=recorder)
     except ModelError as error:
-        recorder.abandon(error.problem, participant=error.participant, at=error.at, end=(error.at or 0) + 1)
+        recorder.abandon(error.problem, participant=error.participant, at=error.at, end=error.at)
     else:
         recorder.close(end=FOREVER if end is None else end)
     return Recording(path)

@@ -144,7 +144,9 @@ def _record(
         if failure is None:
             recorder.close(end=FOREVER if end is None else end)
         else:
-            recorder.abandon(failure.problem, participant=failure.participant, at=failure.at, end=run.now + 1)
+            recorder.abandon(
+                failure.problem, participant=failure.participant, at=failure.at, end=run.now + (not run.is_cut)
+            )
     finally:
         recorder.abandon("it couldn't be recorded")
         say_replaced(shelf.put())

@@ -20,7 +20,8 @@ class Outcome:
     """What a run has come to: its digest, its time, and who took part.
 
     `dropped` counts messages by (receiver, topic, reason). `failure` is what ended the run before its time, where that
-    is an outcome and not raised. Rooms add what only they know.
+    is an outcome and not raised; if it `is_cut`, not all of the moment `now` has happened. Rooms add what only they
+    know.
     """
 
     digest: bytes
@@ -29,6 +30,7 @@ class Outcome:
     members: dict[str, End] = field(default_factory=dict, repr=False)
     dropped: dict[tuple[str, str, str], int] = field(default_factory=dict)
     failure: WorldlineError | None = None
+    is_cut: bool = False
 
     @property
     def names(self) -> list[str]:

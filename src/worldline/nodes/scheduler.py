@@ -73,6 +73,8 @@ class Scheduler:
         self.seed = seed
         self.records: list[Record] = []
         self.last: int | None = None  # Who executed an event last.
+        self.is_over = False  # Whether the last run was as long as it should be; only then it is judged as a whole.
+        self.is_cut = True  # Whether there may be more at the moment that it is.
         self._verdicts = Verdicts(properties)
         self.link = over = link if isinstance(link, Link) else as_link(link)
         check_link(over, "the link")
@@ -263,6 +265,7 @@ class Scheduler:
         """Let the next event happen; return False if there is none, and the run is over."""
         if self._simulation.step():
             return True
+        self.is_over, self.is_cut = True, False
         self._judge()
         return False
 
@@ -299,12 +302,14 @@ class Scheduler:
                 )
             for host in self._hosts.values():
                 host.forget_node()
+        self.is_over, self.is_cut = False, True
         try:
             self._simulation.run(until, executor=chosen, watch=watch, events_max=events_max)
         except Expired as expired:
             culprit = self._simulation.culprit
             stuck = expired.stuck()
             raise stuck if culprit is None else stuck.concerning(f"node {int(culprit.name)}", self.now) from None
+        self.is_over, self.is_cut = True, until is not None
         self._judge()
         return self._simulation.result()
 

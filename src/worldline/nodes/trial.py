@@ -13,7 +13,7 @@ from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS
-from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
+from worldline.model.errors import ConfigurationError, ModelError, Stuck, WorldlineError, shown
 from worldline.model.links import Link
 from worldline.model.links import link as as_link
 from worldline.model.reading import as_time
@@ -123,7 +123,7 @@ class Trial(Struct, frozen=True, kw_only=True):
         """Run it, and return what came of it; what is wrong with the model is an outcome as well.
 
         On other executors than the inline one, properties that are looked at after every event are left out, as the
-        outcome remarks; and of a run that fails only the failure is known.
+        outcome remarks; and of a run that fails before its end only the failure is known.
         """
         chosen = as_executor(executor, EXECUTORS)
         is_inline = isinstance(chosen, Inline)
@@ -135,7 +135,9 @@ class Trial(Struct, frozen=True, kw_only=True):
             scheduler.run(self.end(), events_max=self.events_max, executor=chosen, observer=observer, watch=watch)
         except ModelError as error:
             failure = error
-            if not is_inline:
+            if not is_inline and not scheduler.is_over:
+                if isinstance(error, Stuck):  # It was broken off somewhere, not where it went wrong.
+                    raise
                 return TrialOutcome.failed(self.seed, error)
         result = scheduler.result()
         return TrialOutcome(
@@ -145,6 +147,7 @@ class Trial(Struct, frozen=True, kw_only=True):
             members=result.members,
             dropped=result.dropped,
             failure=failure,
+            is_cut=failure is not None and scheduler.is_cut,
             seed=self.seed,
             faults=scheduler.faults_so_far,
             unseen=tuple(map(str, unseen)),
@@ -162,7 +165,7 @@ class TrialOutcome(Outcome):
     @classmethod
     def failed(cls, seed: int, failure: WorldlineError) -> TrialOutcome:
         """Return the outcome of a trial of which only the failure is known."""
-        return cls(digest=b"", now=failure.at or 0, events=0, failure=failure, seed=seed, faults=0)
+        return cls(digest=b"", now=failure.at or 0, events=0, failure=failure, is_cut=True, seed=seed, faults=0)
 
     def remarks(self) -> list[str]:
         return [f"not looked at, since that needs the inline executor: {each}" for each in self.unseen]
