@@ -41,7 +41,10 @@ class Observer(Protocol):
         """The message reaches a receiver then; or would, but is lost for a reason. What was said last holds."""
 
     def lasts(self, sender: str, number: int, until: int) -> None:
-        """The message may be under way for longer than was said: somebody has come to whom it has to queue."""
+        """The message may be under way for longer than was said: somebody has come to whom it has to queue.
+
+        It lasts FOREVER while nobody knows how long it is held; that ends when another time is said.
+        """
 
     def closed(self, receiver: str, topic: str, at: int) -> None:
         """Nothing on this topic reaches the receiver then or later, whatever was said, unless said anew."""

@@ -69,6 +69,7 @@ def tell_received(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
         return
     if incoming.was_held:
         observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, None)
+        observer.lasts(end.name, incoming.number, host.now)
     _tell_what_became(observer, host, end, incoming, "")
 
 
@@ -78,6 +79,8 @@ def tell_dropped(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) 
     if observer is None:
         return
     observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, reason)
+    if incoming.was_held:
+        observer.lasts(end.name, incoming.number, host.now)
     _tell_what_became(observer, host, end, incoming, reason)
 
 

@@ -34,7 +34,7 @@ class Publication:
     `sequence` counts what its sender has sent and noted; `number` is what the sender calls it.
     """
 
-    __slots__ = ("_fates", "expiry", "number", "payload", "sender", "sent", "sequence", "topic")
+    __slots__ = ("_bound", "_fates", "expiry", "number", "payload", "sender", "sent", "sequence", "topic")
 
     def __init__(
         self, sender: str, sequence: int, topic: str, sent: int, payload: bytes, expiry: int, number: int | None
@@ -45,12 +45,18 @@ class Publication:
         self.topic = topic
         self.sent = sent
         self.payload = payload
-        self.expiry = expiry
+        self.expiry = self._bound = expiry
         self._fates: dict[tuple[int, str, int], str | None] = {}
 
     def add(self, arrival: int, receiver: str, copy: int, lost: str | None) -> None:
         """Note that it reaches a receiver, or gets lost on the way; saying the same twice changes nothing."""
         self._fates[arrival, receiver, copy] = lost
+
+    def last(self, expiry: int) -> None:
+        """Put off its expiry: until then or what was said before, or FOREVER until another is said."""
+        if expiry < FOREVER:
+            self._bound = max(expiry, self._bound)
+        self.expiry = self._bound if expiry < FOREVER else FOREVER
 
     def take_back(self, closures: dict[tuple[str, str], int]) -> None:
         """Forget what would have reached a receiver after it had closed the topic."""
@@ -131,7 +137,7 @@ class Pending:
     def lasts(self, sender: str, number: int, expiry: int) -> None:
         publication = self._open.get((sender, number))
         if publication is not None:
-            publication.expiry = max(expiry, publication.expiry)
+            publication.last(expiry)
         elif expiry >= self._floor:  # Below the floor it says nothing new of a message that is final.
             raise InternalError(
                 f"message {number} lasts until {format_time(expiry)} though it is final or was never sent",
