@@ -5,7 +5,8 @@ it makes of them must not show that order. Three rules hold whichever room tells
 
 H1. Whatever one member does is told in the order in which it does it, and a message before what becomes of it.
 H2. A message's arrivals are foretold when it is sent. Until its `until` has passed that may change: it is lost instead,
-    or its receiver stops listening; after that nothing is added or taken back.
+    or its receiver stops listening; after that nothing is added or taken back. It arrives later than it is sent; only
+    one that nobody has sent (`OUTSIDE`) may arrive at once.
 H3. After `passed(time)`, nothing is told that happens before that time.
 
 So what is before the last `passed` is final, and can be put into one order by its times and names alone.
@@ -19,6 +20,9 @@ from typing import Any, Protocol
 
 LOG, META = "worldline/log", "worldline/meta"
 """The topics of notes that all rooms have: lines that members write, and what the simulator does to them."""
+
+OUTSIDE = ""
+"""The name of nobody: the sender of what comes from outside. No member can have it."""
 
 UNDER_WAY = "still under way at the end"
 """Why a message is lost that the end of the run overtook."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from worldline.history.observer import OUTSIDE
 from worldline.model.errors import WorldlineError
 
 
@@ -35,7 +36,7 @@ class Outcome:
     @property
     def names(self) -> list[str]:
         """Who took part; what a run was sent from outside has a chain among its members, and no name."""
-        return [name for name in self.members if name]
+        return [name for name in self.members if name != OUTSIDE]
 
     @property
     def times(self) -> dict[str, int]:

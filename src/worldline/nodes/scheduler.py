@@ -142,9 +142,7 @@ class Scheduler:
 
     def plan(self, until: TimeLike | None = None) -> Plan:
         """Return what fixes a run apart from the nodes themselves, for the header of a recording."""
-        names = tuple(name_of(node, self.num_nodes) for node in range(self.num_nodes))
-        end = None if until is None else as_time(until, "the end")
-        return Plan(roster=names, network=Network(default=self.link), seed=self.seed, end=end)
+        return plan_of(self.topology, self.link, self.seed, None if until is None else as_time(until, "the end"))
 
     @property
     def now(self) -> int:
@@ -327,6 +325,12 @@ class Scheduler:
     def _executed(self, node: int) -> None:
         self.last = node
         self._verdicts.look(self)
+
+
+def plan_of(topology: Topology, link: Link, seed: int, end: int | None) -> Plan:
+    """Return the plan of a run, which needs none of its nodes."""
+    names = tuple(name_of(node, topology.num_nodes) for node in range(topology.num_nodes))
+    return Plan(roster=names, network=Network(default=link), seed=seed, end=end)
 
 
 def _links_of_edges(links: Mapping[Edge, Link | Latency | TimeLike], topology: Topology) -> dict[Edge, Link]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from worldline.history.observer import LOG, META, Observer
+from worldline.history.observer import LOG, META, OUTSIDE, Observer
 from worldline.history.plain import encoded, plain
-from worldline.kernel.account import OUTSIDE
 from worldline.model.time import FOREVER
 from worldline.nodes.trace import Record, said
 

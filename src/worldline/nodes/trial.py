@@ -16,12 +16,13 @@ from worldline.kernel.simulation import EXECUTORS
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, WorldlineError, shown
 from worldline.model.links import Link
 from worldline.model.links import link as as_link
+from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.faults import SHARES, Fault, draw_faults, parse_kinds, time_of
 from worldline.nodes.properties import AT_END, Property
 from worldline.nodes.reading import as_topology
-from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
+from worldline.nodes.scheduler import EVENTS_MAX, Scheduler, plan_of
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import Record
@@ -72,6 +73,10 @@ class Trial(Struct, frozen=True, kw_only=True):
             duplication=self.kinds.get("duplication", 0.0),
             fifo=self.algorithm.fifo if self.fifo is None else self.fifo,
         )
+
+    def plan(self) -> Plan:
+        """Return what fixes a run apart from the nodes themselves, for the header of a recording."""
+        return plan_of(self.graph(), self.link(), self.seed, self.end())
 
     def pinned(self) -> Trial:
         """Return the same trial with its topology and its faults written down."""

@@ -21,7 +21,7 @@ Calls that contradict P1 or P2 are bugs of the caller and raise: a file that sil
 from __future__ import annotations
 
 from worldline.history.account import Fate
-from worldline.history.observer import UNDER_WAY
+from worldline.history.observer import OUTSIDE, UNDER_WAY
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time
 
@@ -125,7 +125,7 @@ class Pending:
 
     def arrives(self, sender: str, number: int, receiver: str, arrival: int, copy: int, lost: str | None) -> None:
         publication = self._open.get((sender, number))
-        at_once = not sender  # What comes from outside takes no time.
+        at_once = sender == OUTSIDE  # What comes from there may take no time (H2).
         if publication is None or not publication.sent < arrival + at_once <= publication.expiry + at_once:
             raise self._bad_arrival(publication, sender, number, receiver, arrival)
         # Only a closure of this very topic and receiver matters: it holds for what was said before, not for this.
