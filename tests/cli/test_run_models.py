@@ -17,6 +17,7 @@ from tests.federation.transports import PATIENCE_S
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
 from worldline.cli import main
+from worldline.history.observer import UNDER_WAY
 from worldline.model import LossError
 from worldline.recording import Condition, Recorder, Recording
 
@@ -155,6 +156,63 @@ def test_what_came_before_a_failure_is_recorded(worldline: Command, tmp_path: Pa
     assert recording.outcome is not None
     assert recording.outcome.status == "broken off"
     assert "ZeroDivisionError" in recording.outcome.cause
+
+
+TIED = """
+from worldline.nodes import Algorithm, Node, Start, at_end
+
+class Hopper(Node):
+    def execute(self, event):
+        if isinstance(event, Start):
+            if self.id == 0:
+                self.broadcast("hop")
+        elif self.id == 1:
+            raise RuntimeError("no")
+
+model = Algorithm(name="tied", node=Hopper, topology="clique:4", latency="1s")
+"""
+VIOLATED = (
+    TIED.replace('raise RuntimeError("no")', "self.log(event)")
+    .replace("model =", "@at_end('never')\ndef never(run):\n    return False\n\nmodel =")
+    .replace('"1s")', '"1s", properties=(never,))')
+)
+
+
+@pytest.mark.parametrize(
+    "command", [("run", "--executor", "inline"), ("run", "--executor", "processes(2)"), ("nodes", "--file")]
+)
+def test_what_a_failure_forestalls_is_not_recorded(worldline: Command, tmp_path: Path, command: tuple[str]) -> None:
+    """Three messages arrive at the moment at which a node fails; two of them are never received."""
+    code, _, _ = worldline(*command, write(tmp_path, TIED), "--record", "run.mcap")
+    recording = Recording(Path("run.mcap"))
+    assert code != 0
+    assert recording.outcome is not None
+    assert (recording.outcome.at, recording.outcome.until) == (10**9, 10**9)
+    assert {each.reason for each in recording.losses()} == {UNDER_WAY}
+    assert recording.counts()["str"].arrivals == 0
+
+
+@pytest.mark.parametrize(("until", "arrivals"), [((), 3), (("--until", "1s"), 0)])
+def test_a_run_that_is_judged_at_its_end_is_recorded_as_a_whole(
+    worldline: Command, tmp_path: Path, until: tuple[str, ...], arrivals: int
+) -> None:
+    file = write(tmp_path, VIOLATED)
+    found = []
+    for executor in ("inline", "processes(2)"):
+        told = reported(worldline, file, "--record", "run.mcap", "--executor", executor, *until)
+        assert told["failure"]["text"]
+        assert Recording(Path("run.mcap")).counts()["str"].arrivals == arrivals
+        found.append([told[key] for key in ("digest", "time", "events", "members", "dropped")])
+        Path("run.mcap").unlink()
+    assert found[0] == found[1]
+    assert found[0][0]
+    assert found[0][3] == 4
+
+
+def test_what_is_not_known_of_a_run_that_failed_is_null(worldline: Command, tmp_path: Path) -> None:
+    found = reported(worldline, write(tmp_path, TIED), "--executor", "processes(2)")
+    assert [found[key] for key in ("digest", "events", "members", "dropped")] == [None] * 4
+    assert found["time"] == found["failure"]["at"] == 10**9
 
 
 def test_an_outcome_that_may_not_be_is_the_models_fault(worldline: Command, tmp_path: Path) -> None:

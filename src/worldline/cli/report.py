@@ -19,6 +19,8 @@ def report(
     shelf: Shelf | None,
 ) -> str:
     """Return a run as one line of JSON; what isn't known because it failed is null."""
+    if outcome is not None and not outcome.digest:  # Nothing is known of it but its failure.
+        outcome = None
     found = {
         "target": target,
         "kind": ready.kind,

@@ -51,7 +51,7 @@ def _recorded(ready: Ready, shelf: Shelf, watch: Watch | None, interruption: Int
         if outcome.failure is None:
             recorder.close(dropped=outcome.dropped, end=FOREVER if plan.end is None else plan.end)
         else:
-            _abandon(recorder, outcome.failure, end=outcome.now + 1)  # All that was told until then is certain.
+            _abandon(recorder, outcome.failure, end=outcome.now + (not outcome.is_cut))  # Until then all is certain.
     except WorldlineError as error:
         _abandon(recorder, error)
         raise

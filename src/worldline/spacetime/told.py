@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import MsgspecError, Struct, json
 
-from worldline.history.observer import LOG, META, UNDER_WAY, Observer
+from worldline.history.observer import LOG, META, OUTSIDE, UNDER_WAY, Observer
 from worldline.model.errors import UsageError
 from worldline.model.time import SECOND, TIME_MAX
 from worldline.spacetime.boundary import Boundary
@@ -92,7 +92,7 @@ def tell(observer: Observer, scene: Scene, outcome: SpacetimeOutcome) -> None:
     end = nanoseconds(scene.until) + 1
     for name, first in _firsts(records).items():
         observer.began(name, nanoseconds(first.at[0]))
-    observer.noted("", SCENE, 0, _encode(scene), scene)
+    observer.noted(OUTSIDE, SCENE, 0, _encode(scene), scene)
     absorbed = {(record.channel, record.order): record for record in records if record.kind == "absorbed"}
     died = {record.agent for record in records if record.kind == "died"}
     numbers: dict[str, int] = {}
