@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -16,7 +17,9 @@ from tests.federation.transports import PATIENCE_S
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
 from worldline.cli import main
-from worldline.recording import Condition, Recording
+from worldline.history.observer import UNDER_WAY
+from worldline.model import LossError
+from worldline.recording import Condition, Recorder, Recording
 
 Command = Callable[..., tuple[int, str, str]]
 KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped"]
@@ -155,12 +158,110 @@ def test_what_came_before_a_failure_is_recorded(worldline: Command, tmp_path: Pa
     assert "ZeroDivisionError" in recording.outcome.cause
 
 
+TIED = """
+from worldline.nodes import Algorithm, Node, Start, at_end
+
+class Hopper(Node):
+    def execute(self, event):
+        if isinstance(event, Start):
+            if self.id == 0:
+                self.broadcast("hop")
+        elif self.id == 1:
+            raise RuntimeError("no")
+
+model = Algorithm(name="tied", node=Hopper, topology="clique:4", latency="1s")
+"""
+VIOLATED = (
+    TIED.replace('raise RuntimeError("no")', "self.log(event)")
+    .replace("model =", "@at_end('never')\ndef never(run):\n    return False\n\nmodel =")
+    .replace('"1s")', '"1s", properties=(never,))')
+)
+
+
+@pytest.mark.parametrize(
+    "command", [("run", "--executor", "inline"), ("run", "--executor", "processes(2)"), ("nodes", "--file")]
+)
+def test_what_a_failure_forestalls_is_not_recorded(worldline: Command, tmp_path: Path, command: tuple[str]) -> None:
+    """Three messages arrive at the moment at which a node fails; two of them are never received."""
+    code, _, _ = worldline(*command, write(tmp_path, TIED), "--record", "run.mcap")
+    recording = Recording(Path("run.mcap"))
+    assert code != 0
+    assert recording.outcome is not None
+    assert (recording.outcome.at, recording.outcome.until) == (10**9, 10**9)
+    assert {each.reason for each in recording.losses()} == {UNDER_WAY}
+    assert recording.counts()["str"].arrivals == 0
+
+
+@pytest.mark.parametrize(("until", "arrivals"), [((), 3), (("--until", "1s"), 0)])
+def test_a_run_that_is_judged_at_its_end_is_recorded_as_a_whole(
+    worldline: Command, tmp_path: Path, until: tuple[str, ...], arrivals: int
+) -> None:
+    file = write(tmp_path, VIOLATED)
+    found = []
+    for executor in ("inline", "processes(2)"):
+        told = reported(worldline, file, "--record", "run.mcap", "--executor", executor, *until)
+        assert told["failure"]["text"]
+        assert Recording(Path("run.mcap")).counts()["str"].arrivals == arrivals
+        found.append([told[key] for key in ("digest", "time", "events", "members", "dropped")])
+        Path("run.mcap").unlink()
+    assert found[0] == found[1]
+    assert found[0][0]
+    assert found[0][3] == 4
+
+
+def test_what_is_not_known_of_a_run_that_failed_is_null(worldline: Command, tmp_path: Path) -> None:
+    found = reported(worldline, write(tmp_path, TIED), "--executor", "processes(2)")
+    assert [found[key] for key in ("digest", "events", "members", "dropped")] == [None] * 4
+    assert found["time"] == found["failure"]["at"] == 10**9
+
+
 def test_an_outcome_that_may_not_be_is_the_models_fault(worldline: Command, tmp_path: Path) -> None:
     file = write(tmp_path, KERNEL.replace('return f"seen', 'assert not result.events\n    return f"seen'))
     code, _, err = worldline("run", file)
     assert code == 1
     assert "mine: what has come of it isn't what should" in err
     assert reported(worldline, file)["failure"]["text"] == err.removeprefix("worldline: ").rstrip("\n")
+
+
+def test_a_recording_that_cant_be_finished_doesnt_hide_why_the_model_failed(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise LossError("the disk is full")
+
+    monkeypatch.setattr(Recorder, "abandon", full)
+    code, _, err = worldline("run", write(tmp_path, FAILING["kernel"]), "--record", "run.mcap")
+    assert code == 1
+    assert "ZeroDivisionError" in err
+
+
+def test_an_older_recording_isnt_reported_as_that_of_this_run(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = write(tmp_path, KERNEL)
+    assert reported(worldline, file, "--record", "run.mcap")["recording"] == "run.mcap"
+    monkeypatch.setattr(Recorder, "begun", False)
+    assert reported(worldline, file, "--record", "run.mcap")["recording"] is None
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+def test_an_interrupted_run_leaves_a_recording_that_says_so(
+    tmp_path: Path, sign: signal.Signals, executor: str
+) -> None:
+    waits = KERNEL.replace("self.seen += 1", "print('here', flush=True); import time; time.sleep(3600)")
+    file = write(tmp_path, waits)
+    command = (sys.executable, "-m", "worldline", "run", file, "--executor", executor, "--record", "run.mcap")
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "here\n"
+        child.send_signal(sign)
+        _, err = child.communicate(timeout=PATIENCE_S)
+    assert (child.returncode, f"worldline: interrupted by {sign.name}" in err) == (130, True)
+    verdict = Recording(tmp_path / "run.mcap").verify()
+    assert verdict.condition is Condition.BROKEN_OFF
+    assert f"interrupted by {sign.name}" in str(verdict)
+    assert [path.name for path in tmp_path.glob("*.mcap")] == ["run.mcap"]
 
 
 def test_standard_output_has_nothing_but_the_object(tmp_path: Path) -> None:
@@ -180,6 +281,35 @@ def test_a_recording_to_standard_output_leaves_words_aside(tmp_path: Path) -> No
         ran = subprocess.run(command, cwd=tmp_path, stdout=target, stderr=subprocess.PIPE, text=True, check=True)
     assert Recording(tmp_path / "run.mcap").verify().condition is Condition.INTACT
     assert "digest " in ran.stderr
+
+
+@pytest.mark.parametrize("kind", ["kernel", "federation"])
+def test_nothing_that_is_printed_gets_into_a_recording_on_standard_output(tmp_path: Path, kind: str) -> None:
+    said = "print('heard', flush=True); import os; os.write(1, b'past Python\\n')"
+    place = {"kernel": "self.seen += 1", "federation": 'print("bob hits", ball.payload.decode())'}[kind]
+    file = write(tmp_path, f"print('loaded')\n{MODELS[kind].replace(place, said)}")
+    command = [sys.executable, "-m", "worldline", "run", file, "--record", "/dev/stdout"]
+    spread = ["--executor", "processes(2)"] if kind == "kernel" else []
+    with (tmp_path / "run.mcap").open("wb") as target:
+        ran = subprocess.run(
+            [*command, *spread], cwd=tmp_path, stdout=target, stderr=subprocess.PIPE, text=True, check=True
+        )
+    assert Recording(tmp_path / "run.mcap").verify().condition is Condition.INTACT
+    for words in ("loaded", "heard", "past Python", "digest "):
+        assert words in ran.stderr
+
+
+def test_what_cant_both_be_on_standard_output_is_refused(worldline: Command, tmp_path: Path) -> None:
+    code, out, err = worldline("run", write(tmp_path, KERNEL), "--json", "--record", "/dev/stdout")
+    assert (code, out) == (2, "")
+    assert "--json and the recording both go to standard output (record in a file)" in err
+
+
+@pytest.mark.parametrize("command", [("run", "relay"), ("spacetime", "relay"), ("nodes", "raft")])
+def test_standard_output_has_a_name(worldline: Command, tmp_path: Path, command: tuple[str, ...]) -> None:
+    code, _, err = worldline(*command, "--record", "-")
+    assert (code, list(tmp_path.iterdir())) == (2, [])
+    assert "a recording can't be named - (standard output is /dev/stdout)" in err
 
 
 @pytest.mark.parametrize("option", [("--realtime", "1"), ("--shake", "1"), ("--listen", "unix:x")])
@@ -257,3 +387,50 @@ def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:
     assert failed.returncode == 1
     assert json.loads(failed.stdout)["failure"]
     assert failed.stderr.count("worldline: ") == 1
+
+
+@pytest.mark.once
+@pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
+def test_ranks_record_what_is_recorded_inline(tmp_path: Path) -> None:
+    """One rank alone has a recorder, but all look at their agents, and number what they see alike."""
+    command = [sys.executable, "-m", "worldline", "run", "epidemic", "--quiet", "--until", "30", "--executor"]
+    for executor, ranks in (("inline", []), ("mpi", [str(mpiexec()), "-n", "2"])):
+        subprocess.run(
+            [*ranks, *command, executor, "--record", f"{executor}.mcap"],
+            cwd=tmp_path,
+            env={**os.environ, "HYDRA_LAUNCHER": "fork"},
+            timeout=PATIENCE_S,
+            check=True,
+        )
+    assert (tmp_path / "mpi.mcap").read_bytes() == (tmp_path / "inline.mcap").read_bytes()
+
+
+STUCK = """
+UNTIL = 9.0
+from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski
+
+def model(*, executor, seed, trace):
+    simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)
+    with simulation:
+        one, other = Agent(), Agent()
+        one.keeps, other.keeps = Channel(one, other), Channel(other, one)
+    return simulation
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (SPACETIME.replace("self.log", "1 / 0 #"), "Clock-1 at 1s: ZeroDivisionError"),
+        (STUCK, "the run at 0s: nobody can go on"),
+    ],
+)
+def test_a_failed_run_through_spacetime_is_recorded_alike_by_both_commands(
+    worldline: Command, tmp_path: Path, text: str, words: str
+) -> None:
+    file = write(tmp_path, text)
+    found = reported(worldline, file, "--record", "run.mcap")
+    worldline("spacetime", "--file", file, "--record", "spacetime.mcap")
+    assert words in Recording("run.mcap").verify().text
+    assert found["failure"]["at"] == Recording("run.mcap").outcome.at
+    assert Path("run.mcap").read_bytes() == Path("spacetime.mcap").read_bytes()

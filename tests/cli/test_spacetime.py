@@ -299,7 +299,7 @@ def test_a_file_that_isnt_right_is_refused(worldline: Command, text: str, words:
 def test_an_agent_that_fails_is_named(worldline: Command) -> None:
     code, out, err = worldline("--file", write(FAILS, "fails.py"))
     assert (code, out) == (1, "")
-    assert "Clock-1: ZeroDivisionError: division by zero, in Clock.tick at (1,)" in err
+    assert "Clock-1 at 1s: ZeroDivisionError: division by zero, in Clock.tick at (1,)" in err
 
 
 def test_agents_that_cant_go_on_are_named(worldline: Command) -> None:

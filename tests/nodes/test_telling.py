@@ -13,7 +13,7 @@ from worldline.history.observer import LOG, META
 from worldline.model import Link, UsageError
 from worldline.model.errors import ModelError
 from worldline.model.latency import Uniform
-from worldline.model.time import FOREVER
+from worldline.model.time import FOREVER, SECOND
 from worldline.nodes import Algorithm, Node, Scheduler
 from worldline.nodes.algorithms import find
 from worldline.nodes.events import Event, Protocol, Start
@@ -88,7 +88,7 @@ def recorded(run: Scheduler, path: Path, end: int | None = None, executor: str =
     try:
         run.run(end, executor=executor, observer=recorder)
     except ModelError as error:
-        recorder.abandon(error.problem, participant=error.participant, at=error.at, end=(error.at or 0) + 1)
+        recorder.abandon(error.problem, participant=error.participant, at=error.at, end=error.at)
     else:
         recorder.close(end=FOREVER if end is None else end)
     return Recording(path)
@@ -318,7 +318,8 @@ def test_a_copy_that_arrives_in_vain_is_told_as_one_of_its_message() -> None:
 def test_what_a_link_keeps_is_lost_unless_it_comes_up() -> None:
     def fates(*faults: str) -> set[str | None]:
         listing = told(started(faults=faults, on_link_down="keep"))
-        assert {until for *_, until in listing.calls("lasts")} == {FOREVER}
+        times = [until for *_, until in listing.calls("lasts")]
+        assert times == [FOREVER] * 20 + [int(fault[0]) * SECOND for fault in faults[1:][-1:]] * 20
         assert len({(number, at) for _, number, _, at, *_ in listing.calls("arrives")}) == 20
         return {lost for *_, lost in listing.calls("arrives")[-20:]}
 
@@ -326,6 +327,22 @@ def test_what_a_link_keeps_is_lost_unless_it_comes_up() -> None:
     assert fates("500ms down 0 1", "2s up 0 1") == {None}
     assert fates("500ms down 0 1", "2s remove 0 1") == {REMOVED}
     assert fates("500ms down 0 1", "2s crash 1", "3s up 0 1") == {DOWN}
+
+
+class Tireless(Node):
+    """Says something every second."""
+
+    def execute(self, event: Event) -> None:
+        if self.now < 500 * SECOND and not isinstance(event, Protocol):
+            self.broadcast(Told(0))
+            self.set_timer(SECOND)
+
+
+def test_what_a_link_has_kept_holds_up_no_recording(tmp_path: Path) -> None:
+    run = started(Tireless, trace=False, faults=["500ms down 0 1", "2s up 0 1"], on_link_down="keep")
+    recorder = Recorder(tmp_path / "run.mcap", run.plan(), encoding="json", chunk_size=1_000)
+    run.run(observer=recorder)
+    assert len(recorder._pending) < 100
 
 
 def test_what_a_link_keeps_for_no_time_at_all_arrives() -> None:

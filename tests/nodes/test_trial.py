@@ -113,6 +113,12 @@ def test_a_node_that_never_ends_is_an_outcome() -> None:
     assert isinstance(failure, Stuck)
 
 
+def test_a_run_that_was_broken_off_somewhere_has_no_outcome() -> None:
+    """How far workers have got by then is luck, so nothing could be said of it."""
+    with pytest.raises(Stuck):
+        Trial(algorithm=broken(node=Ticker), events_max=500).run(executor="processes(2)")
+
+
 @pytest.mark.parametrize(
     "options",
     [{"topology": "ring:2"}, {"latency": "soon"}, {"kinds": {"loss": 2.0}}, {"faults": (Fault(0, "crash", (9,)),)}],

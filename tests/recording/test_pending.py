@@ -109,6 +109,33 @@ def test_a_publication_may_turn_out_to_last_longer_while_it_isnt_final() -> None
         pending.lasts("a", 0, 31)
 
 
+def test_what_is_held_for_nobody_knows_how_long_is_final_once_that_is_known() -> None:
+    pending = Pending()
+    pending.sent("a", 0, "x", 0, b"", 20)
+    pending.lasts("a", 0, FOREVER)
+    pending.arrives("a", 0, "r", 5, 0, "held")
+    pending.advance(50)
+    assert pending.take() == []
+    pending.arrives("a", 0, "r", 5, 0, None)
+    pending.lasts("a", 0, 60)
+    pending.advance(60)
+    assert pending.take() == []
+    pending.advance(61)
+    assert [each.fates() for each in pending.take()] == [[(5, "r", 0, None)]]
+
+
+def test_a_copy_that_is_held_no_more_leaves_time_for_the_others() -> None:
+    pending = Pending()
+    pending.sent("a", 0, "x", 0, b"", 20)
+    pending.lasts("a", 0, FOREVER)
+    pending.lasts("a", 0, 10)
+    pending.advance(11)
+    assert pending.take() == []
+    pending.arrives("a", 0, "r", 20, 1, None)
+    pending.advance(21)
+    assert names(pending.take()) == ["a0"]
+
+
 def test_the_floor_never_falls() -> None:
     pending = Pending()
     pending.sent("a", 0, "x", 0, b"", 10)

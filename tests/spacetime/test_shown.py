@@ -190,7 +190,9 @@ def test_who_does_more_than_say_it_has_failed(deed: str, words: str) -> None:
 
 
 def test_a_mistake_before_the_run_is_told_then() -> None:
-    with pytest.raises(ModelError, match=r"Talker-1: it wants to be shown as None, in shown_as at \(0, 0\) \(say it"):
+    with pytest.raises(
+        ModelError, match=r"Talker-1 at 0s: it wants to be shown as None, in shown_as at \(0, 0\) \(say it"
+    ):
         prepared(lambda _: Talker(), "inline")
 
     def leave(_: ForwardSimulation) -> None:

@@ -13,7 +13,8 @@ from worldline.model import ModelError, Plan, UsageError
 from worldline.recording import Recorder
 from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Record
 from worldline.spacetime.examples import find
-from worldline.spacetime.told import DEAD, SCENE, Scene, nanoseconds, recall
+from worldline.spacetime.nanoseconds import nanoseconds
+from worldline.spacetime.told import DEAD, SCENE, Scene, recall
 
 
 class Listener:
@@ -74,6 +75,28 @@ def test_details_are_the_records() -> None:
     topics = {detail.kind: topic for _, topic, _, _, detail in listener.all("noted") if isinstance(detail, Record)}
     assert topics["log"] == LOG
     assert topics["born"] == topics["timer"] == META
+
+
+def test_what_a_receiver_does_is_told_of_nobody_else() -> None:
+    """Otherwise a sender would be blamed for what somebody did long after it had sent anything."""
+
+    def told(*, hears_more: bool) -> Listener:
+        def set_up(_: ForwardSimulation) -> None:
+            person, other = Person(), Person()
+            other.jump_to((0.0, 5.0))
+            person.other = Channel(person, other)
+            person.after(1.0, "tell", "hello")
+            if hears_more:
+                other.after(3.0, "hear")
+
+        return listened(prepared(set_up, "inline"), 10.0)
+
+    usual, unusual = told(hears_more=False), told(hears_more=True)
+    assert len(usual.all("sent")) == 1
+    assert usual.all("sent") == unusual.all("sent")
+    (absorbed,) = [each for each in usual.all("noted") if isinstance(each[-1], Record) and each[-1].kind == "absorbed"]
+    assert absorbed[:3] == ("Person-2", META, 6 * 10**9)
+    assert absorbed not in unusual.all("noted")  # It has another number.
 
 
 def test_records_can_be_made_again() -> None:

@@ -155,6 +155,38 @@ def test_a_variant_that_fails_is_shown_among_the_others(worldline: Any, tmp_path
     assert "not under this one" in (error.text or "")
 
 
+LEAKS_INTO_A_MISTAKE = """
+from worldline.kernel import Entity, Simulation
+SHARED = {}
+class Writer(Entity):
+    def start(self):
+        SHARED["delay"] = 3
+class Reader(Entity):
+    def start(self):
+        yield "1ms"
+        self.schedule("x", delay=SHARED.get("delay"))
+    def on_x(self, payload):
+        pass
+model = Simulation()
+model.add("a", Writer())
+model.add("b", Reader())
+"""
+
+
+def test_a_mistake_in_a_run_that_has_begun_is_a_failure_and_not_left_out(worldline: Any, tmp_path: Path) -> None:
+    (tmp_path / "shared.py").write_text(LEAKS_INTO_A_MISTAKE)
+    code, out, _ = worldline("verify", "shared.py", "--only", "again,processes(2)")
+    assert (code, "one digest" in out, "left out" in out) == (2, False, False)
+    assert "failed: processes(2): b at 1ms: an event is scheduled after a delay or at a time" in out
+
+
+def test_what_the_model_says_may_not_come_of_it_fails(worldline: Any, tmp_path: Path) -> None:
+    (tmp_path / "judged.py").write_text(RAISES.format(seeds="") + "def outcome(*_):\n    assert False, 'never'\n")
+    code, _, err = worldline("verify", "judged.py", "--only", "again")
+    assert code == 1
+    assert "what has come of it isn't what should: AssertionError: never" in err
+
+
 # --- Time and luck ---
 
 
@@ -251,6 +283,30 @@ def test_runs_end_with_the_command(tmp_path: Path, sign: signal.Signals, code: i
         assert told.read() == ""  # Whoever could write is gone.
         everybody.stderr()
         assert everybody.program.returncode == code
+
+
+STARTS_ANOTHER = """
+import subprocess
+import sys
+from worldline.kernel import Entity, Simulation
+class Careless(Entity):
+    def start(self):
+        subprocess.Popen([sys.executable, "-c", "import os, signal; os.open('fifo', os.O_WRONLY); signal.pause()"])
+        return
+        yield
+model = Simulation()
+model.add("careless", Careless())
+"""
+
+
+def test_what_a_run_has_started_ends_with_it(worldline: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    (tmp_path / "careless.py").write_text(STARTS_ANOTHER)
+    assert worldline("verify", "careless.py", "--only", "again")[0] == 0
+    os.set_blocking(reader, True)
+    assert os.read(reader, 1) == b""  # Nobody has it any more, and nobody was waited for.
+    os.close(reader)
 
 
 # --- MPI ---

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext, redirect_stdout
 from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -18,7 +17,6 @@ from rich.segment import Segment
 from rich.text import Text
 
 from worldline.model.printable import printable, printable_colours, printable_lines
-from worldline.recording import Shelf
 from worldline.recording.shelf import Kept
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
@@ -40,13 +38,6 @@ class PlainConsole(Console):
                 yield segment
             else:
                 yield Segment(printable_lines(segment.text), segment.style)
-
-
-def words_aside(record: Shelf | None) -> AbstractContextManager[object]:
-    """Print to standard error meanwhile, if a recording goes to standard output."""
-    if record is not None and record.is_standard_output:
-        return redirect_stdout(sys.stderr)
-    return nullcontext()
 
 
 def warn(text: str) -> None:

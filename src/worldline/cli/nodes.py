@@ -10,7 +10,8 @@ from msgspec import structs
 from rich.console import Console
 from rich.text import Text
 
-from worldline.cli.console import PlainConsole, words_aside
+from worldline.cli.aside import words_aside
+from worldline.cli.console import PlainConsole
 from worldline.cli.nodes_run import Narrator, Outputs, run_one
 from worldline.cli.nodes_search import Search, run_many
 from worldline.loading.parameters import pairs

@@ -108,7 +108,7 @@ def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outp
         raise UsageError(f"no route leads to {outputs.root}: there is no such node")
     kept: list[Record] | None = [] if outputs.diagram else None
     run = trial.scheduler(trace=narrator.sink(kept))
-    recorder = _recorder(outputs.record, trial, run)
+    recorder = _recorder(outputs.record, trial)
     failure: WorldlineError | None = None
     try:
         narrator.begin(run)
@@ -126,13 +126,11 @@ def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outp
     narrator.end(trial, run, failure)
 
 
-def _recorder(shelf: Shelf | None, trial: Trial, run: Scheduler) -> Recorder | None:
+def _recorder(shelf: Shelf | None, trial: Trial) -> Recorder | None:
     """Open the recording before the run: what can't be written is refused before anything has happened."""
     if shelf is None:
         return None
-    return Recorder(
-        shelf.target, run.plan(trial.end()), federation=trial.algorithm.name, encoding="json", overwrite=True
-    )
+    return Recorder(shelf.target, trial.plan(), federation=trial.algorithm.name, encoding="json", overwrite=True)
 
 
 def _record(
@@ -144,7 +142,9 @@ def _record(
         if failure is None:
             recorder.close(end=FOREVER if end is None else end)
         else:
-            recorder.abandon(failure.problem, participant=failure.participant, at=failure.at, end=run.now + 1)
+            recorder.abandon(
+                failure.problem, participant=failure.participant, at=failure.at, end=run.now + (not run.is_cut)
+            )
     finally:
         recorder.abandon("it couldn't be recorded")
         say_replaced(shelf.put())

@@ -19,6 +19,8 @@ def report(
     shelf: Shelf | None,
 ) -> str:
     """Return a run as one line of JSON; what isn't known because it failed is null."""
+    if outcome is not None and not outcome.digest:  # Nothing is known of it but its failure.
+        outcome = None
     found = {
         "target": target,
         "kind": ready.kind,
@@ -31,7 +33,7 @@ def report(
         "members": None if outcome is None else len(outcome.names),
         "dropped": None if outcome is None else sum(outcome.dropped.values()),
         "failure": None if failure is None else _failure(failure),
-        "recording": None if shelf is None or not shelf.path.exists() else str(shelf.path),
+        "recording": None if shelf is None or shelf.kept is None else str(shelf.kept.path),
     }
     return json.encode(found).decode()
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from worldline.cli.aside import words_to_stderr
+from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole
 from worldline.cli.options import Force, NoRecord, Quiet, shelf_for
 from worldline.cli.report import report
@@ -17,7 +17,6 @@ from worldline.cli.run_model import run_model
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
 from worldline.model.blame import trace_of
-from worldline.recording import Shelf
 from worldline.targets import Options, prepare
 from worldline.targets.federation import ReadyFederation
 
@@ -106,25 +105,27 @@ def run(
         settings=tuple(settings or ()),
     )
     staging = Staging(realtime, shake, listen)
-    shelf: Shelf | None = None
+    shelf = shelf_for(record, None, no_record=no_record, force=force)
+    if as_json and shelf is not None and shelf.is_standard_output:
+        raise UsageError("--json and the recording both go to standard output", advice="record in a file")
     outcome: Outcome | None = None
     failure: WorldlineError | None = None
-    with words_to_stderr(wanted=as_json):
+    with words_aside(shelf, wanted=as_json):
         ready = prepare(target, options)
         try:
             if isinstance(ready, ReadyFederation):
                 ready = staging.settled(ready, is_chosen=executor is not None)
                 warn_of(ready)
-                shelf = shelf_for(record, ready.recording, no_record=no_record, force=force)
+                if shelf is None:
+                    shelf = shelf_for(None, ready.recording, no_record=no_record, force=force)
                 outcome = run_federation(ready, staging, shelf, screen_for(ready, shelf, quiet=quiet))
             else:
                 staging.refuse(ready)
-                shelf = shelf_for(record, None, no_record=no_record, force=force)
                 outcome = run_model(ready, shelf, quiet=quiet)
                 failure = outcome.failure
-        except UsageError:
-            raise
         except WorldlineError as error:
+            if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.
+                raise
             failure = error
     if not ready.is_main:
         raise typer.Exit(0 if failure is None else failure.exit_code)  # One rank says it.

@@ -10,7 +10,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from worldline.cli.console import PlainConsole, words_aside
+from worldline.cli.aside import words_aside
+from worldline.cli.console import PlainConsole
 from worldline.cli.spacetime_recording import retell
 from worldline.cli.spacetime_run import run_one
 from worldline.cli.spacetime_show import Narrator, Outputs

@@ -9,8 +9,9 @@ from worldline.cli.console import say_replaced
 from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
 from worldline.model import LossError, ModelError, Plan, UsageError, WorldlineError
 from worldline.recording import Condition, Recorder, Recording, Shelf
+from worldline.spacetime.nanoseconds import nanoseconds
 from worldline.spacetime.simulation import ForwardSimulation
-from worldline.spacetime.told import check_end, nanoseconds, recall
+from worldline.spacetime.told import check_end, recall
 
 
 class RunRecording:
@@ -39,10 +40,10 @@ class RunRecording:
             self.recorder.close()
             say_replaced(self._shelf.put())
 
-    def break_off(self, failure: WorldlineError, until: float) -> None:
-        """Finish it: the run has failed, and got until there."""
+    def break_off(self, failure: WorldlineError) -> None:
+        """Finish it: the run has failed."""
         if self.recorder is not None and self._shelf is not None:
-            self.recorder.abandon(failure.problem, participant=failure.participant, at=nanoseconds(until))
+            self.recorder.abandon(failure.problem, participant=failure.participant, at=failure.at)
             say_replaced(self._shelf.put())
 
 

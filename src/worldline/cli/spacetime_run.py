@@ -66,6 +66,6 @@ def _show_failure(
         save(drawn(records, scene, f"{example.name}, seed {simulation.seed}", outputs))
         if simulation.failure_of_observer is not None:
             raise simulation.failure_of_observer
-        recording.break_off(failure, scene.until)
+        recording.break_off(failure)
     except WorldlineError as error:
         narrator.warn(str(error))

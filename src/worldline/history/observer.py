@@ -5,7 +5,8 @@ it makes of them must not show that order. Three rules hold whichever room tells
 
 H1. Whatever one member does is told in the order in which it does it, and a message before what becomes of it.
 H2. A message's arrivals are foretold when it is sent. Until its `until` has passed that may change: it is lost instead,
-    or its receiver stops listening; after that nothing is added or taken back.
+    or its receiver stops listening; after that nothing is added or taken back. It arrives later than it is sent; only
+    one that nobody has sent (`OUTSIDE`) may arrive at once.
 H3. After `passed(time)`, nothing is told that happens before that time.
 
 So what is before the last `passed` is final, and can be put into one order by its times and names alone.
@@ -19,6 +20,9 @@ from typing import Any, Protocol
 
 LOG, META = "worldline/log", "worldline/meta"
 """The topics of notes that all rooms have: lines that members write, and what the simulator does to them."""
+
+OUTSIDE = ""
+"""The name of nobody: the sender of what comes from outside. No member can have it."""
 
 UNDER_WAY = "still under way at the end"
 """Why a message is lost that the end of the run overtook."""
@@ -41,7 +45,10 @@ class Observer(Protocol):
         """The message reaches a receiver then; or would, but is lost for a reason. What was said last holds."""
 
     def lasts(self, sender: str, number: int, until: int) -> None:
-        """The message may be under way for longer than was said: somebody has come to whom it has to queue."""
+        """The message may be under way for longer than was said: somebody has come to whom it has to queue.
+
+        It lasts FOREVER while nobody knows how long it is held; that ends when another time is said.
+        """
 
     def closed(self, receiver: str, topic: str, at: int) -> None:
         """Nothing on this topic reaches the receiver then or later, whatever was said, unless said anew."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from worldline.history.observer import OUTSIDE
 from worldline.model.errors import WorldlineError
 
 
@@ -20,7 +21,8 @@ class Outcome:
     """What a run has come to: its digest, its time, and who took part.
 
     `dropped` counts messages by (receiver, topic, reason). `failure` is what ended the run before its time, where that
-    is an outcome and not raised. Rooms add what only they know.
+    is an outcome and not raised; if it `is_cut`, not all of the moment `now` has happened. Rooms add what only they
+    know.
     """
 
     digest: bytes
@@ -29,11 +31,12 @@ class Outcome:
     members: dict[str, End] = field(default_factory=dict, repr=False)
     dropped: dict[tuple[str, str, str], int] = field(default_factory=dict)
     failure: WorldlineError | None = None
+    is_cut: bool = False
 
     @property
     def names(self) -> list[str]:
         """Who took part; what a run was sent from outside has a chain among its members, and no name."""
-        return [name for name in self.members if name]
+        return [name for name in self.members if name != OUTSIDE]
 
     @property
     def times(self) -> dict[str, int]:

@@ -14,8 +14,6 @@ from typing import Any
 from worldline.history.plain import encoded
 from worldline.kernel.parcel import Parcel
 
-OUTSIDE = ""  # The name of the sender of what is sent from outside; no entity can have it.
-
 TIMER, PROCESS, RECORD = "worldline/timer", "worldline/process", "worldline/record"
 """The topics of notes: of timers that ring, of processes that go on, of values that are recorded."""
 

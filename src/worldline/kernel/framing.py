@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from worldline.history.observer import Observer
+from worldline.history.observer import OUTSIDE, Observer
 from worldline.history.outcome import End
-from worldline.kernel.account import OUTSIDE, payload_told
+from worldline.kernel.account import payload_told
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Sending
 

@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from worldline.kernel.account import OUTSIDE, tell_unheard
+from worldline.history.observer import OUTSIDE
+from worldline.kernel.account import tell_unheard
 from worldline.kernel.build import Core, Engine, Handlers, handlers_of
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.parcel import fingerprint, size_of

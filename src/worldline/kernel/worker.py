@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from worldline.history.observer import OUTSIDE
 from worldline.history.outcome import End
 from worldline.history.telling import Key
-from worldline.kernel.account import OUTSIDE
 from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Part, Sending

@@ -73,6 +73,8 @@ class Scheduler:
         self.seed = seed
         self.records: list[Record] = []
         self.last: int | None = None  # Who executed an event last.
+        self.is_over = False  # Whether the last run was as long as it should be; only then it is judged as a whole.
+        self.is_cut = True  # Whether there may be more at the moment that it is.
         self._verdicts = Verdicts(properties)
         self.link = over = link if isinstance(link, Link) else as_link(link)
         check_link(over, "the link")
@@ -140,9 +142,7 @@ class Scheduler:
 
     def plan(self, until: TimeLike | None = None) -> Plan:
         """Return what fixes a run apart from the nodes themselves, for the header of a recording."""
-        names = tuple(name_of(node, self.num_nodes) for node in range(self.num_nodes))
-        end = None if until is None else as_time(until, "the end")
-        return Plan(roster=names, network=Network(default=self.link), seed=self.seed, end=end)
+        return plan_of(self.topology, self.link, self.seed, None if until is None else as_time(until, "the end"))
 
     @property
     def now(self) -> int:
@@ -263,6 +263,7 @@ class Scheduler:
         """Let the next event happen; return False if there is none, and the run is over."""
         if self._simulation.step():
             return True
+        self.is_over, self.is_cut = True, False
         self._judge()
         return False
 
@@ -299,12 +300,14 @@ class Scheduler:
                 )
             for host in self._hosts.values():
                 host.forget_node()
+        self.is_over, self.is_cut = False, True
         try:
             self._simulation.run(until, executor=chosen, watch=watch, events_max=events_max)
         except Expired as expired:
             culprit = self._simulation.culprit
             stuck = expired.stuck()
             raise stuck if culprit is None else stuck.concerning(f"node {int(culprit.name)}", self.now) from None
+        self.is_over, self.is_cut = True, until is not None
         self._judge()
         return self._simulation.result()
 
@@ -322,6 +325,12 @@ class Scheduler:
     def _executed(self, node: int) -> None:
         self.last = node
         self._verdicts.look(self)
+
+
+def plan_of(topology: Topology, link: Link, seed: int, end: int | None) -> Plan:
+    """Return the plan of a run, which needs none of its nodes."""
+    names = tuple(name_of(node, topology.num_nodes) for node in range(topology.num_nodes))
+    return Plan(roster=names, network=Network(default=link), seed=seed, end=end)
 
 
 def _links_of_edges(links: Mapping[Edge, Link | Latency | TimeLike], topology: Topology) -> dict[Edge, Link]:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from worldline.history.observer import LOG, META, Observer
+from worldline.history.observer import LOG, META, OUTSIDE, Observer
 from worldline.history.plain import encoded, plain
-from worldline.kernel.account import OUTSIDE
 from worldline.model.time import FOREVER
 from worldline.nodes.trace import Record, said
 
@@ -69,6 +68,7 @@ def tell_received(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
         return
     if incoming.was_held:
         observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, None)
+        observer.lasts(end.name, incoming.number, host.now)
     _tell_what_became(observer, host, end, incoming, "")
 
 
@@ -78,6 +78,8 @@ def tell_dropped(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) 
     if observer is None:
         return
     observer.arrives(end.name, incoming.number, host.name, incoming.arrived, 0, reason)
+    if incoming.was_held:
+        observer.lasts(end.name, incoming.number, host.now)
     _tell_what_became(observer, host, end, incoming, reason)
 
 

@@ -13,15 +13,16 @@ from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS
-from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
+from worldline.model.errors import ConfigurationError, ModelError, Stuck, WorldlineError, shown
 from worldline.model.links import Link
 from worldline.model.links import link as as_link
+from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.faults import SHARES, Fault, draw_faults, parse_kinds, time_of
 from worldline.nodes.properties import AT_END, Property
 from worldline.nodes.reading import as_topology
-from worldline.nodes.scheduler import EVENTS_MAX, Scheduler
+from worldline.nodes.scheduler import EVENTS_MAX, Scheduler, plan_of
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import Record
@@ -73,6 +74,10 @@ class Trial(Struct, frozen=True, kw_only=True):
             fifo=self.algorithm.fifo if self.fifo is None else self.fifo,
         )
 
+    def plan(self) -> Plan:
+        """Return what fixes a run apart from the nodes themselves, for the header of a recording."""
+        return plan_of(self.graph(), self.link(), self.seed, self.end())
+
     def pinned(self) -> Trial:
         """Return the same trial with its topology and its faults written down."""
         graph = self.graph()
@@ -123,7 +128,7 @@ class Trial(Struct, frozen=True, kw_only=True):
         """Run it, and return what came of it; what is wrong with the model is an outcome as well.
 
         On other executors than the inline one, properties that are looked at after every event are left out, as the
-        outcome remarks; and of a run that fails only the failure is known.
+        outcome remarks; and of a run that fails before its end only the failure is known.
         """
         chosen = as_executor(executor, EXECUTORS)
         is_inline = isinstance(chosen, Inline)
@@ -135,7 +140,9 @@ class Trial(Struct, frozen=True, kw_only=True):
             scheduler.run(self.end(), events_max=self.events_max, executor=chosen, observer=observer, watch=watch)
         except ModelError as error:
             failure = error
-            if not is_inline:
+            if not is_inline and not scheduler.is_over:
+                if isinstance(error, Stuck):  # It was broken off somewhere, not where it went wrong.
+                    raise
                 return TrialOutcome.failed(self.seed, error)
         result = scheduler.result()
         return TrialOutcome(
@@ -145,6 +152,7 @@ class Trial(Struct, frozen=True, kw_only=True):
             members=result.members,
             dropped=result.dropped,
             failure=failure,
+            is_cut=failure is not None and scheduler.is_cut,
             seed=self.seed,
             faults=scheduler.faults_so_far,
             unseen=tuple(map(str, unseen)),
@@ -162,7 +170,7 @@ class TrialOutcome(Outcome):
     @classmethod
     def failed(cls, seed: int, failure: WorldlineError) -> TrialOutcome:
         """Return the outcome of a trial of which only the failure is known."""
-        return cls(digest=b"", now=failure.at or 0, events=0, failure=failure, seed=seed, faults=0)
+        return cls(digest=b"", now=failure.at or 0, events=0, failure=failure, is_cut=True, seed=seed, faults=0)
 
     def remarks(self) -> list[str]:
         return [f"not looked at, since that needs the inline executor: {each}" for each in self.unseen]

@@ -21,7 +21,7 @@ Calls that contradict P1 or P2 are bugs of the caller and raise: a file that sil
 from __future__ import annotations
 
 from worldline.history.account import Fate
-from worldline.history.observer import UNDER_WAY
+from worldline.history.observer import OUTSIDE, UNDER_WAY
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time
 
@@ -34,7 +34,7 @@ class Publication:
     `sequence` counts what its sender has sent and noted; `number` is what the sender calls it.
     """
 
-    __slots__ = ("_fates", "expiry", "number", "payload", "sender", "sent", "sequence", "topic")
+    __slots__ = ("_bound", "_fates", "expiry", "number", "payload", "sender", "sent", "sequence", "topic")
 
     def __init__(
         self, sender: str, sequence: int, topic: str, sent: int, payload: bytes, expiry: int, number: int | None
@@ -45,12 +45,18 @@ class Publication:
         self.topic = topic
         self.sent = sent
         self.payload = payload
-        self.expiry = expiry
+        self.expiry = self._bound = expiry
         self._fates: dict[tuple[int, str, int], str | None] = {}
 
     def add(self, arrival: int, receiver: str, copy: int, lost: str | None) -> None:
         """Note that it reaches a receiver, or gets lost on the way; saying the same twice changes nothing."""
         self._fates[arrival, receiver, copy] = lost
+
+    def last(self, expiry: int) -> None:
+        """Put off its expiry: until then or what was said before, or FOREVER until another is said."""
+        if expiry < FOREVER:
+            self._bound = max(expiry, self._bound)
+        self.expiry = self._bound if expiry < FOREVER else FOREVER
 
     def take_back(self, closures: dict[tuple[str, str], int]) -> None:
         """Forget what would have reached a receiver after it had closed the topic."""
@@ -119,7 +125,7 @@ class Pending:
 
     def arrives(self, sender: str, number: int, receiver: str, arrival: int, copy: int, lost: str | None) -> None:
         publication = self._open.get((sender, number))
-        at_once = not sender  # What comes from outside takes no time.
+        at_once = sender == OUTSIDE  # What comes from there may take no time (H2).
         if publication is None or not publication.sent < arrival + at_once <= publication.expiry + at_once:
             raise self._bad_arrival(publication, sender, number, receiver, arrival)
         # Only a closure of this very topic and receiver matters: it holds for what was said before, not for this.
@@ -131,7 +137,7 @@ class Pending:
     def lasts(self, sender: str, number: int, expiry: int) -> None:
         publication = self._open.get((sender, number))
         if publication is not None:
-            publication.expiry = max(expiry, publication.expiry)
+            publication.last(expiry)
         elif expiry >= self._floor:  # Below the floor it says nothing new of a message that is final.
             raise InternalError(
                 f"message {number} lasts until {format_time(expiry)} though it is final or was never sent",

@@ -30,7 +30,10 @@ class Shelf:
     """The place of one recording. Making one judges the place, and changes nothing there."""
 
     def __init__(self, path: str | PathLike[str], *, force: bool = False) -> None:
+        if str(path) == "-":
+            raise UsageError("a recording can't be named -", advice="standard output is /dev/stdout")
         self._force = force
+        self.kept: Kept | None = None  # What `put` has returned.
         self._destination = destination(path)
         file = self._destination.file
         self._previous = file.with_suffix(f".previous{file.suffix}")
@@ -58,6 +61,10 @@ class Shelf:
 
     def put(self) -> Kept:
         """Give a recording that is finished its name; return where it is, and what else there is to be said."""
+        self.kept = self._put()
+        return self.kept
+
+    def _put(self) -> Kept:
         path = self.path
         if self._destination.is_stream:
             return Kept(path)

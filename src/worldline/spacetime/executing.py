@@ -73,6 +73,11 @@ def run_elsewhere(
     return outcome
 
 
+def is_said_by_any(executor: Mpi, said: bool) -> bool:
+    """Return whether one of the ranks says yes, on all of them."""
+    return True in gathered(lambda _: said, executor.patience_s)
+
+
 def _on_processes(
     executor: Processes, core: Core, reached: Callable[[int, int], None]
 ) -> Sequence[LastWords | Failure]:
@@ -96,7 +101,7 @@ def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[LastWords | Fai
     def work(ranks: RankGroup) -> LastWords | Failure:
         homes = ranks.agreed(lambda: _placed(core, placing, ranks.count))
         ranks.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
-        is_traced = any(ranks.exchanged(core.trace is not None))  # One of them may have an observer.
+        is_traced = any(ranks.exchanged(core.trace is not None))  # A script may trace on one of them alone.
         task = ranks.agreed(lambda: _task(core, _setting(core, placing, is_traced), homes, ranks.rank, ranks.count))
         try:
             return _work(ranks.rank, ranks.peers, task, look)

@@ -17,6 +17,7 @@ from worldline.kernel.parcel import Parcel, fingerprint, seal
 from worldline.kernel.taken import advice_on
 from worldline.model.blame import described, own_line
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
+from worldline.spacetime.nanoseconds import time_of_failure
 
 METHODS = ("after", "die", "jump_to", "log", "reference")
 """Those of every agent."""
@@ -157,12 +158,15 @@ def blamed(error: BaseException, name: str, point: Any, function: Any, agent: An
         if not isinstance(error, Stuck) and error.participant in (None, name):
             error.participant = name
             error.problem = f"{error.problem}, in {name_of(function)} at {point}"
-            error.args = (error.text(),)
+        if error.at is None:
+            error.at = time_of_failure(point[0])
+        error.args = (error.text(),)
         return error
     line = own_line(error)
     made = ModelError(
         f"{described(error)}, in {name_of(function)} at {point}",
         participant=name,
+        at=time_of_failure(point[0]),
         advice=advice_on(error, agent, METHODS) or (None if line is None else str(line)),
         function=name_of(function),
     )

@@ -140,7 +140,7 @@ class ForwardSimulation:
             raise UsageError("the simulation is still being set up", advice="run it after the with block")
         end = self._end(until)
         core = self._core
-        if observer is not None:
+        if self._is_observed(observer):
             check_end(end)
             if not self.is_traced:
                 self._look_at_all()
@@ -159,6 +159,14 @@ class ForwardSimulation:
             self.records_of_failure = outcome.kept
             raise outcome.failure
         return outcome
+
+    def _is_observed(self, observer: Observer | None) -> bool:
+        """Whether anybody observes the run: under MPI on any rank, since they all have to look at the same."""
+        if not isinstance(self._executor, Mpi):
+            return observer is not None
+        from worldline.spacetime.executing import is_said_by_any
+
+        return is_said_by_any(self._executor, observer is not None)
 
     def _tell(self, observer: Observer, outcome: SpacetimeOutcome) -> None:
         """Tell an observer what has happened. If it can't take that, an error of the run stays the one to be told."""

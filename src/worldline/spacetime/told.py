@@ -8,8 +8,8 @@ An observer counts whole nanoseconds. Lab times are read as seconds and rounded 
 told as 0, and what is absorbed within the nanosecond in which it was sent, as absorbed in the next. The exact
 coordinates are in the payloads, which are JSON: its numbers give the same floats back.
 
-Topics are what was sent, by the names of functions. The payload of a message has its absorption too, since there is
-one place for both; so the record of that is told to those alone who keep details.
+Topics are what was sent, by the names of functions. A payload is the record of what its sender did, and of nothing
+else: that somebody absorbed it is a note of that one, whose number and place depend on what that one did before.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from typing import Any
 
 from msgspec import MsgspecError, Struct, json
 
-from worldline.history.observer import LOG, META, UNDER_WAY, Observer
+from worldline.history.observer import LOG, META, OUTSIDE, UNDER_WAY, Observer
 from worldline.model.errors import UsageError
 from worldline.model.time import SECOND, TIME_MAX
 from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.build import LambdaField
+from worldline.spacetime.nanoseconds import nanoseconds
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record, in_order
@@ -76,18 +77,6 @@ def scene_of(n: int, field: LambdaField, boundaries: Iterable[Boundary], until: 
     return Scene(n, None if given is None else tuple(given), field.c, until, walls)
 
 
-class _Flown(Struct, frozen=True, omit_defaults=True):
-    """The payload of what was sent: the record of it, and that of its absorption if there is one."""
-
-    sent: Record
-    absorbed: Record | None = None
-
-
-def nanoseconds(lab_time: float) -> int:
-    """Return a lab time as an observer counts it."""
-    return max(0, round(lab_time * SECOND))
-
-
 def check_end(until: float) -> None:
     """Refuse an end that no observer can count to."""
     if until * SECOND >= TIME_MAX:
@@ -103,8 +92,7 @@ def tell(observer: Observer, scene: Scene, outcome: SpacetimeOutcome) -> None:
     end = nanoseconds(scene.until) + 1
     for name, first in _firsts(records).items():
         observer.began(name, nanoseconds(first.at[0]))
-    observer.noted("", SCENE, 0, _encode(scene), scene)
-    sent = {(record.channel, record.order) for record in records if record.kind == "sent"}
+    observer.noted(OUTSIDE, SCENE, 0, _encode(scene), scene)
     absorbed = {(record.channel, record.order): record for record in records if record.kind == "absorbed"}
     died = {record.agent for record in records if record.kind == "died"}
     numbers: dict[str, int] = {}
@@ -115,11 +103,9 @@ def tell(observer: Observer, scene: Scene, outcome: SpacetimeOutcome) -> None:
             numbers[who] = number + 1
             taken = absorbed.get((record.channel, record.order))
             arrival = max(at + 1, end if taken is None else nanoseconds(taken.at[0]))
-            observer.sent(who, number, record.what, at, _encode(_Flown(record, taken)), arrival, record)
+            observer.sent(who, number, record.what, at, _encode(record), arrival, record)
             lost = None if taken is not None else DEAD if record.peer in died else UNDER_WAY
             observer.arrives(who, number, record.peer, arrival, 0, lost)
-        elif record.kind == "absorbed" and (record.channel, record.order) in sent:
-            observer.noted(who, META, at, None, record)
         else:
             observer.noted(who, LOG if record.kind == "log" else META, at, _encode(record), record)
     if outcome.failure is None:  # Otherwise nobody has got to the end.
@@ -154,11 +140,8 @@ def recall(kept: Iterable[tuple[str, bytes]]) -> tuple[Scene, list[Record]]:
         for topic, payload in kept:
             if topic == SCENE:
                 scene = json.decode(payload, type=Scene)
-            elif topic in (LOG, META):
-                records.append(json.decode(payload, type=Record))
             else:
-                told = json.decode(payload, type=_Flown)
-                records += [told.sent] if told.absorbed is None else [told.sent, told.absorbed]
+                records.append(json.decode(payload, type=Record))
     except MsgspecError as error:
         raise UsageError(f"it doesn't hold a run through spacetime: {error}") from error
     if scene is None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from worldline.model.errors import Stuck
 from worldline.spacetime.build import Core
+from worldline.spacetime.nanoseconds import time_of_failure
 from worldline.spacetime.outcome import SpacetimeOutcome, broken_off
 from worldline.spacetime.story import Coordinates, Record
 
@@ -82,10 +83,11 @@ def stuck(waits: Mapping[str, Held], alive: Sequence[str]) -> Stuck:
     first = circle.index(min(circle))
     circle = circle[first:] + circle[:first]
     told = ", and ".join(f"{each} waits for {waits[each].waits_for}" for each in circle)
-    where = _point(waits[circle[0]].at)
+    where = waits[circle[0]].at
     return Stuck(
-        f"nobody can go on: {told}, at {where}; there lambdas between them take less time than floats can tell",
+        f"nobody can go on: {told}, at {_point(where)}; there lambdas between them take less time than floats can tell",
         advice="give the lambda field an R or a c, of at least 1e-14 of the coordinates, or keep the agents apart",
+        at=time_of_failure(where[0]),
         agents=tuple(circle),
     )
 

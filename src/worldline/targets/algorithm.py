@@ -12,11 +12,9 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS
 from worldline.loading.parameters import parsed
-from worldline.model.links import Network
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import format_time
-from worldline.nodes.ends import name_of
 from worldline.nodes.trial import Trial, TrialOutcome
 from worldline.targets.ready import Options
 from worldline.workers.executor import Executor, as_executor
@@ -43,9 +41,7 @@ class ReadyTrial:
         return self._chosen.is_main
 
     def plan(self) -> Plan:
-        number = self._trial.graph().num_nodes
-        names = tuple(name_of(node, number) for node in range(number))
-        return Plan(roster=names, network=Network(default=self._trial.link()), seed=self.seed, end=self._trial.end())
+        return self._trial.plan()
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
         return self._trial.run(executor=self._chosen, observer=observer, watch=watch)

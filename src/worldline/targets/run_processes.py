@@ -1,7 +1,8 @@
 """Runs of `worldline run` as processes, several at once, each ended with whoever wanted it.
 
 A run is started through its lifeline (`worldline.lifeline`), so it ends also when we are killed; what it has started
-itself ends with it. It has a session of its own: a Ctrl-C in the terminal reaches only us, and we end it.
+itself ends with it. It has a session of its own: a Ctrl-C in the terminal reaches only us, and we end it. What it
+prints goes to files: at a pipe we would wait for everybody who has inherited it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import Any, Self
+from typing import IO, Any, Self
 
 from msgspec import DecodeError, Struct, json
 
@@ -58,6 +59,7 @@ class VariantRun(Struct, frozen=True, kw_only=True):
     said: Said | None = None
     error: str = ""
     exit_code: int = 0
+    is_refused: bool = False  # It hasn't begun.
 
     @property
     def digest(self) -> str | None:
@@ -112,7 +114,8 @@ class RunProcesses:
                     process.wait(max(0.0, until - time.monotonic()))
         finally:
             for process in running:
-                process.kill()
+                if process.poll() is None:
+                    _kill_all(process)
 
     # --- In threads of their own ---
 
@@ -120,13 +123,17 @@ class RunProcesses:
         began = time.monotonic()
         folder = tempfile.mkdtemp(dir=self._folder.name)  # What the model leaves is of no use, and not to be mixed up.
         environment = {**os.environ, OUTPUT: folder, **variant.environment}
-        process = self._started(self._command(variant, record), environment)
-        output, complaints = process.communicate()
-        with self._lock:
-            self._running.pop(process).let_go()
-        return _judged(variant, time.monotonic() - began, process.returncode, output, complaints)
+        with _new_file(self._folder) as output, _new_file(self._folder) as complaints:
+            process = self._started(self._command(variant, record), environment, output, complaints)
+            code = process.wait()
+            _kill_all(process)
+            with self._lock:
+                self._running.pop(process).let_go()
+            return _judged(variant, time.monotonic() - began, code, _text(output), _text(complaints))
 
-    def _started(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+    def _started(
+        self, command: list[str], environment: dict[str, str], output: IO[bytes], complaints: IO[bytes]
+    ) -> subprocess.Popen[bytes]:
         with self._lock:
             if self._is_over:
                 raise Interrupted("nothing more is run")
@@ -135,14 +142,29 @@ class RunProcesses:
                 [sys.executable, "-I", "-S", str(_LIFELINE), str(line.end), *command],
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdout=output,
+                stderr=complaints,
                 start_new_session=True,
                 pass_fds=[line.end],
             )
             line.hand_over()
             self._running[process] = line
         return process
+
+
+def _new_file(folder: tempfile.TemporaryDirectory[str]) -> IO[bytes]:
+    return tempfile.TemporaryFile(dir=folder.name)
+
+
+def _text(file: IO[bytes]) -> bytes:
+    """Return all that is in a file, and leave its position alone: whoever still writes there shares it."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
+
+
+def _kill_all(process: subprocess.Popen[bytes]) -> None:
+    """Kill a run, if it is still there, and what it has started; its session has its number."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _judged(variant: Variant, seconds: float, code: int, output: bytes, complaints: bytes) -> VariantRun:
@@ -156,7 +178,8 @@ def _judged(variant: Variant, seconds: float, code: int, output: bytes, complain
         error = _failure(output) or _last_words(complaints.decode("utf-8", "replace"))
         if code < 0:
             error, code = ": ".join(filter(None, (f"its process {describe_exit(code)}", error))), LossError.exit_code
-    return VariantRun(variant=variant, seconds=seconds, error=error, exit_code=code)
+    is_refused = code == UsageError.exit_code and not output  # What has begun says what came of it.
+    return VariantRun(variant=variant, seconds=seconds, error=error, exit_code=code, is_refused=is_refused)
 
 
 def _failure(output: bytes) -> str:

@@ -46,8 +46,7 @@ class ReadySimulation:
         return self.chosen.is_main
 
     def plan(self) -> Plan:
-        model = self.simulation.model()
-        return Plan(roster=model.names, network=model.topology.network, seed=self.seed, end=self.end)
+        return self.simulation.plan(self.end)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
         return self.simulation.run(self.end, executor=self.chosen, observer=observer, watch=watch)

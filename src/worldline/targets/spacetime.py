@@ -12,8 +12,9 @@ from worldline.loading.definition import Definition
 from worldline.model.errors import UsageError
 from worldline.model.plan import Plan
 from worldline.spacetime.loading import check_handed_on, example_of
+from worldline.spacetime.nanoseconds import nanoseconds
 from worldline.spacetime.simulation import EXECUTORS, ForwardSimulation
-from worldline.spacetime.told import check_end, nanoseconds
+from worldline.spacetime.told import check_end
 from worldline.targets.ready import Options
 from worldline.workers.executor import as_executor
 

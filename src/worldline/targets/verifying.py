@@ -155,7 +155,7 @@ class Verifier:
             run = future.result(self._left_s())
         except TimeoutError:
             return Compared(variant=variant, ending=Ending.LEFT_OUT, why="no time was left")
-        if run.exit_code == UsageError.exit_code and variant.factor in (Factor.EXECUTOR, Factor.SHAKE):
+        if run.is_refused and variant.factor in (Factor.EXECUTOR, Factor.SHAKE):
             return Compared(variant=variant, ending=Ending.LEFT_OUT, why=run.error)  # The executor is all that is new.
         if run.said is None:
             return Compared(variant=variant, ending=Ending.FAILED, run=run, why=run.error)
