@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.descendants import family_of
 from tests.test_docs import ROOT
 from worldline.cli.diff import diff as diff_command
 from worldline.model import UsageError, plan
@@ -154,6 +157,29 @@ def test_a_name_that_isnt_there_is_no_matter_where_nothing_differs(tmp_path: Pat
     done = diff(same, other, "--to", "nobody", *form)
     assert (done.returncode, done.stdout) == (2, "")
     assert "nothing of 'nobody' differs" in done.stderr
+
+
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])
+def test_runs_and_their_recordings_end_with_the_command(tmp_path: Path, sign: signal.Signals) -> None:
+    fifo, file, folder = tmp_path / "fifo", tmp_path / "hangs.py", tmp_path / "temporary"
+    os.mkfifo(fifo)
+    folder.mkdir()
+    file.write_text(
+        "import signal\n"
+        "def model(*, fifo=''):\n"
+        "    with open(fifo, 'w') as told:\n"
+        "        print('here', file=told, flush=True)\n"
+        "        signal.pause()\n"
+    )
+    command = ("env", f"TMPDIR={folder}", sys.executable, "-m", "worldline", "diff", str(file), str(file))
+    with family_of(*command, "--set", f"fifo={fifo}") as everybody, fifo.open() as told:
+        assert told.readline() == "here\n"
+        assert any(path.name.startswith("worldline-diff-") for path in folder.iterdir())
+        everybody.program.send_signal(sign)
+        assert told.read() in ("", "here\n")  # Whoever could write is gone; perhaps the other was there already.
+        assert everybody.stderr() == f"worldline: interrupted by {sign.name}\n"
+        assert everybody.program.returncode == 130
+    assert list(folder.iterdir()) == []
 
 
 def test_a_target_that_cant_be_run_ends_as_run_does(model: Path, tmp_path: Path) -> None:

@@ -226,3 +226,11 @@ def test_a_chain_to_somebody_who_doesnt_differ_is_refused() -> None:
     causes = explain(part(of(sending(1, "ann")), of()))
     with pytest.raises(UsageError, match="nothing of 'zoe' differs"):
         causes.chain("zoe")
+
+
+@pytest.mark.timeout(60)  # What grows with the square of the count would take minutes.
+def test_an_earlier_end_of_many_is_explained_at_once() -> None:
+    long, short = ({f"m{number:05}": Stay(0, end, "") for number in range(20_000)} for end in (100, 50))
+    causes = explain(part(of(**long), of(**{name: Stay(0, 50, "") for name in STAYS}, **short)))
+    assert causes.first == ["ann"]
+    assert {reason.source for reason in causes.reasons.values()} == {None, "ann"}

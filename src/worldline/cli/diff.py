@@ -18,6 +18,7 @@ import msgspec
 import typer
 
 from worldline.cli.console import PlainConsole
+from worldline.cli.interruption import Interruption
 from worldline.model import UsageError
 from worldline.model.printable import printable_json
 from worldline.recording.comparing import compare_recordings
@@ -94,7 +95,7 @@ def diff(
         is_alone=b is None,
         own=(_options(settings_a, seed_a, None, executor_a), _options(settings_b, seed_b, None, executor_b)),
     )
-    with ExitStack() as stack:
+    with Interruption(), ExitStack() as stack:
         difference = compare_recordings(*_recordings(choices, stack), to=to)
     difference.names = choices[0].target, choices[1].target
     if as_json:

@@ -73,7 +73,8 @@ class Causes:
 
 def explain(partings: Partings, *, same_network: bool = True) -> Causes:
     """Say why everybody parts. `same_network`: both networks would do the same with the same messages."""
-    reasons = {name: _reason(parting, partings, same_network) for name, parting in partings.of.items()}
+    earliest = min(partings.of.values(), key=_order, default=None)
+    reasons = {name: _reason(parting, partings, earliest, same_network) for name, parting in partings.of.items()}
     first = [name for name, reason in reasons.items() if reason.source is None]
     return Causes(reasons, sorted(first, key=lambda name: _order(partings.of[name])))
 
@@ -100,7 +101,7 @@ def _order(parting: Parting) -> tuple[int, int, str]:
     return parting.first.at, parting.first.act, parting.member
 
 
-def _reason(parting: Parting, partings: Partings, same_network: bool) -> Reason:
+def _reason(parting: Parting, partings: Partings, earliest: Parting | None, same_network: bool) -> Reason:
     deed = parting.first
     if _is_alone(parting):
         maker = parting.member.rpartition(SEPARATOR)[0]
@@ -108,7 +109,7 @@ def _reason(parting: Parting, partings: Partings, same_network: bool) -> Reason:
             return Reason(parting, Origin.MAKER, maker)
         return Reason(parting, Origin.PRESENCE)
     if _is_the_end(parting, partings):
-        before = min(partings.of.values(), key=_order)
+        before = earliest or parting
         is_before = before.at < deed.at or (before is not parting and _is_the_end(before, partings))
         return Reason(parting, Origin.END, before.member if is_before else None)
     if deed.act is not Act.RECEIVES:

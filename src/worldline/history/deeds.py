@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
 from enum import IntEnum
-from functools import cached_property
 from typing import NamedTuple
 
 from worldline.history.account import Fate, Sending
@@ -65,6 +64,7 @@ class SentThen:
                 self._arrivals.setdefault(fate[1], []).append((fate, place))
             to = tuple(sorted({fate[1] for fate in fates}))
             self.sent.append(Deed(now, Act.SENDS, now, "", place, topic, payload or b"", to))
+        self._alike = _Alike(self.sent, range(len(self.sent)))
 
     def received(self, receiver: str) -> list[Deed]:
         """Return what a receiver receives of it, in the order of arrival."""
@@ -82,10 +82,6 @@ class SentThen:
             if (self.sent[place].topic, self.sent[place].payload) == (deed.topic, deed.payload)
         )
         return found if found or self._alike.holds(deed) else None
-
-    @cached_property
-    def _alike(self) -> _Alike:
-        return _Alike(self.sent, range(len(self.sent)))
 
 
 class _Alike:
