@@ -67,6 +67,12 @@ def test_parameters_and_faults_are_passed_on() -> None:
     assert {node.patience for node in made.nodes} == {0}
 
 
+def test_its_plan_is_that_of_its_scheduler() -> None:
+    one = Trial(algorithm=CHATTER, topology="ring:12", seed=4, latency="5ms", kinds={"loss": 0.1}, until=SECOND)
+    assert one.plan() == one.scheduler().plan(SECOND)
+    assert one.plan().roster[-1] == "11"
+
+
 def broken(**options: Any) -> Algorithm:
     return Algorithm(**{"name": "broken", "node": Listener, "topology": "line:2", **options})
 

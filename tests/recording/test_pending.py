@@ -10,7 +10,7 @@ import pytest
 
 from tests.test_purity import ALLOWED, imports, suspects
 from worldline import recording
-from worldline.history.observer import UNDER_WAY
+from worldline.history.observer import OUTSIDE, UNDER_WAY
 from worldline.model import InternalError
 from worldline.model.time import FOREVER
 from worldline.recording.pending import Pending, Publication
@@ -134,6 +134,15 @@ def test_a_copy_that_is_held_no_more_leaves_time_for_the_others() -> None:
     pending.arrives("a", 0, "r", 20, 1, None)
     pending.advance(21)
     assert names(pending.take()) == ["a0"]
+
+
+def test_only_what_comes_from_outside_may_arrive_at_once() -> None:
+    pending = Pending()
+    pending.sent(OUTSIDE, 0, "x", 5, b"", 5)
+    pending.arrives(OUTSIDE, 0, "r", 5, 0, None)
+    pending.sent("a", 0, "x", 5, b"", 5)
+    with pytest.raises(InternalError):
+        pending.arrives("a", 0, "r", 5, 0, None)
 
 
 def test_the_floor_never_falls() -> None:

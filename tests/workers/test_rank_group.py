@@ -28,6 +28,9 @@ def talk(ranks):
         heard += ranks.peers.wait()
     return [ranks.agreed(lambda: ranks.rank), sorted(frame.decode() for _, frame in heard)]
 
+def bring(ranks):
+    return ranks.brought(f"of {ranks.rank}", [0, 2])
+
 def leave_unread(ranks):
     ranks.peers.post((ranks.rank + 1) % ranks.count, b"nobody reads this")
 
@@ -44,7 +47,7 @@ def differ(ranks):
     ranks.check_equal(ranks.rank // 2)
 
 told = []
-for work in (talk, leave_unread, fail, refuse, differ):
+for work in (talk, bring, leave_unread, fail, refuse, differ):
     try:
         reports = gathered(work, 60)
         error = first_error(reports)
@@ -60,8 +63,9 @@ def test_any_work_on_ranks(tmp_path: Path) -> None:
     ended = mpiexec(3, ODD_JOBS, str(tmp_path))
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
     for rank in range(3):
-        talked, unread, failed, refused, differing = json.loads(Path(tmp_path, str(rank)).read_text())
+        talked, brought, unread, failed, refused, differing = json.loads(Path(tmp_path, str(rank)).read_text())
         assert talked == [[me, [f"from {other}" for other in range(3) if other != me]] for me in range(3)]
+        assert brought == [["of 0", "of 1", "of 2"], [], ["of 0", "of 1", "of 2"]]
         assert unread == [None] * 3
         assert failed == "rank 2 failed"
         assert refused == "refused: rank 1 can't"

@@ -166,11 +166,12 @@ def _on_ranks(executor: Mpi, model: Model, end: int, watch: Watch | None, observ
         ranks.check_equal((model.outline(), workers, end))
         worker = ranks.agreed(lambda: Worker(model, workers, ranks.rank))
         pacing = Pacing(ranks.rank, model.topology.lookahead(model.names, workers, ranks.count))
-        teller = Teller(worker.key) if any(ranks.exchanged(observer is not None)) else None
+        curious = [rank for rank, looks_on in enumerate(ranks.exchanged(observer is not None)) if looks_on]
+        teller = Teller(worker.key) if curious else None
         worker.engine.observer = teller
         failure = Crew(worker, pacing, ranks.peers, ranks.rank, ranks.count).run(end, looks(watch, end))
         if teller is not None:
-            batches.extend(ranks.exchanged((teller.take(), FOREVER if failure is None else failure.key[0])))
+            batches.extend(ranks.brought((teller.take(), FOREVER if failure is None else failure.key[0]), curious))
         return failure if failure is not None else _part_told(worker)
 
     if observer is not None:

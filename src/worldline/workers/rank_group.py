@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, cast
 
 from worldline.model.errors import ConfigurationError, WorldlineError
@@ -44,6 +44,13 @@ class RankGroup:
     def exchanged(self, said: Made) -> list[Made]:
         """Return what each rank says, on all of them."""
         return list(self._world.allgather(said))
+
+    def brought(self, said: Made, to: Iterable[int]) -> list[Made]:
+        """Return what each rank says, on those that it is brought to; nothing on the others, which needn't hold it."""
+        found: list[Made] = []
+        for rank in to:
+            found.extend(self._world.gather(said, root=rank) or ())
+        return found
 
     def check_equal(self, outline: object) -> None:
         """Refuse to run a model that isn't the same on all ranks: then something in the script depends on the rank."""
