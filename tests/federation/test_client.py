@@ -502,7 +502,7 @@ def test_who_leaves_after_the_run_was_broken_off_is_told_so() -> None:
     with Server(two()) as server:
         broken = Strand(lambda: take_part(server, "a", lambda me: me.close()))
         with pytest.raises(LossError, match="a at 0s: the run was broken off"), connect(server, "b"):
-            eventually(lambda: server.host.over)
+            eventually(lambda: in_server(server, lambda: server.host.over))  # And so it has said it to all.
         broken.failure()
 
 

@@ -103,4 +103,5 @@ def _give_up(everybody: Any, missing: str, patience_s: float) -> NoReturn:
 
 
 def _say(text: str) -> None:
-    print(f"worldline: {text}", file=sys.stderr, flush=True)
+    sys.stderr.write(f"worldline: {text}\n")  # At once: `print` writes the end of the line apart, and others write too.
+    sys.stderr.flush()
