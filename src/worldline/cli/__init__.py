@@ -40,10 +40,16 @@ def main() -> NoReturn:
         app()
     except WorldlineError as error:
         PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
-        sys.exit(error.exit_code)
+        code = error.exit_code
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
-    sys.exit(0)
+        code = _INTERRUPTED
+    else:
+        sys.exit(0)
+    if code == _INTERRUPTED:
+        from worldline.workers.rank_end import end_all_at_exit
+
+        end_all_at_exit()
+    sys.exit(code)
 
 
 def _except_interruptions(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
