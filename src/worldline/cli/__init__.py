@@ -2,7 +2,7 @@
 
 Exit codes tell who has to act: 0 all is well; 1 the model went wrong (non-determinism, a broken promise, a program
 that raised); 2 the command was used wrongly; 3 a participant, a connection or the disk was lost; 4 nobody could go on;
-70 a bug in Worldline; 130 interrupted.
+70 a bug in Worldline; 130 interrupted; 141 nobody reads on, `| head -1`.
 
 To load the subcommands takes most of a second, in which somebody may well press Ctrl-C. So this module loads nothing
 by itself.
@@ -14,9 +14,11 @@ import atexit
 import os
 import signal
 import sys
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import NoReturn
 
@@ -32,14 +34,17 @@ def main() -> NoReturn:
         signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
     from worldline.cli.commands import app
     from worldline.cli.console import PlainConsole
-    from worldline.model import WorldlineError
+    from worldline.model.errors import Unread, WorldlineError
+    from worldline.workers.standard_output import guard_output
 
     if usual is signal.default_int_handler:
         signal.signal(signal.SIGINT, usual)
+    guard_output()
     try:
-        app()
+        _run(app)
     except WorldlineError as error:
-        PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
+        if not isinstance(error, Unread):
+            PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
         code = error.exit_code
     except KeyboardInterrupt:
         code = _INTERRUPTED
@@ -49,7 +54,18 @@ def main() -> NoReturn:
         from worldline.workers.rank_end import end_all_at_exit
 
         end_all_at_exit()
+    with suppress(WorldlineError):  # There was something worse.
+        sys.stdout.flush()
     sys.exit(code)
+
+
+def _run(app: Callable[[], object]) -> None:
+    """Run the command until all that it prints is written."""
+    try:
+        app()
+    except SystemExit:
+        sys.stdout.flush()
+        raise
 
 
 def _except_interruptions(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
@@ -39,3 +40,20 @@ class Interruption:
         else:
             self._happened = True
             self.first(error)
+
+
+@contextmanager
+def interruptible() -> Iterator[Interruption]:
+    """Let signals end what runs here, wherever it is, as `Interrupted`."""
+
+    def interrupt(error: Interrupted) -> None:
+        raise KeyboardInterrupt(error.problem)  # Nobody takes that for a failure of the model.
+
+    with Interruption() as interruption:
+        interruption.first = interrupt
+        try:
+            yield interruption
+        except KeyboardInterrupt as interrupted:
+            raise Interrupted(str(interrupted) or "interrupted") from None
+        finally:
+            interruption.first = lambda _: None  # It is over by itself.

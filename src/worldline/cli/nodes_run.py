@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,6 +14,7 @@ from rich.console import Console
 from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole, say_replaced
 from worldline.model import Interrupted, UsageError, WorldlineError, format_time
+from worldline.model.errors import Unread
 from worldline.model.printable import printable_json
 from worldline.model.time import FOREVER
 from worldline.nodes.deadline import deadline
@@ -82,9 +82,8 @@ class Narrator:
         if self._is_read:
             try:
                 print(line)
-            except BrokenPipeError:
+            except Unread:
                 self._is_read = False
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Nor does the rest of the output fail.
 
     def begin(self, run: Scheduler) -> None:
         if self._is_text:
@@ -116,8 +115,8 @@ def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outp
             run.run(trial.end(), events_max=trial.events_max, observer=recorder, watch=watch)
     except WorldlineError as error:
         failure = error
-    except BaseException:
-        _record(run, trial.end(), recorder, outputs.record, Interrupted("interrupted", at=run.now))
+    except BaseException as error:
+        _record(run, trial.end(), recorder, outputs.record, Interrupted(str(error) or "interrupted", at=run.now))
         raise
     _record(run, trial.end(), recorder, outputs.record, failure)
     _draw(trial, run, kept, outputs, failure)

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from worldline.loading.python_file import load_module
 from worldline.model.blame import said_of
-from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
+from worldline.model.errors import ConfigurationError, Interrupted, LossError, ModelError, WorldlineError, shown
 
 MODEL = "model"
 
@@ -71,6 +71,8 @@ class Definition(Struct, frozen=True):
             return ""
         try:
             return str(judge(*run))
+        except (Interrupted, LossError):  # It has printed something, and nobody reads that, or the disk is full.
+            raise
         except AssertionError as error:
             raise ModelError(f"{self.name}: what has come of it isn't what should: {said_of(error)}") from error
         except Exception as error:  # It is the user's code, and can raise anything.

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from worldline.model.blame import said_of
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, Interrupted, LossError
 
 _PREFIX = "worldline_file_"  # Of modules' names: a user's `random.py` mustn't take the place of Python's own.
 
@@ -32,6 +32,9 @@ def load_module(path: Path) -> ModuleType:
         sys.path.append(folder)  # At the end: workers get this path too, and its queue.py isn't the one they need.
     try:
         spec.loader.exec_module(module)
+    except (Interrupted, LossError):  # It has printed something, and nobody reads that, or the disk is full.
+        del sys.modules[name]
+        raise
     except (Exception, SystemExit) as error:  # It is the user's code, and can raise anything.
         del sys.modules[name]
         raise ConfigurationError(f"{path} can't be loaded: {said_of(error)}") from error
