@@ -22,7 +22,7 @@ from worldline.model import LossError
 from worldline.recording import Condition, Recorder, Recording
 
 Command = Callable[..., tuple[int, str, str]]
-KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped"]
+KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped", "remarks"]
 
 pytestmark = pytest.mark.timeout(60)
 
