@@ -17,7 +17,7 @@ from worldline.cli.run_model import run_model
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
 from worldline.model.blame import trace_of
-from worldline.targets import Options, prepare
+from worldline.targets import Options, Ready, prepare
 from worldline.targets.federation import ReadyFederation
 
 _FEDERATIONS = "Federations only"
@@ -111,7 +111,12 @@ def run(
     outcome: Outcome | None = None
     failure: WorldlineError | None = None
     with words_aside(shelf, wanted=as_json):
-        ready = prepare(target, options)
+        try:
+            ready = prepare(target, options)
+        except WorldlineError as error:
+            if traceback:
+                _show_trace(error)
+            raise
         try:
             if isinstance(ready, ReadyFederation):
                 ready = staging.settled(ready, is_chosen=executor is not None)
@@ -132,9 +137,14 @@ def run(
     if as_json:
         print(report(target, ready, outcome, failure, shelf))
     if failure is not None:
-        if traceback:
+        if traceback and not _is_shown(ready, quiet=quiet):
             _show_trace(failure)
         raise failure
+
+
+def _is_shown(ready: Ready | ReadyFederation, *, quiet: bool) -> bool:
+    """Whether the traceback of a failure has been shown as its participant's own words."""
+    return isinstance(ready, ReadyFederation) and ready.federation is not None and not quiet
 
 
 def _show_trace(failure: WorldlineError) -> None:

@@ -20,6 +20,8 @@ def load_module(path: Path) -> ModuleType:
     loaded = sys.modules.get(name)
     if loaded is not None and loaded.__file__ == str(path.resolve()):
         return loaded
+    if path.is_dir():
+        raise ConfigurationError(f"{path} is a directory", advice="name a file in it")
     if not path.is_file():
         raise ConfigurationError(f"there is no file {path}")
     spec = spec_from_file_location(name, path.resolve())

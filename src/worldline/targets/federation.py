@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,14 +12,15 @@ from worldline.launch.launcher import check_startable, federation_of
 from worldline.launch.setup import Setup, read_setup
 from worldline.launch.topics import Topic
 from worldline.loading.definition import MODEL, Definition, definition_in, unfit
-from worldline.model.errors import UsageError
+from worldline.model.errors import UsageError, shown
 from worldline.model.plan import Plan
 from worldline.model.time import format_time
-from worldline.targets.ready import Options
+from worldline.targets.ready import Options, end_of
 from worldline.targets.texts import parts_of
-from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor
+from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor, readable_executor
 
 FORM = "write model = Federation({...}), or a function that returns one"
+_OPTIONS = {"seed": "--seed", "end": "--until"}
 EXECUTORS = (InProcess, Tcp, Unix)
 """What federations run on."""
 
@@ -69,7 +69,14 @@ class ReadyFederation:
 
 def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyFederation:
     """Read a federation's file, with what is to be changed; unless `startable`, others start its participants."""
-    setup = read_setup(file, changes=_changes(options), startable=startable)
+    given = {"seed": options.seed, "end": options.until}
+    changes = [*options.settings, *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    setup = read_setup(
+        file,
+        changes=changes,
+        options={key: _OPTIONS[key] for key, value in given.items() if value is not None},
+        startable=startable,
+    )
     chosen = as_executor(options.executor or "tcp", EXECUTORS)
     federation = None
     if isinstance(chosen, InProcess):
@@ -88,16 +95,16 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
 
 def from_python(found: Definition, federation: Federation, options: Options) -> ReadyFederation:
     """Take a federation that a Python file has made."""
-    chosen = as_executor(options.executor or "in-process", EXECUTORS)
+    chosen = as_executor("in-process") if options.executor is None else readable_executor(options.executor)
     if not isinstance(chosen, InProcess):
         raise UsageError(
-            f"{found.where}: a federation from a Python file runs in-process, not over {chosen}",
-            advice="processes are started from a FILE.toml that names its programs",
+            f"{found.where}: a federation from a Python file runs in-process, and not on {shown(options.executor)}",
+            advice="leave --executor out; processes are started from a FILE.toml that names its programs",
         )
     if options.seed is not None:
         federation = replace(federation, seed=options.seed)
     if options.until is not None:
-        federation = replace(federation, end=options.until)
+        federation = replace(federation, end=end_of(options))
     return ReadyFederation(
         name=found.name,
         made_plan=federation.plan(),
@@ -105,15 +112,6 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
         names=tuple(sorted(federation.programs)),
         federation=federation,
     )
-
-
-def _changes(options: Options) -> Iterable[str]:
-    words = list(options.settings)
-    if options.seed is not None:
-        words.append(f"seed={options.seed}")
-    if options.until is not None:
-        words.append(f"end={options.until}")
-    return words
 
 
 def federation_like(target: str) -> FederationLike:

@@ -21,7 +21,7 @@ from worldline.targets import algorithm, federation, simulation, spacetime
 from worldline.targets.federation import ReadyFederation
 from worldline.targets.ready import Options, Ready
 from worldline.targets.texts import PYTHON, TOML, parts_of
-from worldline.workers.executor import as_executor
+from worldline.workers.executor import readable_executor
 
 KINDS = (Federation, Simulation, Algorithm, Trial, ForwardSimulation)
 FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSimulation, or a function that makes one"
@@ -51,7 +51,8 @@ def _made(found: Definition, options: Options) -> Ready | ReadyFederation:
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
     rest = {name: text for name, text in texts.items() if name not in maker.parameters}
     given: dict[str, Any] = {} if options.seed is None else {"seed": options.seed}
-    executor = None if options.executor is None else as_executor(options.executor)
+    # What can't be read is refused by whoever knows what can be used there.
+    executor = None if options.executor is None else readable_executor(options.executor)
     if executor is not None and not isinstance(executor, federation.EXECUTORS):  # Those aren't for a function to use.
         given["executor"] = executor
     made = maker.make(given, own)
@@ -81,6 +82,8 @@ def _built_in(target: str, options: Options) -> Ready | ReadyFederation:
 def _unknown(target: str, name: str) -> UsageError:
     if target.endswith(_RECORDING):
         return UsageError(f"{target} is a recording, of a run that is over", advice=f"worldline info {target} shows it")
+    if target and Path(target).is_dir():
+        return ConfigurationError(f"{target} is a directory", advice="name a file in it: FILE.toml or FILE.py")
     if target and Path(target).exists():
         return ConfigurationError(f"{target} isn't a file that can be run", advice="its name ends in .toml or .py")
     known = (*algorithms.NAMES, *examples.NAMES)
