@@ -59,6 +59,19 @@ def test_the_guide_shows_what_the_checker_says_of_the_leaky_example() -> None:
     assert command("-m", "worldline", "check", "examples/leaky.py").stdout == shown
 
 
+def test_the_guide_shows_what_its_first_federation_prints(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "first-federation.md"
+    (tmp_path / "room.py").write_text(python_blocks(page)[0])
+    printed = command("room.py", cwd=tmp_path).stdout
+    pattern = r"\$ python room.py\n(.*?)\.\.\.\n(.*?)\$ worldline run room.py\n\.\.\.\n(.*?)```"
+    ((first, last, launched),) = re.findall(pattern, page.read_text(), re.DOTALL)
+    assert printed.startswith(first)
+    assert printed.endswith(last)
+    done = command("-m", "worldline", "run", "--quiet", "--no-record", "room.py", cwd=tmp_path)
+    assert done.stdout.endswith(launched)
+    assert "temperature" not in done.stdout  # Loading the file for its `model` doesn't run it.
+
+
 def test_the_diagram_in_the_design_is_the_table_in_the_code() -> None:
     (shown,) = re.findall(r"```mermaid\n(.*?)```", (ROOT / "docs" / "design.md").read_text(), re.DOTALL)
     assert shown == diagram()
