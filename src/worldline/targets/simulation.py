@@ -11,7 +11,7 @@ from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.loading.definition import Definition
 from worldline.model.errors import ConfigurationError
 from worldline.model.plan import Plan
-from worldline.model.reading import as_int, as_time
+from worldline.model.reading import as_time
 from worldline.model.time import format_time
 from worldline.targets.ready import Options, end_of
 from worldline.workers.executor import Executor, as_executor
@@ -73,7 +73,7 @@ def ready(found: Definition, simulation: Simulation, options: Options) -> ReadyS
 def _end(found: Definition) -> int | None:
     """Return when a file says that its run ends; a bare number there is hardly meant in nanoseconds."""
     said = found.until
-    if as_int(said) is not None:
+    if isinstance(said, int) and not isinstance(said, bool):
         raise ConfigurationError(
             f"{found.where}: UNTIL = {said} doesn't say of what",
             advice=f'write UNTIL = "{said}s", or "{said}ns" if that is meant',
