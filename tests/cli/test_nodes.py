@@ -231,7 +231,8 @@ def test_pictures_are_drawn(worldline: Command) -> None:
 
 def test_a_run_is_recorded(worldline: Command) -> None:
     _, out, _ = worldline(*TRIANGLE)
-    assert worldline(*TRIANGLE, "--record", "run.mcap")[:2] == (0, out)
+    told = out.replace("---\nholds", "---\nrecorded in run.mcap\nholds")
+    assert worldline(*TRIANGLE, "--record", "run.mcap")[:2] == (0, told)
     recording = Recording("run.mcap")
     assert recording.verify().condition is Condition.INTACT
     assert recording.outcome is not None

@@ -118,10 +118,11 @@ def run(
                 warn_of(ready)
                 if shelf is None:
                     shelf = shelf_for(None, ready.recording, no_record=no_record, force=force)
-                outcome = run_federation(ready, staging, shelf, screen_for(ready, shelf, quiet=quiet))
+                screen = screen_for(ready, shelf, quiet=quiet)
+                outcome = run_federation(ready, shelf, screen, as_json=as_json)
             else:
                 staging.refuse(ready)
-                outcome = run_model(ready, shelf, quiet=quiet)
+                outcome = run_model(ready, shelf, quiet=quiet, as_json=as_json)
                 failure = outcome.failure
         except WorldlineError as error:
             if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.

@@ -10,11 +10,13 @@ from typing import Any
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
+from worldline.model.plan import Plan
 from worldline.model.randomness import Stream
 from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
 from worldline.spacetime.build import COORDINATE_MAX, Core, LambdaField, make_current
 from worldline.spacetime.functions import blamed
+from worldline.spacetime.nanoseconds import nanoseconds
 from worldline.spacetime.outcome import SpacetimeOutcome, combined, failed, tally_of
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
@@ -124,6 +126,11 @@ class ForwardSimulation:
     def scene(self, until: float) -> Scene:
         """Return what a run until then takes place in."""
         return scene_of(self.space.n, self.field, self.boundaries, until)
+
+    def plan(self, until: float) -> Plan:
+        """Return what fixes a run apart from the agents themselves, for the header of a recording."""
+        check_end(until)
+        return Plan(roster=tuple(self.agents), seed=self.seed, end=nanoseconds(until))
 
     def run(
         self, until: float | None = None, *, observer: Observer | None = None, watch: Watch | None = None
