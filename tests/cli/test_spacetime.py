@@ -263,6 +263,16 @@ def test_a_file_is_run(worldline: Command) -> None:
     assert worldline("--file", write(ENDS + MINE, "ends.py"), "-q")[1].startswith("3 events")
 
 
+def test_a_file_may_have_a_seed_of_its_own(worldline: Command) -> None:
+    drawn = MINE.replace('self.log("tick")', "self.log(self.random.random())").replace(
+        "executor, seed, trace,", "executor, seed=7, trace,"
+    )
+    options = ("--file", write(ENDS + drawn, "seeded.py"))
+    assert worldline(*options) == worldline(*options, "--seed", "7") != worldline(*options, "--seed", "0")
+    worldline(*options, "-q", "--record", "run.mcap")
+    assert Recording("run.mcap").header.seed == 7
+
+
 def test_a_file_is_run_by_processes(worldline: Command) -> None:
     options = ("--file", write(ENDS + MINE, "spread.py"))
     assert worldline(*options, "--executor", "processes(2)") == worldline(*options)

@@ -10,6 +10,7 @@ from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
 from worldline.history.status import Status
 from worldline.model import UsageError, link
+from worldline.nodes import algorithms
 from worldline.recording import Recording
 from worldline.targets import Options, Ready, prepare
 from worldline.targets.federation import ReadyFederation, federation_like
@@ -53,6 +54,14 @@ def test_every_kind_is_run_and_recorded_alike(kind: str, tmp_path: Path) -> None
 def test_what_comes_with_worldline_has_a_name(target: str, kind: str, name: str) -> None:
     found = prepare(target, Options())
     assert (found.kind, found.name) == (kind, name)
+
+
+@pytest.mark.parametrize("name", algorithms.NAMES)
+def test_an_algorithm_of_ours_is_a_file_like_any_other(name: str) -> None:
+    file = Path(algorithms.__file__).parent / f"{name.replace('-', '_')}.py"
+    found, ours = ready(str(file), until="300ms", seed=2), ready(name, until="300ms", seed=2)
+    assert (found.kind, found.name) == (ours.kind, ours.name)
+    assert found.run().digest == ours.run().digest
 
 
 def test_a_model_may_be_a_value_or_have_another_name(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def spacetime(
         ),
     ] = None,
     file: Annotated[Path | None, typer.Option(metavar="FILE.py", help="Your own: a file that defines `model`.")] = None,
-    seed: Annotated[int, typer.Option(help="What every draw follows from.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="What every draw follows from (else as the example says).")] = None,
     until: Annotated[
         float | None, typer.Option(metavar="TIME", help="When the run ends, in lab time (else as the example says).")
     ] = None,

@@ -20,7 +20,7 @@ from worldline.workers.executor import Executor
 def run_one(
     example: Example,
     parameters: Mapping[str, Any],
-    seed: int,
+    seed: int | None,
     until: float,
     executor: Executor,
     narrator: Narrator,
