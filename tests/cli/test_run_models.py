@@ -7,39 +7,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Command
 from tests.federation.transports import PATIENCE_S
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
-from worldline.cli import main
 from worldline.history.observer import UNDER_WAY
 from worldline.model import LossError
 from worldline.recording import Condition, Recorder, Recording
 
-Command = Callable[..., tuple[int, str, str]]
 KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped"]
 
 pytestmark = pytest.mark.timeout(60)
-
-
-@pytest.fixture
-def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
-    """Run the command in an empty folder and return its exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["worldline", *arguments])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        output = capsys.readouterr()
-        return int(exit_.value.code or 0), output.out, output.err
-
-    return command
 
 
 def reported(worldline: Command, *arguments: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from worldline.cli.interruption import Interruption
-from worldline.cli.options import Force, NoRecord, Quiet, shelf_for
+from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
 from worldline.cli.recorded import recording_of
 from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of
 from worldline.federation.environment import TOKEN
@@ -41,16 +41,9 @@ def serve(
     authority: Annotated[
         Path | None, typer.Option(help="Whose certificates participants have to show, for tls:// (default: none).")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Another seed than the file's.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Another end than the file's.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Change a key of the file, such as link.latency=5ms or limits.silence=60s.",
-        ),
-    ] = None,
+    seed: Seed = None,
+    until: Until = None,
+    settings: Settings = None,
     realtime: Annotated[
         float | None, typer.Option(metavar="RATE", help="Go no faster than this many simulated seconds per second.")
     ] = None,
