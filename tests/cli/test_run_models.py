@@ -344,7 +344,7 @@ def mpiexec() -> str | None:
 
 @pytest.mark.once
 @pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
-@pytest.mark.parametrize("kind", ["kernel", "spacetime"])
+@pytest.mark.parametrize("kind", ["kernel", "nodes", "spacetime"])
 def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:
     def ran(text: str, name: str) -> subprocess.CompletedProcess[str]:
         file = write(tmp_path, text, name)
@@ -374,9 +374,10 @@ def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.once
 @pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
-def test_ranks_record_what_is_recorded_inline(tmp_path: Path) -> None:
-    """One rank alone has a recorder, but all look at their agents, and number what they see alike."""
-    command = [sys.executable, "-m", "worldline", "run", "epidemic", "--quiet", "--until", "30", "--executor"]
+@pytest.mark.parametrize("target", [("epidemic", "--until", "30"), ("raft", "--until", "2s")])
+def test_ranks_record_what_is_recorded_inline(tmp_path: Path, target: tuple[str, ...]) -> None:
+    """One rank alone has a recorder, but all look at their agents or nodes, and number what they see alike."""
+    command = [sys.executable, "-m", "worldline", "run", *target, "--quiet", "--executor"]
     for executor, ranks in (("inline", []), ("mpi", [str(mpiexec()), "-n", "2"])):
         subprocess.run(
             [*ranks, *command, executor, "--record", f"{executor}.mcap"],
