@@ -30,15 +30,14 @@ def recording(said: list[str]) -> RunRecording:
     return RunRecording(Shelf("run.mcap"), opened, say=said.append, warn=lambda text: said.append(f"warning: {text}"))
 
 
-def tell(observer: Recorder | None) -> None:
-    assert observer is not None
+def tell(observer: Recorder) -> None:
     observer.began("ann", 0)
     observer.noted("ann", "diary", 1, b"1")
     observer.passed(2)
     observer.noted("ann", "diary", 5, b"5")
 
 
-def fail(observer: Recorder | None, error: BaseException) -> None:
+def fail(observer: Recorder, error: BaseException) -> None:
     tell(observer)
     raise error
 
@@ -128,11 +127,3 @@ def test_one_that_cant_have_its_name_is_warned_of(said: list[str]) -> None:
     warning, recorded = said
     assert warning.startswith("warning: run.mcap isn't a recording and would be replaced")
     assert recorded.startswith("recorded in run.unfinished-")
-
-
-def test_without_a_shelf_nothing_is_recorded(said: list[str]) -> None:
-    with RunRecording(None, lambda _: pytest.fail("nobody asked"), say=said.append) as run:
-        assert run.observer is None
-        run.give_up()
-        run.conclude(outcome())
-    assert (said, list(Path().iterdir())) == ([], [])

@@ -3,13 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Self
 
 from worldline.cli.console import remark
-from worldline.recording import RunRecording, Shelf
+from worldline.history.outcome import Outcome
 from worldline.targets import Ready
 
+if TYPE_CHECKING:
+    from worldline.recording import RunRecording, Shelf
 
-def recording_of(ready: Ready, shelf: Shelf | None, say: Callable[[str], None] | None) -> RunRecording:
+
+class NotRecorded:
+    """Stands for the recording of a run that isn't recorded."""
+
+    observer = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def conclude(self, outcome: Outcome) -> None: ...
+
+    def break_off(self, failure: BaseException, *, end: int | None = None) -> None: ...
+
+    def give_up(self) -> None: ...
+
+
+def recording_of(ready: Ready, shelf: Shelf | None, say: Callable[[str], None] | None) -> RunRecording | NotRecorded:
     """Return the recording of a run; of several processes that run it, one records. Nobody may want to know where."""
-    place = shelf if ready.is_main else None
-    return RunRecording(place, ready.recorder, say=say or (lambda _: None), warn=remark)
+    if shelf is None or not ready.is_main:
+        return NotRecorded()
+    from worldline.recording import RunRecording  # Here, since many runs aren't recorded.
+
+    return RunRecording(shelf, ready.recorder, say=say or (lambda _: None), warn=remark)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from worldline.cli.console import warn
 from worldline.cli.interruption import Interruption
-from worldline.cli.recorded import recording_of
+from worldline.cli.recorded import NotRecorded, recording_of
 from worldline.cli.run_model import interrupted_by
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
@@ -89,7 +89,7 @@ def warn_of(ready: ReadyFederation) -> None:
         warn(warning)
 
 
-def hurry(screen: Screen, recording: RunRecording, ready: ReadyFederation) -> None:
+def hurry(screen: Screen, recording: RunRecording | NotRecorded, ready: ReadyFederation) -> None:
     """Wait for nobody any more: not for processes, nor for whoever reads what is shown or recorded."""
     ready.hurry()
     screen.output.give_up()

@@ -23,15 +23,17 @@ from worldline.recording.writer import Recorder
 
 
 class RunRecording:
-    """Records a run on its shelf; without a shelf, nothing is recorded. `observer` is what the run has to tell.
+    """Records a run on its shelf. `observer` is what the run has to tell, once the recording is entered.
 
     `opened` makes the recorder. `say` is told where the recording is and what became of the one before it, `warn`
     what is wrong with it.
     """
 
+    observer: Recorder
+
     def __init__(
         self,
-        shelf: Shelf | None,
+        shelf: Shelf,
         opened: Callable[[Path], Recorder],
         *,
         say: Callable[[str], None] = lambda _: None,
@@ -41,23 +43,19 @@ class RunRecording:
         self._opened = opened
         self._say = say
         self._warn = warn
-        self.observer: Recorder | None = None
 
     def __enter__(self) -> Self:
-        if self._shelf is not None:
-            if self._shelf.waits:
-                self._say(f"waiting for somebody to read {self._shelf.target}")
-            try:
-                self.observer = self._opened(self._shelf.target)
-            except BaseException:
-                self._shelf.clear()
-                raise
+        if self._shelf.waits:
+            self._say(f"waiting for somebody to read {self._shelf.target}")
+        try:
+            self.observer = self._opened(self._shelf.target)
+        except BaseException:
+            self._shelf.clear()
+            raise
         return self
 
     def conclude(self, outcome: Outcome) -> None:
         """Finish it with what has come of the run, which may be a failure."""
-        if self.observer is None:
-            return
         if outcome.failure is None:
             self.observer.close(dropped=outcome.dropped)
         else:
@@ -65,8 +63,6 @@ class RunRecording:
 
     def break_off(self, failure: BaseException, *, end: int | None = None) -> None:
         """Finish it with why the run has ended before its time. With an `end`, all that was told is certain."""
-        if self.observer is None:
-            return
         who, at = (failure.participant, failure.at) if isinstance(failure, WorldlineError) else (None, None)
         abandon = partial(self.observer.abandon, _cause(failure), participant=who, at=at)
         try:
@@ -78,12 +74,9 @@ class RunRecording:
 
     def give_up(self) -> None:
         """Wait no more for whoever reads the recording. May be called from a signal's handler."""
-        if self.observer is not None:
-            self.observer.give_up()
+        self.observer.give_up()
 
     def __exit__(self, _: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._shelf is None or self.observer is None:
-            return
         if error is not None:
             self.break_off(error)
         if not self.observer.begun:

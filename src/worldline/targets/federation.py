@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 from worldline.federation.checker import FederationLike, SampledSchedule
 from worldline.federation.inprocess import run as run_in_process
@@ -24,10 +25,12 @@ from worldline.lock import Arbiter
 from worldline.model.errors import Interrupted, UsageError
 from worldline.model.plan import Plan
 from worldline.model.time import format_time
-from worldline.recording.writer import Recorder, Schema
 from worldline.targets.ready import Options, Ready
 from worldline.targets.texts import parts_of
 from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor
+
+if TYPE_CHECKING:
+    from worldline.recording.writer import Recorder
 
 FORM = "write model = Federation({...}), or a function that returns one"
 EXECUTORS = (InProcess, Tcp, Unix)
@@ -75,6 +78,8 @@ class ReadyFederation(Ready):
 
     def recorder(self, target: Path) -> Recorder:
         """Return what records it, with how the payloads on its topics are to be read."""
+        from worldline.recording.writer import Recorder, Schema
+
         topics = {name: topic.loaded() for name, topic in self.topics.items()}
         return Recorder(
             target,

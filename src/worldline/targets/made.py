@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from worldline.history.outcome import Outcome
-from worldline.kernel.simulation import Simulation
 from worldline.loading.definition import Definition
-from worldline.spacetime.simulation import ForwardSimulation
 from worldline.targets.ready import Ready
 from worldline.workers.executor import Executor
 
-Made = TypeVar("Made", bound=Simulation | ForwardSimulation)
+if TYPE_CHECKING:  # Who makes one of them doesn't need the other, and both take long to load.
+    from worldline.kernel.simulation import Simulation
+    from worldline.spacetime.simulation import ForwardSimulation
+
+Made = TypeVar("Made", bound="Simulation | ForwardSimulation")
 
 
 class ReadyMade(Ready, Generic[Made]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
@@ -13,8 +13,10 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.model.errors import Interrupted
 from worldline.model.plan import Plan
-from worldline.recording.writer import Recorder
 from worldline.workers.executor import Executor
+
+if TYPE_CHECKING:
+    from worldline.recording.writer import Recorder
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -59,6 +61,8 @@ class Ready(ABC):
 
     def recorder(self, target: Path) -> Recorder:
         """Return what records it, about to begin: rooms other than federations encode what they tell as JSON."""
+        from worldline.recording.writer import Recorder  # Here, since many runs aren't recorded.
+
         return Recorder(target, self.plan(), federation=self.name, encoding="json", overwrite=True)
 
     @abstractmethod
