@@ -72,6 +72,7 @@ def test_an_outcome_that_is_a_failure_says_until_when_all_is_certain(said: list[
     [
         (Interrupted("enough", at=3), "at 3ns: enough"),
         (KeyboardInterrupt(), "interrupted"),
+        (KeyboardInterrupt("interrupted by SIGTERM"), "interrupted by SIGTERM"),
         (ZeroDivisionError("oh"), "ZeroDivisionError: oh"),
     ],
 )

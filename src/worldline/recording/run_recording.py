@@ -91,4 +91,4 @@ class RunRecording:
 def _cause(error: BaseException) -> str:
     if isinstance(error, WorldlineError):
         return error.problem
-    return "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
+    return str(error) or "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
