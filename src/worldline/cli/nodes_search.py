@@ -141,9 +141,8 @@ def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: st
 def command_of(trial: Trial, source: Path | None, seconds_max: float = PATIENCE_S) -> str:
     """Return the command that runs a trial again."""
     words = ["worldline", "nodes", *(["--file", str(source)] if source is not None else [trial.algorithm.name])]
-    if trial.topology is not None:
-        text = str(trial.topology)
-        words += ["--edges" if text[:1].isdecimal() else "--topology", text]
+    if isinstance(trial.topology, str):  # A file has others in itself.
+        words += ["--edges" if trial.topology[:1].isdecimal() else "--topology", trial.topology]
     words += [word for name, value in trial.parameters.items() for word in ("--set", f"{name}={value}")]
     words += ["--latency", trial.latency] if trial.latency else []
     words += [] if trial.fifo is None else ["--fifo"] if trial.fifo else ["--no-fifo"]

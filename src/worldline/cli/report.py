@@ -8,12 +8,11 @@ from worldline.history.outcome import Outcome
 from worldline.model import WorldlineError
 from worldline.recording import Shelf
 from worldline.targets import Ready
-from worldline.targets.federation import ReadyFederation
 
 
 def report(
     target: str,
-    ready: Ready | ReadyFederation,
+    ready: Ready,
     outcome: Outcome | None,
     failure: WorldlineError | None,
     shelf: Shelf | None,

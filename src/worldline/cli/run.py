@@ -10,7 +10,7 @@ import typer
 
 from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole
-from worldline.cli.options import Force, NoRecord, Quiet, shelf_for
+from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
 from worldline.cli.report import report
 from worldline.cli.run_federation import Staging, run_federation, screen_for, warn_of
 from worldline.cli.run_model import run_model
@@ -32,13 +32,8 @@ def run(
             " example that comes with Worldline: raft, relay.",
         ),
     ],
-    seed: Annotated[
-        int | None, typer.Option(help="What every draw follows from (default: as the target has it).")
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="When it ends, 20s; in spacetime a lab time, 100 (default: as it has it)."),
-    ] = None,
+    seed: Seed = None,
+    until: Until = None,
     executor: Annotated[
         str | None,
         typer.Option(
@@ -47,14 +42,7 @@ def run(
             " same.",
         ),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Set a parameter of the model, or a key of a federation's file, such as link.latency=5ms.",
-        ),
-    ] = None,
+    settings: Settings = None,
     record: Annotated[
         Path | None,
         typer.Option(metavar="FILE.mcap", help="Where to record (default: federations in NAME.mcap, others not)."),
@@ -123,10 +111,11 @@ def run(
                 warn_of(ready)
                 if shelf is None:
                     shelf = shelf_for(None, ready.recording, no_record=no_record, force=force)
-                outcome = run_federation(ready, staging, shelf, screen_for(ready, shelf, quiet=quiet))
+                screen = screen_for(ready, shelf, quiet=quiet)
+                outcome = run_federation(ready, shelf, screen, as_json=as_json)
             else:
                 staging.refuse(ready)
-                outcome = run_model(ready, shelf, quiet=quiet)
+                outcome = run_model(ready, shelf, quiet=quiet, as_json=as_json)
                 failure = outcome.failure
         except WorldlineError as error:
             if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.

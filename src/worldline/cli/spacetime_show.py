@@ -67,6 +67,11 @@ class Narrator:
         except Unread:
             return  # The run is no failure for that, nor the rest of the output.
 
+    def say(self, line: str) -> None:
+        """Say something of the run that isn't part of what happens in it."""
+        if self.is_told and not self._as_json:
+            self._console.print(line)
+
     def warn(self, text: str) -> None:
         """Say what went wrong besides."""
         PlainConsole(sys.stderr).print(f"worldline: {text}")

@@ -18,7 +18,6 @@ from worldline.nodes.trial import Trial
 from worldline.spacetime import examples
 from worldline.spacetime.simulation import ForwardSimulation
 from worldline.targets import algorithm, federation, simulation, spacetime
-from worldline.targets.federation import ReadyFederation
 from worldline.targets.ready import Options, Ready
 from worldline.targets.texts import PYTHON, TOML, parts_of
 from worldline.workers.executor import readable_executor
@@ -29,7 +28,7 @@ FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSim
 _RECORDING = ".mcap"
 
 
-def prepare(target: str, options: Options) -> Ready | ReadyFederation:
+def prepare(target: str, options: Options) -> Ready:
     """Make ready what `FILE.toml`, `FILE.py`, `FILE.py:NAME`, or the name of something of ours means."""
     file, name = parts_of(target)
     if file.suffix == TOML:
@@ -45,7 +44,7 @@ def prepare(target: str, options: Options) -> Ready | ReadyFederation:
     return _made(definition_in(file, name or MODEL, KINDS, form), options)
 
 
-def _made(found: Definition, options: Options) -> Ready | ReadyFederation:
+def _made(found: Definition, options: Options) -> Ready:
     texts = pairs(options.settings)
     maker = found.maker
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
@@ -69,7 +68,7 @@ def _made(found: Definition, options: Options) -> Ready | ReadyFederation:
     raise unfit(found.where, "what its model returns", made, FORM)
 
 
-def _built_in(target: str, options: Options) -> Ready | ReadyFederation:
+def _built_in(target: str, options: Options) -> Ready:
     """Make ready an algorithm or an example that comes with Worldline."""
     room, _, name = target.rpartition(":")
     if room in ("", "nodes") and name in algorithms.NAMES:
