@@ -47,7 +47,7 @@ from worldline.workers import rank_end
 os.environ["WOKEN"] = sys.argv[1]
 if sys.argv[1] == "1":
     rank_end._FIRST_RANK_S = 0.0  # Nobody else is to be waited for.
-sys.argv = ["worldline", "run", sys.argv[2], "--executor", "mpi", "--until", "10000h", "--quiet", "--record", sys.argv[3]]
+sys.argv = ["worldline", "run", sys.argv[2], "--executor", "mpi", "--until", "10000h", "-q", "--record", sys.argv[3]]
 cli.main()
 """
 

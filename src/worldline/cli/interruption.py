@@ -43,17 +43,23 @@ class Interruption:
 
 
 @contextmanager
-def interruptible() -> Iterator[Interruption]:
-    """Let signals end what runs here, wherever it is, as `Interrupted`."""
+def interrupted_by(interruption: Interruption, interrupt: Callable[[Interrupted], None]) -> Iterator[None]:
+    """Let signals end what runs here, as long as it lasts; a `KeyboardInterrupt` by which it ends becomes ours."""
+    interruption.first = interrupt
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        raise Interrupted(str(interrupted) or "interrupted") from None
+    finally:
+        interruption.first = lambda _: None  # It is over by itself.
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let signals end what runs here, wherever it is."""
 
     def interrupt(error: Interrupted) -> None:
         raise KeyboardInterrupt(error.problem)  # Nobody takes that for a failure of the model.
 
-    with Interruption() as interruption:
-        interruption.first = interrupt
-        try:
-            yield interruption
-        except KeyboardInterrupt as interrupted:
-            raise Interrupted(str(interrupted) or "interrupted") from None
-        finally:
-            interruption.first = lambda _: None  # It is over by itself.
+    with Interruption() as interruption, interrupted_by(interruption, interrupt):
+        yield
