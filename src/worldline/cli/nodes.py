@@ -20,7 +20,7 @@ from worldline.model import UsageError
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
-from worldline.nodes.deadline import PATIENCE_S
+from worldline.nodes.deadline import SECONDS_MAX
 from worldline.nodes.faults import KINDS, as_fault, parse_kinds, time_of
 from worldline.nodes.keeping import as_kept
 from worldline.nodes.loading import load_trial
@@ -106,7 +106,7 @@ def nodes(
         typer.Option(
             rich_help_panel=_END, min=0.001, help="After so many seconds of real time a run is taken to have no end."
         ),
-    ] = PATIENCE_S,
+    ] = SECONDS_MAX,
     schedule: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Run a schedule that --save has written.")
     ] = None,

@@ -105,7 +105,7 @@ class Narrator:
         self._console.print(f"{format_time(run.now)} simulated, {run.result()}")
 
 
-def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outputs, patience_s: float) -> None:
+def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outputs, seconds_max: float) -> None:
     """Run a trial; `source` is the file that its algorithm was loaded from."""
     if not 0 <= outputs.root < trial.graph().num_nodes:
         raise UsageError(f"no route leads to {outputs.root}: there is no such node")
@@ -115,7 +115,7 @@ def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outp
     with recording_of(ReadyTrial(trial, Inline()), outputs.record, narrator.say) as recording:
         try:
             narrator.begin(run)
-            with deadline(patience_s), nullcontext() if narrator.is_told else progress() as watch:
+            with deadline(seconds_max), nullcontext() if narrator.is_told else progress() as watch:
                 outcome = run.run(trial.end(), events_max=trial.events_max, observer=recording.observer, watch=watch)
             recording.conclude(outcome)
         except WorldlineError as error:
