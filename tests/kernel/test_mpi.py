@@ -215,7 +215,8 @@ def test_a_rank_that_skips_a_run_is_named(missing: str, named: str) -> None:
     assert said[0].splitlines()[0] == f"waiting for {named} to come to this run"
     advice = "every rank runs the same script, and makes the same runs; mpi(patience_s=...) waits longer"
     expected = f"{named} didn't come to this run within 1 seconds ({advice})"
-    assert len(said) > 1 and all(words.startswith(expected) for words in said[1:])
+    assert len(said) > 1
+    assert all(words.startswith(expected) for words in said[1:])
 
 
 LATE = """

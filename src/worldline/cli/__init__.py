@@ -4,8 +4,8 @@ Exit codes tell who has to act: 0 all is well; 1 the model went wrong (non-deter
 that raised); 2 the command was used wrongly; 3 a participant, a connection or the disk was lost; 4 nobody could go on;
 70 a bug in Worldline; 130 interrupted.
 
-To load the subcommands takes most of a second, in which somebody may well press Ctrl-C. So this module loads nothing
-by itself.
+To load a subcommand may take most of a second, in which somebody may well press Ctrl-C. So this module loads nothing by
+itself, and until the subcommand is there, an interruption simply ends the process.
 """
 
 from __future__ import annotations
@@ -27,23 +27,26 @@ def main() -> NoReturn:
     """Run the command. A mistake of the user ends in a line of text, an interruption in none, neither in a trace."""
     sys.excepthook = _except_interruptions
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # There is nothing left to interrupt.
-    usual = signal.getsignal(signal.SIGINT)
-    if usual is signal.default_int_handler:  # Nothing has begun, and modules that are being loaded can't be left.
-        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)
     from worldline.cli.commands import app
-    from worldline.cli.console import PlainConsole
-    from worldline.model import WorldlineError
+    from worldline.model.errors import WorldlineError
 
-    if usual is signal.default_int_handler:
-        signal.signal(signal.SIGINT, usual)
     try:
         app()
     except WorldlineError as error:
+        from worldline.cli.console import PlainConsole
+
         PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(_INTERRUPTED)
     sys.exit(0)
+
+
+def leave(*_: object) -> NoReturn:
+    """End at once: nothing has begun, and modules that are being loaded can't be left in any other way."""
+    os._exit(_INTERRUPTED)
 
 
 def _except_interruptions(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

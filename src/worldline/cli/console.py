@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
 from worldline.model.printable import printable, printable_colours, printable_lines
-from worldline.recording.shelf import Kept
+
+if TYPE_CHECKING:
+    from worldline.recording.shelf import Kept
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 

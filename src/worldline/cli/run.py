@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from worldline.cli.aside import words_aside
-from worldline.cli.console import PlainConsole
 from worldline.cli.options import Force, NoRecord, Quiet, shelf_for
 from worldline.cli.report import report
-from worldline.cli.run_federation import Staging, run_federation, screen_for, warn_of
-from worldline.cli.run_model import run_model
+from worldline.cli.staging import Staging
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
 from worldline.model.blame import trace_of
-from worldline.targets import Options, prepare
+from worldline.targets import Options, Ready, prepare
 from worldline.targets.federation import ReadyFederation
+
+if TYPE_CHECKING:
+    from worldline.recording import Shelf
 
 _FEDERATIONS = "Federations only"
 
@@ -115,13 +116,12 @@ def run(
         try:
             if isinstance(ready, ReadyFederation):
                 ready = staging.settled(ready, is_chosen=executor is not None)
-                warn_of(ready)
                 if shelf is None:
                     shelf = shelf_for(None, ready.recording, no_record=no_record, force=force)
-                outcome = run_federation(ready, staging, shelf, screen_for(ready, shelf, quiet=quiet))
+                outcome = _run_federation(ready, staging, shelf, quiet=quiet)
             else:
                 staging.refuse(ready)
-                outcome = run_model(ready, shelf, quiet=quiet)
+                outcome = _run_model(ready, shelf, quiet=quiet)
                 failure = outcome.failure
         except WorldlineError as error:
             if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.
@@ -137,8 +137,26 @@ def run(
         raise failure
 
 
+# What it takes to run the one is of no use to the other, and takes long to load.
+
+
+def _run_federation(ready: ReadyFederation, staging: Staging, shelf: Shelf | None, *, quiet: bool) -> Outcome:
+    from worldline.cli.run_federation import run_federation, screen_for, warn_of
+
+    warn_of(ready)
+    return run_federation(ready, staging, shelf, screen_for(ready, shelf, quiet=quiet))
+
+
+def _run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool) -> Outcome:
+    from worldline.cli.run_model import run_model
+
+    return run_model(ready, shelf, quiet=quiet)
+
+
 def _show_trace(failure: WorldlineError) -> None:
     """Print what the model's author needs to see of a failure, wherever it happened."""
+    from worldline.cli.console import PlainConsole
+
     console = PlainConsole(sys.stderr)
     if failure.__cause__ is not None:
         console.print(trace_of(failure.__cause__))

@@ -7,16 +7,14 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 from worldline.cli.console import warn
 from worldline.cli.interruption import Interruption
 from worldline.cli.screen import Screen
+from worldline.cli.staging import Staging
 from worldline.cli.voices import Voices
-from worldline.federation.address import parse_address
 from worldline.federation.checker import SampledSchedule
 from worldline.federation.inprocess import Schedule
 from worldline.federation.inprocess import run as run_in_process
@@ -25,42 +23,11 @@ from worldline.federation.program import Federation
 from worldline.launch.launcher import Launch
 from worldline.lock import Arbiter
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
-from worldline.model import Interrupted, LossError, ModelError, UsageError, WorldlineError
+from worldline.model import Interrupted, LossError, ModelError, WorldlineError
 from worldline.model.blame import trace_of
 from worldline.recording import Recorder, Schema, Shelf
-from worldline.targets import Ready
 from worldline.targets.federation import ReadyFederation
-from worldline.workers.executor import Unix, as_executor
-
-
-class Staging(NamedTuple):
-    """How a federation is run and shown, besides what it is."""
-
-    realtime: float | None
-    shake: int | None
-    listen: str | None
-
-    def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
-        """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
-        if ready.federation is not None:
-            if self.realtime is not None:
-                raise UsageError("--realtime needs processes")
-            return ready
-        if self.listen is None:
-            return ready
-        kind = parse_address(self.listen).kind
-        if kind == "tls":
-            raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
-        if is_chosen and kind != ready.executor:
-            raise UsageError(f"--listen {self.listen} isn't for {ready.executor}", advice=f"use --executor {kind}")
-        return replace(ready, chosen=as_executor(kind))
-
-    def refuse(self, ready: Ready) -> None:
-        """Refuse all of it for what isn't a federation."""
-        given = {"--realtime": self.realtime, "--shake": self.shake, "--listen": self.listen}
-        for option, value in given.items():
-            if value is not None:
-                raise UsageError(f"{option} is for federations, and {ready.name} is of the kind {ready.kind}")
+from worldline.workers.executor import Unix
 
 
 @contextlib.contextmanager

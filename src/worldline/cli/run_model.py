@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING
 
 from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole, say_replaced
@@ -11,8 +12,10 @@ from worldline.cli.interruption import Interruption
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.model import FOREVER, InternalError, Interrupted, LossError, WorldlineError
-from worldline.recording import Recorder, Shelf
 from worldline.targets import Ready
+
+if TYPE_CHECKING:
+    from worldline.recording import Recorder, Shelf
 
 
 def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool) -> Outcome:
@@ -43,6 +46,8 @@ def _run(ready: Ready, recorder: Recorder | None, watch: Watch | None, interrupt
 
 def _recorded(ready: Ready, shelf: Shelf, watch: Watch | None, interruption: Interruption) -> Outcome:
     """Run it and record it; whatever ends it, what is certain by then is in the file, and the file is whole."""
+    from worldline.recording import Recorder  # Here, since many runs aren't recorded.
+
     plan = ready.plan()
     recorder = Recorder(shelf.target, plan, federation=ready.name, encoding="json", overwrite=True)
     interruption.again = recorder.give_up

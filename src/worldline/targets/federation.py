@@ -1,17 +1,15 @@
-"""Federations, ready to run: from their file in processes, or in this one; from Python in this one."""
+"""Federations, ready to run: from their file in processes, or in this one; from Python in this one.
+
+Who asks whether something is a federation, and it isn't, doesn't need what runs one: that is loaded where it is used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from worldline.federation.checker import FederationLike
-from worldline.federation.outcome import FederationOutcome
-from worldline.federation.program import Federation
-from worldline.launch.launcher import check_startable, federation_of
-from worldline.launch.setup import Setup, read_setup
-from worldline.launch.topics import Topic
 from worldline.loading.definition import MODEL, Definition, definition_in, unfit
 from worldline.model.errors import UsageError
 from worldline.model.plan import Plan
@@ -19,6 +17,13 @@ from worldline.model.time import format_time
 from worldline.targets.ready import Options
 from worldline.targets.texts import parts_of
 from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor
+
+if TYPE_CHECKING:
+    from worldline.federation.checker import FederationLike
+    from worldline.federation.outcome import FederationOutcome
+    from worldline.federation.program import Federation
+    from worldline.launch.setup import Setup
+    from worldline.launch.topics import Topic
 
 FORM = "write model = Federation({...}), or a function that returns one"
 EXECUTORS = (InProcess, Tcp, Unix)
@@ -69,6 +74,9 @@ class ReadyFederation:
 
 def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyFederation:
     """Read a federation's file, with what is to be changed; unless `startable`, others start its participants."""
+    from worldline.launch.launcher import check_startable, federation_of
+    from worldline.launch.setup import read_setup
+
     setup = read_setup(file, changes=_changes(options), startable=startable)
     chosen = as_executor(options.executor or "tcp", EXECUTORS)
     federation = None
@@ -118,8 +126,13 @@ def _changes(options: Options) -> Iterable[str]:
 
 def federation_like(target: str) -> FederationLike:
     """Return the federation that a target means, or, if it is a function's, what makes it anew for every run."""
+    from worldline.federation.program import Federation
+
     file, name = parts_of(target)
     if file.suffix == ".toml":
+        from worldline.launch.launcher import federation_of
+        from worldline.launch.setup import read_setup
+
         return federation_of(read_setup(file))
     found = definition_in(file, name or MODEL, (Federation,), FORM)
 
