@@ -11,24 +11,22 @@ itself, and until the subcommand is there, an interruption simply ends the proce
 from __future__ import annotations
 
 import atexit
-import os
 import signal
 import sys
+
+from worldline.cli.leaving import INTERRUPTED, leave_at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import NoReturn
 
-_INTERRUPTED = 130
-
 
 def main() -> NoReturn:
     """Run the command. A mistake of the user ends in a line of text, an interruption in none, neither in a trace."""
     sys.excepthook = _except_interruptions
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # There is nothing left to interrupt.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, leave)
+    leave_at_once()
     from worldline.cli.commands import app
     from worldline.model.errors import WorldlineError
 
@@ -40,13 +38,8 @@ def main() -> NoReturn:
         PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
-        sys.exit(_INTERRUPTED)
+        sys.exit(INTERRUPTED)
     sys.exit(0)
-
-
-def leave(*_: object) -> NoReturn:
-    """End at once: nothing has begun, and modules that are being loaded can't be left in any other way."""
-    os._exit(_INTERRUPTED)
 
 
 def _except_interruptions(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -6,7 +6,6 @@ is said here, in the words of its module, and only the one that is wanted is imp
 
 from __future__ import annotations
 
-import signal
 from collections import UserDict
 from importlib import import_module
 from typing import Annotated, Any
@@ -14,8 +13,9 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
-from worldline.cli import leave
 from worldline.cli.help import HelpfulCommand, HelpfulGroup
+from worldline.cli.leaving import leave_in_order
+from worldline.cli.values import spare
 
 ABOUT = {
     "run": "Run a federation, a simulation of the kernel, a distributed algorithm or agents in spacetime, to its end.",
@@ -50,10 +50,9 @@ class _Subcommands(UserDict[str, Any]):
 def _loaded(name: str) -> Any:
     module = import_module(f"worldline.cli.{name}")
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, cls=HelpfulCommand, epilog=getattr(module, "EPILOG", None))(getattr(module, name))
+    alone.command(name, cls=_Subcommand, epilog=getattr(module, "EPILOG", None))(getattr(module, name))
     made = get_command(alone)
-    if signal.getsignal(signal.SIGINT) is leave:  # All is loaded, and what begins now has an end of its own.
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    leave_in_order()
     return made
 
 
@@ -63,6 +62,16 @@ class _Worldline(HelpfulGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = _Subcommands()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        spare(self.params)
+        return super().parse_args(ctx, args)
+
+
+class _Subcommand(HelpfulCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        spare(self.params)
+        return super().parse_args(ctx, args)
 
 
 app = typer.Typer(
