@@ -14,7 +14,7 @@ import atexit
 import signal
 import sys
 
-from worldline.cli.leaving import INTERRUPTED, leave_at_once
+from worldline.cli.leaving import INTERRUPTED, leave_at_once, leave_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def main() -> NoReturn:
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
+    finally:
+        leave_in_order()
     sys.exit(0)
 
 
