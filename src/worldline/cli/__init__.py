@@ -28,20 +28,27 @@ def main() -> NoReturn:
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # There is nothing left to interrupt.
     leave_at_once()
     from worldline.cli.commands import app
-    from worldline.model.errors import WorldlineError
 
     try:
         app()
-    except WorldlineError as error:
-        from worldline.cli.console import PlainConsole
-
-        PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
-        sys.exit(error.exit_code)
+    except Exception as error:
+        _tell(error)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     finally:
         leave_in_order()
     sys.exit(0)
+
+
+def _tell(error: Exception) -> NoReturn:
+    """End with a line for whoever has to act; an error that isn't ours is raised again."""
+    from worldline.cli.console import PlainConsole
+    from worldline.model.errors import WorldlineError
+
+    if not isinstance(error, WorldlineError):
+        raise error
+    PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
+    sys.exit(error.exit_code)
 
 
 def _except_interruptions(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -64,13 +64,13 @@ class _Worldline(HelpfulGroup):
         self.commands = _Subcommands()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        spare(self.params)
+        spare(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 
 class _Subcommand(HelpfulCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        spare(self.params)
+        spare(self.get_params(ctx))
         return super().parse_args(ctx, args)
 
 

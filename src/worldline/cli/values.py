@@ -20,13 +20,12 @@ class Processed:
 
     def __call__(self, context: Any, value: Any) -> Any:
         is_given = isinstance(value, str) or (isinstance(value, Sequence) and len(value) > 0)
-        if (
-            self._parameter.callback is not None
-            or (is_given and not self._is_text)
-            or (not is_given and self._parameter.required)
-        ):
+        if not self._is_text if is_given else self._parameter.required:
             return self._usual(context, value)
-        return () if value is None and self._parameter.multiple else value
+        if value is None and self._parameter.multiple:
+            value = ()
+        callback = self._parameter.callback
+        return value if callback is None else callback(context, self._parameter, value)
 
 
 def spare(parameters: Sequence[Any]) -> None:
