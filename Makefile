@@ -6,6 +6,7 @@ PY := .venv/bin/python
 PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
+TOOLS := .venv/.tools
 HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _engine.pxd process.py _process.pxd \
     loop.py _python.pxd _chain.pxd) \
     $(foreach name,geometry lanes stepping population traffic core,\
@@ -23,25 +24,25 @@ help:  ## list the targets
 run: $(BUILT)  ## run the example: a robot cell, four processes
 	.venv/bin/worldline run examples/robot_cell/robot_cell.toml
 
-test: $(BUILT)  ## run the tests
+test: $(BUILT) $(TOOLS)  ## run the tests
 	PYTHONHASHSEED=0 $(PY) -m pytest -q -n 3
 
 # A result that depends on the order of a set may well look right under one hash seed, and one that depends on the build
 # under one build. The tests compare all four combinations themselves where it matters most.
-test-plain: $(BUILT)  ## run those again where it can matter, as plain Python and under another hash seed
+test-plain: $(BUILT) $(TOOLS)  ## run those again where it can matter, as plain Python and under another hash seed
 	PYTHONHASHSEED=1 WORLDLINE_UNCOMPILED=1 $(PY) -m pytest -q -n 3 -m 'not soak and not once' \
 	    $(addprefix tests/,kernel nodes spacetime test_examples.py lock/test_oracle.py)
 
 check: lint types test test-plain  ## all that must pass before a commit
 
-lint: $(BUILT)  ## check style and format
+lint: $(TOOLS)  ## check style and format
 	$(PY) -m ruff check $(CODE)
 	$(PY) -m ruff format --check $(CODE)
 
-types: $(BUILT)  ## check types
+types: $(TOOLS)  ## check types
 	$(PY) -m mypy
 
-bench: $(BUILT)  ## measure the lock, federations beside HELICS and mosaik, kernel, nodes and spacetime beside SimPy
+bench: $(BUILT) $(TOOLS)  ## measure the lock, federations beside HELICS and mosaik, kernel, nodes and spacetime beside SimPy
 	$(PIP) --editable '.[dev,mpi,bench]'
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/federation.py
@@ -49,14 +50,17 @@ bench: $(BUILT)  ## measure the lock, federations beside HELICS and mosaik, kern
 	$(PY) benchmarks/nodes.py
 	$(PY) benchmarks/spacetime.py
 
-soak: $(BUILT)  ## run the long searches, without a time limit
+soak: $(BUILT) $(TOOLS)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0
 
-# One file for all supported versions of Python and kinds of machine, with the hashes of everything it names.
-lock: $(STAMP)  ## renew requirements.lock, from which everything here is installed
+# For all supported versions of Python and kinds of machine, with the hashes of everything they name: what running and
+# compiling need, and that with all that development needs.
+COMPILE := $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header \
+    --no-emit-index-url --custom-compile-command "make lock" pyproject.toml
+lock: $(STAMP)  ## renew requirements*.lock, from which everything here is installed
 	$(PIP) uv==0.13.7
-	$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --upgrade --no-header \
-	    --no-emit-index-url --custom-compile-command "make lock" --extra dev --extra mpi pyproject.toml -o requirements.lock
+	$(COMPILE) --extra dev --extra mpi -o requirements.lock
+	$(COMPILE) --extra build --constraint requirements.lock -o requirements-run.lock
 
 sbom: $(STAMP)  ## write sbom.json, a bill of materials (CycloneDX) of what Worldline needs to run
 	$(PY) -m venv --clear .venv/sbom
@@ -74,14 +78,14 @@ PROBE := import ensurepip, ssl, sys, venv; sys.exit(sys.version_info[:2] != (3, 
 FOUND = $$(type -ap python3.$$minor python3) "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.$$minor*/bin/python
 
 # The stamp comes last, so that half an installation never counts as one.
-$(STAMP): pyproject.toml requirements.lock Makefile
+$(STAMP): pyproject.toml requirements-run.lock Makefile
 	@IFS=$$'\n'; \
 	for minor in 13 12 11; do \
 	    for python in $(if $(PYTHON),"$(PYTHON)",$(FOUND)); do \
 	        "$$python" -c '$(PROBE)' $$minor 2>/dev/null || continue; \
 	        echo "Installing into .venv with Python 3.$$minor ($$python)"; \
 	        "$$python" -m venv --clear .venv && \
-	        $(PIP) --require-hashes --requirement requirements.lock && \
+	        $(PIP) --require-hashes --requirement requirements-run.lock && \
 	        WORLDLINE_UNCOMPILED=1 $(PIP) --no-deps --no-build-isolation --editable . && \
 	        echo "$(PYTHON)" >$@; \
 	        exit; \
@@ -91,10 +95,16 @@ $(STAMP): pyproject.toml requirements.lock Makefile
 	    "name one with PYTHON=..." >&2; \
 	exit 1
 
+$(TOOLS): requirements.lock | $(STAMP)
+	@echo "Installing what development needs"
+	@$(PIP) --require-hashes --requirement requirements.lock
+	@touch $@
+
 # An editable installation doesn't notice that a module that is compiled has changed. Where it can't be compiled, it is
 # used as it is.
 $(BUILT): $(HOT) setup.py | $(STAMP)
-	$(PY) setup.py --quiet build_ext --inplace
+	@echo "Compiling the hot modules"
+	@$(PY) setup.py --quiet build_ext --inplace
 	@touch $@
 
 # An environment that exists is good enough, unless another interpreter is asked for.

@@ -134,9 +134,8 @@ def test_the_leaky_example_is_caught_and_the_command_repeats_it() -> None:
     assert repeat.startswith("  worldline check leaky.py --schedule ")
     again = worldline(EXAMPLES, *repeat.split()[1:])
     assert again.returncode == 1
-    first = [line for line in caught.stdout.splitlines() if line.startswith("  found")]
-    assert first
-    assert first[0] in again.stdout
+    (cause,) = (line for line in caught.stdout.splitlines() if line.startswith("first cause: "))
+    assert cause in again.stdout
 
 
 # What `worldline run` has to say of each example that isn't a federation, as it is, or as it is set to be small.

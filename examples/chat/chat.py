@@ -30,7 +30,7 @@ ANSWERS = ("yes", "no", "perhaps", "who knows", "ask me tomorrow")
 
 def person(self: Participant, aloud: int = 0) -> None:
     """Reads for a while, says something, reads on; and may read some lines aloud."""
-    temper = self.random("temper")
+    temper = self.stream("temper")
     patience = temper.randrange(2_000, 8_000)  # Some can't keep quiet, others mostly listen.
     seen: list[Message] = []
     self.publish("chat", HELLO)
@@ -48,7 +48,7 @@ def person(self: Participant, aloud: int = 0) -> None:
 
 def remark(self: Participant, seen: list[Message]) -> str:
     """Return what comes to its mind: an answer if the last line was a question."""
-    words = self.random("words")
+    words = self.stream("words")
     if seen and seen[-1].payload.endswith(b"?"):
         return f"{words.choice(ANSWERS)}, {seen[-1].sender}"
     return words.choice(THOUGHTS)

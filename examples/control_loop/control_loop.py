@@ -55,7 +55,7 @@ class Command:
 
 def plant(self: Participant) -> None:
     """The cart, its pole (for small angles, so it needs no sine) and its noisy sensor."""
-    noise = self.random("sensor")
+    noise = self.stream("sensor")
     place = speed = angle = turning = push = worst = 0.0
     number, newest = 0, -1
     heard: list[int] = []

@@ -61,7 +61,7 @@ def part_on_belt(time: int) -> tuple[int, float]:
 
 def camera(self: Participant) -> None:
     """Takes a picture every 20 ms and finds the part in it, to half a millimetre."""
-    blur = self.random("blur")
+    blur = self.stream("blur")
     in_view = 0
     while not self.ended:
         part, mm = part_on_belt(self.now)

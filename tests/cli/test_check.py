@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Command
 from tests.federation.transports import PATIENCE_S
-from worldline.cli import main
 from worldline.model import InternalError, LossError, ModelError, PeerError, Stuck, UsageError, WorldlineError
 
 CLEAN = """
@@ -42,22 +42,7 @@ model = Federation({"a": Program(run=lambda self: 1 / 0)})
 """
 
 
-@pytest.fixture
-def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):  # type: ignore[no-untyped-def]
-    """Run the command in an empty folder and return its exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["worldline", *arguments])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        output = capsys.readouterr()
-        return int(exit_.value.code or 0), output.out, output.err
-
-    return command
-
-
-def test_a_clean_federation_is_one_history(worldline, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_clean_federation_is_one_history(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "clean.py").write_text(CLEAN)
     for target in ("clean.py", "clean.py:model", "clean.py:made"):
         code, out, err = worldline("check", target)
@@ -66,7 +51,7 @@ def test_a_clean_federation_is_one_history(worldline, tmp_path) -> None:  # type
         assert "hello" not in out
 
 
-def test_a_check_ends_in_time_and_says_so(worldline, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_check_ends_in_time_and_says_so(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "two.py").write_text(TWO)
     code, out, _ = worldline("check", "two.py", "--seconds-max", "0.001")
     assert code == 0
@@ -101,7 +86,7 @@ def test_mistakes_end_in_a_line_and_a_code(worldline, tmp_path, source, argument
     assert "Traceback" not in err
 
 
-def test_a_file_may_import_what_lies_beside_it_and_be_called_anything(worldline, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_file_may_import_what_lies_beside_it_and_be_called_anything(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "beside.py").write_text(CLEAN)
     (tmp_path / "sub" / "random.py").write_text("from beside import model")

@@ -207,6 +207,33 @@ def test_in_order_is_in_order(worldline: Command, hasty: str) -> None:
     assert worldline(*many, "--fifo")[0] == 0
 
 
+def test_a_trial_in_a_file_is_run_as_it_says(worldline: Command, tmp_path: Path) -> None:
+    (tmp_path / "trial.py").write_text(
+        "from worldline.nodes import Trial\n"
+        "from worldline.nodes.algorithms import find\n"
+        "model = Trial(algorithm=find('echo'), seed=4, topology='ring:5')\n"
+    )
+    said = worldline("echo", "--seed", "4", "--topology", "ring:5")
+    assert worldline("--file", "trial.py") == said
+    assert worldline("--file", "trial.py", "--seed", "5", "--topology", "line:3") == worldline(
+        "echo", "--seed", "5", "--topology", "line:3"
+    )
+    _, out, _ = worldline("--file", "trial.py", "--seeds", "2")
+    assert out == worldline("echo", "--topology", "ring:5", "--seed", "4", "--seeds", "2")[1]
+
+
+def test_the_failure_of_a_trial_in_a_file_can_be_repeated(worldline: Command, hasty: str, tmp_path: Path) -> None:
+    ring = "from worldline.nodes import Topology, Trial\nring = Topology.of_edges(3, [(0, 1), (1, 2), (0, 2)])\n"
+    trial = "model = Trial(algorithm=model, topology=ring, parameters={'count': 30})\n"
+    (tmp_path / "failing.py").write_text(HASTY + ring + trial)
+    code, out, _ = worldline("--file", "failing.py", "--seeds", "20", "--no-shrink")
+    assert code == 1
+    command = out[out.index("to repeat it:") :].splitlines()[1].split()
+    again = worldline(*command[2:])
+    assert again[0] == 1
+    assert again[2].removeprefix("worldline: ").strip() in out
+
+
 def test_parameters_are_set(worldline: Command, hasty: str) -> None:
     given = ["--set", "count=3", "--set", "share=0.5", "--set", "word=a=b", "--set", "is_loud=no"]
     _, out, _ = worldline("--file", hasty, "--fifo", *given)
@@ -231,7 +258,8 @@ def test_pictures_are_drawn(worldline: Command) -> None:
 
 def test_a_run_is_recorded(worldline: Command) -> None:
     _, out, _ = worldline(*TRIANGLE)
-    assert worldline(*TRIANGLE, "--record", "run.mcap")[:2] == (0, out)
+    told = out.replace("---\nholds", "---\nrecorded in run.mcap\nholds")
+    assert worldline(*TRIANGLE, "--record", "run.mcap")[:2] == (0, told)
     recording = Recording("run.mcap")
     assert recording.verify().condition is Condition.INTACT
     assert recording.outcome is not None

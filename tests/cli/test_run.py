@@ -32,7 +32,7 @@ import os, signal, subprocess, sys, threading, time
 from worldline import MS
 
 def source(self):
-    noise = self.random("noise")
+    noise = self.stream("noise")
     while not self.ended:
         self.publish("news", noise.randbytes(3))
         self.advance(by="1ms")

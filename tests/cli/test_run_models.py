@@ -7,39 +7,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cli.conftest import Command
 from tests.federation.transports import PATIENCE_S
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
-from worldline.cli import main
 from worldline.history.observer import UNDER_WAY
 from worldline.model import LossError
 from worldline.recording import Condition, Recorder, Recording
 
-Command = Callable[..., tuple[int, str, str]]
 KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped"]
 
 pytestmark = pytest.mark.timeout(60)
-
-
-@pytest.fixture
-def worldline(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Command:
-    """Run the command in an empty folder and return its exit code, output and errors."""
-    monkeypatch.chdir(tmp_path)
-
-    def command(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr("sys.argv", ["worldline", *arguments])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        output = capsys.readouterr()
-        return int(exit_.value.code or 0), output.out, output.err
-
-    return command
 
 
 def reported(worldline: Command, *arguments: str) -> dict[str, Any]:
@@ -359,7 +342,7 @@ def mpiexec() -> str | None:
 
 
 @pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
-@pytest.mark.parametrize("kind", ["kernel", "spacetime"])
+@pytest.mark.parametrize("kind", ["kernel", "nodes", "spacetime"])
 def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:
     def ran(text: str, name: str) -> subprocess.CompletedProcess[str]:
         file = write(tmp_path, text, name)
@@ -388,9 +371,10 @@ def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:
 
 
 @pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
-def test_ranks_record_what_is_recorded_inline(tmp_path: Path) -> None:
-    """One rank alone has a recorder, but all look at their agents, and number what they see alike."""
-    command = [sys.executable, "-m", "worldline", "run", "epidemic", "--quiet", "--until", "30", "--executor"]
+@pytest.mark.parametrize("target", [("epidemic", "--until", "30"), ("raft", "--until", "2s")])
+def test_ranks_record_what_is_recorded_inline(tmp_path: Path, target: tuple[str, ...]) -> None:
+    """One rank alone has a recorder, but all look at their agents or nodes, and number what they see alike."""
+    command = [sys.executable, "-m", "worldline", "run", *target, "--quiet", "--executor"]
     for executor, ranks in (("inline", []), ("mpi", [str(mpiexec()), "-n", "2"])):
         subprocess.run(
             [*ranks, *command, executor, "--record", f"{executor}.mcap"],

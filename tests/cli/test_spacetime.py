@@ -244,12 +244,13 @@ def test_a_recording_of_something_else_is_refused(worldline: Command, monkeypatc
     assert "nodes.mcap: it doesn't hold a run through spacetime" in err
 
 
-def test_a_recording_that_fails_leaves_no_file(worldline: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_that_fails_says_so_itself(worldline: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("worldline.recording.writer.CHANNELS_MAX", 2)
     code, out, err = worldline("ping", "--record", "run.mcap", "--diagram", "run.svg")
-    assert (code, out) == (2, "")
+    assert (code, out) == (2, "recorded in run.mcap\n")
     assert "use fewer topics" in err
-    assert list(Path().iterdir()) == []
+    assert [path.name for path in Path().iterdir()] == ["run.mcap"]
+    assert "more topics than an MCAP file can hold" in Recording("run.mcap").verify().text
 
 
 # --- Users' files ---
@@ -260,6 +261,16 @@ def test_a_file_is_run(worldline: Command) -> None:
     assert (code, err) == (0, "")
     assert out.splitlines()[:-1] == [f"    {at}.000000  Clock-{number}: tick" for at in (1, 2) for number in (1, 2)]
     assert worldline("--file", write(ENDS + MINE, "ends.py"), "-q")[1].startswith("3 events")
+
+
+def test_a_file_may_have_a_seed_of_its_own(worldline: Command) -> None:
+    drawn = MINE.replace('self.log("tick")', "self.log(self.random.random())").replace(
+        "executor, seed, trace,", "executor, seed=7, trace,"
+    )
+    options = ("--file", write(ENDS + drawn, "seeded.py"))
+    assert worldline(*options) == worldline(*options, "--seed", "7") != worldline(*options, "--seed", "0")
+    worldline(*options, "-q", "--record", "run.mcap")
+    assert Recording("run.mcap").header.seed == 7
 
 
 def test_a_file_is_run_by_processes(worldline: Command) -> None:
@@ -311,9 +322,9 @@ def test_agents_that_cant_go_on_are_named(worldline: Command) -> None:
 @pytest.mark.parametrize("executor", ["inline", "processes(2)"])
 def test_a_run_that_fails_is_drawn_and_recorded_up_to_there(worldline: Command, executor: str) -> None:
     options = ("--file", write(LATE, "late.py"), "--executor", executor)
-    told = worldline(*options, "--diagram", "a.svg", "--animation", "a.html", "--record", "run.mcap")
-    assert told == worldline(*options)
-    assert told[0] == 1
+    told = worldline(*options)
+    code, out, err = worldline(*options, "--diagram", "a.svg", "--animation", "a.html", "--record", "run.mcap")
+    assert (code, out, err) == (1, f"{told[1]}recorded in run.mcap\n", told[2])
     assert told[1].splitlines() == [f"    1.{number}00000  Clock-{number}: tick" for number in (1, 2, 3)]
     for name in ("a.svg", "a.html"):
         assert "Failed: Clock-3: ZeroDivisionError: division by zero" in Path(name).read_text(encoding="utf-8")
@@ -346,7 +357,7 @@ def test_what_cant_be_recorded_doesnt_hide_the_failure(worldline: Command, monke
     assert "use fewer topics" in err.splitlines()[0]
     assert "ZeroDivisionError" in err.splitlines()[1]
     assert "Failed: Clock-3" in Path("run.svg").read_text(encoding="utf-8")
-    assert not Path("run.mcap").exists()
+    assert "ZeroDivisionError" in Recording("run.mcap").verify().text
 
 
 # --- Mistakes ---
@@ -415,7 +426,9 @@ def test_lab_times_before_zero_are_recorded_too(worldline: Command) -> None:
     early = ENDS + MINE.replace("Clock().after(1.0, Clock.tick)", later)
     _, out, _ = worldline("--file", write(early, "early.py"), "--record", "run.mcap")
     assert out.splitlines()[:2] == ["   -1.500000  Clock-1: tick", "   -0.500000  Clock-1: tick"]
-    assert worldline("run.mcap", "--check")[1].splitlines()[:5] == out.splitlines()[:5]
+    *told, recorded, _ = out.splitlines()
+    assert recorded == "recorded in run.mcap"
+    assert worldline("run.mcap", "--check")[1].splitlines()[: len(told)] == told
     assert Recording("run.mcap").span() == (0, 3_500_000_000)
 
 

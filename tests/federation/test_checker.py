@@ -7,8 +7,18 @@ from itertools import pairwise
 import pytest
 
 from worldline import Federation, Message, Network, Participant, Program, check, link
-from worldline.federation.checker import ChosenSchedule, SampledSchedule, check_every_schedule, compare, parse_schedule
+from worldline.federation.checker import (
+    ChosenSchedule,
+    Divergence,
+    SampledSchedule,
+    check_every_schedule,
+    compare,
+    parse_schedule,
+)
 from worldline.federation.inprocess import InOrder
+from worldline.history.causes import Causes
+from worldline.history.difference import Difference
+from worldline.history.parting import Partings
 from worldline.lock import Action, Arbiter, Event, Publish
 from worldline.model import NonDeterminism, Plan, UsageError
 
@@ -101,6 +111,37 @@ def test_a_leaky_participant_is_caught_and_its_run_repeats() -> None:
     with pytest.raises(NonDeterminism, match="the schedule shows in the history"):
         verdict.demand_same()
     assert compare(leaky(), parse_schedule(divergence.schedule)) == divergence
+    assert divergence.lines()[:2] == ["A  in-order", f"B  {divergence.schedule}"]
+
+
+def test_a_difference_is_followed_from_its_cause_on() -> None:
+    divergence = check(leaky(), schedules=200).divergence
+    assert divergence is not None
+    assert divergence.difference is not None
+    assert divergence.participant in ("ann", "bob")
+    assert [step.what for step in divergence.difference.chain()][:2] == [
+        "sends news",
+        f"receives news from {divergence.participant}",
+    ]
+
+
+def test_another_time_of_receiving_is_a_difference_by_itself() -> None:
+    """It is in nobody's messages, only in when the program is given them."""
+    turn: list[str] = []
+
+    def listen_late(self: Participant) -> None:
+        turn.append(self.name)
+        self.advance(to=20_000_000 if turn[0] == self.name else 30_000_000)
+
+    def fresh() -> Federation:
+        turn.clear()
+        ears = {name: Program(run=listen_late, subscribes=["news"]) for name in ("ear", "eye")}
+        return Federation({"ann": Program(run=talk, publishes=["news"]), **ears}, network=clean().network)
+
+    divergence = check(fresh, schedules=100).divergence
+    assert divergence is not None
+    assert divergence.participant in ("ear", "eye")
+    assert "but in B it arrives at" in str(divergence)
 
 
 def test_an_arbiter_that_goes_by_the_order_of_receipt_is_caught() -> None:
@@ -130,6 +171,14 @@ def test_the_first_divergence_is_the_earliest_in_time() -> None:
     verdict = check(Fresh({name: Program(run=leak) for name in times}), schedules=100)
     assert verdict.divergence is not None
     assert verdict.divergence.participant == "early"
+
+
+def test_other_losses_alone_are_a_difference_that_nobody_noticed() -> None:
+    nothing = Difference(Partings(), Causes({}, []))
+    divergence = Divergence("sample:3", nothing)
+    assert divergence.lines() == [str(divergence)]
+    assert "other messages are lost or dropped" in str(divergence)
+    assert divergence.participant is None
 
 
 def race() -> Federation:

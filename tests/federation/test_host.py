@@ -552,7 +552,7 @@ def test_a_bug_of_ours_ends_the_run_in_good_order(monkeypatch: pytest.MonkeyPatc
     a, b = running(house)
     a.say(["promise", 5])
     assert isinstance(house.host.failure, InternalError)
-    assert "a bug in Worldline: ZeroDivisionError: oops" in b.read()[0][2]
+    assert "ZeroDivisionError: oops (this is a bug in Worldline" in b.read()[0][2]
     assert [answer[0] for answer in a.read()] == ["abort", "refused"]
     stays_usable(house, b)
 

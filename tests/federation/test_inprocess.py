@@ -319,7 +319,7 @@ def test_named_streams_are_each_participants_own_and_depend_on_the_seed() -> Non
     for seed in (0, 0, 1):
 
         def program(self: Participant, seed: int = seed) -> None:
-            wind, rain = self.random("wind"), self.random("rain")
+            wind, rain = self.stream("wind"), self.stream("rain")
             values = [wind.random(), rain.gauss(0, 1), wind.random(), float(rain.randrange(100))]
             assert drawn.setdefault((seed, self.name), values) == values
 

@@ -65,7 +65,7 @@ def bad_network() -> Federation:
     """Losses at both ends, duplicates, overtaking; replies depend on what came through."""
 
     def sender(self: Participant) -> None:
-        whims = self.random("whims")
+        whims = self.stream("whims")
         while self.now < 50 * MS:
             self.publish("news", whims.randbytes(whims.randrange(20)))
             for answer in self.advance(by=whims.randrange(1, 4) * MS):
@@ -253,7 +253,7 @@ def fixed_end() -> Federation:
 
     def endless(self: Participant) -> None:
         while True:
-            self.publish("tick", self.random("noise").randbytes(4))
+            self.publish("tick", self.stream("noise").randbytes(4))
             self.advance(by="3ms")
 
     def reader(self: Participant) -> None:

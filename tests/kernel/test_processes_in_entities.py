@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from worldline.model import (
     UsageError,
     WorldlineError,
 )
+from worldline.model.time import TimeLike
 
 Log = list[Any]
 
@@ -570,19 +572,21 @@ class Whole:
         return 5
 
 
-def test_whole_numbers_of_other_classes_are_times() -> None:
+@pytest.mark.parametrize(("five", "unit"), [(Whole(), 1), (timedelta(microseconds=5), 1000)])
+def test_times_are_taken_in_other_forms(five: TimeLike, unit: int) -> None:
     log: Log = []
 
     def steps(me: Any) -> Steps:
-        yield Whole()
-        yield receive(limit=Whole())  # type: ignore[arg-type]
-        yield wait(Signal(), limit=Whole())  # type: ignore[arg-type]
-        me.send(me.name, "x", delay=Whole())
-        log.append(((yield receive()).arrival, me.schedule("y", delay=Whole()).time))
+        yield five
+        yield receive(limit=five)
+        yield wait(Signal(), limit=five)
+        me.send(me.name, "x", delay=five)
+        log.append(((yield receive()).arrival, me.schedule("y", delay=five).time))
         yield receive()
+        log.append(me.random.exponential(timedelta(hours=1)) > 0)
 
     play(steps)
-    assert log == [(20, 25)]
+    assert log == [(20 * unit, 25 * unit), True]
 
 
 def test_a_process_that_waits_for_itself_waits_for_ever_and_the_run_still_ends() -> None:

@@ -30,7 +30,7 @@ def host(self):
 
 def guest(self):
     print(f"comes at {self.now}")
-    self.publish("talk", self.random("words").choice([b"hello", b"hi", b"good day"]))
+    self.publish("talk", self.stream("words").choice([b"hello", b"hi", b"good day"]))
     self.advance(to="50ms")
 
 def broken(self):

@@ -633,7 +633,7 @@ def test_a_stream_is_fixed_by_seed_participant_and_name() -> None:
     def draw(name: str, seed: int, stream: str) -> float:
         ledger = Ledger(name, JOIN)
         ledger.receive(Start(name, 0, seed, 5))
-        return ledger.random(stream).random()
+        return ledger.stream(stream).random()
 
     assert draw("a", 7, "wind") == draw("a", 7, "wind")
     assert len({draw("a", 7, "wind"), draw("b", 7, "wind"), draw("a", 8, "wind"), draw("a", 7, "rain")}) == 4
@@ -641,8 +641,8 @@ def test_a_stream_is_fixed_by_seed_participant_and_name() -> None:
 
 def test_a_stream_goes_on_where_it_was() -> None:
     ledger = started()
-    assert ledger.random("wind") is ledger.random("wind")
-    assert ledger.random("wind").random() != ledger.random("wind").random()
+    assert ledger.stream("wind") is ledger.stream("wind")
+    assert ledger.stream("wind").random() != ledger.stream("wind").random()
 
 
 def test_a_participant_needs_a_name() -> None:

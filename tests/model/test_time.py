@@ -1,5 +1,6 @@
 """Times as numbers and as text."""
 
+from datetime import timedelta
 from decimal import Decimal
 from enum import IntEnum
 from fractions import Fraction
@@ -178,6 +179,25 @@ def test_whole_numbers_of_other_classes_are_times_too():
     assert (type(time), time) == (int, 5)
     with pytest.raises(ConfigurationError, match="lies between 0 and"):
         as_time(Whole(-5))
+
+
+@pytest.mark.parametrize(
+    ("value", "time"),
+    [
+        (timedelta(0), 0),
+        (timedelta(microseconds=1), 1_000),
+        (timedelta(days=1, microseconds=7), 86_400_000_007_000),
+        (timedelta(milliseconds=1.5), 1_500_000),
+    ],
+)
+def test_a_timedelta_is_a_time_to_the_microsecond(value, time):
+    assert as_time(value) == time
+
+
+@pytest.mark.parametrize("value", [timedelta(microseconds=-1), timedelta.max])
+def test_a_timedelta_out_of_range_is_refused_with_the_range(value):
+    with pytest.raises(ConfigurationError, match="lies between 0 and"):
+        as_time(value)
 
 
 @pytest.mark.parametrize("value", [-1, -TIME_MAX, TIME_MAX + 1, FOREVER, 2**64])

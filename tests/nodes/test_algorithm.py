@@ -10,7 +10,9 @@ import pytest
 from worldline.model.errors import ConfigurationError
 from worldline.nodes import Node
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.algorithms.bellman_ford import ALGORITHM as BELLMAN_FORD
+from worldline.nodes.algorithms import find
+
+BELLMAN_FORD = find("bellman-ford")
 
 
 class Tunable(Node):

@@ -87,7 +87,7 @@ def test_names_are_sorted_out(algorithm: Algorithm) -> None:
         find(f"{algorithm.name}s")
 
 
-@pytest.mark.parametrize("name", ["", "quantum", "__init__", "raft.ALGORITHM", "../raft", "bellman_ford", "list"])
+@pytest.mark.parametrize("name", ["", "quantum", "__init__", "raft.model", "../raft", "bellman_ford", "list"])
 def test_what_there_is_not_is_refused(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"there is no algorithm '{name}' \\("):
         find(name)

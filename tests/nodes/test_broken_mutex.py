@@ -35,7 +35,7 @@ def test_it_takes_some_seeds(broken: Algorithm) -> None:
 
 def test_the_correct_algorithm_passes(broken: Algorithm) -> None:
     for seed in range(200):
-        tried(ricart_agrawala.ALGORITHM, seed, broken.topology)
+        tried(ricart_agrawala.model, seed, broken.topology)
 
 
 def test_it_is_the_correct_algorithm_but_for_one_method(broken: Algorithm) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.loading.files import nothing_stays, write  # noqa: F401 - A fixture.
 from worldline.model.errors import ConfigurationError
-from worldline.nodes.loading import load_file
+from worldline.nodes.loading import load_file, load_trial
 from worldline.nodes.trial import Trial
 
 NODE = """
@@ -38,6 +38,25 @@ def test_an_algorithm_is_taken_as_it_is(tmp_path: Path) -> None:
     more = NODE + "class Other(Mine):\n    pass\n" + ALGORITHM
     found = load_file(write(tmp_path, more))
     assert (found.name, found.node.__name__, found.topology) == ("mine", "Mine", "ring:4")
+
+
+def test_a_trial_is_taken_with_all_that_it_says(tmp_path: Path) -> None:
+    trial = "from worldline.nodes import Trial\nmodel = Trial(algorithm=model, seed=7, latency='5ms')\n"
+    file = write(tmp_path, NODE + ALGORITHM + trial)
+    found = load_trial(file)
+    assert (found.algorithm.name, found.seed, found.latency) == ("mine", 7, "5ms")
+    assert load_trial(file, seed=3).seed == 3
+    assert load_file(file) == found.algorithm
+
+
+def test_a_function_is_given_the_seed(tmp_path: Path) -> None:
+    made = "Trial(algorithm=Algorithm(name='mine', node=Mine, topology=f'ring:{seed}'), seed=seed)"
+    function = f"from worldline.nodes import Trial\ndef model(*, seed=5):\n    return {made}\n"
+    file = write(tmp_path, NODE + ALGORITHM + function)
+    assert [(each.seed, each.algorithm.topology) for each in (load_trial(file), load_trial(file, 4))] == [
+        (5, "ring:5"),
+        (4, "ring:4"),
+    ]
 
 
 def test_classes_that_are_only_imported_are_not_its_own(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from worldline.nodes import (
     always,
     as_topology,
 )
-from worldline.nodes.algorithms.bellman_ford import ALGORITHM, BellmanFord
+from worldline.nodes.algorithms.bellman_ford import BellmanFord, model
 from worldline.nodes.events import Event
 from worldline.nodes.faults import VERBS
 
@@ -53,7 +53,7 @@ def test_the_run_of_the_clique_of_three_has_its_known_shape() -> None:
 
 
 def test_an_unconnected_graph_ends_and_what_is_unreachable_stays_so() -> None:
-    run = started(Topology.of_edges(5, [(0, 1), (2, 3)]), BellmanFord, properties=ALGORITHM.properties)
+    run = started(Topology.of_edges(5, [(0, 1), (2, 3)]), BellmanFord, properties=model.properties)
     run.run()
     tables = [[distance for distance, _ in node.routing] for node in run.nodes]
     assert tables == [
@@ -66,7 +66,7 @@ def test_an_unconnected_graph_ends_and_what_is_unreachable_stays_so() -> None:
 
 
 def test_one_node_alone() -> None:
-    run = started("clique:1", BellmanFord, properties=ALGORITHM.properties)
+    run = started("clique:1", BellmanFord, properties=model.properties)
     assert run.run().events == 1
 
 

@@ -267,7 +267,7 @@ def test_progress_counts_up_to_the_end() -> None:
 def test_a_slow_block_before_a_failure_is_waited_for(moody: tuple[Algorithm, Path], nobody_left: None) -> None:
     algorithm, file = moody
     trial = Trial(algorithm=algorithm, parameters={"loops": "0", "bad": "17"})
-    report = search(trial, range(32), workers=2, file=file, patience_s=0.3)
+    report = search(trial, range(32), workers=2, file=file, seconds_max=0.3)
     assert report.failure is not None
     assert report.failure.seed == 0
     assert isinstance(report.failure.failure, Stuck)
@@ -322,7 +322,7 @@ def test_what_a_check_raises_is_a_failure_of_its_seed(moody: tuple[Algorithm, Pa
 
 def test_a_loop_without_an_end_is_a_failure_that_names_the_node(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Waits, "forever", True)
-    report = search(Trial(algorithm=Algorithm(name="waits", node=Waits, topology="line:2")), range(3), patience_s=0.05)
+    report = search(Trial(algorithm=Algorithm(name="waits", node=Waits, topology="line:2")), range(3), seconds_max=0.05)
     assert report.failure is not None
     assert report.tried == 1
     assert isinstance(report.failure.failure, Stuck)
@@ -331,15 +331,15 @@ def test_a_loop_without_an_end_is_a_failure_that_names_the_node(monkeypatch: pyt
 
 def test_patience_also_ends_with_the_preparations() -> None:
     trial = Trial(algorithm=find("flooding"), topology="clique:150")
-    report = search(trial, range(20), patience_s=0.01)
+    report = search(trial, range(20), seconds_max=0.01)
     assert report.failure is not None
     assert isinstance(report.failure.failure, Stuck)
 
 
 def test_without_patience_there_is_no_limit() -> None:
     before = signal.getsignal(signal.SIGALRM)
-    assert search(listed(), range(3), patience_s=None).tried == 3
-    assert search(listed(), range(3), patience_s=5).tried == 3
+    assert search(listed(), range(3), seconds_max=None).tried == 3
+    assert search(listed(), range(3), seconds_max=5).tried == 3
     assert signal.getsignal(signal.SIGALRM) == before
 
 
@@ -350,7 +350,7 @@ def test_every_seed_has_the_whole_patience() -> None:
                 time.sleep(0.3)
 
     assert (
-        search(Trial(algorithm=Algorithm(name="naps", node=Naps, topology="line:2")), range(4), patience_s=1.0).failure
+        search(Trial(algorithm=Algorithm(name="naps", node=Naps, topology="line:2")), range(4), seconds_max=1.0).failure
         is None
     )
 

@@ -15,11 +15,12 @@ from worldline.model.time import SECOND
 from worldline.nodes import Fault, Node, Violation, always, at_end
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import find
-from worldline.nodes.algorithms.bellman_ford import ALGORITHM as BELLMAN_FORD
 from worldline.nodes.events import Event
 from worldline.nodes.faults import as_fault
 from worldline.nodes.script import script_of
 from worldline.nodes.trial import Trial
+
+BELLMAN_FORD = find("bellman-ford")
 
 CHATTER = Algorithm(name="chatter", node=Chatter, topology="random:6,p=0.4,connected", until="20s", faults="crash")
 

@@ -60,6 +60,15 @@ def test_what_the_end_overtakes_is_under_way() -> None:
     assert only.fates() == [(9, "b", 0, None), (10, "c", 0, UNDER_WAY), (11, "d", 0, "lost")]
 
 
+def test_what_is_final_has_arrived_though_it_is_rounded_to_the_end() -> None:
+    pending = Pending()
+    pending.sent("a", 0, "x", 1, b"", 10)
+    pending.arrives("a", 0, "b", 10, 0, None)
+    pending.advance(11)
+    (only,) = pending.finish(10)
+    assert only.fates() == [(10, "b", 0, None)]
+
+
 @pytest.mark.parametrize("order", list(permutations(range(4))))
 def test_fates_come_by_arrival_then_receiver_then_copy(order) -> None:  # type: ignore[no-untyped-def]
     pending = Pending()

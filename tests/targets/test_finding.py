@@ -8,15 +8,16 @@ import pytest
 
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
+from worldline.history.status import Status
 from worldline.model import UsageError, link
+from worldline.nodes import algorithms
+from worldline.recording import Recording
 from worldline.targets import Options, Ready, prepare
 from worldline.targets.federation import ReadyFederation, federation_like
 
 
 def ready(target: str, **options: object) -> Ready:
-    found = prepare(target, Options(**options))  # type: ignore[arg-type]
-    assert not isinstance(found, ReadyFederation)
-    return found
+    return prepare(target, Options(**options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -25,6 +26,20 @@ def test_a_file_is_what_its_model_is(kind: str, tmp_path: Path) -> None:
     assert found.kind == kind
     assert found.name == ("greetings" if kind == "nodes" else "mine")
     assert found.is_main
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_kind_is_run_and_recorded_alike(kind: str, tmp_path: Path) -> None:
+    found = ready(write(tmp_path, MODELS[kind]))
+    recorder = found.recorder(tmp_path / "run.mcap")
+    seen: list[Status] = []
+    outcome = found.run(recorder, seen.append)
+    recorder.close(dropped=outcome.dropped)
+    recording = Recording(tmp_path / "run.mcap")
+    assert recording.outcome is not None
+    assert recording.outcome.digest == outcome.digest.hex() == ready(write(tmp_path, MODELS[kind])).run().digest.hex()
+    assert recording.header.federation == found.name
+    assert all(isinstance(line, str) for line in found.told(outcome))
 
 
 @pytest.mark.parametrize(
@@ -39,6 +54,14 @@ def test_a_file_is_what_its_model_is(kind: str, tmp_path: Path) -> None:
 def test_what_comes_with_worldline_has_a_name(target: str, kind: str, name: str) -> None:
     found = prepare(target, Options())
     assert (found.kind, found.name) == (kind, name)
+
+
+@pytest.mark.parametrize("name", algorithms.NAMES)
+def test_an_algorithm_of_ours_is_a_file_like_any_other(name: str) -> None:
+    file = Path(algorithms.__file__).parent / f"{name.replace('-', '_')}.py"
+    found, ours = ready(str(file), until="300ms", seed=2), ready(name, until="300ms", seed=2)
+    assert (found.kind, found.name) == (ours.kind, ours.name)
+    assert found.run().digest == ours.run().digest
 
 
 def test_a_model_may_be_a_value_or_have_another_name(tmp_path: Path) -> None:

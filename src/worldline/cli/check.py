@@ -66,6 +66,7 @@ def check(
 
 def _report(console: Console, target: str, divergence: Divergence, tried: str) -> None:
     console.print(f"{tried}: {divergence.reason}")
-    console.print(f"first divergence: {divergence}")
+    for line in divergence.lines():
+        console.print(line)
     console.print("to repeat it:")
     console.print(f"  worldline check {target} --schedule {divergence.schedule}")

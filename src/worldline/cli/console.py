@@ -10,16 +10,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
 from worldline.model.printable import printable, printable_colours, printable_lines
-
-if TYPE_CHECKING:
-    from worldline.recording.shelf import Kept
 
 _COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
 
@@ -47,10 +44,9 @@ def warn(text: str) -> None:
     PlainConsole(sys.stderr).print(f"warning: {text}", style="yellow")
 
 
-def say_replaced(kept: Kept) -> None:
-    """Say what has become of the recording that was there before, if there was one."""
-    if kept.note:
-        PlainConsole(sys.stderr).print(kept.note)
+def remark(text: str) -> None:
+    """Tell whoever runs the command something that it wasn't asked for, beside what the command prints."""
+    PlainConsole(sys.stderr).print(text)
 
 
 def cell(text: str) -> str:

@@ -56,7 +56,7 @@ from worldline import Participant
 
 def room(self: Participant) -> None:
     """Cools down, or warms up while the heater is on; its thermometer is noisy."""
-    noise = self.random("noise")
+    noise = self.stream("noise")
     temperature, heated = 19.0, False
     while not self.ended:
         self.publish("temperature", f"{temperature + noise.gauss(0, 0.1):.2f}".encode())

@@ -20,10 +20,10 @@ from worldline.model import UsageError
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
-from worldline.nodes.deadline import PATIENCE_S
+from worldline.nodes.deadline import SECONDS_MAX
 from worldline.nodes.faults import KINDS, as_fault, parse_kinds, time_of
 from worldline.nodes.keeping import as_kept
-from worldline.nodes.loading import load_file
+from worldline.nodes.loading import load_trial
 from worldline.nodes.reading import parse_edges
 from worldline.nodes.schedule import load
 from worldline.nodes.scheduler import EVENTS_MAX
@@ -55,7 +55,10 @@ def nodes(
     edges: Annotated[
         str | None, typer.Option(rich_help_panel=_NETWORK, metavar="EDGES", help="0-1,0-2,1-2; with weights 0-1=5.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="What every draw follows from; with --seeds, the first one.")] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="What every draw follows from; with --seeds, the first one (default: 0)."),
+    ] = None,
     seeds: Annotated[
         int | None, typer.Option(rich_help_panel=_SEEDS, min=1, help="Try that many seeds, until one fails.")
     ] = None,
@@ -93,14 +96,17 @@ def nodes(
         str | None, typer.Option(rich_help_panel=_END, metavar="TIME", help="When the run ends, if not by itself.")
     ] = None,
     events_max: Annotated[
-        int, typer.Option(rich_help_panel=_END, min=1, help="After so many events it is taken to have no end.")
-    ] = EVENTS_MAX,
+        int | None,
+        typer.Option(
+            rich_help_panel=_END, min=1, help=f"After so many events ({EVENTS_MAX:,}) it is taken to have no end."
+        ),
+    ] = None,
     seconds_max: Annotated[
         float,
         typer.Option(
             rich_help_panel=_END, min=0.001, help="After so many seconds of real time a run is taken to have no end."
         ),
-    ] = PATIENCE_S,
+    ] = SECONDS_MAX,
     schedule: Annotated[
         Path | None, typer.Option(metavar="FILE.json", help="Run a schedule that --save has written.")
     ] = None,
@@ -161,23 +167,22 @@ def nodes(
         trial, source = load(schedule)
     else:
         source = file
-        chosen = _algorithm(algorithm, file)
-        if no_properties:
-            chosen = structs.replace(chosen, properties=())
+        trial = _trial(algorithm, file, seed)
+        chosen = trial.algorithm
         if edges is not None and topology is not None:
             raise UsageError("--edges and --topology both say what the network is", advice="use one of them")
-        trial = Trial(
-            algorithm=chosen,
-            topology=topology if edges is None else parse_edges(edges).name,
-            seed=seed,
-            parameters=chosen.parsed(pairs(parameters or [])),
-            kinds={**parse_kinds(_faults(chosen, faults)), **({"loss": loss} if loss else {})},
-            faults=tuple(sorted((as_fault(text) for text in fault or ()), key=time_of)),
-            latency=latency,
-            fifo=fifo,
-            until=None if until is None else as_time(until),
-            events_max=events_max,
-        )
+        said = {
+            "algorithm": structs.replace(chosen, properties=()) if no_properties else None,
+            "topology": topology if edges is None else parse_edges(edges).name,
+            "parameters": {**trial.parameters, **chosen.parsed(pairs(parameters or []))},
+            "kinds": {**parse_kinds(_faults(chosen, faults)), **({"loss": loss} if loss else {})} or None,
+            "faults": tuple(sorted((as_fault(text) for text in fault or ()), key=time_of)) or None,
+            "latency": latency,
+            "fifo": fifo,
+            "until": None if until is None else as_time(until),
+            "events_max": events_max,
+        }
+        trial = structs.replace(trial, **{name: value for name, value in said.items() if value is not None})
     if keep is not None and (seeds is None or no_shrink):
         raise UsageError("--keep is about shrinking, and nothing is shrunk", advice="use --seeds, without --no-shrink")
     kept = as_kept(keep or (), trial.algorithm)
@@ -229,16 +234,17 @@ def _check_alone(context: typer.Context) -> None:
             raise UsageError(f"a schedule says all of that itself, and doesn't go with {given}")
 
 
-def _algorithm(name: str | None, file: Path | None) -> Algorithm:
+def _trial(name: str | None, file: Path | None, seed: int | None) -> Trial:
+    """Return what is to be tried, as far as it says itself how."""
     if file is not None:
         if name is not None:
             raise UsageError(f"--file says which algorithm it is, and so does {name}", advice="use one of them")
-        return load_file(file)
+        return load_trial(file, seed)
     if name is None:
         raise UsageError(
             "which algorithm?", advice="name one, see `worldline nodes list`, or give your own with --file"
         )
-    return find(name)
+    return Trial(algorithm=find(name), seed=seed or 0)
 
 
 def _faults(algorithm: Algorithm, text: str | None) -> str:

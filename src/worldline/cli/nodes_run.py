@@ -13,10 +13,10 @@ from msgspec import json
 from rich.console import Console
 
 from worldline.cli.bar import progress
-from worldline.cli.console import PlainConsole, say_replaced
-from worldline.model import Interrupted, UsageError, WorldlineError, format_time
+from worldline.cli.console import PlainConsole
+from worldline.cli.recorded import recording_of
+from worldline.model import UsageError, WorldlineError, format_time
 from worldline.model.printable import printable_json
-from worldline.model.time import FOREVER
 from worldline.nodes.deadline import deadline
 from worldline.nodes.node import Node
 from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
@@ -24,9 +24,11 @@ from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.trace import Record, line_of
 from worldline.nodes.trial import Trial
-from worldline.recording import Recorder, Shelf
+from worldline.recording import Shelf
 from worldline.saving.destination import destination
 from worldline.saving.destination import save as save_file
+from worldline.targets.algorithm import ReadyTrial
+from worldline.workers.executor import Inline
 
 NO_PROPERTIES = "no properties: only errors would have been noticed"
 
@@ -86,13 +88,15 @@ class Narrator:
                 self._is_read = False
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Nor does the rest of the output fail.
 
-    def begin(self, run: Scheduler) -> None:
+    def say(self, line: str) -> None:
+        """Say something of the run that isn't part of what happens in it."""
         if self._is_text:
-            self._console.print(run.topology.text())
+            self._console.print(line)
+
+    def begin(self, run: Scheduler) -> None:
+        self.say(run.topology.text())
 
     def end(self, trial: Trial, run: Scheduler, failure: WorldlineError | None) -> None:
-        if self._is_text:
-            self._console.print("---")
         if failure is not None:
             raise failure
         for each in trial.algorithm.properties:
@@ -102,52 +106,27 @@ class Narrator:
         self._console.print(f"{format_time(run.now)} simulated, {run.result()}")
 
 
-def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outputs, patience_s: float) -> None:
+def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outputs, seconds_max: float) -> None:
     """Run a trial; `source` is the file that its algorithm was loaded from."""
     if not 0 <= outputs.root < trial.graph().num_nodes:
         raise UsageError(f"no route leads to {outputs.root}: there is no such node")
     kept: list[Record] | None = [] if outputs.diagram else None
     run = trial.scheduler(trace=narrator.sink(kept))
-    recorder = _recorder(outputs.record, trial)
     failure: WorldlineError | None = None
-    try:
-        narrator.begin(run)
-        with deadline(patience_s), nullcontext() if narrator.is_told else progress() as watch:
-            run.run(trial.end(), events_max=trial.events_max, observer=recorder, watch=watch)
-    except WorldlineError as error:
-        failure = error
-    except BaseException:
-        _record(run, trial.end(), recorder, outputs.record, Interrupted("interrupted", at=run.now))
-        raise
-    _record(run, trial.end(), recorder, outputs.record, failure)
+    with recording_of(ReadyTrial(trial, Inline()), outputs.record, narrator.say) as recording:
+        try:
+            narrator.begin(run)
+            with deadline(seconds_max), nullcontext() if narrator.is_told else progress() as watch:
+                outcome = run.run(trial.end(), events_max=trial.events_max, observer=recording.observer, watch=watch)
+            recording.conclude(outcome)
+        except WorldlineError as error:
+            failure = error
+            recording.break_off(error, end=run.now + (not run.is_cut))
+        narrator.say("---")
     _draw(trial, run, kept, outputs, failure)
     if outputs.save is not None:
         save(trial, outputs.save, file=source)
     narrator.end(trial, run, failure)
-
-
-def _recorder(shelf: Shelf | None, trial: Trial) -> Recorder | None:
-    """Open the recording before the run: what can't be written is refused before anything has happened."""
-    if shelf is None:
-        return None
-    return Recorder(shelf.target, trial.plan(), federation=trial.algorithm.name, encoding="json", overwrite=True)
-
-
-def _record(
-    run: Scheduler, end: int | None, recorder: Recorder | None, shelf: Shelf | None, failure: WorldlineError | None
-) -> None:
-    if recorder is None or shelf is None:
-        return
-    try:
-        if failure is None:
-            recorder.close(end=FOREVER if end is None else end)
-        else:
-            recorder.abandon(
-                failure.problem, participant=failure.participant, at=failure.at, end=run.now + (not run.is_cut)
-            )
-    finally:
-        recorder.abandon("it couldn't be recorded")
-        say_replaced(shelf.put())
 
 
 def _draw(

@@ -15,7 +15,7 @@ from worldline.cli.bar import bar
 from worldline.cli.nodes_run import NO_PROPERTIES
 from worldline.model import format_time
 from worldline.model.errors import Interrupted, Stuck
-from worldline.nodes.deadline import PATIENCE_S
+from worldline.nodes.deadline import SECONDS_MAX
 from worldline.nodes.faults import SHARES
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import EVENTS_MAX
@@ -55,7 +55,7 @@ def run_many(asked: Search, console: Console, *, trace: str) -> None:
     failure = report.failure.failure
     if asked.shrinks and not isinstance(failure, Stuck):  # What has no end has no short form either.
         with bar("runs", RUNS_MAX) as progress:
-            short = shrink(failed, keep=asked.kept, patience_s=asked.seconds_max, progress=progress)
+            short = shrink(failed, keep=asked.kept, seconds_max=asked.seconds_max, progress=progress)
         if asked.save_to is not None:
             save(short.trial, asked.save_to, file=asked.source)
         _show_shrunk(console, short, asked.save_to, trace)
@@ -81,7 +81,7 @@ def _searched(asked: Search) -> Report:
                 range(asked.trial.seed, asked.trial.seed + asked.seeds),
                 workers=asked.workers or _processors(),
                 file=asked.source,
-                patience_s=asked.seconds_max,
+                seconds_max=asked.seconds_max,
                 keeps_going=asked.keeps_going,
                 progress=count,
             )
@@ -138,12 +138,11 @@ def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: st
     console.print(str(shrunk.failure), style="red")
 
 
-def command_of(trial: Trial, source: Path | None, seconds_max: float = PATIENCE_S) -> str:
+def command_of(trial: Trial, source: Path | None, seconds_max: float = SECONDS_MAX) -> str:
     """Return the command that runs a trial again."""
     words = ["worldline", "nodes", *(["--file", str(source)] if source is not None else [trial.algorithm.name])]
-    if trial.topology is not None:
-        text = str(trial.topology)
-        words += ["--edges" if text[:1].isdecimal() else "--topology", text]
+    if isinstance(trial.topology, str):  # A file has others in itself.
+        words += ["--edges" if trial.topology[:1].isdecimal() else "--topology", trial.topology]
     words += [word for name, value in trial.parameters.items() for word in ("--set", f"{name}={value}")]
     words += ["--latency", trial.latency] if trial.latency else []
     words += [] if trial.fifo is None else ["--fifo"] if trial.fifo else ["--no-fifo"]
@@ -152,5 +151,5 @@ def command_of(trial: Trial, source: Path | None, seconds_max: float = PATIENCE_
     words += ["--until", format_time(trial.until)] if trial.until is not None else []
     words += ["--events-max", str(trial.events_max)] if trial.events_max != EVENTS_MAX else []
     words += ["--no-properties"] if not trial.algorithm.properties else []
-    words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != PATIENCE_S else []
+    words += ["--seconds-max", f"{seconds_max:g}"] if seconds_max != SECONDS_MAX else []
     return shlex.join([*words, "--seed", str(trial.seed)])

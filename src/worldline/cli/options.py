@@ -12,6 +12,19 @@ from worldline.model import UsageError
 if TYPE_CHECKING:
     from worldline.recording import Shelf
 
+Seed = Annotated[int | None, typer.Option(help="What every draw follows from (default: as the target has it).")]
+Until = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="When it ends, 20s; in spacetime a lab time, 100 (default: as it has it)."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Set a parameter of the model, or a key of a federation's file, such as link.latency=5ms.",
+    ),
+]
 Force = Annotated[
     bool, typer.Option("--force", help="Replace what is where the recording goes, even if it isn't a recording.")
 ]

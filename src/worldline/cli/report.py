@@ -9,7 +9,6 @@ from msgspec import json
 from worldline.history.outcome import Outcome
 from worldline.model import WorldlineError
 from worldline.targets import Ready
-from worldline.targets.federation import ReadyFederation
 
 if TYPE_CHECKING:
     from worldline.recording import Shelf
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 def report(
     target: str,
-    ready: Ready | ReadyFederation,
+    ready: Ready,
     outcome: Outcome | None,
     failure: WorldlineError | None,
     shelf: Shelf | None,

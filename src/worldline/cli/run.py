@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from worldline.cli.aside import words_aside
-from worldline.cli.options import Force, NoRecord, Quiet, shelf_for
+from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
 from worldline.cli.report import report
 from worldline.cli.staging import Staging
 from worldline.history.outcome import Outcome
@@ -33,13 +33,8 @@ def run(
             " example that comes with Worldline: raft, relay.",
         ),
     ],
-    seed: Annotated[
-        int | None, typer.Option(help="What every draw follows from (default: as the target has it).")
-    ] = None,
-    until: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="When it ends, 20s; in spacetime a lab time, 100 (default: as it has it)."),
-    ] = None,
+    seed: Seed = None,
+    until: Until = None,
     executor: Annotated[
         str | None,
         typer.Option(
@@ -48,14 +43,7 @@ def run(
             " same.",
         ),
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Set a parameter of the model, or a key of a federation's file, such as link.latency=5ms.",
-        ),
-    ] = None,
+    settings: Settings = None,
     record: Annotated[
         Path | None,
         typer.Option(metavar="FILE.mcap", help="Where to record (default: federations in NAME.mcap, others not)."),
@@ -118,10 +106,10 @@ def run(
                 ready = staging.settled(ready, is_chosen=executor is not None)
                 if shelf is None:
                     shelf = shelf_for(None, ready.recording, no_record=no_record, force=force)
-                outcome = _run_federation(ready, staging, shelf, quiet=quiet)
+                outcome = _run_federation(ready, shelf, quiet=quiet, as_json=as_json)
             else:
                 staging.refuse(ready)
-                outcome = _run_model(ready, shelf, quiet=quiet)
+                outcome = _run_model(ready, shelf, quiet=quiet, as_json=as_json)
                 failure = outcome.failure
         except WorldlineError as error:
             if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.
@@ -140,17 +128,17 @@ def run(
 # What it takes to run the one is of no use to the other, and takes long to load.
 
 
-def _run_federation(ready: ReadyFederation, staging: Staging, shelf: Shelf | None, *, quiet: bool) -> Outcome:
+def _run_federation(ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool, as_json: bool) -> Outcome:
     from worldline.cli.run_federation import run_federation, screen_for, warn_of
 
     warn_of(ready)
-    return run_federation(ready, staging, shelf, screen_for(ready, shelf, quiet=quiet))
+    return run_federation(ready, shelf, screen_for(ready, shelf, quiet=quiet), as_json=as_json)
 
 
-def _run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool) -> Outcome:
+def _run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool) -> Outcome:
     from worldline.cli.run_model import run_model
 
-    return run_model(ready, shelf, quiet=quiet)
+    return run_model(ready, shelf, quiet=quiet, as_json=as_json)
 
 
 def _show_trace(failure: WorldlineError) -> None:

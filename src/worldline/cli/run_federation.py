@@ -7,69 +7,44 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
-from tempfile import TemporaryDirectory
 
 from worldline.cli.console import warn
 from worldline.cli.interruption import Interruption
+from worldline.cli.recorded import NotRecorded, recording_of
+from worldline.cli.run_model import interrupted_by
 from worldline.cli.screen import Screen
-from worldline.cli.staging import Staging
 from worldline.cli.voices import Voices
-from worldline.federation.checker import SampledSchedule
-from worldline.federation.inprocess import Schedule
-from worldline.federation.inprocess import run as run_in_process
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
-from worldline.launch.launcher import Launch
-from worldline.lock import Arbiter
+from worldline.history.observer import Observer
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
-from worldline.model import Interrupted, LossError, ModelError, WorldlineError
+from worldline.model import Interrupted, ModelError
 from worldline.model.blame import trace_of
-from worldline.recording import Recorder, Schema, Shelf
+from worldline.recording import RunRecording, Shelf
 from worldline.targets.federation import ReadyFederation
-from worldline.workers.executor import Unix
 
 
-@contextlib.contextmanager
-def _address(ready: ReadyFederation, listen: str | None) -> Iterator[str]:
-    """Say where participants connect: where somebody wants them to, or where nobody else does."""
-    if listen is not None:
-        yield listen
-    elif isinstance(ready.chosen, Unix):
-        with TemporaryDirectory(prefix="worldline-") as folder:
-            yield f"unix://{folder}/run.sock"
-    else:
-        yield "tcp://127.0.0.1:0"
-
-
-def run_federation(ready: ReadyFederation, staging: Staging, shelf: Shelf | None, screen: Screen) -> FederationOutcome:
+def run_federation(
+    ready: ReadyFederation, shelf: Shelf | None, screen: Screen, *, as_json: bool = False
+) -> FederationOutcome:
     """Run a federation to its end, with a recording."""
-    launch = None
     began = time.monotonic()
-    with screen, Interruption() as interruption, _address(ready, staging.listen) as address:
-        with recording(ready, screen, shelf) as recorder:
-            if ready.federation is not None:
-                schedule = None if staging.shake is None else SampledSchedule(staging.shake)
-                outcome = _in_one_process(ready.federation, schedule, screen, recorder, interruption)
-            else:
-                assert ready.setup is not None
-                launch = Launch(
-                    ready.setup,
-                    address=address,
-                    observer=recorder,
-                    pace=staging.realtime,
-                    shake=staging.shake,
-                    hear=screen.say,
-                )
-                screen.time_of, screen.remarks = launch.server.host.arbiter.time_of, launch.server.host.remarks
-                interruption.first = launch.server.end
-                interruption.again = partial(hurry, screen, recorder, launch)
-                outcome = launch.run(screen.refresh)
-            if recorder is not None:
-                recorder.close(dropped=outcome.dropped)
+    ready = replace(ready, hear=screen.say)
+    say = None if as_json else screen.note
+    with screen, Interruption() as interruption:
+        screen.time_of, screen.remarks = ready.time_of, ready.remarks
+        with recording_of(ready, shelf, say) as recording:
+            interruption.again = partial(hurry, screen, recording, ready)
+            with interrupted_by(interruption, ready):
+                if ready.federation is not None:
+                    outcome = _in_one_process(ready, ready.federation, screen, recording.observer)
+                else:
+                    outcome = ready.run(recording.observer, screen.refresh)
+            recording.conclude(outcome)
         conclude(ready, screen, outcome, time.monotonic() - began)
-        if launch is not None:
-            launch.check_ends(outcome)
+        ready.told(outcome)
     return outcome
 
 
@@ -79,13 +54,11 @@ def warn_of(ready: ReadyFederation) -> None:
         warn(warning)
 
 
-def hurry(screen: Screen, recorder: Recorder | None, launch: Launch | None = None) -> None:
+def hurry(screen: Screen, recording: RunRecording | NotRecorded, ready: ReadyFederation) -> None:
     """Wait for nobody any more: not for processes, nor for whoever reads what is shown or recorded."""
-    if launch is not None:
-        launch.hurry()
+    ready.hurry()
     screen.output.give_up()
-    if recorder is not None:
-        recorder.give_up()
+    recording.give_up()
 
 
 def screen_for(ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool) -> Screen:
@@ -94,73 +67,13 @@ def screen_for(ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool) -> S
     return Screen(ready.name, list(ready.names), quiet=quiet, file=file)
 
 
-@contextlib.contextmanager
-def recording(ready: ReadyFederation, screen: Screen, shelf: Shelf | None) -> Iterator[Recorder | None]:
-    """Record the run; whatever ends it, what is certain by then is in the file, and the file is whole.
-
-    The file gets its name when the run has ended, and the one before it another: a run that never began changes
-    nothing.
-    """
-    if shelf is None:
-        yield None
-        return
-    if shelf.waits:
-        screen.note(f"waiting for somebody to read {shelf.target}")
-    topics = {name: topic.loaded() for name, topic in ready.topics.items()}
-    recorder = Recorder(
-        shelf.target,
-        ready.plan(),
-        federation=ready.name,
-        encodings={name: topic.encoding for name, topic in topics.items()},
-        schemas={
-            name: Schema(topic.schema_name, topic.schema_encoding, topic.schema)
-            for name, topic in topics.items()
-            if topic.schema_encoding
-        },
-        overwrite=True,
-    )
-    try:
-        yield recorder
-    except BaseException as error:
-        # If it is the disk that is full, nothing more can be written, and the error says so itself.
-        with contextlib.suppress(LossError):
-            if isinstance(error, WorldlineError):
-                recorder.abandon(error.problem, participant=error.participant, at=error.at)
-            else:
-                recorder.abandon(f"{type(error).__name__}: {error}")
-        raise
-    finally:
-        if recorder.begun:
-            kept = shelf.put()
-            if kept.note:
-                screen.note(kept.note)
-            screen.note(f"recorded in {kept.path}")
-        else:
-            shelf.clear()
-
-
 def _in_one_process(
-    federation: Federation,
-    schedule: Schedule | None,
-    screen: Screen,
-    recorder: Recorder | None,
-    interruption: Interruption,
+    ready: ReadyFederation, federation: Federation, screen: Screen, observer: Observer | None
 ) -> FederationOutcome:
-    def interrupt(error: Interrupted) -> None:
-        raise KeyboardInterrupt(error.problem)
-
-    interruption.first = interrupt
     voices = Voices(screen.say, screen.output)
     with voices, debugging(screen):
         try:
-            return run_in_process(
-                voices.of(federation),
-                schedule=schedule,
-                arbiter=lambda plan: Arbiter(plan, recorder),
-                watch=screen.refresh,
-            )
-        except KeyboardInterrupt as interrupted:
-            raise Interrupted(str(interrupted)) from None
+            return replace(ready, federation=voices.of(federation)).run(observer, screen.refresh)
         except ModelError as error:
             cause = error.__cause__
             if type(cause).__name__ == "BdbQuit":

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from worldline.cli.interruption import Interruption
-from worldline.cli.options import Force, NoRecord, Quiet, shelf_for
-from worldline.cli.run_federation import conclude, hurry, recording, screen_for, warn_of
+from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
+from worldline.cli.recorded import recording_of
+from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of
 from worldline.federation.environment import TOKEN
 from worldline.federation.server import Server, check_listening, check_tokens
 from worldline.history.status import Status
@@ -39,16 +41,9 @@ def serve(
     authority: Annotated[
         Path | None, typer.Option(help="Whose certificates participants have to show, for tls:// (default: none).")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Another seed than the file's.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Another end than the file's.")] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help="Change a key of the file, such as link.latency=5ms or limits.silence=60s.",
-        ),
-    ] = None,
+    seed: Seed = None,
+    until: Until = None,
+    settings: Settings = None,
     realtime: Annotated[
         float | None, typer.Option(metavar="RATE", help="Go no faster than this many simulated seconds per second.")
     ] = None,
@@ -70,7 +65,7 @@ def serve(
     check_tokens(setup.plan, token)
     shelf = shelf_for(record, ready.recording, no_record=no_record, force=force)
     with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
-        with recording(ready, screen, shelf) as recorder:
+        with recording_of(ready, shelf, screen.note) as recording:
             server = Server(
                 setup.plan,
                 listen,
@@ -81,14 +76,14 @@ def serve(
                 authority=authority,
                 # Here, the file also has the last word on who controls the run: others start the participants.
                 declared={name: {**stated_by(part), "controls": part.controls} for name, part in setup.parts.items()},
-                observer=recorder,
+                observer=recording.observer,
                 pace=realtime,
                 limits=setup.limits,
             )
             screen.time_of, screen.remarks = server.host.arbiter.time_of, server.host.remarks
             address = server.open()
             screen.conclude(f"{setup.name} on {address}, waiting for {', '.join(setup.plan.roster)}")
-            interruption.first, interruption.again = server.end, lambda: hurry(screen, recorder)
+            interruption.first, interruption.again = server.end, partial(hurry, screen, recording, ready)
             began = time.monotonic()
 
             def look(status: Status) -> None:
@@ -103,8 +98,7 @@ def serve(
             elapsed_s = time.monotonic() - began
             look(server.host.arbiter.status())
             outcome = server.outcome()
-            if recorder is not None:
-                recorder.close(dropped=outcome.dropped)
+            recording.conclude(outcome)
         conclude(ready, screen, outcome, elapsed_s)
 
 

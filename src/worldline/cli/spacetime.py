@@ -12,6 +12,7 @@ from rich.text import Text
 
 from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole
+from worldline.cli.options import Force
 from worldline.cli.spacetime_recording import retell
 from worldline.cli.spacetime_run import run_one
 from worldline.cli.spacetime_show import Narrator, Outputs
@@ -37,7 +38,7 @@ def spacetime(
         ),
     ] = None,
     file: Annotated[Path | None, typer.Option(metavar="FILE.py", help="Your own: a file that defines `model`.")] = None,
-    seed: Annotated[int, typer.Option(help="What every draw follows from.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="What every draw follows from (else as the example says).")] = None,
     until: Annotated[
         float | None, typer.Option(metavar="TIME", help="When the run ends, in lab time (else as the example says).")
     ] = None,
@@ -56,9 +57,7 @@ def spacetime(
         Path | None, typer.Option(metavar="FILE.html", help="Make a page on which agents move.")
     ] = None,
     record: Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Record the run.")] = None,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace what is where the recording goes, even if it isn't a recording.")
-    ] = False,
+    force: Force = False,
     check: Annotated[
         bool, typer.Option("--check", help="Check that nothing was absorbed outside the future of its emission.")
     ] = False,

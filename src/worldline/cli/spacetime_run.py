@@ -7,19 +7,20 @@ from contextlib import nullcontext
 from typing import Any
 
 from worldline.cli.bar import progress
-from worldline.cli.spacetime_recording import RunRecording
+from worldline.cli.recorded import recording_of
 from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
 from worldline.model import WorldlineError
 from worldline.spacetime.loading import Example
 from worldline.spacetime.pictures.animation import check_moves
 from worldline.spacetime.simulation import ForwardSimulation
+from worldline.targets.spacetime import ReadySpacetime
 from worldline.workers.executor import Executor
 
 
 def run_one(
     example: Example,
     parameters: Mapping[str, Any],
-    seed: int,
+    seed: int | None,
     until: float,
     executor: Executor,
     narrator: Narrator,
@@ -31,34 +32,27 @@ def run_one(
     )
     if outputs.animation is not None:
         check_moves(simulation.space.n)
-    with RunRecording(outputs.record, example.name, simulation, until) as recording:
+    ready = ReadySpacetime(example.definition, simulation, until)
+    with recording_of(ready, outputs.record, narrator.say) as recording:
         try:
             with progress() if simulation.is_main else nullcontext() as watch:
-                outcome = simulation.run(until=until, observer=recording.recorder, watch=watch)
-        except WorldlineError as error:
+                outcome = ready.run(recording.observer, watch)
+        except WorldlineError:
             if simulation.is_main and simulation.records_of_failure is not None:
-                _show_failure(example, simulation, error, narrator, outputs, recording)
+                _show_failure(example, simulation, narrator, outputs)
             raise
+        recording.conclude(outcome)
         if not simulation.is_main:
             return
         scene, records = simulation.scene(outcome.until), outcome.kept or []
-        pictures = drawn(records, scene, f"{example.name}, seed {seed}", outputs)
-        recording.keep()
-        save(pictures)
+        save(drawn(records, scene, f"{example.name}, seed {simulation.seed}", outputs))
         narrator.tell(records)
-        verdict = checked(records, scene) if outputs.is_checked else ""
-        narrator.conclude(example.judged(simulation, outcome), verdict, str(outcome))
+    verdict = checked(records, scene) if outputs.is_checked else ""
+    narrator.conclude(example.judged(simulation, outcome), verdict, str(outcome))
 
 
-def _show_failure(
-    example: Example,
-    simulation: ForwardSimulation,
-    failure: WorldlineError,
-    narrator: Narrator,
-    outputs: Outputs,
-    recording: RunRecording,
-) -> None:
-    """Tell, draw and record what came before a failure, which helps to find out why. The failure stays the error."""
+def _show_failure(example: Example, simulation: ForwardSimulation, narrator: Narrator, outputs: Outputs) -> None:
+    """Tell and draw what came before a failure, which helps to find out why. The failure stays the error."""
     records = simulation.records_of_failure or []
     scene = simulation.scene(max((record.at[0] for record in records), default=0.0))
     narrator.tell(records)
@@ -66,6 +60,5 @@ def _show_failure(
         save(drawn(records, scene, f"{example.name}, seed {simulation.seed}", outputs))
         if simulation.failure_of_observer is not None:
             raise simulation.failure_of_observer
-        recording.break_off(failure)
     except WorldlineError as error:
         narrator.warn(str(error))

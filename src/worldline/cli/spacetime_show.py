@@ -67,6 +67,11 @@ class Narrator:
         except BrokenPipeError:  # Nobody reads on. That doesn't make the run a failure, nor the rest of the output.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
+    def say(self, line: str) -> None:
+        """Say something of the run that isn't part of what happens in it."""
+        if self.is_told and not self._as_json:
+            self._console.print(line)
+
     def warn(self, text: str) -> None:
         """Say what went wrong besides."""
         PlainConsole(sys.stderr).print(f"worldline: {text}")

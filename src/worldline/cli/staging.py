@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Staging(NamedTuple):
-    """How a federation is run and shown, besides what it is."""
+    """How a federation is run, besides what it is."""
 
     realtime: float | None
     shake: int | None
@@ -22,12 +22,13 @@ class Staging(NamedTuple):
 
     def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
         """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
+        staged = replace(ready, pace=self.realtime, shake=self.shake, listen=self.listen)
         if ready.federation is not None:
             if self.realtime is not None:
                 raise UsageError("--realtime needs processes")
-            return ready
+            return staged
         if self.listen is None:
-            return ready
+            return staged
         from worldline.federation.address import parse_address
 
         kind = parse_address(self.listen).kind
@@ -35,7 +36,7 @@ class Staging(NamedTuple):
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
         if is_chosen and kind != ready.executor:
             raise UsageError(f"--listen {self.listen} isn't for {ready.executor}", advice=f"use --executor {kind}")
-        return replace(ready, chosen=as_executor(kind))
+        return replace(staged, chosen=as_executor(kind))
 
     def refuse(self, ready: Ready) -> None:
         """Refuse all of it for what isn't a federation."""

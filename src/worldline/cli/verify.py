@@ -12,6 +12,7 @@ from rich.console import Console
 
 from worldline.cli.console import PlainConsole, cell
 from worldline.cli.interruption import Interruption
+from worldline.cli.options import Seed, Settings, Until
 from worldline.cli.verify_reports import as_json, as_junit
 from worldline.saving.destination import destination, save
 from worldline.targets.run_processes import VariantRun
@@ -22,14 +23,12 @@ _NAME, _DIGEST, _NUMBER = 14, 32, 10
 
 def verify(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="What `worldline run` takes: a file, or a name.")],
-    seed: Annotated[int | None, typer.Option(help="Another seed than the target's own.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Another end than the target's own.")] = None,
+    seed: Seed = None,
+    until: Until = None,
     executor: Annotated[
         str | None, typer.Option(metavar="EXECUTOR", help="Where the first run is, with which others are compared.")
     ] = None,
-    changes: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter of the target.")
-    ] = None,
+    changes: Settings = None,
     only: Annotated[
         str, typer.Option(metavar="VARIANT,...", help="Try only these: again, hash-seed, executor, 'processes(2)'...")
     ] = "",

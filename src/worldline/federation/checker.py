@@ -5,7 +5,8 @@ Small federations are tried under *every* schedule; large ones under seeded samp
 run that differs can be repeated.
 
 Differences come from programs that look at something outside of their participant (a shared variable, the clock,
-global randomness), or from a bug in Worldline. Either way the first divergent entry says where to look.
+global randomness), or from a bug in Worldline. Either way the first cause of the difference, found as in any two
+histories, says where to look.
 """
 
 from __future__ import annotations
@@ -18,8 +19,12 @@ from math import inf
 from worldline.federation.inprocess import ArbiterFactory, InOrder, Schedule, run
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
-from worldline.lock import Arbiter, Received, Sent
-from worldline.model import FOREVER, NonDeterminism, Stream, UsageError, WorldlineError, format_time
+from worldline.history.causes import explain
+from worldline.history.difference import Difference
+from worldline.history.parting import part
+from worldline.history.retold import account_of
+from worldline.lock import Arbiter
+from worldline.model import NonDeterminism, Stream, UsageError, WorldlineError
 
 SCHEDULES_MAX = 1_000
 IN_ORDER = "in-order"
@@ -109,13 +114,10 @@ def parse_schedule(text: str) -> Schedule:
 
 @dataclass(frozen=True)
 class Divergence:
-    """The earliest point at which a run differs from the one in order: what was there, and what is."""
+    """How a run differs from the one in order: it ends in an error, or not the same has happened."""
 
     schedule: str
-    participant: str
-    place: int
-    expected: Sent | Received | None
-    found: Sent | Received | None
+    difference: Difference | None = None
     error: str | None = None
 
     @property
@@ -125,16 +127,24 @@ class Divergence:
             return "two runs under one schedule differ (a clock, global randomness, or state kept between runs)"
         return "the schedule shows in the history"
 
+    @property
+    def participant(self) -> str | None:
+        """Whose difference follows from no other, if that is known."""
+        cause = None if self.difference is None else self.difference.cause
+        return None if cause is None else cause.parting.member
+
+    def lines(self) -> list[str]:
+        """Say all of it: A is the run in order."""
+        if self.difference is None or self.difference.partings.is_same:
+            return [str(self)]
+        return self.difference.lines()
+
     def __str__(self) -> str:
         if self.error is not None:
             return f"in order all goes well, but now: {self.error}"
-        if self.expected is self.found is None:
-            return f"{self.participant}: the same messages, but another time of leaving or another count of losses"
-        return (
-            f"{self.participant}, entry {self.place} of its journal:\n"
-            f"  expected: {_describe(self.expected)}\n"
-            f"  found:    {_describe(self.found)}"
-        )
+        if self.difference is None or self.difference.partings.is_same:
+            return "everybody receives and sends the same, but other messages are lost or dropped"
+        return "\n".join(self.difference.cause_lines() or self.difference.lines())
 
 
 @dataclass(frozen=True)
@@ -232,7 +242,7 @@ class _Trial:
         except WorldlineError as error:
             return self._broke(schedule, error)
         same = (found.digest, found.journals, found.dropped) == (expected.digest, expected.journals, expected.dropped)
-        return None if same else _first_difference(str(schedule), expected, found)
+        return None if same else Divergence(str(schedule), _difference(str(schedule), expected, found))
 
     def report(self, divergence: Divergence | None = None, *, complete: bool = False) -> CheckReport:
         return CheckReport(self._expected.digest, self.tried, complete, divergence)
@@ -242,41 +252,9 @@ class _Trial:
         return run(federation, schedule=schedule, arbiter=self._arbiter, keep_journals=True)
 
     def _broke(self, schedule: Schedule, error: WorldlineError) -> Divergence:
-        return Divergence(str(schedule), error.participant or "", 0, None, None, error=str(error))
+        return Divergence(str(schedule), error=str(error))
 
 
-def _first_difference(schedule: str, expected: FederationOutcome, found: FederationOutcome) -> Divergence:
-    differences = []
-    for name in sorted({**expected.journals, **found.journals}):
-        before, after = expected.journals.get(name, []), found.journals.get(name, [])
-        for place in range(max(len(before), len(after)) + 1):
-            old = before[place] if place < len(before) else None
-            new = after[place] if place < len(after) else None
-            if old != new:
-                differences.append((min(_time(old), _time(new)), name, place, old, new))
-                break
-    if not differences:  # The messages are the same, so it is a time of leaving or a count of losses.
-        name = next(
-            (n for n in sorted(expected.times) if expected.times[n] != found.times.get(n)), sorted(expected.times)[0]
-        )
-        return Divergence(schedule, name, len(expected.journals[name]), None, None)
-    _, name, place, old, new = min(differences, key=lambda difference: difference[:3])
-    return Divergence(schedule, name, place, old, new)
-
-
-def _time(entry: Sent | Received | None) -> int:
-    if entry is None:
-        return FOREVER
-    return entry.at if isinstance(entry, Sent) else entry.now
-
-
-def _describe(entry: Sent | Received | None) -> str:
-    if entry is None:
-        return "nothing more"
-    if isinstance(entry, Sent):
-        return f"at {format_time(entry.at)} it sends {entry.payload[:40]!r} on {entry.topic}"
-    message = entry.message
-    return (
-        f"at {format_time(entry.now)} it receives {message.payload[:40]!r} on {message.topic} from {message.sender}, "
-        f"sent {format_time(message.sent)}, arrived {format_time(message.arrival)}"
-    )
+def _difference(schedule: str, expected: FederationOutcome, found: FederationOutcome) -> Difference:
+    partings = part(*(account_of(each.journals, each.members) for each in (expected, found)))
+    return Difference(partings, explain(partings), names=(IN_ORDER, schedule))

@@ -265,15 +265,12 @@ class Host:
                         left -= self._hear(session, body)
                     else:
                         self._greet(session, body)
-        except WorldlineError as error:
+        except Exception as error:
             busy = False
-            self._fault(session, error)
-        except Exception as error:  # A bug of ours: the run can't be trusted any more, but it ends in good order.
-            busy = False
-            bug = InternalError(f"a bug in Worldline: {type(error).__name__}: {error}")
-            bug.__cause__ = error
-            self.end(bug)
-            self._refuse(session, PROTOCOL_ERROR, shortened(str(bug)))
+            if isinstance(error, WorldlineError) and not isinstance(error, InternalError):
+                self._fault(session, error)
+            else:
+                self._break_down(session, error)
         session.busy = busy
         if session.said > self.limits.frames_max and not session.hasty:
             session.hasty = session.paused = True
@@ -281,6 +278,13 @@ class Host:
             self.dirty.append(session)
         if busy and not session.hasty:
             self.busy.append(session)
+
+    def _break_down(self, session: Session, error: Exception) -> None:
+        """Meet a bug of ours: the run can't be trusted any more, but it ends in good order."""
+        bug = error if isinstance(error, InternalError) else InternalError(f"{type(error).__name__}: {error}")
+        bug.__cause__ = None if bug is error else error
+        self.end(bug)
+        self._refuse(session, PROTOCOL_ERROR, shortened(str(bug)))
 
     def closed(self, session: Session, cause: str) -> None:
         """A connection has ended, for whatever reason. What came in whole before that counts."""

@@ -118,9 +118,14 @@ class Operations:
             self._ledger.leave()
             self._tell()
 
-    def random(self, name: str) -> Stream:
-        """Return a named stream of random draws, usable as a `random.Random`."""
-        return self._ledger.random(name)
+    @property
+    def random(self) -> Stream:
+        """The participant's own draws, like those of `random.Random`; fixed by the run's seed and its name."""
+        return self._ledger.stream()
+
+    def stream(self, name: str) -> Stream:
+        """Return a named stream of draws next to `random`: drawing from one doesn't shift what the other gives."""
+        return self._ledger.stream(name)
 
     def catch_up(self) -> None:
         """Tell what hasn't been told yet. For whoever keeps the connection alive, from any thread."""

@@ -125,6 +125,10 @@ class Difference:
         same = len(self.partings.members) - len(parted) - len(self.partings.unseen)
         yield f"without a difference: {_counted(same)}"
 
+    def cause_lines(self) -> list[str]:
+        """Return the first cause as lines of text, if there is one."""
+        return [] if self.cause is None else list(self._lines_of_cause(self.cause))
+
     def _lines_of_cause(self, cause: Reason) -> Iterator[str]:
         step = step_of(cause.parting)
         if self.unseen_before:

@@ -39,10 +39,6 @@ class Parting:
         return self.first.at
 
     @property
-    def is_only_in_a(self) -> bool:
-        return self.first is self.a and (self.b is None or self.b.key != self.a.key)
-
-    @property
     def is_only_in_b(self) -> bool:
         return self.first is self.b
 

@@ -6,6 +6,7 @@ the same names gives; a test compares them. The everyday ones are written out he
 others are borrowed from the standard library, which builds them on these.
 """
 
+from datetime import timedelta
 from math import log
 from random import Random
 
@@ -17,6 +18,7 @@ except ImportError:
 from worldline.model.errors import UsageError
 from worldline.model.randomness import key_of
 from worldline.model.reading import as_time
+from worldline.model.time import TimeLike
 
 if cython.compiled:
     from cython.cimports.cpython.long import PyLong_AsLongLongAndOverflow
@@ -34,7 +36,7 @@ _LOW = cython.declare(cython.ulonglong, 2**32 - 1)
 _WORD_MAX = 2**63
 
 Number = float  # Under its own name, Cython would take `float` for a C double, and round whole numbers.
-Mean = float | str
+Mean = float | TimeLike
 
 
 @cython.cfunc
@@ -130,7 +132,7 @@ class Draws:
 
     def exponential(self, mean: Mean) -> int:
         """Draw whole nanoseconds, exponentially distributed: `round(expovariate(1 / mean))` without its detours."""
-        if isinstance(mean, str):
+        if isinstance(mean, (str, timedelta)):
             mean = as_time(mean, "a mean")
         drawn: cython.double = (self._bits() >> 11) * _UNIT
         delay: cython.double = -log(1.0 - drawn) * mean + 0.5

@@ -53,7 +53,7 @@ from worldline.kernel.trouble import (
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.reading import as_time
-from worldline.model.time import TIME_MAX
+from worldline.model.time import TIME_MAX, TimeLike
 
 if cython.compiled:
     from cython.cimports.worldline.kernel._chain import hash_of_four
@@ -449,7 +449,7 @@ class Core:
         """Who else is there."""
         return acting(self).roster
 
-    def send(self, to: Text, topic: Text, payload: Any = None, *, delay: int | str | None = None) -> None:
+    def send(self, to: Text, topic: Text, payload: Any = None, *, delay: TimeLike | None = None) -> None:
         """Send a message to an entity, by name.
 
         Without a delay it takes the link between the two: its latency, losses and all. With one it arrives exactly
@@ -534,7 +534,7 @@ class Core:
             order += 1
 
     def schedule(
-        self, topic: Text, payload: Any = None, *, delay: int | str | None = None, at: int | str | None = None
+        self, topic: Text, payload: Any = None, *, delay: TimeLike | None = None, at: TimeLike | None = None
     ) -> Any:
         """Let an event of the entity's own happen later; it is handled like a message. Returns a `Timer`, to cancel it.
 
@@ -603,7 +603,7 @@ class Core:
             engine._cancelled += 1
         return rings
 
-    def interrupt(self, to: Text, cause: Any = None, *, delay: int | str | None = None) -> None:
+    def interrupt(self, to: Text, cause: Any = None, *, delay: TimeLike | None = None) -> None:
         """Interrupt another entity's main process, by a message that only it can take: raises `Interrupt` there."""
         self.send(to, INTERRUPTION, cause, delay=delay)
 

@@ -56,7 +56,7 @@ class Entity(Core):
         monitors[what].record(self.now, value)
 
     def stream(self, name: str) -> Stream:
-        """Return a named stream of draws, beside `random`: what is drawn here doesn't shift what is drawn there."""
+        """Return a named stream of draws, next to `random`: drawing from one doesn't shift what the other gives."""
         streams = extras_of(self).streams
         if name not in streams:
             streams[name] = Stream(self._wl_roster.seed, self.name, name)

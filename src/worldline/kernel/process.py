@@ -15,7 +15,7 @@ except ImportError:
 from worldline.kernel.account import tell_interruption, tell_unheard
 from worldline.kernel.waiting import Inbox, Interrupt, Message, Receive, Signal, Wait, refuse
 from worldline.model.errors import ModelError, UsageError, shown
-from worldline.model.reading import as_int, as_time
+from worldline.model.reading import as_time, resembles_time
 from worldline.model.time import TIME_MAX
 
 if cython.compiled:
@@ -202,7 +202,7 @@ def _wait(process: Process, yielded: object) -> object:
         if type(what) is Process:
             what = _end_of(what)
         if not isinstance(what, Signal):
-            if what is not yielded or not (isinstance(what, str) or as_int(what) is not None):
+            if what is not yielded or not resembles_time(what):
                 raise refuse(what)
             process._ticket = owner._wl_after(as_time(what, "a delay"), process)
             return _PENDING

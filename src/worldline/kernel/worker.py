@@ -12,7 +12,8 @@ from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Part, Sending
 from worldline.kernel.parcel import fingerprint
 from worldline.kernel.roster import Roster, monitors_of
-from worldline.model.time import FOREVER
+from worldline.model.errors import InternalError
+from worldline.model.time import FOREVER, format_time
 from worldline.workers.interruptions import begin_run
 
 Letter = tuple[int, int, str, int, str, int, str, object]
@@ -31,6 +32,7 @@ class Worker:
         self._me = me
         self._outside = self.roster.outside()
         self._sent_from_outside = 0
+        self._past = 0  # All that arrives before this is known, or pacing is wrong.
         for number, sending in enumerate(model.sendings):
             self.send(sending, number)
 
@@ -44,6 +46,7 @@ class Worker:
             self.engine.accept(sending.at, sent, self._outside, 2 * number, receiver, sending.topic, sending.payload)
 
     def advance(self, end: int, limit: int = FOREVER) -> int:
+        self._past = end
         return int(advance(self.engine, end, limit))
 
     def key(self) -> Key:
@@ -65,6 +68,13 @@ class Worker:
         """Take in what other workers have sent."""
         roster, accept = self.roster, self.engine.accept
         for arrival, sent, sender, order, receiver, _, topic, payload in letters:
+            if arrival < self._past:
+                raise InternalError(
+                    f"a message from {sender}, sent at {format_time(sent)}, arrives at {format_time(arrival)}, "
+                    f"but worker {self._me} was let go to {format_time(self._past)}",
+                    participant=receiver,
+                    at=self.engine.now,
+                )
             accept(arrival, sent, roster.sender(sender), order, roster.sender(receiver), topic, payload)
 
     def present(self) -> list[Entity]:

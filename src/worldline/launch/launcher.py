@@ -12,6 +12,7 @@ from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation, Program
 from worldline.federation.server import Server
 from worldline.history.observer import Observer
+from worldline.history.outcome import Outcome
 from worldline.history.status import Status, Watch
 from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
@@ -115,7 +116,7 @@ class Launch:
             raise self._explained(self.server.host.failure)
         return self.server.outcome()
 
-    def check_ends(self, outcome: FederationOutcome) -> None:
+    def check_ends(self, outcome: Outcome) -> None:
         """Raise if a process has failed after its participant had left: the run is whole, but something is wrong."""
         for name, how in self._processes.failed().items():
             if name in outcome.times:  # And not a guest that nobody has invited.

@@ -68,7 +68,7 @@ from worldline.lock.events import (
     Unsubscribe,
 )
 from worldline.lock.explain import explain, waits_of
-from worldline.lock.invariants import check_invariants
+from worldline.lock.invariants import broken_grant, check_invariants
 from worldline.lock.member import Member
 from worldline.lock.refusals import (
     breaks_promise,
@@ -493,6 +493,8 @@ class Arbiter:
             if first < min(member.awaits, horizon):
                 now = acts = first
             member.held = FOREVER
+        if now < member.now or (messages and messages[0][0] < member.granted):
+            raise broken_grant(member, now, messages)
         member.now = now
         member.granted = horizon
         member.move(Grant)

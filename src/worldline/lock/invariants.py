@@ -1,4 +1,7 @@
-"""Checks an arbiter's state against what the heads of `arbiter` and `bounds` promise. Slow, for tests."""
+"""Checks an arbiter's state against what the heads of `arbiter` and `bounds` promise.
+
+The whole of it is slow, for tests. What can be seen at a grant is checked in every run.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from worldline.lock.member import Member
 from worldline.lock.states import WAITING, Phase, State
 from worldline.lock.view import View
 from worldline.model.errors import InternalError
-from worldline.model.time import FOREVER
+from worldline.model.message import Message
+from worldline.model.time import FOREVER, format_time
 
 
 def check_invariants(arbiter: View) -> None:
@@ -31,6 +35,17 @@ def check_invariants(arbiter: View) -> None:
             _demand(_rides_end(member), "B3: its rides don't end", member)
     if running and not any(arbiter.members[name].state is State.COMPUTING for name in exact):
         _demand(arbiter.ceiling < FOREVER, "A3: everybody waits", None)
+
+
+def broken_grant(member: Member, now: int, messages: list[Message]) -> InternalError:
+    """Return the error for a grant that leads into what a participant takes for its known past."""
+    first = format_time(messages[0].arrival) if messages else "none"
+    return InternalError(
+        f"a grant to {format_time(now)} breaks A1 or A4: first message {first}, "
+        f"granted {format_time(member.granted)}, promised {format_time(member.promise)}, {member.state.value}",
+        participant=member.name,
+        at=member.now,
+    )
 
 
 def _rides_end(member: Clock) -> bool:

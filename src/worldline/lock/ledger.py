@@ -118,7 +118,7 @@ class Ledger:
         self._finished: list[str] = []  # Topics that were complete and have been unsubscribed since.
         self._seed = 0
         self._control_latency = 0
-        self._streams: dict[str, Stream] = {}
+        self._streams: dict[tuple[str, ...], Stream] = {}
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
 
     @property
@@ -425,11 +425,11 @@ class Ledger:
         self._row = self._row.moves[Leave]
         self._outbox.append(Leave(self.now, self.journal.digest(), complete, self.dropped, self._waited))
 
-    def random(self, name: str) -> Stream:
+    def stream(self, *names: str) -> Stream:
         """Return the participant's stream of this name: the same object each time, the same draws in each run."""
-        if name not in self._streams:
-            self._streams[name] = Stream(self._seed, self.name, name)
-        return self._streams[name]
+        if names not in self._streams:
+            self._streams[names] = Stream(self._seed, self.name, *names)
+        return self._streams[names]
 
     def tell_time(self) -> None:
         """Put the time that was reached without asking into the outbox, for whoever waits for it."""

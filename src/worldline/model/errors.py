@@ -149,3 +149,8 @@ class Interrupted(WorldlineError):
 
 class InternalError(WorldlineError):
     """An invariant of Worldline doesn't hold."""
+
+    def __init__(self, problem: str, **known: Any) -> None:
+        super().__init__(
+            problem, **({"advice": "this is a bug in Worldline: please report it, with this text"} | known)
+        )

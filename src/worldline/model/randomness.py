@@ -12,9 +12,12 @@ from __future__ import annotations
 
 import random
 from hashlib import blake2b
+from math import log
 from typing import Any
 
 from worldline.model.errors import UsageError
+from worldline.model.reading import as_time
+from worldline.model.time import TimeLike
 
 _MASK = 2**64 - 1
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -71,6 +74,11 @@ class Stream(random.Random):
 
     def random(self) -> float:
         return unit(self._bits64())
+
+    def exponential(self, mean: float | TimeLike) -> int:
+        """Draw whole nanoseconds, exponentially distributed."""
+        scale = mean if isinstance(mean, float) else as_time(mean, "a mean")
+        return int(-log(1.0 - self.random()) * scale + 0.5)
 
     def getrandbits(self, k: int, /) -> int:
         if k < 0:

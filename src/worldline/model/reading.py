@@ -6,6 +6,7 @@ Text such as ``"5ms"`` is read at the edges only and is exact: ``"0.1ns"`` isn't
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from operator import index
 from typing import Any
 
@@ -13,6 +14,7 @@ from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import DAY, HOUR, MINUTE, MS, NS, SECOND, TIME_MAX, US, TimeLike, format_time, is_time
 
 _UNITS = {"ns": NS, "us": US, "µs": US, "μs": US, "ms": MS, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY}
+_MICROSECOND = timedelta(microseconds=1)
 _TEXT = re.compile(r"([0-9]+)(?:\.([0-9]+))?\s*([a-zµμ]+)", re.ASCII)
 
 
@@ -37,18 +39,25 @@ def parse_time(text: str, what: str = "a time") -> int:
 
 
 def as_time(value: TimeLike, what: str = "a time") -> int:
-    """Take a time as nanoseconds or text; refuse floats, which can't say what they mean exactly."""
+    """Take a time as nanoseconds, text or a timedelta; refuse floats, which can't say what they mean exactly."""
     if isinstance(value, str):
         return parse_time(value, what)
-    time = value if type(value) is int else as_int(value)
+    time = value if type(value) is int else _as_int(value)
+    if time is None and isinstance(value, timedelta):
+        time = value // _MICROSECOND * US
     if time is None:
-        raise _refusal(value, f"{what} is a whole number of nanoseconds or text with a unit", what)
+        raise _refusal(value, f"{what} is a whole number of nanoseconds, text with a unit, or a timedelta", what)
     if not is_time(time):
         raise _refusal(value, f"{what} lies between 0 and {format_time(TIME_MAX)}", what)
     return time
 
 
-def as_int(value: Any) -> int | None:
+def resembles_time(value: object) -> bool:
+    """Whether this is meant as a time, if perhaps as one that is refused."""
+    return isinstance(value, str | timedelta) or _as_int(value) is not None
+
+
+def _as_int(value: Any) -> int | None:
     """Return a whole number of whichever class, such as NumPy's, as an int; None if it isn't one.
 
     Those that Python counts as ints, but that mean something else, are none: True, or the member of an enum.

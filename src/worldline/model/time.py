@@ -7,7 +7,8 @@ so compiled queues and other languages' clients need no overflow checks.
 
 from __future__ import annotations
 
-from typing import Final
+from datetime import timedelta
+from typing import Final, SupportsIndex
 
 TIME_MAX: Final = 2**60 - 1
 FOREVER: Final = 2**61
@@ -20,7 +21,8 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
-TimeLike = int | str
+TimeLike = SupportsIndex | str | timedelta
+"""What stands for a time: nanoseconds as an int or any other whole number, text such as ``"5ms"``, or a timedelta."""
 
 
 def is_time(value: object) -> bool:

@@ -13,7 +13,7 @@ from types import FrameType
 from worldline.model.errors import Stuck
 from worldline.workers.interruptions import BreakOff
 
-PATIENCE_S = 60.0
+SECONDS_MAX = 60.0
 """How long a run may take where nobody says anything else."""
 
 
@@ -27,7 +27,7 @@ class Expired(BreakOff):
         """Return the error that says so."""
         return Stuck(
             str(self),
-            advice="is there an endless loop in a node? If it needs longer, say --seconds-max, or patience_s",
+            advice="is there an endless loop in a node? If it needs longer, say --seconds-max, or seconds_max",
         )
 
 

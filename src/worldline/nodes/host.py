@@ -120,7 +120,7 @@ class NodeHost(Entity):
         """Return the node, which is made when it is needed first: in the worker, if there are workers."""
         if self.node is None:
             self._take(self._made())
-            self._is_plain = self._is_calm
+            self._is_plain = self._is_calm and self._wl_observer is None  # Perhaps another rank's.
         assert self.node is not None
         return self.node
 

@@ -1,29 +1,37 @@
-"""Loads an algorithm from a user's file."""
+"""Loads an algorithm from a user's file, or a trial of one."""
 
 from __future__ import annotations
 
 from pathlib import Path
+
+from msgspec import structs
 
 from worldline.loading.definition import MODEL, defines_model, definition_in, unfit
 from worldline.loading.python_file import load_module
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.node import Node
+from worldline.nodes.trial import Trial
 
 FORM = 'write model = Algorithm(name="mine", node=Mine, topology="clique:3"), from worldline.nodes'
 
 
+def load_trial(path: Path, seed: int | None = None) -> Trial:
+    """Return what a file defines: its `model`, or a single class of nodes; with its own seed, if none is given."""
+    given = {} if seed is None else {"seed": seed}
+    made = None if defines_model(path) else lone_algorithm(path)
+    if made is None:
+        found = definition_in(path, MODEL, (Algorithm, Trial), FORM)
+        made = found.maker.make(given, {})
+        if not isinstance(made, Algorithm | Trial):
+            raise unfit(found.where, "what its model returns", made, FORM)
+    trial = Trial(algorithm=made) if isinstance(made, Algorithm) else made
+    return structs.replace(trial, **given)
+
+
 def load_file(path: Path) -> Algorithm:
-    """Return what a file defines: its `model`, or a single class of nodes."""
-    if not defines_model(path):
-        lone = lone_algorithm(path)
-        if lone is not None:
-            return lone
-    found = definition_in(path, MODEL, (Algorithm,), FORM)
-    made = found.maker.make({}, {})
-    if not isinstance(made, Algorithm):
-        raise unfit(found.where, "what its model returns", made, FORM)
-    return made
+    """Return the algorithm of what a file defines."""
+    return load_trial(path).algorithm
 
 
 def lone_algorithm(path: Path) -> Algorithm | None:

@@ -8,6 +8,7 @@ from typing import Protocol as Interface
 
 from worldline.kernel.build import Draws
 from worldline.model.errors import UsageError
+from worldline.model.randomness import Stream
 from worldline.model.time import TimeLike
 from worldline.nodes.events import Event
 
@@ -27,6 +28,7 @@ class Surroundings(Interface):
     def now(self) -> int: ...
     @property
     def random(self) -> Draws: ...
+    def stream(self, name: str, /) -> Stream: ...
     @property
     def links(self) -> list[int]: ...
     def log(self, text: object, /) -> None: ...
@@ -86,6 +88,10 @@ class Node:
     def random(self) -> Draws:
         """The node's own draws, as those of `random.Random`; fixed by the run's seed and the node's id."""
         return self._surroundings.random
+
+    def stream(self, name: str) -> Stream:
+        """Return a named stream of draws next to `random`: drawing from one doesn't shift what the other gives."""
+        return self._surroundings.stream(name)
 
     @property
     def links(self) -> list[int]:

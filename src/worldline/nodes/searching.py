@@ -16,7 +16,7 @@ from typing import NamedTuple
 from msgspec import Struct, structs
 
 from worldline.model.errors import Stuck, UsageError, WorldlineError, shown
-from worldline.nodes.deadline import PATIENCE_S, deadline
+from worldline.nodes.deadline import SECONDS_MAX, deadline
 from worldline.nodes.loading import load_file
 from worldline.nodes.trial import Trial, TrialOutcome
 from worldline.workers.farm import WorkerFarm
@@ -38,7 +38,7 @@ class Report(Struct, frozen=True, kw_only=True):
 
 
 class _How(NamedTuple):
-    patience_s: float | None
+    seconds_max: float | None
     keeps_going: bool
     is_judged: bool  # Whether there are properties: a file's own may have been left out.
 
@@ -60,7 +60,7 @@ def search(
     *,
     workers: int = 1,
     file: Path | None = None,
-    patience_s: float | None = PATIENCE_S,
+    seconds_max: float | None = SECONDS_MAX,
     keeps_going: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
@@ -68,7 +68,7 @@ def search(
 
     With `keeps_going`, the others are tried too, and those that fail are counted.
 
-    A seed that takes more than `patience_s` seconds of real time counts as a failure: it will hardly end at all.
+    A seed that takes more than `seconds_max` seconds of real time counts as a failure: it will hardly end at all.
     """
     if not isinstance(trial, Trial):
         raise UsageError(f"{shown(trial)} isn't a trial", advice="search Trial(algorithm=...)")
@@ -79,7 +79,7 @@ def search(
     tried = events = faults = failed = 0
     hashed = blake2b(digest_size=16)
     failure: TrialOutcome | None = None
-    how = _How(patience_s, keeps_going, bool(trial.algorithm.properties))
+    how = _How(seconds_max, keeps_going, bool(trial.algorithm.properties))
     results = _here(trial, blocks, how) if workers == 1 else _apart(trial, blocks, workers, file, how)
     with closing(results):
         for block in results:
@@ -97,10 +97,10 @@ def search(
 
 
 def _try_block(trial: Trial, seeds: Sequence[int], how: _How) -> _Block:
-    patience_s, keeps_going, _ = how
+    seconds_max, keeps_going, _ = how
     block = _Block(0, 0, 0, b"", 0, None)
     for seed in seeds:
-        outcome = _tried(structs.replace(trial, seed=seed), patience_s)
+        outcome = _tried(structs.replace(trial, seed=seed), seconds_max)
         block.seeds += 1
         block.events += outcome.events
         block.faults += outcome.faults
@@ -113,9 +113,9 @@ def _try_block(trial: Trial, seeds: Sequence[int], how: _How) -> _Block:
     return block
 
 
-def _tried(trial: Trial, patience_s: float | None) -> TrialOutcome:
+def _tried(trial: Trial, seconds_max: float | None) -> TrialOutcome:
     try:
-        with deadline(patience_s):
+        with deadline(seconds_max):
             return trial.run()
     except Stuck as stuck:  # It took too long already to set it up.
         return TrialOutcome.failed(trial.seed, stuck)

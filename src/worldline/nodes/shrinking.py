@@ -30,7 +30,7 @@ from msgspec import Struct, structs
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.time import format_time
 from worldline.nodes.algorithm import NODES
-from worldline.nodes.deadline import PATIENCE_S, deadline
+from worldline.nodes.deadline import SECONDS_MAX, deadline
 from worldline.nodes.faults import ENDINGS, Fault, is_milder, time_of
 from worldline.nodes.keeping import FAULTS, MESSAGES, SEED, TOPOLOGY, as_kept
 from worldline.nodes.reading import smaller
@@ -94,7 +94,7 @@ def shrink(
     *,
     keep: str | Iterable[str] = (),
     runs_max: int = RUNS_MAX,
-    patience_s: float | None = PATIENCE_S,
+    seconds_max: float | None = SECONDS_MAX,
     progress: Callable[[int], None] | None = None,
 ) -> Shrunk:
     """Return the shortest schedule that is found for the failure of a trial; no run of it takes longer than that.
@@ -115,7 +115,7 @@ def shrink(
         trial = trial.pinned()
     elif TOPOLOGY in kept:
         trial = structs.replace(trial, topology=trial.graph())
-    runs = _Runs(failure, runs_max, patience_s, progress)
+    runs = _Runs(failure, runs_max, seconds_max, progress)
     unsure: tuple[str, ...] = ()
     if MESSAGES not in kept:  # They are those of this very form.
         forms = _Forms(trial, kept, runs)
@@ -149,13 +149,13 @@ class _Runs:
         self,
         failure: WorldlineError,
         runs_max: int,
-        patience_s: float | None,
+        seconds_max: float | None,
         progress: Callable[[int], None] | None,
     ) -> None:
         self.done = 0
         self._failure = failure
         self._max = runs_max
-        self._patience_s = patience_s
+        self._seconds_max = seconds_max
         self._progress = progress
 
     def fails(self, trial: Trial) -> bool:
@@ -179,7 +179,7 @@ class _Runs:
         if self._progress is not None:
             self._progress(self.done)
         try:
-            with deadline(self._patience_s):
+            with deadline(self._seconds_max):
                 return trial.run().failure
         except (UsageError, Stuck):  # A parameter doesn't fit: the node that it names isn't there, or it has no end.
             return _UNKNOWN

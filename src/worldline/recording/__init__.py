@@ -3,6 +3,7 @@
 from worldline.recording.facts import Count, Header, LossCount, MemberFacts, RunFacts
 from worldline.recording.fingerprint import float_fingerprint
 from worldline.recording.reader import Arrival, Condition, Loss, Recording, Unheard, Verdict
+from worldline.recording.run_recording import RunRecording
 from worldline.recording.shelf import Shelf
 from worldline.recording.writer import Recorder, Schema
 
@@ -17,6 +18,7 @@ __all__ = [
     "Recorder",
     "Recording",
     "RunFacts",
+    "RunRecording",
     "Schema",
     "Shelf",
     "Unheard",

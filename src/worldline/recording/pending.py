@@ -171,7 +171,8 @@ class Pending:
         self._carry_out_closures()
         self._order.sort()
         for entry in self._order:
-            entry[3].break_off(end)
+            if entry[3].expiry >= self._floor:  # Otherwise it is final, whatever the end is.
+                entry[3].break_off(end)
         self._floor = FOREVER
         return self._remove(len(self._order))
 

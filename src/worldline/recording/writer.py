@@ -123,6 +123,7 @@ class Recorder:
         self._parts: dict[str, MemberFacts] = {}
         self._counts: dict[str, list[int]] = {}  # Topic → published, arrivals, bytes.
         self._losses: dict[tuple[str, str, str], int] = {}
+        self._end = FOREVER if plan.end is None else plan.end
         self._closed = False
         self._gap: int | None = None  # When the first message was sent that couldn't be written.
         self._clock = clock
@@ -186,10 +187,10 @@ class Recorder:
         """Wait no more for whoever reads the recording, if it is a pipe. May be called from a signal's handler."""
         self._output.give_up()
 
-    def close(self, *, dropped: Mapping[tuple[str, str, str], int] | None = None, end: int = FOREVER) -> None:
+    def close(self, *, dropped: Mapping[tuple[str, str, str], int] | None = None, end: int | None = None) -> None:
         """Finish the file: the run is over, and everything that was told is final.
 
-        What would have arrived at `end` or later is still under way.
+        What isn't settled by then and would have arrived at `end` or later, if not said the plan's, is still under way.
 
         `dropped` counts, by (receiver, topic, reason), what else wasn't received: dropped by buffers. Losses that
         are in the file may be among it; they are counted from the file.
@@ -198,7 +199,7 @@ class Recorder:
             raise UsageError("the recording is closed already")
         if self._gap is not None or self._output.broken:
             raise UsageError("the recording isn't complete, it failed before", advice="abandon it")
-        for publication in self._pending.finish(end):
+        for publication in self._pending.finish(self._end if end is None else end):
             self._write(publication)
         left = [
             (name, part.left, bytes.fromhex(part.digest))

@@ -17,6 +17,8 @@ from worldline.spacetime.space import Minkowski, Point
 if TYPE_CHECKING:
     from random import Random
 
+    from worldline.model.randomness import Stream
+
 
 class Agent:
     """An object that is somewhere, moves, and executes the functions that reach it. Derive your own from it.
@@ -103,6 +105,10 @@ class Agent:
     @random.setter
     def random(self, _: Any) -> None:
         _refuse_to_set("random")
+
+    def stream(self, name: str) -> Stream:
+        """Return a named stream of draws next to `random`: drawing from one doesn't shift what the other gives."""
+        return cast("Stream", self._wl_core.draws(self._wl_seen(), name))
 
     def jump_to(self, point: Point) -> None:
         """Be at another point at once, which must be in the future, or where light from here is."""

@@ -37,13 +37,13 @@ from worldline.spacetime.letters import (
     packed_frame,
 )
 from worldline.spacetime.moving import packed_if_possible, unpacked
+from worldline.spacetime.nanoseconds import shown_time
 from worldline.spacetime.placement import Placing, Resident, resident_of
 from worldline.spacetime.post import take, watch_sources
 from worldline.workers.looks import Look
 from worldline.workers.peers import Peers
 
 _SLICE = 512
-_SHOWN_MAX = 1e9  # The bar counts in billionths, and ends there.
 _LEADER = 0
 
 
@@ -85,7 +85,7 @@ class Crewmate:
         events = look(0, 0)
         while not self._is_over:
             is_busy = core.run(min(events, _SLICE))
-            events = look(max(0, round(min(core.lab, _SHOWN_MAX) * 1e9)), core.events)
+            events = look(shown_time(core.lab), core.events)
             self._tell()
             self._is_swept_now = False
             if core.steps > self._steps_at_sweep:

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from worldline.model.time import SECOND, TIME_MAX
 
+_SHOWN_MAX = 1e9
+
 
 def nanoseconds(lab_time: float) -> int:
     """Return a lab time as an observer counts it."""
     return max(0, round(lab_time * SECOND))
+
+
+def shown_time(lab_time: float) -> int:
+    """Return a lab time as a status counts it, which goes no further than a billion."""
+    return nanoseconds(min(lab_time, _SHOWN_MAX))
 
 
 def time_of_failure(lab_time: float) -> int | None:

@@ -18,7 +18,7 @@ from worldline.kernel.build import Draws
 from worldline.kernel.parcel import fingerprint
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.lineage import SEPARATOR, descendant
-from worldline.model.randomness import key_of
+from worldline.model.randomness import Stream, key_of
 from worldline.spacetime.functions import blamed, look_of
 from worldline.spacetime.kinds import LOG, TIMER, TURN
 from worldline.workers.interruptions import is_from_outside
@@ -134,10 +134,14 @@ class Population(Stepping):
         """Whether the code that runs now is at the body's point: it is the body's own, or has just made it."""
         return not body.done and (body is self.acting or self.setting_up or body.born == self.stamp)
 
-    def draws(self, body: Body) -> object:
+    def draws(self, body: Body, name: object = None) -> object:
+        """Return an agent's own draws, or a stream of them that it has given a name."""
         if body.random is None:
-            body.random = Draws(self.seed, "agent", body.name)
-        return body.random
+            body.random = {}
+        if name not in body.random:
+            key = self.seed, "agent", body.name
+            body.random[name] = Draws(*key) if name is None else Stream(*key, name)
+        return body.random[name]
 
     # -- How they move and wait
 

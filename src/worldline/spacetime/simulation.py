@@ -10,11 +10,13 @@ from typing import Any
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
+from worldline.model.plan import Plan
 from worldline.model.randomness import Stream
 from worldline.spacetime.agent import Agent
 from worldline.spacetime.boundary import Boundary, EndOfTime, check_boundaries
 from worldline.spacetime.build import COORDINATE_MAX, Core, LambdaField, make_current
 from worldline.spacetime.functions import blamed
+from worldline.spacetime.nanoseconds import nanoseconds, shown_time
 from worldline.spacetime.outcome import SpacetimeOutcome, combined, failed, tally_of
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import Record
@@ -25,7 +27,6 @@ from worldline.workers.interruptions import begin_run, is_from_outside
 from worldline.workers.looks import Look, looks
 
 _LOOK_EVERY = 10_000
-_SHOWN_MAX = 1e9  # A status counts in billionths, and ends there.
 
 EXECUTORS = (Inline, Processes, Mpi, Shuffled)
 """What agents run on."""
@@ -125,6 +126,11 @@ class ForwardSimulation:
         """Return what a run until then takes place in."""
         return scene_of(self.space.n, self.field, self.boundaries, until)
 
+    def plan(self, until: float) -> Plan:
+        """Return what fixes a run apart from the agents themselves, for the header of a recording."""
+        check_end(until)
+        return Plan(roster=tuple(self.agents), seed=self.seed, end=nanoseconds(until))
+
     def run(
         self, until: float | None = None, *, observer: Observer | None = None, watch: Watch | None = None
     ) -> SpacetimeOutcome:
@@ -178,7 +184,7 @@ class ForwardSimulation:
             self.failure_of_observer = error
 
     def _executed(self, end: float, watch: Watch | None) -> SpacetimeOutcome:
-        shown_end = round(min(end, _SHOWN_MAX) * 1e9)
+        shown_end = shown_time(end)
         if not isinstance(self._executor, Processes | Mpi):
             return self._run_inline(end, looks(watch, shown_end))
         from worldline.spacetime.executing import run_elsewhere
@@ -205,7 +211,7 @@ class ForwardSimulation:
 
     def _run_down(self, look: Look) -> None:
         while self._core.run(_LOOK_EVERY):
-            look(max(0, round(min(self._core.lab, _SHOWN_MAX) * 1e9)), self._core.events)
+            look(shown_time(self._core.lab), self._core.events)
 
     def _end(self, until: float | None) -> float:
         if until is None:

@@ -16,11 +16,11 @@ from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import format_time
 from worldline.nodes.trial import Trial, TrialOutcome
-from worldline.targets.ready import Options
+from worldline.targets.ready import Options, Ready
 from worldline.workers.executor import Executor, as_executor
 
 
-class ReadyTrial:
+class ReadyTrial(Ready):
     """A trial that can be run."""
 
     kind = "nodes"
@@ -28,23 +28,15 @@ class ReadyTrial:
 
     def __init__(self, trial: Trial, chosen: Executor) -> None:
         self._trial = trial
-        self._chosen = chosen
         self.name = trial.algorithm.name
         self.seed = trial.seed
-
-    @property
-    def executor(self) -> str:
-        return str(self._chosen)
-
-    @property
-    def is_main(self) -> bool:
-        return self._chosen.is_main
+        self.chosen = chosen
 
     def plan(self) -> Plan:
         return self._trial.plan()
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        return self._trial.run(executor=self._chosen, observer=observer, watch=watch)
+        return self._trial.run(executor=self.chosen, observer=observer, watch=watch)
 
     def extent(self, outcome: Outcome) -> str:
         return format_time(outcome.now)

@@ -5,16 +5,21 @@ Who asks whether something is a federation, and it isn't, doesn't need what runs
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from worldline.history.observer import Observer
+from worldline.history.outcome import Outcome
+from worldline.history.status import Watch
 from worldline.loading.definition import MODEL, Definition, definition_in, unfit
-from worldline.model.errors import UsageError
+from worldline.model.errors import Interrupted, UsageError
 from worldline.model.plan import Plan
 from worldline.model.time import format_time
-from worldline.targets.ready import Options
+from worldline.targets.ready import Options, Ready
 from worldline.targets.texts import parts_of
 from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor
 
@@ -22,20 +27,27 @@ if TYPE_CHECKING:
     from worldline.federation.checker import FederationLike
     from worldline.federation.outcome import FederationOutcome
     from worldline.federation.program import Federation
+    from worldline.launch.launcher import Launch
+    from worldline.launch.processes import Hear
     from worldline.launch.setup import Setup
     from worldline.launch.topics import Topic
+    from worldline.recording.writer import Recorder
 
 FORM = "write model = Federation({...}), or a function that returns one"
 EXECUTORS = (InProcess, Tcp, Unix)
 """What federations run on."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ReadyFederation:
+@dataclass(kw_only=True)
+class ReadyFederation(Ready):
     """A federation that can be run. `setup` is what its file says, and `federation` its programs, if they are here.
 
-    It has no `run` that needs nothing else, as other targets have: its programs have voices, and may be processes.
+    `pace` is how many simulated seconds may pass in a second. With `shake`, a number, the order in which things happen
+    to be done is drawn. `listen` is where participants in processes connect, and `hear` is told what they print.
     """
+
+    kind = "federation"
+    members = ("participant", "participants")
 
     name: str
     made_plan: Plan
@@ -43,18 +55,15 @@ class ReadyFederation:
     names: tuple[str, ...]
     setup: Setup | None = None
     federation: Federation | None = None
+    pace: float | None = None
+    shake: int | None = None
+    listen: str | None = None
+    hear: Hear = lambda _who, _at, _line: None
+    seed: int = field(init=False)
+    _launch: Launch | None = field(default=None, init=False)
 
-    kind = "federation"
-    members = ("participant", "participants")
-    is_main = True
-
-    @property
-    def seed(self) -> int:
-        return self.made_plan.seed
-
-    @property
-    def executor(self) -> str:
-        return str(self.chosen)
+    def __post_init__(self) -> None:
+        self.seed = self.made_plan.seed
 
     @property
     def topics(self) -> dict[str, Topic]:
@@ -68,8 +77,81 @@ class ReadyFederation:
     def plan(self) -> Plan:
         return self.made_plan
 
-    def extent(self, outcome: FederationOutcome) -> str:
+    def recorder(self, target: Path) -> Recorder:
+        """Return what records it, with how the payloads on its topics are to be read."""
+        from worldline.recording.writer import Recorder, Schema
+
+        topics = {name: topic.loaded() for name, topic in self.topics.items()}
+        return Recorder(
+            target,
+            self.plan(),
+            federation=self.name,
+            encodings={name: topic.encoding for name, topic in topics.items()},
+            schemas={
+                name: Schema(topic.schema_name, topic.schema_encoding, topic.schema)
+                for name, topic in topics.items()
+                if topic.schema_encoding
+            },
+            overwrite=True,
+        )
+
+    def run(self, observer: Observer | None = None, watch: Watch | None = None) -> FederationOutcome:
+        if self.federation is not None:
+            from worldline.federation.checker import SampledSchedule
+            from worldline.federation.inprocess import run as run_in_process
+            from worldline.lock import Arbiter
+
+            schedule = None if self.shake is None else SampledSchedule(self.shake)
+            return run_in_process(
+                self.federation, schedule=schedule, arbiter=lambda plan: Arbiter(plan, observer), watch=watch
+            )
+        from worldline.launch.launcher import Launch
+
+        assert self.setup is not None
+        with self._address() as address:
+            self._launch = Launch(
+                self.setup, address=address, observer=observer, pace=self.pace, shake=self.shake, hear=self.hear
+            )
+            return self._launch.run(watch)
+
+    @contextmanager
+    def _address(self) -> Iterator[str]:
+        """Say where participants connect: where somebody wants them to, or where nobody else does."""
+        if self.listen is not None:
+            yield self.listen
+        elif isinstance(self.chosen, Unix):
+            with TemporaryDirectory(prefix="worldline-") as folder:
+                yield f"unix://{folder}/run.sock"
+        else:
+            yield "tcp://127.0.0.1:0"
+
+    def interrupt(self, error: Interrupted) -> None:
+        if self.federation is not None:
+            super().interrupt(error)
+        elif self._launch is None:  # Nobody has been started.
+            raise error
+        else:
+            self._launch.server.end(error)
+
+    def hurry(self) -> None:
+        if self._launch is not None:
+            self._launch.hurry()
+
+    def time_of(self, name: str) -> int:
+        """Return how far a participant has come, for lines of which nobody else knows when they were printed."""
+        return 0 if self._launch is None else self._launch.server.host.arbiter.time_of(name)
+
+    def remarks(self) -> list[str]:
+        """Say what else there is to be said of how it goes."""
+        return [] if self._launch is None else self._launch.server.host.remarks()
+
+    def extent(self, outcome: Outcome) -> str:
         return format_time(max(outcome.times.values(), default=0))
+
+    def told(self, outcome: Outcome) -> list[str]:
+        if self._launch is not None:
+            self._launch.check_ends(outcome)
+        return []
 
 
 def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyFederation:

@@ -17,7 +17,6 @@ from worldline.loading.parameters import pairs, parsed
 from worldline.loading.python_file import load_module
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.targets import federation
-from worldline.targets.federation import ReadyFederation
 from worldline.targets.ready import Options, Ready
 from worldline.targets.texts import PYTHON, TOML, parts_of
 from worldline.workers.executor import as_executor
@@ -35,7 +34,7 @@ _AGENTS = ("worldline.spacetime.simulation", "ForwardSimulation")
 _RECORDING = ".mcap"
 
 
-def prepare(target: str, options: Options) -> Ready | ReadyFederation:
+def prepare(target: str, options: Options) -> Ready:
     """Make ready what `FILE.toml`, `FILE.py`, `FILE.py:NAME`, or the name of something of ours means."""
     file, name = parts_of(target)
     if file.suffix == TOML:
@@ -63,7 +62,7 @@ def _is(made: Any, *classes: tuple[str, str]) -> bool:
     return isinstance(made, _loaded(*classes))
 
 
-def _made(found: Definition, options: Options) -> Ready | ReadyFederation:
+def _made(found: Definition, options: Options) -> Ready:
     texts = pairs(options.settings)
     maker = found.maker
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
@@ -99,7 +98,7 @@ def _algorithm(
     return algorithm.ready(trial, texts, options, others)
 
 
-def _built_in(target: str, options: Options) -> Ready | ReadyFederation:
+def _built_in(target: str, options: Options) -> Ready:
     """Make ready an algorithm or an example that comes with Worldline."""
     from worldline.nodes import algorithms
     from worldline.spacetime import examples

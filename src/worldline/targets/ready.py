@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from msgspec import Struct
 
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
+from worldline.model.errors import Interrupted
 from worldline.model.plan import Plan
+from worldline.workers.executor import Executor
+
+if TYPE_CHECKING:
+    from worldline.recording.writer import Recorder
 
 
 class Options(Struct, frozen=True, kw_only=True):
@@ -24,39 +31,56 @@ class Options(Struct, frozen=True, kw_only=True):
     settings: tuple[str, ...] = ()
 
 
-class Ready(Protocol):
-    """A run with all that it depends on. Whatever could be refused has been."""
+class Ready(ABC):
+    """A run with all that it depends on. Whatever could be refused has been.
 
-    @property
-    def kind(self) -> str:
-        """The room that runs it: federation, kernel, nodes or spacetime."""
+    `kind` is the room that runs it: federation, kernel, nodes or spacetime. `members` is what one who takes part is
+    called there, and several.
+    """
 
-    @property
-    def name(self) -> str: ...
+    kind: ClassVar[str]
+    members: ClassVar[tuple[str, str]]
 
-    @property
-    def seed(self) -> int: ...
+    name: str
+    seed: int
+    chosen: Executor
 
     @property
     def executor(self) -> str:
         """What executes it, as one writes it."""
+        return str(self.chosen)
 
     @property
     def is_main(self) -> bool:
         """Whether this process is the one that speaks: under MPI, one of them is."""
+        return self.chosen.is_main
 
-    @property
-    def members(self) -> tuple[str, str]:
-        """What one who takes part is called here, and several."""
-
+    @abstractmethod
     def plan(self) -> Plan:
         """Return what a recording says of the run before it has begun."""
 
+    def recorder(self, target: Path) -> Recorder:
+        """Return what records it, about to begin: rooms other than federations encode what they tell as JSON."""
+        from worldline.recording.writer import Recorder  # Here, since many runs aren't recorded.
+
+        return Recorder(target, self.plan(), federation=self.name, encoding="json", overwrite=True)
+
+    @abstractmethod
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
         """Run it, once. What ends it before its time is raised, or the outcome's failure."""
 
+    def interrupt(self, error: Interrupted) -> None:
+        """End a run before its time, in good order. Called from a signal's handler."""
+        raise KeyboardInterrupt(error.problem)  # Nobody takes that for a failure of the model.
+
+    def hurry(self) -> None:
+        """Wait for nobody any more, when a run that was interrupted doesn't end. Called from a signal's handler."""
+        return  # There is nobody: what runs in this thread has been interrupted.
+
+    @abstractmethod
     def extent(self, outcome: Outcome) -> str:
         """Say how much time was simulated."""
 
+    @abstractmethod
     def told(self, outcome: Outcome) -> list[str]:
         """Say what has come of it, besides what can be said of any run; refuse what may not come of it."""

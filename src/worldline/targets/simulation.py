@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
@@ -13,49 +11,29 @@ from worldline.model.errors import ConfigurationError
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import format_time
+from worldline.targets.made import ReadyMade
 from worldline.targets.ready import Options
 from worldline.workers.executor import Executor, as_executor
 
 
-@dataclass(kw_only=True)
-class ReadySimulation:
+class ReadySimulation(ReadyMade[Simulation]):
     """A simulation that can be run, until `end` or as long as anything happens."""
-
-    found: Definition
-    simulation: Simulation
-    chosen: Executor
-    end: int | None
 
     kind = "kernel"
     members = ("entity", "entities")
 
-    @property
-    def name(self) -> str:
-        return self.found.name
-
-    @property
-    def seed(self) -> int:
-        return self.simulation.seed
-
-    @property
-    def executor(self) -> str:
-        return str(self.chosen)
-
-    @property
-    def is_main(self) -> bool:
-        return self.chosen.is_main
+    def __init__(self, found: Definition, simulation: Simulation, chosen: Executor, end: int | None) -> None:
+        super().__init__(found, simulation, chosen)
+        self._end = end
 
     def plan(self) -> Plan:
-        return self.simulation.plan(self.end)
+        return self.simulation.plan(self._end)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        return self.simulation.run(self.end, executor=self.chosen, observer=observer, watch=watch)
+        return self.simulation.run(self._end, executor=self.chosen, observer=observer, watch=watch)
 
     def extent(self, outcome: Outcome) -> str:
         return format_time(outcome.now)
-
-    def told(self, outcome: Outcome) -> list[str]:
-        return self.found.judged(self.simulation, outcome).splitlines()
 
 
 def ready(found: Definition, simulation: Simulation, options: Options) -> ReadySimulation:
@@ -70,4 +48,4 @@ def ready(found: Definition, simulation: Simulation, options: Options) -> ReadyS
         end: int | None = as_time(options.until, "the end")
     else:
         end = None if found.until is None else as_time(found.until, f"the UNTIL of {found.where}")
-    return ReadySimulation(found=found, simulation=simulation, chosen=chosen, end=end)
+    return ReadySimulation(found, simulation, chosen, end)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isfinite
 
 from worldline.history.observer import Observer
@@ -12,59 +11,38 @@ from worldline.loading.definition import Definition
 from worldline.model.errors import UsageError
 from worldline.model.plan import Plan
 from worldline.spacetime.loading import check_handed_on, example_of
-from worldline.spacetime.nanoseconds import nanoseconds
+from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import EXECUTORS, ForwardSimulation
-from worldline.spacetime.told import check_end
+from worldline.targets.made import ReadyMade
 from worldline.targets.ready import Options
 from worldline.workers.executor import as_executor
 
 
-@dataclass(kw_only=True)
-class ReadySpacetime:
+class ReadySpacetime(ReadyMade[ForwardSimulation]):
     """Agents that can be run until a lab time."""
-
-    found: Definition
-    simulation: ForwardSimulation
-    end: float
 
     kind = "spacetime"
     members = ("agent", "agents")
 
-    @property
-    def name(self) -> str:
-        return self.found.name
-
-    @property
-    def seed(self) -> int:
-        return self.simulation.seed
-
-    @property
-    def executor(self) -> str:
-        return str(self.simulation.executor)
-
-    @property
-    def is_main(self) -> bool:
-        return self.simulation.is_main
+    def __init__(self, found: Definition, simulation: ForwardSimulation, end: float) -> None:
+        super().__init__(found, simulation, simulation.executor)
+        self._end = end
 
     def plan(self) -> Plan:
-        check_end(self.end)
-        return Plan(roster=tuple(self.simulation.agents), seed=self.seed, end=nanoseconds(self.end))
+        return self.simulation.plan(self._end)
 
-    def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
-        return self.simulation.run(until=self.end, observer=observer if self.is_main else None, watch=watch)
+    def run(self, observer: Observer | None = None, watch: Watch | None = None) -> SpacetimeOutcome:
+        return self.simulation.run(until=self._end, observer=observer if self.is_main else None, watch=watch)
 
     def extent(self, outcome: Outcome) -> str:
-        return f"{self.end:g} of lab time"
-
-    def told(self, outcome: Outcome) -> list[str]:
-        return self.found.judged(self.simulation, outcome).splitlines()
+        return f"{self._end:g} of lab time"
 
 
 def ready(found: Definition, simulation: ForwardSimulation, options: Options) -> ReadySpacetime:
     """Take a simulation that was made, and what is said of its run."""
     executor = None if options.executor is None else as_executor(options.executor, EXECUTORS)
     check_handed_on(found.where, simulation, executor, options.seed, trace=False)
-    return ReadySpacetime(found=found, simulation=simulation, end=_end(found, options.until))
+    return ReadySpacetime(found, simulation, _end(found, options.until))
 
 
 def _end(found: Definition, said: str | None) -> float:

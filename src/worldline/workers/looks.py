@@ -13,6 +13,7 @@ from worldline.history.status import Status, Watch
 from worldline.model.time import FOREVER
 
 LOOK_EVERY_S = 0.1
+"""How often a run that goes on looks up."""
 _EVENTS_MAX = 1_000_000
 
 Look = Callable[[int, int], int]

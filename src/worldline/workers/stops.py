@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 
 from worldline.workers.forking import WorkerProcess
 
-LOOK_EVERY_S = 1.0
+STOPPED_EVERY_S = 1.0
+"""How often somebody looks whether workers are stopped."""
 
 
 class Stops:
@@ -24,7 +25,7 @@ class Stops:
 
     def look(self, processes: Sequence[WorkerProcess]) -> None:
         clock = time.monotonic()
-        if clock - self._looked < LOOK_EVERY_S:
+        if clock - self._looked < STOPPED_EVERY_S:
             return
         self._looked = clock
         self._looks += [0] * (len(processes) - len(self._looks))

@@ -19,7 +19,7 @@ from typing import Any
 from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
 from worldline.workers.failures import raised_outside
 from worldline.workers.forking import WorkerProcess, close_in_forks, fork_server
-from worldline.workers.stops import LOOK_EVERY_S, Stops
+from worldline.workers.stops import STOPPED_EVERY_S, Stops
 
 LAST_WORDS_S = 5.0
 """How long it may take a process to end that is about to."""
@@ -80,7 +80,7 @@ class Supervision:
 
     def hear(self) -> Iterator[tuple[int, Said]]:
         """Wait a while; yield one thing that each worker has said who has said any."""
-        ready = connection.wait(self._pipes, LOOK_EVERY_S)
+        ready = connection.wait(self._pipes, STOPPED_EVERY_S)
         self._stops.look(self.processes)
         for number, pipe in enumerate(self._pipes):
             if pipe in ready:

@@ -10,9 +10,9 @@ from msgspec import structs
 
 from tests.nodes.trying import tried
 from worldline.nodes import Node, Property, Scheduler, Topology, Violation
-from worldline.nodes.algorithms.bellman_ford import ALGORITHM, BellmanFord, Table, distances, text_of
+from worldline.nodes.algorithms.bellman_ford import BellmanFord, Table, distances, model, text_of
 
-NEVER_TOO_SHORT, SHORTEST, NEARER = ALGORITHM.properties
+NEVER_TOO_SHORT, SHORTEST, NEARER = model.properties
 
 
 def graph_of(run: Scheduler) -> nx.Graph:
@@ -25,7 +25,7 @@ def graph_of(run: Scheduler) -> nx.Graph:
 def violated(node: type[Node], only: Property, topology: str | Topology, seed: int = 0) -> str:
     """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
     with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), seed, topology)
+        tried(structs.replace(model, node=node, properties=(only,)), seed, topology)
     return str(caught.value)
 
 
@@ -37,14 +37,14 @@ def violated(node: type[Node], only: Property, topology: str | Topology, seed: i
     "topology", ["random:12,degree=4,connected,weights=1-9", "random:12,p=0.12,weights=0-5", "grid:3x4"]
 )
 def test_all_distances_are_those_of_networkx(topology: str, seed: int) -> None:
-    run = tried(ALGORITHM, seed, topology)
+    run = tried(model, seed, topology)
     expected = dict(nx.all_pairs_dijkstra_path_length(graph_of(run)))
     for node in run.nodes:
         assert {goal: each for goal, (each, _) in enumerate(node.routing) if each is not None} == expected[node.id]
 
 
 def test_its_oracle_agrees_with_networkx() -> None:
-    run = tried(ALGORITHM, 5, "random:25,p=0.07,weights=0-9")
+    run = tried(model, 5, "random:25,p=0.07,weights=0-9")
     expected = dict(nx.all_pairs_dijkstra_path_length(graph_of(run)))
     assert not run.topology.is_connected
     for source in range(25):
@@ -52,7 +52,7 @@ def test_its_oracle_agrees_with_networkx() -> None:
 
 
 def test_following_routes_leads_to_the_goal_and_is_as_long_as_the_tables_say() -> None:
-    run = tried(ALGORITHM, 2, "random:10,degree=3,connected,weights=1-9")
+    run = tried(model, 2, "random:10,degree=3,connected,weights=1-9")
     for source in run.nodes:
         for goal in range(10):
             here, length = source.id, 0
@@ -64,7 +64,7 @@ def test_following_routes_leads_to_the_goal_and_is_as_long_as_the_tables_say() -
 
 
 def test_what_can_not_be_reached_stays_out_of_reach() -> None:
-    run = tried(ALGORITHM, 0, Topology.of_edges(5, [(0, 1), (2, 3)]))
+    run = tried(model, 0, Topology.of_edges(5, [(0, 1), (2, 3)]))
     assert not run.schedule()
     assert run.node(0).routing == [(0, None), (1, 0), (None, None), (None, None), (None, None)]
     assert run.node(4).routing == [(None, None)] * 4 + [(0, None)]
@@ -91,7 +91,7 @@ def test_a_long_way_is_given_up_for_a_short_one_that_is_slower() -> None:
 
 def test_in_the_clique_of_three_everybody_is_one_step_from_everybody() -> None:
     for seed in range(10):
-        run = tried(ALGORITHM, seed)
+        run = tried(model, seed)
         for node in run.nodes:
             for goal, route in enumerate(node.routing):
                 link = None if goal == node.id else run.topology.neighbours[node.id].index(goal)
@@ -200,4 +200,4 @@ def test_routes_that_lead_elsewhere_are_noticed() -> None:
 
 def test_a_message_that_gets_lost_makes_a_table_wrong() -> None:
     with pytest.raises(Violation, match="shortest distances"):
-        tried(ALGORITHM, 0, "line:4", kinds={"loss": 0.5})
+        tried(model, 0, "line:4", kinds={"loss": 0.5})

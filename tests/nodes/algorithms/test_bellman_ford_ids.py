@@ -12,9 +12,9 @@ from tests.nodes.trying import tried
 from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Topology, Violation, always
 from worldline.nodes.algorithms import bellman_ford
 from worldline.nodes.algorithms.bellman_ford import NeverTooShort
-from worldline.nodes.algorithms.bellman_ford_ids import ALGORITHM, BellmanFordIds
+from worldline.nodes.algorithms.bellman_ford_ids import BellmanFordIds, model
 
-SHORTEST, NEARER = ALGORITHM.properties
+SHORTEST, NEARER = model.properties
 NEVER_TOO_SHORT = always("no distance is shorter than the true one")(NeverTooShort)
 
 
@@ -29,7 +29,7 @@ def expected_of(topology: Topology) -> list[list[int | None]]:
 def violated(node: type[Node], only: Property, topology: str) -> str:
     """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
     with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), 0, topology)
+        tried(structs.replace(model, node=node, properties=(only,)), 0, topology)
     return str(caught.value)
 
 
@@ -39,7 +39,7 @@ def violated(node: type[Node], only: Property, topology: str) -> str:
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("topology", [None, "random:14,p=0.1,weights=0-5", "scale-free:15,m=2,weights=1-4"])
 def test_all_distances_are_those_of_networkx(topology: str | None, seed: int) -> None:
-    run = tried(ALGORITHM, seed, topology)
+    run = tried(model, seed, topology)
     assert not run.schedule()
     assert [[far for far, _ in node.routing] for node in run.nodes] == expected_of(run.topology)
 
@@ -53,14 +53,14 @@ def test_a_larger_network_that_nobody_watches_comes_to_the_same() -> None:
 
 def test_it_finds_the_distances_of_whole_tables() -> None:
     topology = "random:9,degree=3,weights=1-5"
-    tables, ids = tried(bellman_ford.ALGORITHM, 1, topology), tried(ALGORITHM, 1, topology)
+    tables, ids = tried(bellman_ford.model, 1, topology), tried(model, 1, topology)
     assert [[far for far, _ in node.routing] for node in tables.nodes] == [
         [far for far, _ in node.routing] for node in ids.nodes
     ]
 
 
 def test_what_can_not_be_reached_stays_out_of_reach() -> None:
-    run = tried(ALGORITHM, 0, Topology.of_edges(4, [(0, 1, 7)]))
+    run = tried(model, 0, Topology.of_edges(4, [(0, 1, 7)]))
     assert run.node(0).routing == [(0, None), (7, 0), (None, None), (None, None)]
     assert run.node(3).routing == [(None, None), (None, None), (None, None), (0, None)]
 
@@ -94,7 +94,7 @@ def test_nobody_sends_an_id_back_to_where_it_came_from() -> None:
 
 
 def test_nodes_that_start_late_pass_on_what_they_hear_before() -> None:
-    run = Scheduler.over("line:5,weights=1-9", BellmanFordIds, seed=1, properties=ALGORITHM.properties)
+    run = Scheduler.over("line:5,weights=1-9", BellmanFordIds, seed=1, properties=model.properties)
     for node in (0, 4):
         run.start(node)
     for node in (1, 2, 3):
@@ -151,4 +151,4 @@ def test_routes_that_lead_elsewhere_are_noticed() -> None:
 
 def test_a_message_that_gets_lost_makes_a_table_wrong() -> None:
     with pytest.raises(Violation, match="shortest distances"):
-        tried(ALGORITHM, 0, "line:4", kinds={"loss": 0.5})
+        tried(model, 0, "line:4", kinds={"loss": 0.5})

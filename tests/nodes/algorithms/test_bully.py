@@ -9,7 +9,7 @@ from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.model.randomness import Stream
 from worldline.model.time import MS
-from worldline.nodes.algorithms.bully import ALGORITHM, Answer, Bully, Coordinator, Election, Lives
+from worldline.nodes.algorithms.bully import Answer, Bully, Coordinator, Election, Lives, model
 from worldline.nodes.faults import Fault, as_fault
 from worldline.nodes.properties import Violation, always
 from worldline.nodes.scheduler import Scheduler
@@ -38,27 +38,27 @@ def faults(*texts: str) -> tuple[Fault, ...]:
 
 @pytest.mark.parametrize("topology", ["clique:1", "clique:2", "clique:6"])
 def test_without_faults_everybody_follows_the_highest(topology: str) -> None:
-    run = tried(ALGORITHM, 3, topology, until=200 * MS)
+    run = tried(model, 3, topology, until=200 * MS)
     assert {node.leader for node in run.nodes} == {run.num_nodes - 1}
 
 
 def test_it_stands_the_faults_that_it_claims_to() -> None:
     for seed in range(12):
-        run = tried(ALGORITHM, seed, kinds={"crash": 4})
+        run = tried(model, seed, kinds={"crash": 4})
         assert {node.leader for node in run.nodes} == {4}
 
 
 def test_it_stands_an_upheaval_in_which_nobody_is_up_for_long() -> None:
     survivors = set()
     for seed in range(25):
-        run = tried(ALGORITHM, seed, faults=upheaval(seed, 5), until=800 * MS)
+        run = tried(model, seed, faults=upheaval(seed, 5), until=800 * MS)
         survivors.add(len(run.up))
     assert len(survivors) >= 3  # Not only runs in which everybody is back, nor only such in which hardly anybody is.
 
 
 def test_the_next_highest_takes_over_and_is_deposed() -> None:
     changes = faults("300ms crash 4", "310ms crash 3", "900ms recover 4")
-    run = Trial(algorithm=ALGORITHM, faults=changes).scheduler()
+    run = Trial(algorithm=model, faults=changes).scheduler()
     run.run("700ms")
     assert [node.leader for node in run.up] == [2, 2, 2]
     run.run("1500ms")
@@ -74,14 +74,14 @@ class TwoLeaders(Lives):
 
 
 def test_two_leaders_at_once_do_happen() -> None:
-    too_much = replace(ALGORITHM, properties=(always("there is one leader at most")(TwoLeaders),))
+    too_much = replace(model, properties=(always("there is one leader at most")(TwoLeaders),))
     with pytest.raises(Violation, match="one leader at most"):
         tried(too_much, 0, faults=faults("100ms crash 4", "600ms recover 4"))
 
 
 def try_some(**options: Any) -> None:
     for seed in range(5):
-        tried(ALGORITHM, seed, until=500 * MS, **options)
+        tried(model, seed, until=500 * MS, **options)
 
 
 def test_it_needs_bounded_latencies() -> None:
@@ -96,7 +96,7 @@ def test_impatience_shows() -> None:
 
 def test_everybody_must_have_links_to_everybody() -> None:
     with pytest.raises(ConfigurationError, match="everybody needs a link to everybody"):
-        tried(ALGORITHM, 0, "ring:4")
+        tried(model, 0, "ring:4")
 
 
 # -- Every property can fail
@@ -156,8 +156,8 @@ class Trusting(Bully):
     ],
 )
 def test_properties_catch_what_is_wrong(mutant: type[Bully], text: str, complaint: str) -> None:
-    properties = tuple(each for each in ALGORITHM.properties if text in each.text)
-    algorithm = replace(ALGORITHM, node=mutant, properties=properties)
+    properties = tuple(each for each in model.properties if text in each.text)
+    algorithm = replace(model, node=mutant, properties=properties)
     changes = faults("100ms crash 4") if mutant is Trusting else faults("100ms crash 4", "500ms recover 4")
     with pytest.raises(Violation, match=complaint):
         tried(algorithm, 1, faults=changes)

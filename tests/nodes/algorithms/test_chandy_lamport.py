@@ -8,7 +8,7 @@ from msgspec import structs
 from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.nodes import Event, Protocol, Scheduler, Timer, Violation
-from worldline.nodes.algorithms.chandy_lamport import ALGORITHM, ChandyLamport, Marker, Payment
+from worldline.nodes.algorithms.chandy_lamport import ChandyLamport, Marker, Payment, model
 from worldline.nodes.trial import Trial
 
 
@@ -17,14 +17,14 @@ from worldline.nodes.trial import Trial
 )
 def test_the_picture_is_one_that_could_have_been(topology: str, seeds: int) -> None:
     for seed in range(seeds):
-        tried(ALGORITHM, seed, topology)
+        tried(model, seed, topology)
 
 
 def test_anybody_can_begin_at_any_time() -> None:
     under_way = 0
     for initiator in range(4):
         for at in ("0ns", "700ms", "2s", "1h"):
-            run = tried(ALGORITHM, 3, "ring:4", parameters={"initiator": initiator, "at": at, "money": 20})
+            run = tried(model, 3, "ring:4", parameters={"initiator": initiator, "at": at, "money": 20})
             assert sum(node.recorded for node in run.nodes) + money_under_way(run) == 80
             under_way += money_under_way(run)
             if at == "1h":  # All is quiet by then.
@@ -37,7 +37,7 @@ def money_under_way(run: Scheduler) -> int:
 
 
 def test_each_link_carries_two_markers() -> None:
-    run = Trial(algorithm=ALGORITHM, seed=1).scheduler(trace=True)
+    run = Trial(algorithm=model, seed=1).scheduler(trace=True)
     run.run()
     markers = [
         (record.node, record.peer) for record in run.records if record.kind == "sent" and record.what == "Marker"
@@ -46,13 +46,13 @@ def test_each_link_carries_two_markers() -> None:
 
 
 def test_who_is_out_of_reach_has_no_part_in_it() -> None:
-    run = tried(ALGORITHM, 0, [[1], [0], [3], [2]], parameters={"initiator": 2})
+    run = tried(model, 0, [[1], [0], [3], [2]], parameters={"initiator": 2})
     assert [node.recorded is None for node in run.nodes] == [True, True, False, False]
 
 
 def test_somebody_has_to_begin() -> None:
     with pytest.raises(ConfigurationError, match="there is no node 6 to begin"):
-        tried(ALGORITHM, 0, parameters={"initiator": 6})
+        tried(model, 0, parameters={"initiator": 6})
 
 
 # -- Properties can fail
@@ -130,11 +130,11 @@ class Locked(ChandyLamport):
 )
 def test_properties_notice(node: type[ChandyLamport], text: str, reason: str) -> None:
     """Each by itself: another one may notice as well, and earlier."""
-    judge = next(each for each in ALGORITHM.properties if each.text == text)
+    judge = next(each for each in model.properties if each.text == text)
     with pytest.raises(Violation, match=f"{text}: that doesn't hold, since .*{reason}"):
-        tried(structs.replace(ALGORITHM, node=node, properties=(judge,)), 0)
+        tried(structs.replace(model, node=node, properties=(judge,)), 0)
 
 
 def test_it_needs_fifo() -> None:
     with pytest.raises(Violation, match="what is recorded for a link is what crosses the cut on it"):
-        tried(structs.replace(ALGORITHM, fifo=False), 0)
+        tried(structs.replace(model, fifo=False), 0)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
-from worldline.nodes.algorithms.chang_roberts import ALGORITHM, Candidate, ChangRoberts, Elected
+from worldline.nodes.algorithms.chang_roberts import Candidate, ChangRoberts, Elected, model
 from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event
 from worldline.nodes.properties import Violation
@@ -25,7 +25,7 @@ def ring_in_order(order: tuple[int, ...], against: tuple[int, ...] = ()) -> Topo
 
 
 def elected_on(topology: Topology, seed: int = 0) -> Scheduler:
-    run = Scheduler.over(topology, ChangRoberts, seed=seed, properties=ALGORITHM.properties)
+    run = Scheduler.over(topology, ChangRoberts, seed=seed, properties=model.properties)
     run.start_all_nodes()
     run.run()
     return run
@@ -34,7 +34,7 @@ def elected_on(topology: Topology, seed: int = 0) -> Scheduler:
 @pytest.mark.parametrize("topology", [None, "ring:3,shuffled", "ring:13,shuffled"])
 def test_the_highest_is_elected_and_everybody_knows(topology: str | None) -> None:
     for seed in range(15):
-        run = tried(ALGORITHM, seed, topology)
+        run = tried(model, seed, topology)
         assert {node.leader for node in run.nodes} == {run.num_nodes - 1}
 
 
@@ -68,7 +68,7 @@ def test_each_of_two_rings_has_its_leader() -> None:
 
 def test_what_isnt_a_ring_is_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"node 0 at 0s: it has 1 neighbours.*rings"):
-        tried(ALGORITHM, 0, "line:4")
+        tried(model, 0, "line:4")
 
 
 def test_the_trace_tells_who_was_stopped_and_who_leads() -> None:
@@ -127,13 +127,13 @@ class AnnouncesTwice(ChangRoberts):
     ],
 )
 def test_properties_catch_what_is_wrong(mutant: type[ChangRoberts], text: str, complaint: str) -> None:
-    properties = tuple(each for each in ALGORITHM.properties if text in each.text)
+    properties = tuple(each for each in model.properties if text in each.text)
     with pytest.raises(Violation, match=complaint):
-        tried(replace(ALGORITHM, node=mutant, properties=properties), 1)
+        tried(replace(model, node=mutant, properties=properties), 1)
 
 
 def test_the_upper_bound_catches_one_announcement_too_many() -> None:
-    run = Scheduler.over(ring_in_order((3, 2, 1, 0)), AnnouncesTwice, properties=ALGORITHM.properties)
+    run = Scheduler.over(ring_in_order((3, 2, 1, 0)), AnnouncesTwice, properties=model.properties)
     run.start_all_nodes()
     with pytest.raises(Violation, match="it took 18 messages, and should take 11 to 14"):
         run.run()

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.algorithms.dijkstra_scholten import ALGORITHM, Ack, DijkstraScholten, Work
+from worldline.nodes.algorithms.dijkstra_scholten import Ack, DijkstraScholten, Work, model
 from worldline.nodes.events import Event, Protocol
 from worldline.nodes.properties import Violation
 
@@ -14,7 +14,7 @@ from worldline.nodes.properties import Violation
 @pytest.mark.parametrize("topology", [None, "ring:6", "clique:5", "line:2"])
 def test_the_root_says_when_everything_is_done(topology: str | None) -> None:
     for seed in range(12):
-        run = tried(ALGORITHM, seed, topology)
+        run = tried(model, seed, topology)
         assert [node.id for node in run.nodes if node.declared] == [0]
         assert not any(node.is_engaged or node.deficit for node in run.nodes)
 
@@ -32,7 +32,7 @@ class Counting(DijkstraScholten):
 def test_work_does_spread_and_nodes_are_engaged_anew() -> None:
     engagements = 0
     for seed in range(4):
-        run = tried(replace(ALGORITHM, node=Counting), seed, "ring:6", parameters={"spreads": 8})
+        run = tried(replace(model, node=Counting), seed, "ring:6", parameters={"spreads": 8})
         assert all(node.received for node in run.nodes)
         engagements = max(engagements, *(node.engagements for node in run.nodes))
         arrived = sum(len(node.received) for node in run.nodes)
@@ -42,14 +42,14 @@ def test_work_does_spread_and_nodes_are_engaged_anew() -> None:
 
 
 def test_any_node_can_be_the_root() -> None:
-    run = tried(ALGORITHM, 1, "grid:3x3", parameters={"root": 4})
+    run = tried(model, 1, "grid:3x3", parameters={"root": 4})
     assert [node.id for node in run.nodes if node.declared] == [4]
     with pytest.raises(ConfigurationError, match="no node 9 to be the root"):
-        tried(ALGORITHM, 1, "grid:3x3", parameters={"root": 9})
+        tried(model, 1, "grid:3x3", parameters={"root": 9})
 
 
 def test_a_root_without_neighbours_has_done_everything_itself() -> None:
-    run = tried(ALGORITHM, 0, "line:1")
+    run = tried(model, 0, "line:1")
     assert run.node(0).declared
     assert run.node(0).sent == []
 
@@ -135,7 +135,7 @@ def try_some(algorithm: Algorithm) -> None:
     ],
 )
 def test_properties_catch_what_is_wrong(mutant: type[DijkstraScholten], text: str, complaint: str) -> None:
-    properties = tuple(each for each in ALGORITHM.properties if text in each.text)
-    algorithm = replace(ALGORITHM, node=mutant, properties=properties)
+    properties = tuple(each for each in model.properties if text in each.text)
+    algorithm = replace(model, node=mutant, properties=properties)
     with pytest.raises(Violation, match=complaint):
         try_some(algorithm)

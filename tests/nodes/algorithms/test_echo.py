@@ -11,16 +11,16 @@ from msgspec import structs
 from tests.nodes.trying import tried
 from worldline.model import ConfigurationError
 from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Topology, Violation
-from worldline.nodes.algorithms.echo import ALGORITHM, Echo, EchoNode, Wave
+from worldline.nodes.algorithms.echo import Echo, EchoNode, Wave, model
 
-LAST, COUNT, TREE, MESSAGES = ALGORITHM.properties
+LAST, COUNT, TREE, MESSAGES = model.properties
 TWO_PARTS = Topology.of_edges(7, [(0, 1), (1, 2), (0, 2), (2, 3), (4, 5)])
 
 
 def violated(node: type[Node], only: Property, topology: str | Topology, seed: int = 0) -> str:
     """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
     with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), seed, topology)
+        tried(structs.replace(model, node=node, properties=(only,)), seed, topology)
     return str(caught.value)
 
 
@@ -30,14 +30,14 @@ def violated(node: type[Node], only: Property, topology: str | Topology, seed: i
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("topology", [None, "clique:6", "tree:10", "random:15,p=0.12"])
 def test_it_holds_on_many_shapes(topology: str | None, seed: int) -> None:
-    run = tried(ALGORITHM, seed, topology)
+    run = tried(model, seed, topology)
     # Every node was started, and all other events are messages.
     assert run.result().events - run.num_nodes == 2 * run.topology.edges_within(run.topology.component(0))
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_parents_are_a_tree_that_networkx_knows_as_one(seed: int) -> None:
-    run = tried(ALGORITHM, seed, "random:12,degree=5,connected", parameters={"initiator": 7})
+    run = tried(model, seed, "random:12,degree=5,connected", parameters={"initiator": 7})
     tree = nx.Graph()
     for node in run.nodes:
         if node.parent is not None:
@@ -50,7 +50,7 @@ def test_parents_are_a_tree_that_networkx_knows_as_one(seed: int) -> None:
 def test_the_initiator_counts_those_whom_it_can_reach() -> None:
     sizes = []
     for initiator in range(7):
-        run = tried(ALGORITHM, 3, TWO_PARTS, parameters={"initiator": initiator})
+        run = tried(model, 3, TWO_PARTS, parameters={"initiator": initiator})
         assert [node.id for node in run.nodes if node.decisions] == [initiator]
         sizes += run.node(initiator).decisions
     assert sizes == [4, 4, 4, 4, 2, 2, 1]
@@ -82,7 +82,7 @@ def test_the_trace_of_the_smallest_wave() -> None:
 
 def test_an_initiator_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no node 7 to begin"):
-        tried(ALGORITHM, 0, TWO_PARTS, parameters={"initiator": 7})
+        tried(model, 0, TWO_PARTS, parameters={"initiator": 7})
 
 
 # -- Its properties can fail
@@ -182,4 +182,4 @@ def test_what_is_wrong_is_noticed(node: type[Node], only: Property, topology: st
 
 def test_if_a_message_gets_lost_the_initiator_waits_for_ever() -> None:
     with pytest.raises(Violation, match=re.escape("there are 6, and it decides []")):
-        tried(structs.replace(ALGORITHM, properties=(COUNT,)), 0, "line:6", kinds={"loss": 0.5})
+        tried(structs.replace(model, properties=(COUNT,)), 0, "line:6", kinds={"loss": 0.5})

@@ -10,16 +10,16 @@ from msgspec import structs
 from tests.nodes.trying import tried
 from worldline.model import ConfigurationError
 from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Start, Topology, Violation
-from worldline.nodes.algorithms.flooding import ALGORITHM, Flooding
+from worldline.nodes.algorithms.flooding import Flooding, model
 
-AT_MOST_ONCE, EVERYBODY, MESSAGES = ALGORITHM.properties
+AT_MOST_ONCE, EVERYBODY, MESSAGES = model.properties
 TWO_PARTS = Topology.of_edges(7, [(0, 1), (1, 2), (0, 2), (2, 3), (4, 5)])
 
 
 def violated(node: type[Node], only: Property, topology: str | Topology) -> str:
     """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
     with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), 0, topology)
+        tried(structs.replace(model, node=node, properties=(only,)), 0, topology)
     return str(caught.value)
 
 
@@ -29,25 +29,25 @@ def violated(node: type[Node], only: Property, topology: str | Topology) -> str:
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("topology", [None, "clique:6", "tree:10", "random:15,p=0.12"])
 def test_it_holds_on_many_shapes(topology: str | None, seed: int) -> None:
-    run = tried(ALGORITHM, seed, topology)
+    run = tried(model, seed, topology)
     assert any(node.taken for node in run.nodes)
 
 
 def test_the_initiator_s_part_gets_it_once_and_nobody_else() -> None:
-    run = tried(ALGORITHM, 3, TWO_PARTS)
+    run = tried(model, 3, TWO_PARTS)
     assert [node.taken for node in run.nodes] == [["hello"]] * 4 + [[]] * 3
     assert run.result().events == 7 + 2 * 4 - 3
 
 
 def test_who_begins_and_with_what_can_be_chosen() -> None:
-    given = ALGORITHM.parsed({"initiator": "5", "text": "rain"})
-    run = tried(ALGORITHM, 3, TWO_PARTS, parameters=given)
+    given = model.parsed({"initiator": "5", "text": "rain"})
+    run = tried(model, 3, TWO_PARTS, parameters=given)
     assert [node.id for node in run.nodes if node.taken == ["rain"]] == [4, 5]
     assert run.result().events == 7 + 1
 
 
 def test_an_initiator_all_by_itself_has_nobody_to_tell() -> None:
-    run = tried(ALGORITHM, 0, TWO_PARTS, parameters={"initiator": 6})
+    run = tried(model, 0, TWO_PARTS, parameters={"initiator": 6})
     assert [node.id for node in run.nodes if node.taken] == [6]
     assert run.result().events == 7
 
@@ -55,7 +55,7 @@ def test_an_initiator_all_by_itself_has_nobody_to_tell() -> None:
 @pytest.mark.parametrize("initiator", [-1, 7])
 def test_an_initiator_that_does_not_exist_is_refused(initiator: int) -> None:
     with pytest.raises(ConfigurationError, match=f"no node {initiator} to begin.*nodes are 0 to 6"):
-        tried(ALGORITHM, 0, TWO_PARTS, parameters={"initiator": initiator})
+        tried(model, 0, TWO_PARTS, parameters={"initiator": initiator})
 
 
 def test_the_trace_tells_who_takes_it() -> None:
@@ -72,7 +72,7 @@ def test_the_trace_tells_who_takes_it() -> None:
 
 
 def test_what_its_oracles_know_of_a_component() -> None:
-    run = tried(ALGORITHM, 0, TWO_PARTS)
+    run = tried(model, 0, TWO_PARTS)
     assert [run.topology.component(node) for node in (3, 5, 6)] == [[0, 1, 2, 3], [4, 5], [6]]
     assert [run.topology.edges_within(group) for group in ([0, 1, 2, 3], [4, 5], [6])] == [4, 1, 0]
 
@@ -138,4 +138,4 @@ def test_what_is_wrong_is_noticed(node: type[Node], only: Property, reason: str)
 
 def test_a_message_that_gets_lost_leaves_somebody_out() -> None:
     with pytest.raises(Violation, match="whoever can be reached"):
-        tried(ALGORITHM, 0, "line:6", kinds={"loss": 0.5})
+        tried(model, 0, "line:6", kinds={"loss": 0.5})

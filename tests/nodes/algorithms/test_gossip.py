@@ -11,16 +11,16 @@ from msgspec import structs
 from tests.nodes.trying import tried
 from worldline.model import SECOND, ConfigurationError
 from worldline.nodes import Event, Node, Property, Protocol, Scheduler, Start, Topology, Violation, fault
-from worldline.nodes.algorithms.gossip import ALGORITHM, Gossip, NoNews
+from worldline.nodes.algorithms.gossip import Gossip, NoNews, model
 
-HEARSAY, IN_VAIN, EVERYBODY = ALGORITHM.properties
+HEARSAY, IN_VAIN, EVERYBODY = model.properties
 ALL_KINDS = {"crash": 3, "partition": 2, "link": 3, "loss": 0.2, "duplication": 0.1}
 
 
 def violated(node: type[Node], only: Property, **options: Any) -> str:
     """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
     with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), 0, **options)
+        tried(structs.replace(model, node=node, properties=(only,)), 0, **options)
     return str(caught.value)
 
 
@@ -34,24 +34,24 @@ def knowing(run: Scheduler) -> list[int]:
 @pytest.mark.parametrize("pull", [False, True])
 @pytest.mark.parametrize("kinds", [{}, {"loss": 0.3}])
 def test_everybody_knows_soon(kinds: dict[str, float], pull: bool) -> None:
-    run = tried(ALGORITHM, 1, kinds=kinds, parameters={"pull": pull}, until=25 * SECOND)
+    run = tried(model, 1, kinds=kinds, parameters={"pull": pull}, until=25 * SECOND)
     assert knowing(run) == list(range(16))
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_it_stands_all_kinds_of_faults(seed: int) -> None:
-    assert {*ALGORITHM.faults.split(",")} == {*ALL_KINDS}
-    assert knowing(tried(ALGORITHM, seed, "hypercube:3", kinds=ALL_KINDS)) == list(range(8))
+    assert {*model.faults.split(",")} == {*ALL_KINDS}
+    assert knowing(tried(model, seed, "hypercube:3", kinds=ALL_KINDS)) == list(range(8))
 
 
 def test_an_initiator_that_is_down_in_the_beginning_knows_it_when_it_is_back() -> None:
     faults = (fault("0s", "crash", 0), fault("5s", "recover", 0))
-    run = tried(ALGORITHM, 0, "clique:4", faults=faults, until=20 * SECOND)
+    run = tried(model, 0, "clique:4", faults=faults, until=20 * SECOND)
     assert knowing(run) == [0, 1, 2, 3]
 
 
 def test_whoever_can_not_be_reached_never_knows() -> None:
-    run = tried(ALGORITHM, 0, Topology.of_edges(5, [(0, 1), (1, 2), (3, 4)]), until=30 * SECOND)
+    run = tried(model, 0, Topology.of_edges(5, [(0, 1), (1, 2), (3, 4)]), until=30 * SECOND)
     assert knowing(run) == [0, 1, 2]
 
 
@@ -83,27 +83,27 @@ def test_the_period_is_how_often_a_node_tells() -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("patience", [1, 3])
 def test_with_patience_it_ends_by_itself(patience: int, seed: int) -> None:
-    run = tried(ALGORITHM, seed, parameters={"patience": patience}, until=10_000 * SECOND)
+    run = tried(model, seed, parameters={"patience": patience}, until=10_000 * SECOND)
     assert not run.schedule()
     assert all(node.has_lost_interest for node in run.nodes if node.rumour)
     assert all(node.in_vain >= patience for node in run.nodes if node.rumour)
 
 
 def test_that_everybody_knows_is_only_probable_if_interest_is_lost() -> None:
-    runs = [tried(ALGORITHM, seed, "ring:12", parameters={"patience": 1}) for seed in range(12)]
+    runs = [tried(model, seed, "ring:12", parameters={"patience": 1}) for seed in range(12)]
     assert {len(knowing(run)) == 12 for run in runs} == {True, False}
 
 
 def test_who_asks_is_not_left_out_even_so() -> None:
     for seed in range(6):
-        run = tried(ALGORITHM, seed, parameters={"patience": 1, "pull": True}, until=10_000 * SECOND)
+        run = tried(model, seed, parameters={"patience": 1, "pull": True}, until=10_000 * SECOND)
         assert not run.schedule()
         assert knowing(run) == list(range(16))
 
 
 def test_interest_that_is_lost_stays_lost_through_a_crash() -> None:
     faults = (fault("50s", "crash", 0), fault("51s", "recover", 0))
-    run = tried(ALGORITHM, 0, "clique:3", parameters={"patience": 1}, faults=faults)
+    run = tried(model, 0, "clique:3", parameters={"patience": 1}, faults=faults)
     assert not run.schedule()
     assert run.node(0).has_lost_interest
 
@@ -129,7 +129,7 @@ def test_the_trace_tells_who_learns_and_who_loses_interest() -> None:
 
 def test_an_initiator_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no node 16 to begin"):
-        tried(ALGORITHM, 0, parameters={"initiator": 16})
+        tried(model, 0, parameters={"initiator": 16})
 
 
 # -- Its properties can fail

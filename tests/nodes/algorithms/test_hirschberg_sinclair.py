@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithms.demands import messages_of
-from worldline.nodes.algorithms.hirschberg_sinclair import ALGORITHM, HirschbergSinclair, messages_most
+from worldline.nodes.algorithms.hirschberg_sinclair import HirschbergSinclair, messages_most, model
 from worldline.nodes.properties import Violation
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
@@ -35,13 +35,13 @@ def messages_expected(topology: Topology) -> int:
 @pytest.mark.parametrize("topology", [None, "ring:3,shuffled", "ring:16,shuffled", "ring:17,shuffled"])
 def test_the_highest_is_elected_and_everybody_knows(topology: str | None) -> None:
     for seed in range(10):
-        run = tried(ALGORITHM, seed, topology)
+        run = tried(model, seed, topology)
         assert {node.leader for node in run.nodes} == {run.num_nodes - 1}
         assert messages_of(run) == messages_expected(run.topology)
 
 
 def test_the_order_in_which_messages_arrive_doesnt_matter() -> None:
-    counts = {messages_of(tried(ALGORITHM, seed, "ring:12", fifo=fifo)) for seed in range(6) for fifo in (False, True)}
+    counts = {messages_of(tried(model, seed, "ring:12", fifo=fifo)) for seed in range(6) for fifo in (False, True)}
     assert len(counts) == 1
 
 
@@ -51,21 +51,21 @@ def test_the_bound_is_within_the_one_that_is_taught() -> None:
 
 
 def test_rings_neednt_be_oriented() -> None:
-    run = Scheduler.over([[1, 2], [0, 3], [0, 4], [4, 1], [3, 2]], HirschbergSinclair, properties=ALGORITHM.properties)
+    run = Scheduler.over([[1, 2], [0, 3], [0, 4], [4, 1], [3, 2]], HirschbergSinclair, properties=model.properties)
     run.start_all_nodes()
     run.run()
     assert [node.leader for node in run.nodes] == [4] * 5
 
 
 def test_a_candidate_gets_into_the_phase_that_its_surroundings_allow() -> None:
-    run = tried(ALGORITHM, 0, "ring:16")
+    run = tried(model, 0, "ring:16")
     # 0 and 15 are neighbours, as are all that follow each other: only the highest gets anywhere.
     assert [node.phase for node in run.nodes] == [0] * 15 + [4]
 
 
 def test_what_isnt_a_ring_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="node 0 at 0s: it has 3 neighbours"):
-        tried(ALGORITHM, 0, "clique:4")
+        tried(model, 0, "clique:4")
 
 
 # -- Every property can fail
@@ -102,6 +102,6 @@ class StepByStep(HirschbergSinclair):
 def test_properties_catch_what_is_wrong(
     mutant: type[HirschbergSinclair], topology: str, text: str, complaint: str
 ) -> None:
-    properties = tuple(each for each in ALGORITHM.properties if text in each.text)
+    properties = tuple(each for each in model.properties if text in each.text)
     with pytest.raises(Violation, match=complaint):
-        tried(replace(ALGORITHM, node=mutant, properties=properties), 1, topology)
+        tried(replace(model, node=mutant, properties=properties), 1, topology)

@@ -11,7 +11,7 @@ from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.nodes import Violation
 from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.algorithms.lamport_mutex import ALGORITHM, LamportMutex, Release, Reply, Request
+from worldline.nodes.algorithms.lamport_mutex import LamportMutex, Release, Reply, Request, model
 
 
 @pytest.mark.parametrize(
@@ -19,19 +19,19 @@ from worldline.nodes.algorithms.lamport_mutex import ALGORITHM, LamportMutex, Re
 )
 def test_one_at_a_time_and_everybody_in_its_turn(topology: str, seeds: int) -> None:
     for seed in range(seeds):
-        run = tried(ALGORITHM, seed, topology)
+        run = tried(model, seed, topology)
         assert [node.entries for node in run.nodes] == [3] * run.num_nodes
 
 
 def test_parameters() -> None:
-    run = tried(ALGORITHM, 1, "clique:3", parameters=ALGORITHM.parsed({"rounds": "5", "pause": "10ms", "stay": "2s"}))
+    run = tried(model, 1, "clique:3", parameters=model.parsed({"rounds": "5", "pause": "10ms", "stay": "2s"}))
     assert [node.entries for node in run.nodes] == [5, 5, 5]
     assert run.now > 15 * 2 * 10**9
 
 
 def test_clocks() -> None:
     """By hand: of two nodes, with latencies so short that one is through before the other wants anything."""
-    quick = structs.replace(ALGORITHM, latency="1ns")
+    quick = structs.replace(model, latency="1ns")
     for seed in range(5):
         run = tried(quick, seed, "clique:2", parameters={"rounds": 1, "stay": "1ns"})
         # Asked at 1, heard at 2; replied at 2, heard at 3; released at 4, heard at 5; the other's turn goes on from 6.
@@ -40,14 +40,14 @@ def test_clocks() -> None:
 
 def test_it_needs_links_between_all() -> None:
     with pytest.raises(ConfigurationError, match="everybody needs a link to everybody"):
-        tried(ALGORITHM, 0, "ring:4")
+        tried(model, 0, "ring:4")
 
 
 # -- Properties can fail
 
 
 def broken(node: type[LamportMutex], **changes: Any) -> Algorithm:
-    return structs.replace(ALGORITHM, node=node, **changes)
+    return structs.replace(model, node=node, **changes)
 
 
 class Hasty(LamportMutex):

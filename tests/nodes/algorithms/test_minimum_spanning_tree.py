@@ -10,7 +10,6 @@ from tests.nodes.trying import tried
 from worldline.model.errors import ModelError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.minimum_spanning_tree import (
-    ALGORITHM,
     NO_LINK,
     Accept,
     Hello,
@@ -18,6 +17,7 @@ from worldline.nodes.algorithms.minimum_spanning_tree import (
     MinimumSpanningTree,
     branches,
     kruskal,
+    model,
 )
 from worldline.nodes.events import Event, Protocol
 from worldline.nodes.properties import Violation
@@ -49,7 +49,7 @@ def by_networkx(topology: Topology) -> Any:
 @pytest.mark.parametrize("topology", SHAPES)
 def test_it_finds_what_networkx_finds(topology: str) -> None:
     for seed in range(8):
-        run = tried(ALGORITHM, seed, topology)
+        run = tried(model, seed, topology)
         tree = by_networkx(run.topology)
         weight = sum(run.topology.weight(*edge) for edge in found(run))
         assert weight == tree.size(weight="weight")
@@ -61,26 +61,26 @@ def test_it_finds_what_networkx_finds(topology: str) -> None:
 @pytest.mark.parametrize("topology", SHAPES)
 def test_the_oracle_is_right(topology: str) -> None:
     for seed in range(8):
-        graph = Trial(algorithm=ALGORITHM, topology=topology, seed=seed).graph()
+        graph = Trial(algorithm=model, topology=topology, seed=seed).graph()
         tree = nx.Graph(kruskal(graph))
         assert nx.is_forest(tree)
         assert sum(graph.weight(*edge) for edge in tree.edges) == by_networkx(graph).size(weight="weight")
 
 
 def test_ties_are_broken_by_ids() -> None:
-    run = tried(ALGORITHM, 0, "clique:5")
+    run = tried(model, 0, "clique:5")
     assert found(run) == [(0, 1), (0, 2), (0, 3), (0, 4)]
 
 
 @pytest.mark.parametrize(("topology", "complete"), [("line:1", [0]), ("line:2", [0, 1])])
 def test_the_smallest_networks(topology: str, complete: list[int]) -> None:
-    run = tried(ALGORITHM, 0, topology)
+    run = tried(model, 0, topology)
     assert [node.id for node in run.nodes if node.is_complete] == complete
 
 
 def test_every_component_gets_its_tree() -> None:
     topology = parse_edges("0-1=5,1-2=3,0-2=4,3-4=9", num_nodes=6)
-    run = Trial(algorithm=ALGORITHM, topology=topology).scheduler()
+    run = Trial(algorithm=model, topology=topology).scheduler()
     run.run()
     assert found(run) == [(0, 2), (1, 2), (3, 4)]
     assert [node.id for node in run.nodes if node.is_complete][-3:] == [3, 4, 5]
@@ -88,14 +88,14 @@ def test_every_component_gets_its_tree() -> None:
 
 def test_a_link_that_nobody_needs_is_rejected_at_both_ends() -> None:
     topology = parse_edges("0-1=1,1-2=2,0-2=3")
-    run = Trial(algorithm=ALGORITHM, topology=topology).scheduler()
+    run = Trial(algorithm=model, topology=topology).scheduler()
     run.run()
     assert [node.roles for node in run.nodes] == [["branch", "rejected"], ["branch", "branch"], ["branch", "rejected"]]
 
 
 def test_levels_stay_below_the_logarithm() -> None:
     for seed in range(5):
-        run = tried(ALGORITHM, seed, "random:32,p=0.15,connected,weights=1-10000,distinct")
+        run = tried(model, seed, "random:32,p=0.15,connected,weights=1-10000,distinct")
         assert 1 <= max(node.level for node in run.nodes) <= 5
 
 
@@ -106,7 +106,7 @@ def try_some(algorithm: Algorithm) -> None:
 
 def test_it_needs_links_in_order() -> None:
     with pytest.raises(ModelError):
-        try_some(replace(ALGORITHM, fifo=False))
+        try_some(replace(model, fifo=False))
 
 
 # -- Every property can fail
@@ -175,7 +175,7 @@ class Chatty(MinimumSpanningTree):
     ],
 )
 def test_properties_catch_what_is_wrong(mutant: type[MinimumSpanningTree], text: str, complaint: str) -> None:
-    properties = tuple(each for each in ALGORITHM.properties if text in each.text)
-    algorithm = replace(ALGORITHM, node=mutant, properties=properties)
+    properties = tuple(each for each in model.properties if text in each.text)
+    algorithm = replace(model, node=mutant, properties=properties)
     with pytest.raises(Violation, match=complaint):
         try_some(algorithm)

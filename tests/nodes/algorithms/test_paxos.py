@@ -11,18 +11,18 @@ from tests.nodes.trying import tried
 from worldline.model.links import link
 from worldline.model.time import SECOND
 from worldline.nodes import Node, Property, Scheduler, Violation
-from worldline.nodes.algorithms.paxos import ALGORITHM, NO_BALLOT, Accepted, Ballot, Paxos, Vote
+from worldline.nodes.algorithms.paxos import NO_BALLOT, Accepted, Ballot, Paxos, Vote, model
 from worldline.nodes.faults import as_fault, parse_kinds
 from worldline.nodes.trial import Trial
 
-AGREEMENT, CHOSEN_ONCE, LEARNED_IS_CHOSEN, VALIDITY, LEARNED = ALGORITHM.properties
-SAFE = structs.replace(ALGORITHM, properties=(AGREEMENT, CHOSEN_ONCE, LEARNED_IS_CHOSEN, VALIDITY))
-CLAIMED = parse_kinds(ALGORITHM.faults)
+AGREEMENT, CHOSEN_ONCE, LEARNED_IS_CHOSEN, VALIDITY, LEARNED = model.properties
+SAFE = structs.replace(model, properties=(AGREEMENT, CHOSEN_ONCE, LEARNED_IS_CHOSEN, VALIDITY))
+CLAIMED = parse_kinds(model.faults)
 
 
 def violated(node: type[Node], only: Property, seed: int, kinds: str = "", latency: str | None = None) -> str:
     """Run a node that is wrong, watched by one property, and return why that doesn't hold; for a right one it does."""
-    right = structs.replace(ALGORITHM, properties=(only,))
+    right = structs.replace(model, properties=(only,))
     tried(right, seed, kinds=parse_kinds(kinds), latency=latency)
     with pytest.raises(Violation, match=re.escape(only.text)) as caught:
         tried(structs.replace(right, node=node), seed, kinds=parse_kinds(kinds), latency=latency)
@@ -38,27 +38,27 @@ def values_of(run: Scheduler) -> set[str | None]:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_it_stands_the_faults_it_claims_to_stand(seed: int) -> None:
-    run = tried(ALGORITHM, seed, kinds=CLAIMED)
+    run = tried(model, seed, kinds=CLAIMED)
     assert len(values_of(run)) == 1
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 7])
 def test_the_size_of_a_majority_is_right_for_even_and_odd_numbers(number: int) -> None:
     for seed in range(4):
-        run = tried(ALGORITHM, seed, f"clique:{number}", kinds=CLAIMED)
+        run = tried(model, seed, f"clique:{number}", kinds=CLAIMED)
         assert values_of(run) < {f"value {each}" for each in range(3)}
 
 
 def test_it_comes_to_an_end_by_itself() -> None:
-    run = Trial(algorithm=ALGORITHM, seed=1).scheduler()
+    run = Trial(algorithm=model, seed=1).scheduler()
     run.run()
     assert run.now < 20 * SECOND
 
 
 def test_different_seeds_choose_the_values_of_different_proposers() -> None:
-    chosen = [run.node(0).learned for run in (tried(ALGORITHM, seed) for seed in range(12))]
+    chosen = [run.node(0).learned for run in (tried(model, seed) for seed in range(12))]
     assert set(chosen) == {"value 0", "value 1", "value 2"}
-    assert {tried(ALGORITHM, seed, parameters={"proposers": 1}).node(4).learned for seed in range(4)} == {"value 0"}
+    assert {tried(model, seed, parameters={"proposers": 1}).node(4).learned for seed in range(4)} == {"value 0"}
 
 
 def test_all_can_propose_and_messages_can_come_twice() -> None:
@@ -69,7 +69,7 @@ def test_all_can_propose_and_messages_can_come_twice() -> None:
             seed=seed,
             link=link("uniform(1ms, 1s)", loss=0.1, duplication=0.3),
             parameters={"proposers": 5},
-            properties=ALGORITHM.properties,
+            properties=model.properties,
         )
         run.start_all_nodes()
         run.run("60s")
@@ -87,7 +87,7 @@ def test_a_minority_chooses_nothing_and_learns_what_the_others_have_chosen() -> 
 
 def test_without_a_majority_nothing_is_chosen_and_nothing_demanded() -> None:
     faults = tuple(map(as_fault, ("0 crash 0", "0 crash 2", "0 crash 4")))
-    run = tried(ALGORITHM, 0, faults=faults)
+    run = tried(model, 0, faults=faults)
     assert values_of(run) == {None}
 
 
@@ -118,7 +118,7 @@ def test_even_if_all_forget_it_the_same_value_is_chosen_again() -> None:
 
 
 def test_no_proposer_opens_a_ballot_twice_not_even_after_a_crash() -> None:
-    trial = Trial(algorithm=ALGORITHM, seed=9, kinds=parse_kinds("crash=20,partition=3"))
+    trial = Trial(algorithm=model, seed=9, kinds=parse_kinds("crash=20,partition=3"))
     run = trial.scheduler(trace=True)
     run.run("60s")
     for proposer in range(3):
@@ -139,14 +139,14 @@ def test_who_is_refused_goes_higher_at_once() -> None:
             super().__init__(*given, **parameters)  # type: ignore[arg-type]
             self.promised = (50, 0) if self.id > 0 else NO_BALLOT
 
-    trial = Trial(algorithm=structs.replace(ALGORITHM, node=Far), parameters={"proposers": 1})
+    trial = Trial(algorithm=structs.replace(model, node=Far), parameters={"proposers": 1})
     run = trial.scheduler(trace=True)
     run.run("60s")
     assert [record.text for record in run.records if _opens(record)] == ["opens ballot 1", "opens ballot 51"]
 
 
 def test_parameters_are_read_as_texts() -> None:
-    assert ALGORITHM.parsed({"proposers": "5", "patience": "1s"}) == {"proposers": 5, "patience": "1s"}
+    assert model.parsed({"proposers": "5", "patience": "1s"}) == {"proposers": 5, "patience": "1s"}
 
 
 # -- Broken rules show. Seeds were searched for: most of these need bad luck.

@@ -13,7 +13,7 @@ from tests.nodes.trying import tried
 from worldline.model.links import link
 from worldline.model.time import SECOND
 from worldline.nodes import Node, Property, Scheduler, Violation
-from worldline.nodes.algorithms.raft import ALGORITHM, Appended, AppendEntries, Log, Raft, RequestVote, Vote
+from worldline.nodes.algorithms.raft import Appended, AppendEntries, Log, Raft, RequestVote, Vote, model
 from worldline.nodes.faults import Fault, as_fault, parse_kinds
 from worldline.nodes.trial import Trial
 
@@ -25,17 +25,17 @@ from worldline.nodes.trial import Trial
     STATE_MACHINE_SAFETY,
     SOMEBODY_LEADS,
     CAUGHT_UP,
-) = ALGORITHM.properties
+) = model.properties
 SLOW = "uniform(1ms, 200ms)"
 """Messages that may take longer than elections: leaders don't last, but nothing wrong must come of it."""
 
-CLAIMED = parse_kinds(ALGORITHM.faults)
+CLAIMED = parse_kinds(model.faults)
 ROUGH = parse_kinds("crash,partition,loss")
 
 
 def violated(node: type[Node], only: Property, seed: int, **options: Any) -> str:
     """Run a node that is wrong, watched by one property, and return why that doesn't hold; for a right one it does."""
-    right = structs.replace(ALGORITHM, properties=(only,))
+    right = structs.replace(model, properties=(only,))
     tried(right, seed, **options)
     with pytest.raises(Violation, match=re.escape(only.text)) as caught:
         tried(structs.replace(right, node=node), seed, **options)
@@ -56,22 +56,22 @@ def leader_of(run: Scheduler) -> Raft:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_it_stands_the_faults_it_claims_to_stand(seed: int) -> None:
-    tried(ALGORITHM, seed, kinds=CLAIMED)
+    tried(model, seed, kinds=CLAIMED)
 
 
 @pytest.mark.parametrize("topology", ["clique:1", "clique:2", "clique:4", "clique:8"])
 def test_the_size_of_a_majority_is_right_for_even_and_odd_numbers(topology: str) -> None:
-    run = tried(ALGORITHM, 1, topology, kinds=parse_kinds("crash=1,loss=0.05"), until=5 * SECOND)
+    run = tried(model, 1, topology, kinds=parse_kinds("crash=1,loss=0.05"), until=5 * SECOND)
     assert len(run.node(0).applied) > 10
 
 
 def test_twenty_nodes_get_on() -> None:
-    run = tried(ALGORITHM, 4, "clique:20", kinds=CLAIMED, until=3 * SECOND)
+    run = tried(model, 4, "clique:20", kinds=CLAIMED, until=3 * SECOND)
     assert min(len(node.applied) for node in run.nodes) > 10
 
 
 def test_in_calm_there_is_one_leader_and_all_apply_its_commands() -> None:
-    run = tried(ALGORITHM, 5, until=3 * SECOND, parameters={"commands": 20})
+    run = tried(model, 5, until=3 * SECOND, parameters={"commands": 20})
     leader = leader_of(run)
     expected = [f"{leader.current_term}.{leader.id}.{index}" for index in range(1, 21)]
     assert [node.applied for node in run.nodes] == [expected] * 5
@@ -80,10 +80,10 @@ def test_in_calm_there_is_one_leader_and_all_apply_its_commands() -> None:
 
 
 def test_a_leader_that_crashes_is_replaced_and_comes_back_as_a_follower() -> None:
-    calm = Trial(algorithm=ALGORITHM, seed=2, until=SECOND).scheduler()
+    calm = Trial(algorithm=model, seed=2, until=SECOND).scheduler()
     calm.run("1s")
     first = leader_of(calm)
-    run = tried(ALGORITHM, 2, faults=faults(f"1s crash {first.id}", f"3s recover {first.id}"), until=5 * SECOND)
+    run = tried(model, 2, faults=faults(f"1s crash {first.id}", f"3s recover {first.id}"), until=5 * SECOND)
     second = leader_of(run)
     assert second.id != first.id
     assert second.current_term > first.current_term
@@ -93,7 +93,7 @@ def test_a_leader_that_crashes_is_replaced_and_comes_back_as_a_follower() -> Non
 
 def test_what_was_applied_before_all_crash_is_applied_again() -> None:
     crashes = chain.from_iterable((f"2s crash {node}", f"2.5s recover {node}") for node in range(5))
-    trial = Trial(algorithm=ALGORITHM, seed=6, faults=faults(*crashes))
+    trial = Trial(algorithm=model, seed=6, faults=faults(*crashes))
     run = trial.scheduler()
     run.run("2s")
     before = max((node.applied for node in run.nodes), key=len)
@@ -107,7 +107,7 @@ def test_what_was_applied_before_all_crash_is_applied_again() -> None:
 
 
 def test_a_minority_commits_nothing_and_follows_after_the_repair() -> None:
-    trial = Trial(algorithm=ALGORITHM, seed=1, faults=faults("0 partition 0 1", "3s repair"))
+    trial = Trial(algorithm=model, seed=1, faults=faults("0 partition 0 1", "3s repair"))
     run = trial.scheduler()
     run.run("3s")
     assert [bool(node.applied) for node in run.nodes] == [False, False, True, True, True]
@@ -116,8 +116,8 @@ def test_a_minority_commits_nothing_and_follows_after_the_repair() -> None:
 
 
 def test_without_a_majority_nobody_leads_any_more_and_catching_up_is_not_demanded() -> None:
-    properties = tuple(each for each in ALGORITHM.properties if each is not SOMEBODY_LEADS)
-    algorithm = structs.replace(ALGORITHM, properties=properties)
+    properties = tuple(each for each in model.properties if each is not SOMEBODY_LEADS)
+    algorithm = structs.replace(model, properties=properties)
     run = tried(algorithm, 0, faults=faults("0 crash 0", "0 crash 1", "0 crash 2"), until=5 * SECOND)
     assert not any(node.applied for node in run.nodes)
 
@@ -127,7 +127,7 @@ def test_a_new_leader_goes_back_in_one_step_to_where_a_short_log_ends() -> None:
     so_far = ["0 crash 4"]
     first = leader_at("3s", 7, so_far)
     so_far += [f"3s crash {first}", f"3.5s recover {first}", "4s recover 4"]
-    run = Trial(algorithm=ALGORITHM, seed=7, faults=faults(*so_far)).scheduler(trace=True)
+    run = Trial(algorithm=model, seed=7, faults=faults(*so_far)).scheduler(trace=True)
     run.run("4.2s")
     assert leader_of(run).id != first
     assert len(run.node(4).applied) > 35
@@ -140,7 +140,7 @@ def test_a_new_leader_goes_back_in_one_step_over_all_entries_of_a_term() -> None
     so_far = [f"1s partition {alone}"]
     second = leader_at("2s", 3, so_far, but=alone)
     so_far += [f"2s crash {second}", "3s repair", f"3s recover {second}"]
-    run = Trial(algorithm=ALGORITHM, seed=3, faults=faults(*so_far)).scheduler(trace=True)
+    run = Trial(algorithm=model, seed=3, faults=faults(*so_far)).scheduler(trace=True)
     run.run("3s")
     assert len(run.node(alone).entries) > len(run.node(alone).applied) + 20
     run.run("4s")
@@ -149,7 +149,7 @@ def test_a_new_leader_goes_back_in_one_step_over_all_entries_of_a_term() -> None
 
 
 def leader_at(time: str, seed: int, so_far: list[str], but: int | None = None) -> int:
-    run = Trial(algorithm=ALGORITHM, seed=seed, faults=faults(*so_far)).scheduler()
+    run = Trial(algorithm=model, seed=seed, faults=faults(*so_far)).scheduler()
     run.run(time)
     (leader,) = [node.id for node in run.up if node.role == "leader" and node.id != but]
     return int(leader)
@@ -168,7 +168,7 @@ def test_old_messages_neither_take_entries_away_nor_count_twice() -> None:
             Raft,
             seed=seed,
             link=link("uniform(1ms, 60ms)", loss=0.1, duplication=0.3),
-            properties=ALGORITHM.properties,
+            properties=model.properties,
         )
         run.start_all_nodes()
         run.run("5s")
@@ -176,7 +176,7 @@ def test_old_messages_neither_take_entries_away_nor_count_twice() -> None:
 
 
 def test_it_is_safe_even_if_messages_take_longer_than_leaders_last() -> None:
-    algorithm = structs.replace(ALGORITHM, properties=ALGORITHM.properties[:5])
+    algorithm = structs.replace(model, properties=model.properties[:5])
     for seed in range(4):
         tried(algorithm, seed, kinds=parse_kinds("crash=4,partition=2,loss=0.1"), latency=SLOW)
 
@@ -185,7 +185,7 @@ def test_a_leader_uses_a_link_that_is_added_while_it_leads() -> None:
     leader = leader_at("1s", 0, [])
     other = (leader + 1) % 5
     run = Trial(
-        algorithm=ALGORITHM, seed=0, faults=faults(f"1s remove {leader} {other}", f"1.05s add {leader} {other}")
+        algorithm=model, seed=0, faults=faults(f"1s remove {leader} {other}", f"1.05s add {leader} {other}")
     ).scheduler()
     run.run("3s")
     assert run.node(leader).current_term == 1
@@ -196,7 +196,7 @@ def test_a_leader_uses_a_link_that_is_added_while_it_leads() -> None:
 
 def test_parameters_are_read_as_texts() -> None:
     expected = {"commands": 7, "heartbeat": "50ms", "timeout": "1s"}
-    assert ALGORITHM.parsed({"commands": "7", "heartbeat": "50ms", "timeout": "1s"}) == expected
+    assert model.parsed({"commands": "7", "heartbeat": "50ms", "timeout": "1s"}) == expected
 
 
 # -- Broken rules show. Seeds and faults were searched for: some of these need very bad luck.

@@ -8,7 +8,7 @@ from msgspec import structs
 from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.nodes import Violation
-from worldline.nodes.algorithms.ricart_agrawala import ALGORITHM, Request, RicartAgrawala
+from worldline.nodes.algorithms.ricart_agrawala import Request, RicartAgrawala, model
 
 
 @pytest.mark.parametrize(
@@ -16,18 +16,18 @@ from worldline.nodes.algorithms.ricart_agrawala import ALGORITHM, Request, Ricar
 )
 def test_one_at_a_time_and_everybody_in_its_turn(topology: str, seeds: int) -> None:
     for seed in range(seeds):
-        run = tried(ALGORITHM, seed, topology)
+        run = tried(model, seed, topology)
         assert [node.entries for node in run.nodes] == [3] * run.num_nodes
 
 
 def test_fifo_does_no_harm() -> None:
     for seed in range(5):
-        tried(ALGORITHM, seed, fifo=True)
+        tried(model, seed, fifo=True)
 
 
 def test_replies_are_kept_back() -> None:
     """By hand: all ask at once with the same number, so the ids decide; the last one waits for two to leave."""
-    everywhere_slow = structs.replace(ALGORITHM, latency="10s")
+    everywhere_slow = structs.replace(model, latency="10s")
     run = tried(everywhere_slow, 0, "clique:3", parameters={"rounds": 1, "pause": "0ns", "stay": "1s"})
     # 0 has its replies at 20 s and stays for 1 s; its own reply to 1 takes 10 s, and so on; then 2 stays, and all rest.
     assert run.now == 1 + 10**9 * (20 + 1 + 10 + 1 + 10 + 1)
@@ -35,7 +35,7 @@ def test_replies_are_kept_back() -> None:
 
 def test_it_needs_links_between_all() -> None:
     with pytest.raises(ConfigurationError, match="everybody needs a link to everybody"):
-        tried(ALGORITHM, 0, "line:3")
+        tried(model, 0, "line:3")
 
 
 # -- Properties can fail
@@ -89,4 +89,4 @@ class Patient(RicartAgrawala):
 )
 def test_properties_notice(node: type[RicartAgrawala], text: str) -> None:
     with pytest.raises(Violation, match=text):
-        tried(structs.replace(ALGORITHM, node=node), 0)
+        tried(structs.replace(model, node=node), 0)

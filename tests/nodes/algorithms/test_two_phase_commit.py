@@ -9,10 +9,10 @@ from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.model.time import SECOND
 from worldline.nodes import Scheduler, Violation, fault
-from worldline.nodes.algorithms.two_phase_commit import ALGORITHM, TwoPhaseCommit
+from worldline.nodes.algorithms.two_phase_commit import TwoPhaseCommit, model
 from worldline.nodes.faults import parse_kinds
 
-FAULTS = parse_kinds(ALGORITHM.faults)
+FAULTS = parse_kinds(model.faults)
 ROUGH = parse_kinds("crash,loss")
 
 
@@ -23,12 +23,12 @@ def decisions(run: Scheduler) -> list[bool | None]:
 @pytest.mark.parametrize(("topology", "seeds"), [("star:1", 2), ("star:2", 10), ("star:5", 60), ("clique:4", 20)])
 def test_all_or_nobody_whatever_happens(topology: str, seeds: int) -> None:
     for seed in range(seeds):
-        tried(ALGORITHM, seed, topology, kinds=FAULTS)
+        tried(model, seed, topology, kinds=FAULTS)
 
 
 def test_more_than_it_is_used_to() -> None:
     outcomes = [
-        decisions(tried(ALGORITHM, seed, kinds=parse_kinds("crash=5,loss=0.3"), parameters={"yes": 1.0}))
+        decisions(tried(model, seed, kinds=parse_kinds("crash=5,loss=0.3"), parameters={"yes": 1.0}))
         for seed in range(40)
     ]
     assert [True] * 5 in outcomes
@@ -37,7 +37,7 @@ def test_more_than_it_is_used_to() -> None:
 
 def test_without_faults_it_commits_if_all_want_to() -> None:
     for seed in range(10):
-        run = tried(ALGORITHM, seed, parameters={"yes": 1.0})
+        run = tried(model, seed, parameters={"yes": 1.0})
         assert decisions(run) == [True] * 5
         assert run.result().events == 5 + 4 * 4  # Starts, and four messages for each participant.
 
@@ -45,7 +45,7 @@ def test_without_faults_it_commits_if_all_want_to() -> None:
 def test_one_no_is_enough() -> None:
     seen = 0
     for seed in range(30):
-        run = tried(ALGORITHM, seed, parameters={"yes": 0.7})
+        run = tried(model, seed, parameters={"yes": 0.7})
         votes = [node.vote for node in run.nodes]
         assert decisions(run) == [all(votes)] * 5
         seen += votes.count(False) == 1
@@ -55,7 +55,7 @@ def test_one_no_is_enough() -> None:
 def test_it_goes_on_where_messages_get_lost() -> None:
     """Without patience every lost vote would mean that all abort."""
     committed = [
-        tried(ALGORITHM, seed, kinds={"loss": 0.1}, parameters={"yes": 1.0}).node(0).decision for seed in range(20)
+        tried(model, seed, kinds={"loss": 0.1}, parameters={"yes": 1.0}).node(0).decision for seed in range(20)
     ]
     assert sum(committed) >= 18
 
@@ -64,17 +64,17 @@ def test_who_has_promised_is_blocked_while_the_coordinator_is_down() -> None:
     """It has asked for votes, crashes before the first comes in, and is back after a minute, when it aborts."""
     faults = (fault(1, "crash", 0), fault("1min", "recover", 0))
     parameters = {"yes": 1.0}
-    unfinished = structs.replace(ALGORITHM, properties=ALGORITHM.properties[:3])
+    unfinished = structs.replace(model, properties=model.properties[:3])
     run = tried(unfinished, 0, faults=faults, parameters=parameters, until=59 * SECOND)
     assert [node.vote for node in run.nodes] == [True] * 5
     assert decisions(run) == [None] * 5
-    assert decisions(tried(ALGORITHM, 0, faults=faults, parameters=parameters)) == [False] * 5
+    assert decisions(tried(model, 0, faults=faults, parameters=parameters)) == [False] * 5
 
 
 def test_a_decision_outlives_the_coordinator() -> None:
     """It crashes when it has decided and nobody knows: whenever it comes back, it knows."""
     run = tried(
-        ALGORITHM,
+        model,
         0,
         latency="1s",
         parameters={"yes": 1.0},
@@ -93,14 +93,14 @@ def test_a_decision_may_overtake_the_question() -> None:
     """Somewhere among these, a participant hears of the abort first, and is asked then."""
     late = 0
     for seed in range(60):
-        run = tried(ALGORITHM, seed, parameters={"yes": 0.5})
+        run = tried(model, seed, parameters={"yes": 0.5})
         late += any(node.vote is None for node in run.nodes[1:] if run.node(0).vote)
     assert late
 
 
 def test_the_coordinator_is_in_the_middle() -> None:
     with pytest.raises(ConfigurationError, match="the coordinator needs a link to everybody"):
-        tried(ALGORITHM, 0, "line:3")
+        tried(model, 0, "line:3")
 
 
 # -- Properties can fail
@@ -156,6 +156,6 @@ class Taciturn(TwoPhaseCommit):
 )
 def test_properties_notice(node: type[TwoPhaseCommit], seed: int, text: str, reason: str) -> None:
     """Each by itself: another one may notice as well, and earlier."""
-    judge = next(each for each in ALGORITHM.properties if each.text == text)
+    judge = next(each for each in model.properties if each.text == text)
     with pytest.raises(Violation, match=f"{text}: that doesn't hold, since .*{reason}"):
-        tried(structs.replace(ALGORITHM, node=node, properties=(judge,)), seed, kinds=ROUGH)
+        tried(structs.replace(model, node=node, properties=(judge,)), seed, kinds=ROUGH)

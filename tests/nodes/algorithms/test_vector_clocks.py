@@ -12,23 +12,23 @@ from msgspec import structs
 from tests.nodes.trying import tried
 from worldline.nodes import Node, Property, Scheduler, Topology, Violation, fault
 from worldline.nodes.algorithms.vector_clocks import (
-    ALGORITHM,
     Happening,
     Stamped,
     VectorClocks,
     is_before,
+    model,
     pasts,
     text_of,
 )
 
-EXACT, GROWS = ALGORITHM.properties
+EXACT, GROWS = model.properties
 ALL_KINDS = {"crash": 3, "partition": 2, "link": 3, "loss": 0.2, "duplication": 0.1}
 
 
 def violated(node: type[Node], only: Property, **options: Any) -> str:
     """Run a node that is wrong, watched by one property, and return why that doesn't hold."""
     with pytest.raises(Violation, match=re.escape(only.text)) as caught:
-        tried(structs.replace(ALGORITHM, node=node, properties=(only,)), 0, **options)
+        tried(structs.replace(model, node=node, properties=(only,)), 0, **options)
     return str(caught.value)
 
 
@@ -38,17 +38,17 @@ def violated(node: type[Node], only: Property, **options: Any) -> str:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("topology", [None, "clique:4", "ring:5", "random:7,p=0.2"])
 def test_it_holds_on_many_shapes(topology: str | None, seed: int) -> None:
-    tried(ALGORITHM, seed, topology)
+    tried(model, seed, topology)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_it_stands_all_kinds_of_faults(seed: int) -> None:
-    assert {*ALGORITHM.faults.split(",")} == {*ALL_KINDS}
-    tried(ALGORITHM, seed, "clique:4", kinds=ALL_KINDS)
+    assert {*model.faults.split(",")} == {*ALL_KINDS}
+    tried(model, seed, "clique:4", kinds=ALL_KINDS)
 
 
 def test_there_are_events_of_all_relations() -> None:
-    run = tried(ALGORITHM, 1, "clique:4")
+    run = tried(model, 1, "clique:4")
     stamps = [happening.clock for node in run.nodes for happening in node.history]
     pairs = [(one, other) for one in stamps for other in stamps if one != other]
     before = sum(is_before(one, other) for one, other in pairs)
@@ -59,7 +59,7 @@ def test_there_are_events_of_all_relations() -> None:
 
 
 def test_its_oracle_agrees_with_networkx() -> None:
-    run = tried(ALGORITHM, 2, "ring:5")
+    run = tried(model, 2, "ring:5")
     graph = nx.DiGraph()
     for node in run.nodes:
         for number, happening in enumerate(node.history):
@@ -87,7 +87,7 @@ def test_the_source_of_what_is_received_is_an_event_that_sent_it_to_there() -> N
 
 
 def test_lamport_s_clock_may_order_what_is_concurrent() -> None:
-    run = tried(ALGORITHM, 1, "clique:4")
+    run = tried(model, 1, "clique:4")
     happenings: list[Happening] = [happening for node in run.nodes for happening in node.history]
     assert any(
         one.lamport < other.lamport and not is_before(one.clock, other.clock)
@@ -97,14 +97,14 @@ def test_lamport_s_clock_may_order_what_is_concurrent() -> None:
 
 
 def test_the_own_entry_counts_the_own_events() -> None:
-    run = tried(ALGORITHM, 3, "clique:4", parameters={"rounds": 9})
+    run = tried(model, 3, "clique:4", parameters={"rounds": 9})
     for node in run.nodes:
         assert [happening.clock[node.id] for happening in node.history] == list(range(1, len(node.history) + 1))
         assert sum(happening.source is None for happening in node.history) == 9
 
 
 def test_who_has_no_neighbours_knows_only_of_itself() -> None:
-    run = tried(ALGORITHM, 0, Topology.of_edges(3, [(0, 1)]), parameters={"rounds": 4})
+    run = tried(model, 0, Topology.of_edges(3, [(0, 1)]), parameters={"rounds": 4})
     assert run.node(2).clock == [0, 0, 4]
     assert run.node(2).lamport == 4
 
@@ -118,7 +118,7 @@ def test_stamps_are_compared_entry_by_entry() -> None:
 
 
 def test_a_message_from_nowhere_is_noticed() -> None:
-    run = tried(ALGORITHM, 0, "line:2", parameters={"rounds": 0})
+    run = tried(model, 0, "line:2", parameters={"rounds": 0})
     run.node(0).history.append(Happening((1, 1), 2, (1, 0)))
     with pytest.raises(AssertionError, match=r"\(0, 0\) has a cause that hadn't happened"):
         pasts(run)

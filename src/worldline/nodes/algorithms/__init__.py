@@ -35,5 +35,5 @@ def find(name: str) -> Algorithm:
         near = get_close_matches(name, NAMES, n=1)
         advice = f"did you mean {near[0]}?" if near else "`worldline nodes list` names those that there are"
         raise ConfigurationError(f"there is no algorithm {shown(name)}", advice=advice)
-    found: Algorithm = import_module(f"{__name__}.{name.replace('-', '_')}").ALGORITHM
+    found: Algorithm = import_module(f"{__name__}.{name.replace('-', '_')}").model
     return found

@@ -129,7 +129,7 @@ def nearer(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="bellman-ford",
     node=BellmanFord,
     topology="clique:3",

@@ -68,7 +68,7 @@ class BellmanFordIds(Node):
         self._weights = {link: self.weight(link) for link in self.links}
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="bellman-ford-ids",
     node=BellmanFordIds,
     topology="random:12,degree=4,connected,weights=1-9",

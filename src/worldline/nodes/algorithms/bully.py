@@ -246,7 +246,7 @@ def all_agree(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="bully",
     node=Bully,
     topology="clique:5",

@@ -216,7 +216,7 @@ def undisturbed(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="chandy-lamport",
     node=ChandyLamport,
     topology="grid:2x3",

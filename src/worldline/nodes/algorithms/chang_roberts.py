@@ -151,7 +151,7 @@ def within_bounds(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="chang-roberts",
     node=ChangRoberts,
     topology="ring:8,shuffled",

@@ -213,7 +213,7 @@ def all_acknowledged(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="dijkstra-scholten",
     node=DijkstraScholten,
     topology="random:10,p=0.3,connected",

@@ -142,7 +142,7 @@ def messages(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="echo",
     node=EchoNode,
     topology="random:12,degree=3",

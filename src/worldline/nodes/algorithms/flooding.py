@@ -79,7 +79,7 @@ def messages(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="flooding",
     node=Flooding,
     topology="random:12,degree=3",

@@ -165,7 +165,7 @@ def everybody(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="gossip",
     node=Gossip,
     topology="torus:4x4",

@@ -130,7 +130,7 @@ def within_bounds(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="hirschberg-sinclair",
     node=HirschbergSinclair,
     topology="ring:8,shuffled",

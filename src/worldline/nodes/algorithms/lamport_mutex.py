@@ -218,7 +218,7 @@ def three_messages_for_each(run: Scheduler) -> bool:
 one_inside = always("at most one node is inside")(OneInside)
 granted_in_order = always("requests are granted in their order")(GrantedInOrder)
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="lamport-mutex",
     node=LamportMutex,
     topology="clique:4",

@@ -352,7 +352,7 @@ def within_bounds(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="minimum-spanning-tree",
     node=MinimumSpanningTree,
     topology="random:12,p=0.35,connected,weights=1-1000,distinct",

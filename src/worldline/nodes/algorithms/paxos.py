@@ -282,7 +282,7 @@ def learned(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="paxos",
     node=Paxos,
     topology="clique:5",

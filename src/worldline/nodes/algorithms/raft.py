@@ -413,7 +413,7 @@ def caught_up(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="raft",
     node=Raft,
     topology="clique:5",

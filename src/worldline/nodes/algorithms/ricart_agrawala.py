@@ -94,7 +94,7 @@ def two_messages_for_each(run: Scheduler) -> bool:
     return each_entry_takes(2 * (run.num_nodes - 1), run)
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="ricart-agrawala",
     node=RicartAgrawala,
     topology="clique:4",

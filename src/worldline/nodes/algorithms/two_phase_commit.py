@@ -249,7 +249,7 @@ def decided(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="two-phase-commit",
     node=TwoPhaseCommit,
     topology="star:5",

@@ -166,7 +166,7 @@ def grows(run: Scheduler) -> bool:
     return True
 
 
-ALGORITHM = Algorithm(
+model = Algorithm(
     name="vector-clocks",
     node=VectorClocks,
     topology="random:6,degree=3",

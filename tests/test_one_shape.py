@@ -1,0 +1,80 @@
+"""What all kinds of members have in common: the same words for the same things."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from worldline import Federation, Participant, Program, run
+from worldline.kernel import Entity, Simulation
+from worldline.model.randomness import Stream
+from worldline.nodes import Event, Node, Scheduler
+from worldline.spacetime import Agent, ForwardSimulation, Minkowski
+
+SEED = 7
+
+
+def drawn_by(member: Any) -> list[float]:
+    """Draw from both sources in turn; the second time each goes on where it was."""
+    return [source.random() for _ in range(2) for source in (member.random, member.stream("wind"))]
+
+
+def expected(*names: str) -> list[float]:
+    own, wind = Stream(SEED, *names), Stream(SEED, *names, "wind")
+    return [own.random(), wind.random(), own.random(), wind.random()]
+
+
+def test_participants_draw_from_random_and_from_streams() -> None:
+    drawn: list[float] = []
+
+    def program(me: Participant) -> None:
+        drawn.extend(drawn_by(me))
+
+    run(Federation({"a": Program(program)}, seed=SEED))
+    assert drawn == expected("a")
+
+
+def test_entities_do() -> None:
+    class Drawing(Entity):
+        def start(self) -> None:
+            self.drawn = drawn_by(self)
+
+    simulation = Simulation(seed=SEED)
+    drawing = Drawing()
+    simulation.add("a", drawing)
+    simulation.run()
+    assert drawing.drawn == expected("a")
+
+
+class DrawingNode(Node):
+    drawn: tuple[float, ...] = ()
+
+    def execute(self, event: Event) -> None:
+        self.drawn = (*self.drawn, *drawn_by(self))
+
+
+def test_nodes_do_on_every_executor() -> None:
+    drawn = []
+    for executor in ("inline", "processes(2)"):
+        scheduler = Scheduler(2, [(0, 1)], DrawingNode, seed=SEED)
+        scheduler.start_all_nodes()
+        scheduler.run(executor=executor)
+        drawn.append([node.drawn for node in scheduler.nodes])
+    assert drawn[0] == drawn[1]
+    assert len({number for numbers in drawn[0] for number in numbers}) == 8
+
+
+class DrawingAgent(Agent):
+    def draw(self) -> None:
+        self.drawn = drawn_by(self)
+
+
+def test_agents_do_on_every_executor() -> None:
+    for executor in ("inline", "processes(2)"):
+        simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=SEED)
+        with simulation:
+            DrawingAgent().after(1.0, DrawingAgent.draw)
+            DrawingAgent().after(1.0, DrawingAgent.draw)
+        simulation.run(until=2.0)
+        for name, agent in simulation.agents.items():
+            assert isinstance(agent, DrawingAgent)
+            assert agent.drawn == expected("agent", name)
