@@ -6,18 +6,8 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
-from tests.effort import IS_SECOND_PASS
-
 settings.register_profile("repeatable", max_examples=50, derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what has nothing to do with what the second pass is for, and takes long, because it waits."""
-    left_out = [item for item in items if IS_SECOND_PASS and item.get_closest_marker("once")]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if not item.get_closest_marker("once")]
 
 
 def pytest_collection_finish() -> None:

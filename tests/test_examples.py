@@ -16,12 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.effort import share_of
+from tests.leaks.running import EXAMPLES, command_of
+from tests.soaking import later
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
 SOUND = sorted(path.stem for path in EXAMPLES.glob("*/*.toml"))
 # Federations hold nothing that is compiled, and are told the hash seed here.
-TRIED = SOUND[: share_of(len(SOUND))]
+TRIED = ["ping_pong", pytest.param("control_loop", marks=pytest.mark.once)]
+REST = [name for name in SOUND if name not in ("ping_pong", "control_loop")]
 IN_PROCESS = ("--executor", "in-process")
 
 # What makes each simulation of the kernel small enough.
@@ -35,8 +36,8 @@ SIMULATIONS: dict[str, tuple[str, ...]] = {
 
 # How distributed algorithms are tried; one of them has a bug, which is the point.
 ALGORITHMS: dict[str, tuple[str, ...]] = {
-    "broken_mutex": ("--seeds", "30"),
-    "channels": ("--seeds", "20", "--topology", "random:8,degree=3", "--faults", "crash,partition,loss"),
+    "broken_mutex": ("--seed", "24", "--seeds", "6"),
+    "channels": ("--seeds", "8", "--topology", "random:8,degree=3", "--faults", "crash,partition,loss"),
 }
 
 pytestmark = pytest.mark.timeout(55)
@@ -97,7 +98,7 @@ def test_a_search_finds_the_same_on_any_number_of_workers_and_under_any_hash_see
     assert [search.returncode for search in searches] == [name.startswith("broken")] * 2
 
 
-@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize("name", [*TRIED, *later(REST)])
 def test_an_example_tells_the_same_under_another_hash_seed(name: str, shelf: Path, tmp_path: Path) -> None:
     lines, left = known(name, shelf)
     assert any(line.startswith("digest ") for line in lines)
@@ -107,14 +108,8 @@ def test_an_example_tells_the_same_under_another_hash_seed(name: str, shelf: Pat
     assert any(name.endswith(".mcap") for name in left)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        # The robot cell is in tests/cli/test_run.py. Twenty processes take their time.
-        *(name for name in TRIED if name not in ("robot_cell", "chat")),
-        pytest.param("chat", marks=pytest.mark.soak),
-    ],
-)
+# The robot cell is in tests/cli/test_run.py, too. Twenty processes take their time.
+@pytest.mark.parametrize("name", [*TRIED, *later(REST)])
 def test_an_example_tells_the_same_in_processes(name: str, shelf: Path, tmp_path: Path) -> None:
     lines, left = known(name, shelf)
     ran = worldline(tmp_path, "run", file_of(name), seed="3")
@@ -123,7 +118,7 @@ def test_an_example_tells_the_same_in_processes(name: str, shelf: Path, tmp_path
     assert files(tmp_path) == left
 
 
-@pytest.mark.parametrize("name", TRIED)
+@pytest.mark.parametrize("name", [*TRIED, *later(REST)])
 def test_an_example_gives_one_history_under_many_schedules(name: str, shelf: Path, tmp_path: Path) -> None:
     lines, _ = known(name, shelf)
     checked = worldline(tmp_path, "check", file_of(name), "--schedules", "10" if name == "ping_pong" else "3")
@@ -157,11 +152,13 @@ DIGESTS: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 @pytest.mark.parametrize("name", DIGESTS)
-def test_the_command_runs_an_example_that_defines_a_model(name: str, tmp_path: Path) -> None:
+def test_the_command_runs_an_example_that_defines_a_model(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     digest, options = DIGESTS[name]
-    ran = worldline(tmp_path, "run", str(EXAMPLES / f"{name}.py"), *options)
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout.endswith(f"\ndigest {digest}\n")
+    code, out, err = command_of(monkeypatch, capsys)("run", EXAMPLES / f"{name}.py", *options)
+    assert code == 0, err
+    assert out.endswith(f"\ndigest {digest}\n")
 
 
 def test_the_command_finds_what_is_wrong_with_the_broken_one(tmp_path: Path) -> None:

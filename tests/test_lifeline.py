@@ -13,7 +13,7 @@ from tests.descendants import family
 from tests.federation.transports import PATIENCE_S
 from worldline.lifeline import Lifeline
 
-pytestmark = [pytest.mark.once, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.timeout(60)
 
 DOING = {
     "waiting": "signal.pause()",

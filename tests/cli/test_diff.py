@@ -8,12 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
 from tests.descendants import family_of
+from tests.leaks.running import command_of
 from tests.test_docs import ROOT
 from worldline.cli.diff import diff as diff_command
 from worldline.model import UsageError, plan
@@ -51,9 +53,18 @@ def model(*, step: int = 1, fails: bool = False, seed: int = 0):
 """
 
 
-def diff(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "worldline", "diff", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+class Done(NamedTuple):
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture
+def diff(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Callable[..., Done]:
+    """The command, in this process; what it compares has processes of its own."""
+    monkeypatch.chdir(tmp_path)
+    worldline = command_of(monkeypatch, capsys)
+    return lambda *arguments: Done(*worldline("diff", *arguments))
 
 
 def record(path: Path, payload: bytes = b"1") -> Path:
@@ -72,14 +83,14 @@ def model(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_recording_against_itself(tmp_path: Path) -> None:
+def test_a_recording_against_itself(diff: Callable[..., Done], tmp_path: Path) -> None:
     path = record(tmp_path / "a.mcap")
-    done = diff("a.mcap", "a.mcap", cwd=tmp_path)
+    done = diff("a.mcap", "a.mcap")
     assert (done.returncode, done.stdout, done.stderr) == (0, "A  a.mcap\nB  a.mcap\nno difference\n", "")
     assert json.loads(diff(path, path, "--json").stdout)["same"] is True
 
 
-def test_names_in_a_recording_cant_pass_for_lines_of_ours(tmp_path: Path) -> None:
+def test_names_in_a_recording_cant_pass_for_lines_of_ours(diff: Callable[..., Done], tmp_path: Path) -> None:
     a, b = record(tmp_path / "a.mcap", b'"\x1b[2J\x85"'), record(tmp_path / "b.mcap", b'"x\xe2\x80\xa8no difference"')
     done = diff(a, b)
     assert done.returncode == 1
@@ -87,8 +98,10 @@ def test_names_in_a_recording_cant_pass_for_lines_of_ours(tmp_path: Path) -> Non
     assert "\u2028" not in done.stdout + diff(a, b, "--json").stdout
 
 
-def test_two_runs_of_a_kernel_model_with_other_parameters(model: Path, tmp_path: Path) -> None:
-    done = diff("counting.py", "--set-b", "step=4", "--to", "archive", cwd=tmp_path)
+def test_two_runs_of_a_kernel_model_with_other_parameters(
+    diff: Callable[..., Done], model: Path, tmp_path: Path
+) -> None:
+    done = diff("counting.py", "--set-b", "step=4", "--to", "archive")
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.splitlines()[2:6] == [
         "first differences, of 3 members:",
@@ -105,14 +118,14 @@ def test_two_runs_of_a_kernel_model_with_other_parameters(model: Path, tmp_path:
     assert [path.name for path in tmp_path.iterdir() if path.suffix == ".mcap"] == []  # Nothing is left.
 
 
-def test_a_target_against_a_recording(model: Path, tmp_path: Path) -> None:
+def test_a_target_against_a_recording(diff: Callable[..., Done], model: Path, tmp_path: Path) -> None:
     ran = [sys.executable, "-m", "worldline", "run", str(model), "--record", "run.mcap"]
     subprocess.run(ran, cwd=tmp_path, check=True, capture_output=True)
-    assert diff("run.mcap", "counting.py", "--executor-b", "processes(2)", cwd=tmp_path).returncode == 0
-    assert diff("run.mcap", "counting.py", "--set-b", "step=2", cwd=tmp_path).returncode == 1
+    assert diff("run.mcap", "counting.py", "--executor-b", "processes(2)").returncode == 0
+    assert diff("run.mcap", "counting.py", "--set-b", "step=2").returncode == 1
 
 
-def test_a_run_that_fails_is_compared_as_far_as_it_came(tmp_path: Path) -> None:
+def test_a_run_that_fails_is_compared_as_far_as_it_came(diff: Callable[..., Done], tmp_path: Path) -> None:
     (tmp_path / "cell.py").write_text(
         "def talk(self):\n"
         "    while not self.ended:\n"
@@ -126,7 +139,7 @@ def test_a_run_that_fails_is_compared_as_far_as_it_came(tmp_path: Path) -> None:
             f'name = "cell"\nend = "{end}"\n[link]\nlatency = "1ms"\n'
             '[[participants]]\nname = "ann"\nentry = "cell:talk"\npublishes = ["x"]\n'
         )
-    done = diff("short.toml", "long.toml", "--executor", "in-process", cwd=tmp_path)
+    done = diff("short.toml", "long.toml", "--executor", "in-process")
     assert done.returncode == 1
     assert "B is broken off: ann at 6ms: " in done.stdout
 
@@ -151,7 +164,9 @@ def test_what_cant_be_meant_is_refused(
 
 
 @pytest.mark.parametrize("form", [(), ("--json",)], ids=["text", "json"])
-def test_a_name_that_isnt_there_is_no_matter_where_nothing_differs(tmp_path: Path, form: tuple[str, ...]) -> None:
+def test_a_name_that_isnt_there_is_no_matter_where_nothing_differs(
+    diff: Callable[..., Done], tmp_path: Path, form: tuple[str, ...]
+) -> None:
     same, other = record(tmp_path / "a.mcap"), record(tmp_path / "b.mcap", b"2")
     assert diff(same, same, "--to", "nobody", *form).returncode == 0
     done = diff(same, other, "--to", "nobody", *form)
@@ -182,15 +197,15 @@ def test_runs_and_their_recordings_end_with_the_command(tmp_path: Path, sign: si
     assert list(folder.iterdir()) == []
 
 
-def test_a_target_that_cant_be_run_ends_as_run_does(model: Path, tmp_path: Path) -> None:
+def test_a_target_that_cant_be_run_ends_as_run_does(diff: Callable[..., Done], model: Path, tmp_path: Path) -> None:
     record(tmp_path / "a.mcap")
-    done = diff("a.mcap", "counting.py:other", cwd=tmp_path)
+    done = diff("a.mcap", "counting.py:other")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("worldline: ")
     assert "other" in done.stderr
 
 
-def test_the_belt_of_the_robot_cell_goes_faster(tmp_path: Path) -> None:
+def test_the_belt_of_the_robot_cell_goes_faster(diff: Callable[..., Done], tmp_path: Path) -> None:
     """The cause is the camera's first picture that shows it, not what the arm makes of it much later."""
     for name in ("before", "after"):
         shutil.copytree(ROOT / "examples" / "robot_cell", tmp_path / name)
@@ -200,7 +215,7 @@ def test_the_belt_of_the_robot_cell_goes_faster(tmp_path: Path) -> None:
     assert slow in program.read_text()
     program.write_text(program.read_text().replace(slow, fast))
     targets = "before/robot_cell.toml", "after/robot_cell.toml"
-    done = diff(*targets, "--executor", "in-process", "--to", "arm", cwd=tmp_path)
+    done = diff(*targets, "--executor", "in-process", "--to", "arm")
     assert (done.returncode, done.stderr) == (1, "")
     assert "\nfirst cause: camera at 420ms, sends image\n" in done.stdout
     assert [line.split()[1] for line in done.stdout.partition("from there to arm:\n")[2].splitlines()] == [

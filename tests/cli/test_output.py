@@ -16,7 +16,7 @@ from worldline.cli.screen import Screen
 from worldline.history import Status
 from worldline.model import Interrupted, LossError
 
-pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
+pytestmark = pytest.mark.timeout(50)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from worldline.cli import main
 from worldline.model import LossError
 from worldline.recording import Condition, Recording
 
-pytestmark = [pytest.mark.timeout(55), pytest.mark.once]
+pytestmark = pytest.mark.timeout(55)
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 ROBOT_CELL = str(EXAMPLES / "robot_cell" / "robot_cell.toml")

@@ -317,7 +317,6 @@ def test_mistakes_end_in_a_line_and_two(worldline: Command, tmp_path: Path) -> N
         assert "Traceback" not in err
 
 
-@pytest.mark.once
 def test_participants_can_meet_on_a_unix_socket(worldline: Command, tmp_path: Path) -> None:
     write(tmp_path, FEDERATION)
     (tmp_path / "play.toml").write_text(
@@ -342,7 +341,6 @@ def mpiexec() -> str | None:
     return str(beside) if beside.exists() else None
 
 
-@pytest.mark.once
 @pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
 @pytest.mark.parametrize("kind", ["kernel", "nodes", "spacetime"])
 def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:
@@ -372,7 +370,6 @@ def test_one_rank_speaks(tmp_path: Path, kind: str) -> None:
     assert failed.stderr.count("worldline: ") == 1
 
 
-@pytest.mark.once
 @pytest.mark.skipif(mpiexec() is None, reason="there is no MPI here")
 @pytest.mark.parametrize("target", [("epidemic", "--until", "30"), ("raft", "--until", "2s")])
 def test_ranks_record_what_is_recorded_inline(tmp_path: Path, target: tuple[str, ...]) -> None:

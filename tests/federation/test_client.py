@@ -334,7 +334,6 @@ def test_a_server_that_is_only_slow_isnt_taken_for_something_else(monkeypatch: p
         slow.result()
 
 
-@pytest.mark.once
 def test_who_was_started_by_a_launcher_waits_for_its_greeting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever gave the address is a server of ours; it may have been stopped before it got round to us."""
     impatient(monkeypatch, 0.01)

@@ -327,7 +327,6 @@ def test_named_streams_are_each_participants_own_and_depend_on_the_seed() -> Non
     assert len({tuple(values) for values in drawn.values()}) == 4
 
 
-@pytest.mark.once
 def test_an_interrupted_run_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The signal is seen when the program hands the baton back: the scheduler has it, and doesn't know."""
     unwound: list[str] = []

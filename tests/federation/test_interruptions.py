@@ -129,7 +129,6 @@ def state(server: Server, name: str) -> str:
     return in_server(server, lambda: server.host.arbiter.members[name].state.value)
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("kind", ["tcp", "unix", "tls"])
 @pytest.mark.parametrize("ask", [lambda me: me.next(until="9ms"), lambda me: me.advance(to="9ms")])
 def test_a_handler_that_raises_interrupts_a_wait_which_is_taken_up_again(
@@ -163,7 +162,6 @@ def test_a_handler_that_raises_interrupts_a_wait_which_is_taken_up_again(
         assert server.wait(PROMPT_S).digest
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("kind", ["tcp", "tls"])
 def test_a_frame_whose_sending_is_interrupted_is_finished_first(kind: str, tmp_path: Path) -> None:
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
@@ -191,7 +189,6 @@ def test_a_frame_whose_sending_is_interrupted_is_finished_first(kind: str, tmp_p
         assert server.wait(PROMPT_S).digest == expected.digest
 
 
-@pytest.mark.once
 def test_who_gives_up_an_interrupted_wait_and_leaves_is_told_and_the_others_too() -> None:
     with ticking(), Server(plan(["a", "b"])) as server:
         other = Strand(lambda: waits(server, "b"))
@@ -258,7 +255,6 @@ def in_a_fork(act: Callable[[], object]) -> tuple[int, bytes]:
 pytest_forks = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 
 
-@pytest.mark.once
 @pytest_forks
 @pytest.mark.parametrize("kind", ["tcp", "tls"])
 def test_a_forked_process_doesnt_speak_for_its_parent(kind: str, tmp_path: Path) -> None:
@@ -284,7 +280,6 @@ def test_a_forked_process_doesnt_speak_for_its_parent(kind: str, tmp_path: Path)
         assert server.wait(PROMPT_S).times == {"a": 2 * MS}
 
 
-@pytest.mark.once
 @pytest_forks
 def test_a_forked_process_doesnt_keep_its_parents_connection_open() -> None:
     """The participant hangs up; that its child lives on delays nobody's knowledge of it. The server's too."""
@@ -307,7 +302,6 @@ def test_a_forked_process_doesnt_keep_its_parents_connection_open() -> None:
             me.close()
 
 
-@pytest.mark.once
 @pytest_forks
 def test_a_forked_process_is_no_server(tmp_path: Path) -> None:
     with Server(plan(["a"]), f"unix://{tmp_path}/socket") as server:
@@ -317,7 +311,6 @@ def test_a_forked_process_is_no_server(tmp_path: Path) -> None:
         assert server.wait(PROMPT_S).times == {"a": MS}
 
 
-@pytest.mark.once
 def test_a_busy_wait_may_be_interrupted_anywhere() -> None:
     """Answers come at once, so most interruptions come while something is being said or taken in."""
     steps = 300

@@ -17,7 +17,7 @@ from tests.federation.transports import PATIENCE_S, Strand, eventually
 from worldline.launch.keeping import Keeping
 from worldline.model import LossError, UsageError
 
-pytestmark = [pytest.mark.timeout(55), pytest.mark.once]
+pytestmark = pytest.mark.timeout(55)
 
 # Each says the numbers of the processes to look for.
 CAST = """

@@ -18,7 +18,7 @@ from worldline.launch.processes import OUTPUT, Processes, describe_exit
 from worldline.launch.setup import ParticipantSetup
 from worldline.model import UsageError
 
-pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
+pytestmark = pytest.mark.timeout(50)
 
 Heard = list[tuple[str, int | None, str]]
 

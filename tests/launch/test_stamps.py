@@ -12,7 +12,7 @@ import pytest
 from tests.federation.transports import PATIENCE_S
 from worldline.launch.stamps import read_stamp
 
-pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
+pytestmark = pytest.mark.timeout(50)
 
 BEGIN = """
 import faulthandler, logging, os, subprocess, sys

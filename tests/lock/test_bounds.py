@@ -7,15 +7,12 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.effort import share_of
 from worldline.lock.bounds import Bounds, Clock, fixpoint
 from worldline.model.time import FOREVER
 
 SEEDS = st.integers(0, 2**32 - 1)
 # Without shrinking: a smaller seed makes no smaller example.
-REPEATABLE = settings(
-    phases=[Phase.generate], max_examples=share_of(150), derandomize=True, deadline=None, database=None
-)
+REPEATABLE = settings(phases=[Phase.generate], max_examples=150, derandomize=True, deadline=None, database=None)
 
 
 def send_of(clock, bounds):
@@ -224,7 +221,7 @@ class Play:
         return clock
 
 
-@settings(REPEATABLE, max_examples=share_of(700))
+@settings(REPEATABLE, max_examples=700)
 @given(SEEDS)
 def test_whatever_changes_the_ready_are_exactly_those_whose_bound_reaches_their_goal(seed: int) -> None:
     play = Play(Random(seed))

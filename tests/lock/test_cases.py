@@ -6,7 +6,6 @@ from itertools import permutations
 
 import pytest
 
-from tests.effort import IS_SECOND_PASS, share_of
 from tests.lock.table import Table
 from worldline import Federation, Message, Network, Participant, Program, Rule, WorldlineError, check, link, run
 from worldline.federation.checker import check_every_schedule
@@ -287,9 +286,6 @@ def test_case_12_every_schedule_of_three_participants_with_three_operations_give
         },
         network=Network(default=link("1ms")),
     )
-    if IS_SECOND_PASS:
-        check(federation, schedules=share_of(3000)).demand_same()
-        return
     verdict = check_every_schedule(federation, split=False)
     verdict.demand_same()
     assert verdict.complete

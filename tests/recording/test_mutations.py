@@ -21,7 +21,6 @@ from mcap.records import Metadata
 from mcap.stream_reader import StreamReader
 from mcap.writer import Writer
 
-from tests.effort import share_of
 from tests.recording.stage import recorded, write_script
 from worldline.cli.info import info
 from worldline.model import ModelError, UsageError, WorldlineError
@@ -89,7 +88,7 @@ def test_no_text_in_a_header_or_an_outcome_brings_the_reader_down(field: tuple[s
         assert condition is not Condition.INTACT, text[:50]
 
 
-@settings(max_examples=share_of(30))
+@settings(max_examples=30)
 @given(st.sampled_from(FIELDS), st.text(max_size=40) | st.integers().map(str) | st.floats().map(str))
 def test_nor_does_any_other(field: tuple[str, str], text: str) -> None:
     name, key = field
@@ -128,7 +127,7 @@ def mutated(random: Random) -> bytes:
 @pytest.mark.parametrize("part", range(4))
 def test_every_mutation_of_a_file_gets_a_verdict(part: int) -> None:
     random = Random(part)
-    files = [data for data in (mutated(random) for _ in range(share_of(100))) if data != DATA]
+    files = [data for data in (mutated(random) for _ in range(100)) if data != DATA]
     seen = [judged(data, shows=number % 10 == 0) for number, data in enumerate(files)]
     assert Condition.INTACT not in seen
     assert len(set(seen)) >= 2

@@ -24,7 +24,7 @@ from worldline.targets.run_processes import Said, VariantRun
 from worldline.targets.variants import Variant, reference_on, variants_of
 from worldline.targets.verifying import Ending, Verifier
 
-pytestmark = [pytest.mark.once, pytest.mark.timeout(110)]
+pytestmark = pytest.mark.timeout(110)
 
 HONEST = LEAKS / "kernel_leaks.py"
 WORLDLINE = (sys.executable, "-m", "worldline")

@@ -12,7 +12,7 @@ import pytest
 from tests.leaks.running import ROOT, command_of
 from worldline.targets.variants import Factor, variants_of
 
-pytestmark = [pytest.mark.once, pytest.mark.timeout(110)]
+pytestmark = pytest.mark.timeout(110)
 
 PAGE = (ROOT / "docs" / "verify.md").read_text()
 

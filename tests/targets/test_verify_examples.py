@@ -11,7 +11,7 @@ from tests.leaks.running import EXAMPLES, command_of, verified
 from worldline.nodes.algorithms import NAMES as ALGORITHMS
 from worldline.spacetime.examples import NAMES as SPACETIMES
 
-pytestmark = [pytest.mark.once, pytest.mark.timeout(110)]
+pytestmark = pytest.mark.timeout(110)
 
 # What makes some of them small enough.
 SMALLER: dict[str, tuple[str, ...]] = {

@@ -4,17 +4,18 @@ Exit codes tell who has to act: 0 all is well; 1 the model went wrong (non-deter
 that raised); 2 the command was used wrongly; 3 a participant, a connection or the disk was lost; 4 nobody could go on;
 70 a bug in Worldline; 130 interrupted; 141 nobody reads on, `| head -1`.
 
-To load the subcommands takes most of a second, in which somebody may well press Ctrl-C. So this module loads nothing
-by itself.
+To load a subcommand may take most of a second, in which somebody may well press Ctrl-C. So this module loads nothing by
+itself, and until the subcommand is there, an interruption simply ends the process.
 """
 
 from __future__ import annotations
 
 import atexit
-import os
 import signal
 import sys
 from contextlib import suppress
+
+from worldline.cli.leaving import INTERRUPTED, leave_at_once, leave_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,40 +23,34 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import NoReturn
 
-_INTERRUPTED = 130
-
 
 def main() -> NoReturn:
     """Run the command. A mistake of the user ends in a line of text, an interruption in none, neither in a trace."""
     sys.excepthook = _except_interruptions
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # There is nothing left to interrupt.
-    usual = signal.getsignal(signal.SIGINT)
-    if usual is signal.default_int_handler:  # Nothing has begun, and modules that are being loaded can't be left.
-        signal.signal(signal.SIGINT, lambda *_: os._exit(_INTERRUPTED))
+    leave_at_once()
     from worldline.cli.commands import app
-    from worldline.cli.console import PlainConsole
-    from worldline.model.errors import Unread, WorldlineError
     from worldline.workers.standard_output import guard_output
 
-    if usual is signal.default_int_handler:
-        signal.signal(signal.SIGINT, usual)
     guard_output()
+    code = 0
     try:
         _run(app)
-    except WorldlineError as error:
-        if not isinstance(error, Unread):
-            PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
-        code = error.exit_code
+    except Exception as error:
+        code = _told(error)
     except KeyboardInterrupt:
-        code = _INTERRUPTED
-    else:
-        sys.exit(0)
-    if code == _INTERRUPTED:
+        code = INTERRUPTED
+    finally:
+        leave_in_order()
+    if code == INTERRUPTED:
         from worldline.workers.rank_end import end_all_at_exit
 
         end_all_at_exit()
-    with suppress(WorldlineError):  # There was something worse.
-        sys.stdout.flush()
+    if code:
+        from worldline.model.errors import WorldlineError
+
+        with suppress(WorldlineError):  # There was something worse.
+            sys.stdout.flush()
     sys.exit(code)
 
 
@@ -66,6 +61,18 @@ def _run(app: Callable[[], object]) -> None:
     except SystemExit:
         sys.stdout.flush()
         raise
+
+
+def _told(error: Exception) -> int:
+    """Say it in a line to whoever has to act, and return the exit code; an error that isn't ours is raised again."""
+    from worldline.cli.console import PlainConsole
+    from worldline.model.errors import Unread, WorldlineError
+
+    if not isinstance(error, WorldlineError):
+        raise error
+    if not isinstance(error, Unread):
+        PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
+    return error.exit_code
 
 
 def _except_interruptions(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

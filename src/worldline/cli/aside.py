@@ -7,8 +7,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from worldline.recording import Shelf
+if TYPE_CHECKING:
+    from worldline.recording import Shelf
 
 
 @contextmanager

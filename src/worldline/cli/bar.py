@@ -6,20 +6,15 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-)
 
 from worldline.history.status import Status, Watch
 from worldline.model.time import FOREVER, format_time
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _SHOWN_AFTER_S = 1.0
 
@@ -31,6 +26,8 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
     if not console.is_terminal:
         yield None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
         task = progress.add_task("", total=total)
@@ -58,7 +55,6 @@ class _RunBar:
         self._console = console
         self._began = time.monotonic()
         self._bar: Progress | None = None
-        self._task = TaskID(0)
 
     def __call__(self, status: Status) -> None:
         took = time.monotonic() - self._began
@@ -67,13 +63,15 @@ class _RunBar:
         if self._bar is None:
             self._bar = self._opened(status.end)
         text = f"{format_time(status.time - status.time % 1_000)}  {status.events / took:,.0f} events/s"
-        self._bar.update(self._task, completed=min(status.time, status.end), description=text)
+        self._bar.update(self._bar.task_ids[0], completed=min(status.time, status.end), description=text)
 
     def close(self) -> None:
         if self._bar is not None:
             self._bar.stop()
 
     def _opened(self, end: int) -> Progress:
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
         has_end = end < FOREVER
         columns = (BarColumn(), TimeRemainingColumn()) if has_end else (SpinnerColumn(),)
         opened = Progress(
@@ -83,6 +81,6 @@ class _RunBar:
             transient=True,
             redirect_stdout=sys.stdout.isatty(),  # What members print stays above the bar, or where it is piped to.
         )
-        self._task = opened.add_task("", total=end if has_end else None)
+        opened.add_task("", total=end if has_end else None)
         opened.start()
         return opened

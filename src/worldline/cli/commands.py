@@ -1,39 +1,93 @@
-"""The subcommands of `worldline`, put together."""
+"""The subcommands of `worldline`, put together; each is loaded when it is used.
+
+What a command needs may take most of a second to load, and most of that is of no use to the others. So what each does
+is said here, in the words of its module, and only the one that is wanted is imported.
+"""
 
 from __future__ import annotations
 
-from importlib.metadata import version
-from platform import python_version
-from typing import Annotated
+from collections import UserDict
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command
 
-from worldline.cli.check import check
-from worldline.cli.diff import diff
-from worldline.cli.digest import digest
 from worldline.cli.help import HelpfulCommand, HelpfulGroup
-from worldline.cli.info import info
-from worldline.cli.init import init
-from worldline.cli.nodes import nodes
-from worldline.cli.nodes_syntax import SYNTAX
-from worldline.cli.run import run
-from worldline.cli.serve import serve
-from worldline.cli.spacetime import spacetime
-from worldline.cli.verify import verify
+from worldline.cli.leaving import leave_in_order
+from worldline.cli.values import spare
+
+ABOUT = {
+    "run": "Run a federation, a simulation of the kernel, a distributed algorithm or agents in spacetime, to its end.",
+    "serve": "Serve one run of a federation to participants that others start.",
+    "init": "Write a small federation to start from: federation.toml and federation.py.",
+    "check": "Run a federation under many schedules and compare every delivery; a difference is non-determinism.",
+    "verify": "Run a target over executors, hash seeds, start orders, builds, and twice: one digest must come of it.",
+    "diff": "Say where two runs part: the first difference of each member, the earliest cause, and how it went on from"
+    " there.",
+    "info": "Say what is in a recording: who took part, what was sent, what got lost, and whether the file is intact.",
+    "digest": "Print the digest of a recorded run, on a line of its own; an error if the file isn't whole and"
+    " unaltered.",
+    "nodes": "Run a distributed algorithm and print what happens, or try it on many seeds.",
+    "spacetime": "Run agents that send each other functions at the speed of light, and print what they note.",
+}
+"""What each command does: the first paragraph of the docstring of the function `NAME` in `worldline.cli.NAME`."""
+
+
+class _Subcommands(UserDict[str, Any]):
+    """The commands by their names, each made when it is looked up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.data = dict.fromkeys(ABOUT)
+
+    def __getitem__(self, name: str) -> Any:
+        if self.data[name] is None:
+            self.data[name] = _loaded(name)
+        return self.data[name]
+
+
+def _loaded(name: str) -> Any:
+    module = import_module(f"worldline.cli.{name}")
+    alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+    alone.command(name, cls=_Subcommand, epilog=getattr(module, "EPILOG", None))(getattr(module, name))
+    made = get_command(alone)
+    leave_in_order()
+    return made
+
+
+class _Worldline(HelpfulGroup):
+    about = ABOUT
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Subcommands()
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        spare(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
+
+class _Subcommand(HelpfulCommand):
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        spare(self.get_params(ctx))
+        return super().parse_args(ctx, args)
+
 
 app = typer.Typer(
-    cls=HelpfulGroup,
+    cls=_Worldline,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # Mistakes are told in plain lines, as everything else.
     help="Deterministic distributed simulation.",
 )
-for command in (run, serve, init, check, verify, diff, info, digest, nodes, spacetime):
-    app.command(cls=HelpfulCommand, epilog=SYNTAX if command is nodes else None)(command)
 
 
 def _say_version(wanted: bool) -> None:
     if wanted:
+        from importlib.metadata import version
+        from platform import python_version
+
         print(f"worldline {version('worldline')}, Python {python_version()}")
         raise typer.Exit
 

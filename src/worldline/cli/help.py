@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from inspect import cleandoc
 from textwrap import wrap
-from typing import Any
+from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -37,12 +37,15 @@ class HelpfulCommand(TyperCommand):
 
 
 class HelpfulGroup(TyperGroup):
-    """The same for the command of all commands."""
+    """The same for the command of all commands. What each does is in `about`, so that none is loaded for its help."""
+
+    about: ClassVar[Mapping[str, str]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(self.about)
 
     def get_help(self, ctx: Any) -> str:
-        commands = [self.get_command(ctx, name) for name in self.list_commands(ctx)]
-        about = [(each.name or "", _first_paragraph(each.help or "")) for each in commands if each and not each.hidden]
-        return "\n".join(_lines(self, ctx, {"Commands": about}))
+        return "\n".join(_lines(self, ctx, {"Commands": list(self.about.items())}))
 
 
 def _lines(command: TyperCommand | TyperGroup, ctx: Any, sections: dict[str, Rows]) -> Iterator[str]:
@@ -105,7 +108,3 @@ def _wrapped(text: str, width: int, indent: str) -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _first_paragraph(text: str) -> str:
-    return " ".join(cleandoc(text).partition("\n\n")[0].split())

@@ -15,6 +15,7 @@ from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
 from worldline.cli.nodes_run import Narrator, Outputs, run_one
 from worldline.cli.nodes_search import Search, run_many
+from worldline.cli.nodes_syntax import SYNTAX
 from worldline.loading.parameters import pairs
 from worldline.model import UsageError
 from worldline.model.reading import as_time
@@ -30,6 +31,7 @@ from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.trial import Trial
 from worldline.recording import Shelf
 
+EPILOG = SYNTAX
 LIST = "list"
 CLAIMED = "claimed"
 _SUMMARY_MAX = 78

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from worldline.model import UsageError
-from worldline.recording import Shelf
+
+if TYPE_CHECKING:
+    from worldline.recording import Shelf
 
 Seed = Annotated[int | None, typer.Option(help="What every draw follows from (default: as the target has it).")]
 Until = Annotated[
@@ -35,4 +37,8 @@ def shelf_for(record: Path | None, default: str | None, *, no_record: bool, forc
     if no_record and record is not None:
         raise UsageError("--record and --no-record contradict each other")
     place = default if record is None else record
-    return None if no_record or place is None else Shelf(place, force=force)
+    if no_record or place is None:
+        return None
+    from worldline.recording import Shelf  # Here, since many runs aren't recorded.
+
+    return Shelf(place, force=force)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import json
 
 from worldline.history.outcome import Outcome
 from worldline.model import WorldlineError
-from worldline.recording import Shelf
 from worldline.targets import Ready
+
+if TYPE_CHECKING:
+    from worldline.recording import Shelf
 
 
 def report(

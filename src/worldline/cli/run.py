@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from worldline.cli.aside import words_aside
-from worldline.cli.console import PlainConsole
 from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
 from worldline.cli.report import report
-from worldline.cli.run_federation import Staging, run_federation, screen_for, warn_of
-from worldline.cli.run_model import run_model
+from worldline.cli.staging import Staging
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
 from worldline.model.blame import trace_of
 from worldline.targets import Options, Ready, prepare
 from worldline.targets.federation import ReadyFederation
+
+if TYPE_CHECKING:
+    from worldline.recording import Shelf
 
 _FEDERATIONS = "Federations only"
 
@@ -108,14 +109,12 @@ def run(
         try:
             if isinstance(ready, ReadyFederation):
                 ready = staging.settled(ready, is_chosen=executor is not None)
-                warn_of(ready)
                 if shelf is None:
                     shelf = shelf_for(None, ready.recording, no_record=no_record, force=force)
-                screen = screen_for(ready, shelf, quiet=quiet)
-                outcome = run_federation(ready, shelf, screen, as_json=as_json)
+                outcome = _run_federation(ready, shelf, quiet=quiet, as_json=as_json)
             else:
                 staging.refuse(ready)
-                outcome = run_model(ready, shelf, quiet=quiet, as_json=as_json)
+                outcome = _run_model(ready, shelf, quiet=quiet, as_json=as_json)
                 failure = outcome.failure
         except WorldlineError as error:
             if isinstance(error, UsageError) and error.at is None:  # It was refused, and hasn't begun.
@@ -131,13 +130,31 @@ def run(
         raise failure
 
 
-def _is_shown(ready: Ready | ReadyFederation, *, quiet: bool) -> bool:
+def _is_shown(ready: Ready, *, quiet: bool) -> bool:
     """Whether the traceback of a failure has been shown as its participant's own words."""
     return isinstance(ready, ReadyFederation) and ready.federation is not None and not quiet
 
 
+# What it takes to run the one is of no use to the other, and takes long to load.
+
+
+def _run_federation(ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool, as_json: bool) -> Outcome:
+    from worldline.cli.run_federation import run_federation, screen_for, warn_of
+
+    warn_of(ready)
+    return run_federation(ready, shelf, screen_for(ready, shelf, quiet=quiet), as_json=as_json)
+
+
+def _run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool) -> Outcome:
+    from worldline.cli.run_model import run_model
+
+    return run_model(ready, shelf, quiet=quiet, as_json=as_json)
+
+
 def _show_trace(failure: WorldlineError) -> None:
     """Print what the model's author needs to see of a failure, wherever it happened."""
+    from worldline.cli.console import PlainConsole
+
     console = PlainConsole(sys.stderr)
     if failure.__cause__ is not None:
         console.print(trace_of(failure.__cause__))

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import Interruption, interrupted_by
 from worldline.cli.recorded import recording_of
 from worldline.history.outcome import Outcome
-from worldline.recording import Shelf
 from worldline.targets import Ready
+
+if TYPE_CHECKING:
+    from worldline.recording import Shelf
 
 
 def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool = False) -> Outcome:

@@ -1,4 +1,7 @@
-"""Federations, ready to run: from their file in processes, or in this one; from Python in this one."""
+"""Federations, ready to run: from their file in processes, or in this one; from Python in this one.
+
+Who asks whether something is a federation, and it isn't, doesn't need what runs one: that is loaded where it is used.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from worldline.federation.checker import FederationLike, SampledSchedule
-from worldline.federation.inprocess import run as run_in_process
-from worldline.federation.outcome import FederationOutcome
-from worldline.federation.program import Federation
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.launch.launcher import Launch, check_startable, federation_of
-from worldline.launch.processes import Hear
-from worldline.launch.setup import Setup, read_setup
-from worldline.launch.topics import Topic
 from worldline.loading.definition import MODEL, Definition, definition_in, unfit
-from worldline.lock import Arbiter
 from worldline.model.errors import Interrupted, UsageError, shown
 from worldline.model.plan import Plan
 from worldline.model.time import format_time
@@ -30,6 +24,13 @@ from worldline.targets.texts import parts_of
 from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor, readable_executor
 
 if TYPE_CHECKING:
+    from worldline.federation.checker import FederationLike
+    from worldline.federation.outcome import FederationOutcome
+    from worldline.federation.program import Federation
+    from worldline.launch.launcher import Launch
+    from worldline.launch.processes import Hear
+    from worldline.launch.setup import Setup
+    from worldline.launch.topics import Topic
     from worldline.recording.writer import Recorder
 
 FORM = "write model = Federation({...}), or a function that returns one"
@@ -97,10 +98,16 @@ class ReadyFederation(Ready):
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> FederationOutcome:
         if self.federation is not None:
+            from worldline.federation.checker import SampledSchedule
+            from worldline.federation.inprocess import run as run_in_process
+            from worldline.lock import Arbiter
+
             schedule = None if self.shake is None else SampledSchedule(self.shake)
             return run_in_process(
                 self.federation, schedule=schedule, arbiter=lambda plan: Arbiter(plan, observer), watch=watch
             )
+        from worldline.launch.launcher import Launch
+
         assert self.setup is not None
         with self._address() as address:
             self._launch = Launch(
@@ -150,6 +157,9 @@ class ReadyFederation(Ready):
 
 def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyFederation:
     """Read a federation's file, with what is to be changed; unless `startable`, others start its participants."""
+    from worldline.launch.launcher import check_startable, federation_of
+    from worldline.launch.setup import read_setup
+
     given = {"seed": options.seed, "end": options.until}
     changes = [*options.settings, *(f"{key}={value}" for key, value in given.items() if value is not None)]
     setup = read_setup(
@@ -197,8 +207,13 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
 
 def federation_like(target: str) -> FederationLike:
     """Return the federation that a target means, or, if it is a function's, what makes it anew for every run."""
+    from worldline.federation.program import Federation
+
     file, name = parts_of(target)
     if file.suffix == ".toml":
+        from worldline.launch.launcher import federation_of
+        from worldline.launch.setup import read_setup
+
         return federation_of(read_setup(file))
     found = definition_in(file, name or MODEL, (Federation,), FORM)
 

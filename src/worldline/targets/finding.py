@@ -1,30 +1,36 @@
-"""Finds what a user's text means, and makes it ready to run."""
+"""Finds what a user's text means, and makes it ready to run.
+
+Each room takes long to load, and a run needs few of them. So a room is loaded here only when it is known to be meant,
+and a model is known by its class, if that is loaded: otherwise nothing can be of it.
+"""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from worldline.federation.program import Federation
-from worldline.kernel.simulation import Simulation
 from worldline.loading.definition import MODEL, Definition, defines_model, definition_in, unfit
 from worldline.loading.parameters import pairs, parsed
+from worldline.loading.python_file import load_module
 from worldline.model.errors import ConfigurationError, UsageError, shown
-from worldline.nodes import algorithms
-from worldline.nodes.algorithm import Algorithm
-from worldline.nodes.loading import lone_algorithm
-from worldline.nodes.trial import Trial
-from worldline.spacetime import examples
-from worldline.spacetime.simulation import ForwardSimulation
-from worldline.targets import algorithm, federation, simulation, spacetime
+from worldline.targets import federation
 from worldline.targets.ready import Options, Ready
 from worldline.targets.texts import PYTHON, TOML, parts_of
 from worldline.workers.executor import readable_executor
 
-KINDS = (Federation, Simulation, Algorithm, Trial, ForwardSimulation)
+if TYPE_CHECKING:
+    from worldline.nodes.algorithm import Algorithm
+    from worldline.nodes.trial import Trial
+
 FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSimulation, or a function that makes one"
 
+_FEDERATION = ("worldline.federation.program", "Federation")
+_SIMULATION = ("worldline.kernel.simulation", "Simulation")
+_ALGORITHM, _TRIAL = ("worldline.nodes.algorithm", "Algorithm"), ("worldline.nodes.trial", "Trial")
+_AGENTS = ("worldline.spacetime.simulation", "ForwardSimulation")
 _RECORDING = ".mcap"
 
 
@@ -36,12 +42,24 @@ def prepare(target: str, options: Options) -> Ready:
     if file.suffix != PYTHON:
         return _built_in(target, options)
     if not name and not defines_model(file):
+        from worldline.nodes.loading import lone_algorithm
+
         lone = lone_algorithm(file)
         if lone is not None:
-            return algorithm.ready(Trial(algorithm=lone), {}, options)
+            return _algorithm(lone, {}, options)
     beside = file.with_suffix(TOML)
     form = f"the federation beside it is {beside}" if not name and beside.is_file() else FORM
-    return _made(definition_in(file, name or MODEL, KINDS, form), options)
+    load_module(file)  # And with it the classes of what it defines.
+    kinds = _loaded(_FEDERATION, _SIMULATION, _ALGORITHM, _TRIAL, _AGENTS)
+    return _made(definition_in(file, name or MODEL, kinds, form), options)
+
+
+def _loaded(*classes: tuple[str, str]) -> tuple[type, ...]:
+    return tuple(getattr(sys.modules[module], name) for module, name in classes if module in sys.modules)
+
+
+def _is(made: Any, *classes: tuple[str, str]) -> bool:
+    return isinstance(made, _loaded(*classes))
 
 
 def _made(found: Definition, options: Options) -> Ready:
@@ -55,37 +73,52 @@ def _made(found: Definition, options: Options) -> Ready:
     if executor is not None and not isinstance(executor, federation.EXECUTORS):  # Those aren't for a function to use.
         given["executor"] = executor
     made = maker.make(given, own)
-    if isinstance(made, Algorithm | Trial):  # It may have parameters of its own.
-        trial = Trial(algorithm=made) if isinstance(made, Algorithm) else made
-        return algorithm.ready(trial, rest, options, others=maker.parameters)
+    if _is(made, _ALGORITHM, _TRIAL):  # It may have parameters of its own.
+        return _algorithm(made, rest, options, maker.parameters)
     parsed(found.name, maker.parameters, rest)  # None of these is one.
-    if isinstance(made, Federation):
+    if _is(made, _FEDERATION):
         return federation.from_python(found, made, options)
-    if isinstance(made, Simulation):
+    if _is(made, _SIMULATION):
+        from worldline.targets import simulation
+
         return simulation.ready(found, made, options)
-    if isinstance(made, ForwardSimulation):
+    if _is(made, _AGENTS):
+        from worldline.targets import spacetime
+
         return spacetime.ready(found, made, options)
     raise unfit(found.where, "what its model returns", made, FORM)
 
 
+def _algorithm(
+    made: Algorithm | Trial, texts: Mapping[str, str], options: Options, others: Mapping[str, Any] | None = None
+) -> Ready:
+    from worldline.nodes.trial import Trial
+    from worldline.targets import algorithm
+
+    trial = made if isinstance(made, Trial) else Trial(algorithm=made)
+    return algorithm.ready(trial, texts, options, others)
+
+
 def _built_in(target: str, options: Options) -> Ready:
     """Make ready an algorithm or an example that comes with Worldline."""
+    from worldline.nodes import algorithms
+    from worldline.spacetime import examples
+
     room, _, name = target.rpartition(":")
     if room in ("", "nodes") and name in algorithms.NAMES:
-        return algorithm.ready(Trial(algorithm=algorithms.find(name)), pairs(options.settings), options)
+        return _algorithm(algorithms.find(name), pairs(options.settings), options)
     if room in ("", "spacetime") and name in examples.NAMES:
         return _made(examples.find(name).definition, options)
-    raise _unknown(target, name)
+    raise _unknown(target, name, (*algorithms.NAMES, *examples.NAMES))
 
 
-def _unknown(target: str, name: str) -> UsageError:
+def _unknown(target: str, name: str, known: Sequence[str]) -> UsageError:
     if target.endswith(_RECORDING):
         return UsageError(f"{target} is a recording, of a run that is over", advice=f"worldline info {target} shows it")
     if target and Path(target).is_dir():
         return ConfigurationError(f"{target} is a directory", advice="name a file in it: FILE.toml or FILE.py")
     if target and Path(target).exists():
         return ConfigurationError(f"{target} isn't a file that can be run", advice="its name ends in .toml or .py")
-    known = (*algorithms.NAMES, *examples.NAMES)
     near = get_close_matches(name, known, n=1)
     advice = f"did you mean {near[0]}?" if near else "give FILE.toml, FILE.py, or a name: see `worldline nodes list`"
     return UsageError(f"there is nothing to run called {shown(target)}", advice=advice)

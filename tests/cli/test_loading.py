@@ -1,0 +1,58 @@
+"""The command loads what it needs, and nothing else: most of what there is takes long to load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.leaks.running import EXAMPLES
+
+LOADED = """
+import sys
+from worldline.cli import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+KERNEL = "from worldline.kernel import Simulation\ndef model(*, seed=0): return Simulation(seed=seed)\n"
+
+
+def loaded_by(folder: Path, *arguments: str) -> set[str]:
+    """Return the modules that a command has loaded when it ends, and the packages that they are in."""
+    command = [sys.executable, "-c", LOADED, *arguments]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=50)
+    assert ran.returncode == 0, ran.stderr
+    modules = ran.stderr.splitlines()[-1].split()
+    return {".".join(name.split(".")[:depth]) for name in modules for depth in (1, 2)}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unneeded"),
+    [
+        (("--help",), {"rich", "msgspec", "pydantic", "worldline.cli.run", "worldline.targets"}),
+        (
+            ("run", "empty.py"),
+            {"pydantic", "mcap", "multiprocessing", "networkx", "worldline.recording", "worldline.federation"}
+            | {"worldline.nodes", "worldline.spacetime", "worldline.launch"},
+        ),
+        (
+            ("run", str(EXAMPLES / "ping_pong" / "ping_pong.toml"), "--no-record", "--executor", "in-process"),
+            {"pydantic", "networkx", "worldline.kernel", "worldline.nodes", "worldline.spacetime"},
+        ),
+    ],
+    ids=["help", "kernel", "federation"],
+)
+def test_what_isnt_needed_isnt_loaded(arguments: tuple[str, ...], unneeded: set[str], tmp_path: Path) -> None:
+    (tmp_path / "empty.py").write_text(KERNEL)
+    assert loaded_by(tmp_path, *arguments) & unneeded == set()
+
+
+def test_the_front_door_loads_no_room(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import sys, worldline; dir(worldline); print(*sys.modules)"]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=50)
+    assert [name for name in ran.stdout.split() if name.startswith(("worldline.", "msgspec"))] == []
