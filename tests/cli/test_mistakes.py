@@ -9,8 +9,8 @@ import pytest
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, NODES, SPACETIME, write
 from worldline.cli import main
+from worldline.history.actions import ActionKind, MemberAction
 from worldline.history.causes import Causes, Origin, Reason
-from worldline.history.deeds import Act, Deed
 from worldline.history.parting import Parting
 from worldline.model import UsageError
 
@@ -116,6 +116,8 @@ def test_the_traceback_of_a_participant_is_shown_once(said, options: tuple[str, 
 
 
 def test_a_member_that_is_nearly_right_is_named() -> None:
-    causes = Causes({"planner": Reason(Parting("planner", Deed(5, Act.SENDS)), Origin.ITSELF)}, ["planner"])
+    causes = Causes(
+        {"planner": Reason(Parting("planner", MemberAction(5, ActionKind.SENDS)), Origin.ITSELF)}, ["planner"]
+    )
     with pytest.raises(UsageError, match=r"nothing of 'planer' differs \(did you mean planner\?\)"):
         causes.chain("planer")

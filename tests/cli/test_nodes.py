@@ -23,7 +23,7 @@ from worldline.cli import main
 from worldline.cli.commands import app
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.searching import Report
-from worldline.nodes.trace import Record
+from worldline.nodes.trace import NodeRecord
 from worldline.recording import Condition, Recording
 
 TRIANGLE = ("bellman-ford", "--edges", "0-1,0-2,1-2", "--seed", "1")
@@ -170,7 +170,7 @@ def test_the_trace_is_json_and_nothing_else(worldline: Command) -> None:
     records = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert {record["kind"] for record in records} == {"received", "sent", "logged"}
-    assert all(set(record) <= set(Record.__struct_fields__) for record in records)
+    assert all(set(record) <= set(NodeRecord.__struct_fields__) for record in records)
     assert sum(record["kind"] == "sent" for record in records) == sum(
         "routing" in line for line in out.splitlines() if '"received"' in line
     )

@@ -8,7 +8,7 @@ import pytest
 
 from worldline.cli import screen as screens
 from worldline.cli.screen import Screen
-from worldline.history import Status, Wait
+from worldline.history import Status, WaitReason
 from worldline.history.status import THE_RUN
 from worldline.model import MS
 
@@ -42,13 +42,13 @@ def shown(clock: Clock, *statuses: Status) -> list[str]:
 
 
 def test_a_run_that_hasnt_begun_says_who_isnt_there(clock: Clock) -> None:
-    status = Status(0, ask=lambda: (Wait(THE_RUN, "a", "..."), Wait(THE_RUN, "b", "...")))
+    status = Status(0, ask=lambda: (WaitReason(THE_RUN, "a", "..."), WaitReason(THE_RUN, "b", "...")))
     assert shown(clock, status) == ["... play: waiting for a, b, b is stopped"]
 
 
 def test_it_says_how_far_it_is_how_fast_and_who_is_in_the_way(clock: Clock) -> None:
-    def held() -> tuple[Wait, ...]:
-        return Wait("b", "a", "..."), Wait("a", None, "...")
+    def held() -> tuple[WaitReason, ...]:
+        return WaitReason("b", "a", "..."), WaitReason("a", None, "...")
 
     first, second = Status(5 * MS, 500 * MS, 100, held), Status(10 * MS, 500 * MS, 50_100)
     assert shown(clock, first, second) == [
@@ -60,7 +60,7 @@ def test_it_says_how_far_it_is_how_fast_and_who_is_in_the_way(clock: Clock) -> N
 def test_who_waits_isnt_asked_for_more_often_than_it_is_shown(clock: Clock) -> None:
     asked: list[int] = []
 
-    def ask() -> tuple[Wait, ...]:
+    def ask() -> tuple[WaitReason, ...]:
         asked.append(1)
         return ()
 

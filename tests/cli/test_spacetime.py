@@ -17,7 +17,7 @@ from worldline.cli import main
 from worldline.cli.commands import app
 from worldline.recording import Condition, Recording
 from worldline.spacetime.examples import NAMES, find
-from worldline.spacetime.story import Record
+from worldline.spacetime.story import AgentRecord
 
 PING_DIGEST = "9 events, digest "
 PROBE = Path(__file__).parent.parent.parent / "examples" / "spacetime" / "probe.py"
@@ -150,7 +150,7 @@ def test_records_are_json_and_nothing_else(worldline: Command) -> None:
     records = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert {"born", "sent", "absorbed", "timer", "attached", "log", "ended"} <= {record["kind"] for record in records}
-    assert all(set(record) <= set(Record.__struct_fields__) for record in records)
+    assert all(set(record) <= set(AgentRecord.__struct_fields__) for record in records)
     places = [(record["at"][0], record["agent"], record["number"]) for record in records]
     assert places == sorted(places)
     assert "digest " in err

@@ -16,7 +16,7 @@ from tests.federation.transports import PROMPT_S, Strand, eventually, held_up, n
 from worldline import Network, Server, connect_async, link, plan
 from worldline.federation import answering
 from worldline.federation.aio import AsyncParticipant
-from worldline.federation.environment import Surroundings
+from worldline.federation.environment import LaunchEnvironment
 from worldline.federation.host import Limits
 from worldline.model import MS, LossError, ModelError, Plan, UsageError
 
@@ -153,7 +153,7 @@ def test_everything_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatc
             return me.now
 
     with Server(some("a"), federation="cell", token="secret") as server:
-        around = Surroundings(address=str(server.address), name="a", federation="cell", token="secret")
+        around = LaunchEnvironment(address=str(server.address), name="a", federation="cell", token="secret")
         for variable, value in around.variables().items():
             monkeypatch.setenv(variable, value)
         assert complete(call()) == 7 * MS

@@ -30,7 +30,7 @@ from worldline import Network, Participant, RunEnded, Server, connect, link, pla
 from worldline.federation import answering
 from worldline.federation import call as call_module
 from worldline.federation import connection as connection_module
-from worldline.federation.environment import SHAKE, Surroundings
+from worldline.federation.environment import SHAKE, LaunchEnvironment
 from worldline.federation.host import Limits
 from worldline.model import (
     MS,
@@ -338,7 +338,7 @@ def test_who_was_started_by_a_launcher_waits_for_its_greeting(monkeypatch: pytes
     """Whoever gave the address is a server of ours; it may have been stopped before it got round to us."""
     impatient(monkeypatch, 0.01)
     with Server(plan(["a"])) as server:
-        around = Surroundings(address=str(server.address), name="a")
+        around = LaunchEnvironment(address=str(server.address), name="a")
         for variable, value in around.variables().items():
             monkeypatch.setenv(variable, value)
         with held_up(server):
@@ -371,7 +371,7 @@ def test_everything_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatc
         declared=declared,
         **settings,  # type: ignore[arg-type]
     ) as server:
-        around = Surroundings(
+        around = LaunchEnvironment(
             address=str(server.address),
             name="b",
             authority=str(certificate),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Literal
 
-from worldline.history.account import Account, Fate, Sending, Stay
+from worldline.history.account import Account, Fate, Membership, Sending
 
 TOPICS = ("x", "y")
 
@@ -113,7 +113,7 @@ class SmallRun:
         return (arrival, "on purpose") if change.what == "lose" else (arrival + 1, None)
 
     def account(self) -> Account:
-        return Account(iter(self.sendings), {name: Stay(0, self.until, "") for name in self.names})
+        return Account(iter(self.sendings), {name: Membership(0, self.until, "") for name in self.names})
 
 
 Deed = tuple[int, int, int, str, int, str, bytes]

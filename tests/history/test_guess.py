@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from worldline.history.actions import ActionKind, MemberAction
 from worldline.history.causes import Origin, Reason
-from worldline.history.deeds import Act, Deed
 from worldline.history.guess import guess
 from worldline.history.parting import Parting
 from worldline.model.payload import to_json
 
 
-def sent(payload: object, at: int = 5, *, reordered: bool = False) -> Deed:
-    return Deed(at, Act.SENDS, at, topic="x", payload=to_json(payload), reordered=reordered)
+def sent(payload: object, at: int = 5, *, reordered: bool = False) -> MemberAction:
+    return MemberAction(at, ActionKind.SENDS, at, topic="x", payload=to_json(payload), reordered=reordered)
 
 
 def guessed(
-    a: Deed | None, b: Deed | None, headers: tuple[str, ...] = (), later: tuple[tuple[float, float], ...] = ()
+    a: MemberAction | None,
+    b: MemberAction | None,
+    headers: tuple[str, ...] = (),
+    later: tuple[tuple[float, float], ...] = (),
 ) -> str:
     reason = Reason(Parting("ann", a, b), Origin.ITSELF)
     return guess(reason, headers, [(to_json({"mm": x}), to_json({"mm": y})) for x, y in later])

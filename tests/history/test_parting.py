@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.history.runs import Change, SmallRun, first_differences, minimal_members
-from worldline.history.account import Account, Fate, Sending, Stay
+from worldline.history.account import Account, Fate, Membership, Sending
+from worldline.history.actions import ActionKind
 from worldline.history.causes import Causes, Origin, explain
-from worldline.history.deeds import Act
 from worldline.history.parting import Partings, part
 from worldline.model import UsageError
 
@@ -30,7 +30,8 @@ def test_the_first_cause_is_the_message_that_was_changed(seed: int, members: int
     a, b = SmallRun(seed, members), SmallRun(seed, members, change=change)
     partings, causes = compared(a, b)
     assert {name: parting.first.key[:2] for name, parting in partings.of.items()} == {
-        name: (at, Act.SENDS if sends else Act.RECEIVES) for name, (at, sends) in first_differences(a, b).items()
+        name: (at, ActionKind.SENDS if sends else ActionKind.RECEIVES)
+        for name, (at, sends) in first_differences(a, b).items()
     }
     assert set(causes.first) == minimal_members(a, b)
     assert partings.is_same == (not b.is_changed)
@@ -86,10 +87,10 @@ def to(receiver: str, at: int, lost: str | None = None) -> Fate:
     return at, receiver, 0, lost
 
 
-STAYS = {name: Stay(0, 100, "") for name in ("ann", "bob", "cat")}
+STAYS = {name: Membership(0, 100, "") for name in ("ann", "bob", "cat")}
 
 
-def of(*sendings: Sending, **stays: Stay) -> Account:
+def of(*sendings: Sending, **stays: Membership) -> Account:
     return Account(sendings, {**STAYS, **stays})
 
 
@@ -99,7 +100,7 @@ def reasons(a: Account, b: Account, *, same_network: bool = True) -> dict[str, t
 
 
 def test_who_takes_part_in_one_run_only_is_a_cause() -> None:
-    a = of(sending(1, "dan", b"hi", (to("ann", 5),)), dan=Stay(0, 100, ""))
+    a = of(sending(1, "dan", b"hi", (to("ann", 5),)), dan=Membership(0, 100, ""))
     partings = part(a, of())
     assert (partings.only_a, partings.only_b) == (["dan"], [])
     assert reasons(a, of()) == {"dan": (Origin.PRESENCE, None), "ann": (Origin.SENDER, "dan")}
@@ -107,7 +108,7 @@ def test_who_takes_part_in_one_run_only_is_a_cause() -> None:
 
 
 def test_who_was_made_by_one_that_parted_is_a_symptom() -> None:
-    a = of(sending(1, "ann", b"make"), **{"ann/child": Stay(1, 100, "")})
+    a = of(sending(1, "ann", b"make"), **{"ann/child": Membership(1, 100, "")})
     assert reasons(a, of()) == {"ann": (Origin.ITSELF, None), "ann/child": (Origin.MAKER, "ann")}
 
 
@@ -180,7 +181,7 @@ def test_a_senders_numbers_are_no_difference() -> None:
 
 
 def test_the_end_of_a_run_follows_from_whoever_parted_first() -> None:
-    early = {name: Stay(0, 50, "") for name in STAYS}
+    early = {name: Membership(0, 50, "") for name in STAYS}
     a, b = of(sending(60, "bob")), of(**early)
     assert reasons(a, b) == {name: (Origin.END, None if name == "ann" else "ann") for name in STAYS}
     a, b = of(sending(10, "cat"), sending(60, "bob")), of(**early)
@@ -192,11 +193,11 @@ def test_the_end_of_a_run_follows_from_whoever_parted_first() -> None:
 
 
 def test_who_leaves_earlier_by_itself_is_a_cause() -> None:
-    assert reasons(of(), of(bob=Stay(0, 40, ""))) == {"bob": (Origin.ITSELF, None)}
+    assert reasons(of(), of(bob=Membership(0, 40, ""))) == {"bob": (Origin.ITSELF, None)}
 
 
 def test_a_history_whose_hash_differs_is_named_though_nothing_else_does() -> None:
-    partings = part(of(), of(bob=Stay(0, 100, "other")))
+    partings = part(of(), of(bob=Membership(0, 100, "other")))
     assert partings.unseen == ["bob"]
     assert not partings.is_same
 
@@ -230,7 +231,7 @@ def test_a_chain_to_somebody_who_doesnt_differ_is_refused() -> None:
 
 @pytest.mark.timeout(60)  # What grows with the square of the count would take minutes.
 def test_an_earlier_end_of_many_is_explained_at_once() -> None:
-    long, short = ({f"m{number:05}": Stay(0, end, "") for number in range(20_000)} for end in (100, 50))
-    causes = explain(part(of(**long), of(**{name: Stay(0, 50, "") for name in STAYS}, **short)))
+    long, short = ({f"m{number:05}": Membership(0, end, "") for number in range(20_000)} for end in (100, 50))
+    causes = explain(part(of(**long), of(**{name: Membership(0, 50, "") for name in STAYS}, **short)))
     assert causes.first == ["ann"]
     assert {reason.source for reason in causes.reasons.values()} == {None, "ann"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from worldline.kernel import Entity, Message, Simulation, build, engine
+from worldline.kernel import Entity, EntityMessage, Simulation, build, engine
 from worldline.model import WorldlineError
 
 Steps = Generator[Any, Any, Any]
@@ -19,12 +19,12 @@ class Actor(Entity):
 
     def __init__(self, does: Does | None = None) -> None:
         self.does = does
-        self.got: list[Message] = []
+        self.got: list[EntityMessage] = []
 
     def start(self) -> Any:
         return None if self.does is None else self.does(self)
 
-    def handle(self, message: Message) -> Any:
+    def handle(self, message: EntityMessage) -> Any:
         self.got.append(message)
 
 

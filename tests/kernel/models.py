@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from worldline.kernel import Entity, Interrupt, Message, Resource, Signal, Simulation, process, receive, wait
+from worldline.kernel import Entity, EntityMessage, Interrupt, Resource, Signal, Simulation, process, receive, wait
 from worldline.kernel.model import state_of
 from worldline.model import HOUR, MS, SECOND, US, Network, Rule, hold, link, partition
 
@@ -445,7 +445,7 @@ def drive(car: Entity, station: str, friend: str, diary: list[Any]) -> Waiting:
         try:
             yield car.random.randrange(5, 25) * US
             car.send(station, "arrive", car.random.randrange(5, 40))
-            answer: Message | None = yield receive(limit=100 * US)
+            answer: EntityMessage | None = yield receive(limit=100 * US)
             diary.append((car.now, answer))
             if answer is not None and answer.topic == "sorry":
                 car.interrupt(friend, (car.name, trip))
@@ -526,7 +526,7 @@ class Clerk(Diarist):
         self.write(tuple(pages))
         self.send(self.random.choice(self.clerks), "copy of the file", pages)
 
-    def handle(self, message: Message) -> None:
+    def handle(self, message: EntityMessage) -> None:
         self.write(message)
         if self._alarm is not None and self.cancel(self._alarm):
             self._alarm = self.schedule("alarm", message.sequence, delay=5 * US)
@@ -561,7 +561,7 @@ class Chatter(Diarist):
         for number in range(self.sparks):
             self.send(self.random.choice(self.peers), "even" if number % 2 else "odd", self.hops)
 
-    def handle(self, message: Message) -> None:
+    def handle(self, message: EntityMessage) -> None:
         self.write(message)
         hops = message.payload if type(message.payload) is int else len(message.payload)
         if hops:

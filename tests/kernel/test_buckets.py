@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from worldline.kernel.buckets import Entry, Queue
+from worldline.kernel.buckets import BucketQueue, Entry
 from worldline.model import FOREVER, HOUR, MS, SECOND, TIME_MAX
 
 DELAYS = st.one_of(
@@ -25,7 +25,7 @@ class Twins(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.queue, self.listed = Queue(), list[Entry]()
+        self.queue, self.listed = BucketQueue(), list[Entry]()
         self.now = self.order = 0
         self.random = Random(0)
 
@@ -80,7 +80,7 @@ TestTwins = Twins.TestCase
 TestTwins.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
 
 
-class Watched(Queue):
+class Watched(BucketQueue):
     """Counts the turns off the fast path: what sorting and spreading take depends on these."""
 
     __slots__ = ("turns",)

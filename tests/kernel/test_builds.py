@@ -23,8 +23,8 @@ import worldline
 from tests.kernel.actors import Actor, Steps, pending
 from worldline.kernel import (
     Entity,
+    EntityMessage,
     Interrupt,
-    Message,
     Process,
     Resource,
     Signal,
@@ -359,7 +359,7 @@ class Cyclic(Entity):
             yield turn
             yield HOUR
 
-    def handle(self, message: Message) -> None:
+    def handle(self, message: EntityMessage) -> None:
         self.kept.append(message)
 
 

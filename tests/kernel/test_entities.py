@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.kernel.actors import Actor, Loner, Steps, burst_max, error_of, payloads, stage
-from worldline.kernel import Entity, Message, Simulation, Timer, build, process, receive
+from worldline.kernel import Entity, EntityMessage, ScheduledEvent, Simulation, build, process, receive
 from worldline.model import (
     MS,
     TIME_MAX,
@@ -46,7 +46,7 @@ class Clerk(Entity):
     def on_order(self, payload: Any) -> None:
         self.calls.append(("on_order", payload))
 
-    def handle(self, message: Message) -> None:
+    def handle(self, message: EntityMessage) -> None:
         self.calls.append(("handle", message))
 
 
@@ -58,7 +58,7 @@ def test_a_topic_has_its_own_handler_and_handle_takes_the_others() -> None:
     simulation.send("clerk", "complaint", "late", at=7)
     simulation.run()
     clerk: Any = simulation["clerk"]
-    message = Message(arrival=7, sent=0, sender="", sequence=2, copy=0, topic="complaint", payload="late")
+    message = EntityMessage(arrival=7, sent=0, sender="", sequence=2, copy=0, topic="complaint", payload="late")
     assert clerk.calls == [("start", 0), ("on_order", {"of": 3}), ("on_order", None), ("handle", message)]
 
 
@@ -181,7 +181,7 @@ def test_who_sent_it_and_when_is_known_while_it_is_handled() -> None:
 
 
 def test_a_timer_says_what_it_is_and_whether_it_will_ring() -> None:
-    timers: list[Timer] = []
+    timers: list[ScheduledEvent] = []
 
     def act(me: Actor) -> Steps:
         yield 10
@@ -380,7 +380,7 @@ def test_a_message_takes_a_nanosecond_or_as_long_as_it_is_told(delay: Any, arriv
 
     simulation = stage(act)
     simulation.run()
-    assert simulation["b"].got == [Message(arrival, 7, "a", 3, 0, "x", "hello")]
+    assert simulation["b"].got == [EntityMessage(arrival, 7, "a", 3, 0, "x", "hello")]
 
 
 @pytest.mark.parametrize(
@@ -473,7 +473,7 @@ def test_a_created_entity_can_be_spoken_to_at_once() -> None:
 
     simulation = stage(act)
     simulation.run()
-    assert simulation["a/1"].got == [Message(1, 0, "a", 2, 0, "hello", None)]
+    assert simulation["a/1"].got == [EntityMessage(1, 0, "a", 2, 0, "hello", None)]
     assert payloads(simulation["b"]) == ["a/1"]
 
 
@@ -696,7 +696,7 @@ def test_an_ended_entity_does_nothing_more(verb: str) -> None:
     assert (error.participant, error.at) == ("a", 0)
 
 
-VERBS: dict[str, Callable[[Any, Timer], Any]] = {
+VERBS: dict[str, Callable[[Any, ScheduledEvent], Any]] = {
     "send": lambda me, _: me.send("b", "x"),
     "schedule": lambda me, _: me.schedule("x", delay=1),
     "create": lambda me, _: me.create(Actor()),
@@ -901,7 +901,7 @@ def test_nobody_draws_from_anothers_draws() -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_nobody_acts_before_it_takes_part_or_while_nothing_happens(verb: str) -> None:
-    timers: list[Timer] = []
+    timers: list[ScheduledEvent] = []
     simulation = Simulation()
     entity = Actor(lambda me: timers.append(me.schedule("x", delay=9)))
     stage(lambda me: timers.append(me.schedule("x", delay=9))).run()  # Some timer, since there is none yet.
@@ -1238,7 +1238,7 @@ def test_a_topic_that_is_a_member_of_an_enum_arrives_as_text() -> None:
         def start(self) -> None:
             self.schedule(Word.HELLO, delay=1)
 
-        def handle(self, message: Message) -> None:
+        def handle(self, message: EntityMessage) -> None:
             heard.append(message.topic)
 
     heard: list[str] = []

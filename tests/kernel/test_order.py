@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.kernel.actors import Actor, Steps, payloads
 from tests.kernel.actors import history as history_of
-from worldline.kernel import Entity, Message, Simulation, process
+from worldline.kernel import Entity, EntityMessage, Simulation, process
 from worldline.model import Network, link, uniform
 
 # An event as both simulators log it: when it happens, to whom, and its place in the order of arrivals.
@@ -220,7 +220,7 @@ class Scripted(Entity):
     def start(self) -> None:
         self.act("")
 
-    def handle(self, message: Message) -> None:
+    def handle(self, message: EntityMessage) -> None:
         assert (message.arrival, message.sender, message.sent) == (self.now, self.sender, self.sent_at)
         self.log.append((self.now, self.name, message.sent, message.sender, message.sequence, message.payload))
         self.act(message.sender)

@@ -1,9 +1,9 @@
 """Workers under every interleaving: the pacing between them never lets one go too far, nor keeps all of them waiting.
 
-Several workers live in this process, with the real `Crew`, `Pacing` and `Worker`. The channel between them isn't real:
-it keeps the order of frames between each two workers, as sockets and MPI do, and leaves all else to a schedule, which
-also says whose turn it is. A worker's turn ends by an exception out of the channel; `Crew.run` is then simply called
-again, since all that it knows is in its objects.
+Several workers live in this process, with the real `DistributedWorker`, `Pacing` and `Worker`. The channel between them
+isn't real: it keeps the order of frames between each two workers, as sockets and MPI do, and leaves all else to a
+schedule, which also says whose turn it is. A worker's turn ends by an exception out of the channel;
+`DistributedWorker.run` is then simply called again, since all that it knows is in its objects.
 
 What is known of all workers at a time gives exact bounds, by `lock.bounds.fixpoint`. No worker may ever think more.
 """
@@ -22,10 +22,10 @@ from hypothesis import strategies as st
 
 from tests.kernel.models import MODELS, Diarist, Observation, difference, observe, riot, states
 from worldline.kernel import Simulation
-from worldline.kernel.crew import Crew
+from worldline.kernel.distributed_worker import DistributedWorker
 from worldline.kernel.model import Model
 from worldline.kernel.outcome import KernelOutcome, combined
-from worldline.kernel.pacing import Pacing, Standing
+from worldline.kernel.pacing import Pacing, WorkerProgress
 from worldline.kernel.worker import Letter, Worker
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.model import FOREVER, HOUR, MS, US, ModelError, Network, link
@@ -209,7 +209,10 @@ class Hall:
         self._pacings = [WatchedPacing(me, self._lookahead) for me in range(count)]
         self._workers = [WatchedWorker(made, workers, me, self._pacings[me], self._letters) for me in range(count)]
         self._channels = [Frames(me, self._under_way) for me in range(count)]
-        self._crews = [Crew(self._workers[me], self._pacings[me], self._channels[me], me, count) for me in range(count)]
+        self._crews = [
+            DistributedWorker(self._workers[me], self._pacings[me], self._channels[me], me, count)
+            for me in range(count)
+        ]
         self._ended: dict[int, Failure | None] = {}
 
     def run(self) -> Outcome:
@@ -243,7 +246,7 @@ class Hall:
 
     def _give_turn(self, me: int) -> None:
         self._channels[me].is_waiting = self._channels[me].has_polled = False
-        failed = min(standing.failed for standing in self._pacings[me].standings)
+        failed = min(told.failed for told in self._pacings[me].progress)
         end = min(self._end, failed + 1) if failed < FOREVER else self._end
         try:
             self._ended[me] = self._crews[me].run(end, lambda now, events: self._schedule.events())
@@ -516,7 +519,7 @@ def test_bounds_are_those_of_the_lock(crew: tuple[list[list[int]], list[int], in
     exact = exact_bounds(lookahead, bases)
     pacings = [Pacing(me, lookahead) for me in range(len(bases))]
     pairs = [(here, there) for here in range(len(bases)) for there in range(len(bases)) if here != there]
-    told: dict[tuple[int, int], Standing] = {}
+    told: dict[tuple[int, int], WorkerProgress] = {}
     order = Random(seed)
     has_news = True
     while has_news:
@@ -524,7 +527,7 @@ def test_bounds_are_those_of_the_lock(crew: tuple[list[list[int]], list[int], in
         for here, there in order.sample(pairs, len(pairs)):
             bound = pacings[here].bound(bases[here])
             assert bound <= exact[here]
-            standing = pacings[here].standing(bases[here], bound)
+            standing = pacings[here].progress_at(bases[here], bound)
             if told.get((here, there)) != standing:
                 told[here, there] = standing
                 pacings[there].hear(here, standing, 0)

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from tests.kernel.actors import Actor, error_of, payloads, stage
 from worldline.kernel import Entity, Signal, Simulation
-from worldline.kernel.parcel import Parcel, fingerprint, seal, size_of
+from worldline.kernel.packing import PackedCopy, fingerprint, seal, size_of
 from worldline.model import ModelError, Network, link
 
 
@@ -136,7 +136,7 @@ CHANGING = [
 def test_what_cannot_change_travels_as_it_is(thing: Any) -> None:
     (arrived,) = sent(thing)
     assert arrived is thing
-    assert not isinstance(seal(thing)[1], Parcel)
+    assert not isinstance(seal(thing)[1], PackedCopy)
 
 
 @pytest.mark.parametrize("thing", CHANGING, ids=lambda thing: type(thing).__name__)  # No text depends on luck.
@@ -299,7 +299,7 @@ def test_only_equal_bytes_have_equal_fingerprints(left: bytes, right: bytes) -> 
 
 SEEDED = """
 from dataclasses import dataclass
-from worldline.kernel.parcel import seal
+from worldline.kernel.packing import seal
 @dataclass
 class Holder:
     held: object
@@ -489,5 +489,5 @@ def test_messages_of_another_kind_have_another_fingerprint() -> None:
 
 def test_frozen_is_only_who_says_so_itself() -> None:
     loose = Loose(1)
-    assert isinstance(seal(loose)[1], Parcel)
-    assert not isinstance(seal(Base(1))[1], Parcel)
+    assert isinstance(seal(loose)[1], PackedCopy)
+    assert not isinstance(seal(Base(1))[1], PackedCopy)

@@ -10,15 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.kernel.placement import place
-from worldline.kernel.topology import Topology
+from worldline.kernel.topology import KernelNetwork
 from worldline.model import ConfigurationError, Network, Rule, link
 
 NAMES = [f"n{number:02}" for number in range(12)]
 
 
-def topology(*links: tuple[str, str, int]) -> Topology:
+def topology(*links: tuple[str, str, int]) -> KernelNetwork:
     rules = tuple(Rule(sender=source, receiver=goal, link=link(latency)) for source, goal, latency in links)
-    return Topology(Network(default=link(1), rules=rules), 0, declared_only=True)
+    return KernelNetwork(Network(default=link(1), rules=rules), 0, declared_only=True)
 
 
 def test_round_robin_deals_entities_out_in_the_order_of_names() -> None:

@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from tests.kernel.actors import Actor, Loner, Steps, burst_max, error_of, payloads, stage
-from worldline.kernel import Entity, Interrupt, Message, Process, Resource, Signal, Simulation, process, receive, wait
+from worldline.kernel import (
+    Entity,
+    EntityMessage,
+    Interrupt,
+    Process,
+    Resource,
+    Signal,
+    Simulation,
+    process,
+    receive,
+    wait,
+)
 from worldline.model import (
     MS,
     SECOND,
@@ -208,7 +219,7 @@ def test_messages_are_received_in_the_order_of_their_arrival() -> None:
     def steps(me: Any) -> Steps:
         for _ in range(3):
             message = yield receive()
-            assert isinstance(message, Message)
+            assert isinstance(message, EntityMessage)
             log.append((me.now, message.topic, message.payload, message.sender))
 
     play(steps, sends=(("y", 2, 7), ("x", 1, 5), ("x", 3, 7)))
@@ -346,7 +357,7 @@ def test_a_handler_that_yields_is_a_process_and_any_number_can_run_at_once() -> 
             yield 10
             self.served.append((name, self.now))
 
-        def handle(self, message: Message) -> Steps:
+        def handle(self, message: EntityMessage) -> Steps:
             yield 3
             self.served.append((message.topic, self.now))
 

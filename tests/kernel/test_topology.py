@@ -12,7 +12,7 @@ from msgspec import msgpack
 
 from tests.kernel.actors import Actor, Steps, history, payloads
 from worldline.kernel import Simulation
-from worldline.kernel.topology import Topology
+from worldline.kernel.topology import KernelNetwork
 from worldline.model import (
     FOREVER,
     MS,
@@ -68,7 +68,7 @@ def test_the_least_latency_between_two_is_that_of_the_shortest_topic(
     default: Link, rules: tuple[Rule, ...], declared_only: bool
 ) -> None:
     network = Network(default=default, rules=rules)
-    topology = Topology(network, 0, declared_only=declared_only)
+    topology = KernelNetwork(network, 0, declared_only=declared_only)
     for source, goal in product(NAMES, NAMES):
         expected = least_by_force(network, source, goal)
         if declared_only and not is_declared(network, source, goal):
@@ -84,7 +84,7 @@ def test_no_message_between_workers_is_faster_than_the_lookahead(
     default: Link, rules: tuple[Rule, ...], workers: list[int], declared_only: bool
 ) -> None:
     network = Network(default=default, rules=rules)
-    topology = Topology(network, 0, declared_only=declared_only)
+    topology = KernelNetwork(network, 0, declared_only=declared_only)
     lookahead = topology.lookahead(NAMES, workers, 3)
     for here, there in product(range(3), repeat=2):
         sources = [name for name, worker in zip(NAMES, workers, strict=True) if worker == here]
@@ -106,7 +106,7 @@ def test_no_message_between_workers_is_faster_than_the_lookahead(
 
 
 def test_without_rules_the_default_link_is_the_lookahead() -> None:
-    topology = Topology(Network(default=link("5ms")), 0, declared_only=False)
+    topology = KernelNetwork(Network(default=link("5ms")), 0, declared_only=False)
     assert topology.lookahead(NAMES, [0, 1, 2, 0], 3) == [
         [FOREVER, 5 * MS, 5 * MS],
         [5 * MS, FOREVER, 5 * MS],
@@ -122,7 +122,7 @@ def test_declared_pairs_are_those_that_rules_name_on_both_sides() -> None:
         Rule(topic="x", sender="c", receiver="d", link=link(8)),
         Rule(topic="x", link=link(9)),
     )
-    topology = Topology(Network(default=link(1), rules=rules), 0, declared_only=True)
+    topology = KernelNetwork(Network(default=link(1), rules=rules), 0, declared_only=True)
     assert sorted(topology.declared()) == [("a", "b"), ("c", "d")]
     assert topology.least_between("c", "d") == 1  # A topic that no rule names takes the default link.
     assert topology.least_between("a", "c") is None

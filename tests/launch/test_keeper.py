@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.federation.transports import PATIENCE_S, Strand, eventually
-from worldline.launch.keeping import Keeping
+from worldline.launch.keeper_client import KeeperClient
 from worldline.model import LossError, UsageError
 
 pytestmark = pytest.mark.timeout(55)
@@ -135,9 +135,9 @@ def test_a_keeper_that_was_stopped_goes_on_when_it_is_needed(tmp_path: Path) -> 
 
 
 @pytest.fixture
-def keeping() -> Iterator[Keeping]:
+def keeping() -> Iterator[KeeperClient]:
     """A keeper, heard by a thread until it has ended."""
-    made = Keeping()
+    made = KeeperClient()
 
     def hear() -> None:
         while made.hear() is not None:
@@ -151,7 +151,7 @@ def keeping() -> Iterator[Keeping]:
     made.close()
 
 
-def start(keeping: Keeping, *command: str) -> bytes:
+def start(keeping: KeeperClient, *command: str) -> bytes:
     """Start a command; return what it prints."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as output:
@@ -162,12 +162,12 @@ def start(keeping: Keeping, *command: str) -> bytes:
         return output.read()
 
 
-def test_what_cant_be_started_is_refused_with_the_reason(keeping: Keeping) -> None:
+def test_what_cant_be_started_is_refused_with_the_reason(keeping: KeeperClient) -> None:
     with pytest.raises(UsageError, match=r"a can't be started: .*No such file.*\(/no/such/program --fast\)"):
         start(keeping, "/no/such/program", "--fast")
 
 
-def test_who_asks_a_keeper_that_is_gone_is_told(keeping: Keeping) -> None:
+def test_who_asks_a_keeper_that_is_gone_is_told(keeping: KeeperClient) -> None:
     keeping.end_all()
     keeping.wait()
     assert keeping.left() == []

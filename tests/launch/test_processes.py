@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually
-from worldline.federation.environment import ADDRESS, NAME, Surroundings
-from worldline.launch.processes import OUTPUT, Processes, describe_exit
+from worldline.federation.environment import ADDRESS, NAME, LaunchEnvironment
+from worldline.launch.processes import OUTPUT, ParticipantProcesses, describe_exit
 from worldline.launch.setup import ParticipantSetup
 from worldline.model import UsageError
 
@@ -29,20 +29,20 @@ def heard() -> Heard:
 
 
 @pytest.fixture
-def processes(heard: Heard) -> Iterator[Processes]:
-    made = Processes(lambda name, now, text: heard.append((name, now, text)))
+def processes(heard: Heard) -> Iterator[ParticipantProcesses]:
+    made = ParticipantProcesses(lambda name, now, text: heard.append((name, now, text)))
     yield made
     made.finish(0)
 
 
 @pytest.fixture
-def start(processes: Processes, tmp_path: Path) -> Callable[..., None]:
+def start(processes: ParticipantProcesses, tmp_path: Path) -> Callable[..., None]:
     """Start Python programs by name, then listen to them."""
 
     def start_all(**programs: str) -> None:
         for name, program in programs.items():
             part = ParticipantSetup(name=name, directory=tmp_path, command=(sys.executable, "-S", "-c", program))
-            processes.start(part, Surroundings(address="tcp://127.0.0.1:1", name=name))
+            processes.start(part, LaunchEnvironment(address="tcp://127.0.0.1:1", name=name))
 
     return start_all
 
@@ -54,7 +54,9 @@ def alive(pid: int) -> bool:
         return False
 
 
-def test_lines_are_passed_on_with_name_and_time(start: Callable[..., None], processes: Processes, heard: Heard) -> None:
+def test_lines_are_passed_on_with_name_and_time(
+    start: Callable[..., None], processes: ParticipantProcesses, heard: Heard
+) -> None:
     start(
         a="print('one'); print('\\x1e5000\\x1ftwo'); print('\\x1eno time\\x1fthree'); print('no end', end='')",
         b="import sys; sys.stderr.write('aside\\r\\n'); sys.stdout.buffer.write(b'not \\xff text\\n')",
@@ -71,7 +73,9 @@ def test_lines_are_passed_on_with_name_and_time(start: Callable[..., None], proc
     assert sorted(processes.exited()) == ["a", "b"]
 
 
-def test_endless_lines_are_passed_on_in_parts(start: Callable[..., None], processes: Processes, heard: Heard) -> None:
+def test_endless_lines_are_passed_on_in_parts(
+    start: Callable[..., None], processes: ParticipantProcesses, heard: Heard
+) -> None:
     start(a="print('x' * 1_000_000)")
     processes.finish(PROMPT_S)
     assert sum(len(text) for _, _, text in heard) == 1_000_000
@@ -86,10 +90,11 @@ def test_the_end_waits_until_all_that_was_written_is_heard(tmp_path: Path) -> No
         assert finishing.wait(PATIENCE_S)  # Nothing is passed on before everybody is to have ended.
         heard.append(text)
 
-    processes = Processes(hear)
+    processes = ParticipantProcesses(hear)
     program = "for number in range(3000): print(number, 'x' * 10)"
     processes.start(
-        ParticipantSetup(name="a", directory=tmp_path, command=(sys.executable, "-S", "-c", program)), Surroundings()
+        ParticipantSetup(name="a", directory=tmp_path, command=(sys.executable, "-S", "-c", program)),
+        LaunchEnvironment(),
     )
     eventually(lambda: not finishing.wait(0) and processes.last_words("a"))
     end = Strand(lambda: processes.finish(PATIENCE_S))
@@ -99,7 +104,7 @@ def test_the_end_waits_until_all_that_was_written_is_heard(tmp_path: Path) -> No
     assert processes.failed() == {}
 
 
-def test_the_last_words_are_kept(start: Callable[..., None], processes: Processes) -> None:
+def test_the_last_words_are_kept(start: Callable[..., None], processes: ParticipantProcesses) -> None:
     start(a="for n in range(100): print(n)\nraise SystemExit(7)")
     processes.finish(PROMPT_S)
     assert processes.last_words("a") == ["95", "96", "97", "98", "99"]
@@ -108,7 +113,7 @@ def test_the_last_words_are_kept(start: Callable[..., None], processes: Processe
 
 
 def test_a_process_is_given_its_surroundings(
-    processes: Processes, heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    processes: ParticipantProcesses, heard: Heard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(OUTPUT, raising=False)
@@ -120,19 +125,19 @@ def test_a_process_is_given_its_surroundings(
         command=(sys.executable, "-S", "-c", program),
         environment={"X": "y", NAME: "own"},
     )
-    processes.start(part, Surroundings(address="unix:///nowhere", name="a"))
+    processes.start(part, LaunchEnvironment(address="unix:///nowhere", name="a"))
     processes.finish(PROMPT_S)
     assert [text for _, _, text in heard] == [str(tmp_path / "home"), "unix:///nowhere", "own", str(tmp_path), "y"]
 
 
-def test_what_cant_be_started_is_a_usage_error(processes: Processes, tmp_path: Path) -> None:
+def test_what_cant_be_started_is_a_usage_error(processes: ParticipantProcesses, tmp_path: Path) -> None:
     part = ParticipantSetup(name="a", directory=tmp_path, command=("./no-such-program", "--fast"))
     with pytest.raises(UsageError, match=r"a can't be started: .*no-such-program --fast"):
-        processes.start(part, Surroundings())
+        processes.start(part, LaunchEnvironment())
 
 
 def test_those_who_dont_end_are_ended_with_all_they_have_started(
-    start: Callable[..., None], processes: Processes, heard: Heard, monkeypatch: pytest.MonkeyPatch
+    start: Callable[..., None], processes: ParticipantProcesses, heard: Heard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("worldline.launch.processes._TERM_S", 0.5)
     stubborn = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
@@ -156,7 +161,9 @@ def test_those_who_dont_end_are_ended_with_all_they_have_started(
     ]
 
 
-def test_a_process_has_a_group_of_its_own(start: Callable[..., None], processes: Processes, heard: Heard) -> None:
+def test_a_process_has_a_group_of_its_own(
+    start: Callable[..., None], processes: ParticipantProcesses, heard: Heard
+) -> None:
     start(a="import os; print(os.getpgrp() == os.getpid(), os.getsid(0) == os.getpid())")
     processes.finish(PROMPT_S)
     assert heard == [("a", None, "True True")]

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.federation.transports import PATIENCE_S
-from worldline.launch.stamps import read_stamp
+from worldline.launch.time_stamps import read_stamp
 
 pytestmark = pytest.mark.timeout(50)
 
 BEGIN = """
 import faulthandler, logging, os, subprocess, sys
-from worldline.launch.stamps import Stamps
+from worldline.launch.time_stamps import Stamps
 stamps = Stamps()
 stamps.install()
 stamps.now = lambda: 7

@@ -33,7 +33,7 @@ from worldline.lock import (
     Promise,
     Publish,
     Reached,
-    Start,
+    StartRun,
     State,
     Stop,
     Subscribe,
@@ -179,12 +179,12 @@ def test_what_only_the_arbiter_says_is_refused_from_a_participant() -> None:
         assert isinstance(refused(arbiter_after(steps), "a", Abort("a", "no")), PeerError)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("steps", "answer"), [(1, Start("a", 0, 0, 5)), (4, Grant("a", 9, []))])
+@pytest.mark.parametrize(("steps", "answer"), [(1, StartRun("a", 0, 0, 5)), (4, Grant("a", 9, []))])
 def test_even_the_answer_that_it_waits_for_is_refused_from_a_participant(steps: int, answer: Action) -> None:
     assert isinstance(refused(arbiter_after(steps), "a", answer), PeerError)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("steps", "answer"), [(0, Start("a", 0, 0, 5)), (4, Over(b"")), (4, Abort("a", "no"))])
+@pytest.mark.parametrize(("steps", "answer"), [(0, StartRun("a", 0, 0, 5)), (4, Over(b"")), (4, Abort("a", "no"))])
 def test_what_only_the_arbiter_says_is_refused_from_an_operator(steps: int, answer: Action) -> None:
     assert isinstance(refused(arbiter_after(steps), OPERATOR, answer), UsageError)  # type: ignore[arg-type]
 
@@ -339,7 +339,7 @@ def test_the_run_starts_for_everybody_when_the_last_one_has_joined() -> None:
     arbiter = Arbiter(plan(["b", "a"], network=NETWORK, seed=3))
     assert arbiter.handle("b", LISTENS) == ()
     assert arbiter.phase is Phase.GATHERING
-    assert arbiter.handle("a", LISTENS) == (Start("a", 0, 3, 5), Start("b", 0, 3, 5))
+    assert arbiter.handle("a", LISTENS) == (StartRun("a", 0, 3, 5), StartRun("b", 0, 3, 5))
     assert arbiter.phase is Phase.RUNNING
 
 
@@ -533,7 +533,7 @@ def test_a_newcomer_starts_at_its_time_and_holds_others_from_then_on() -> None:
     inviting.say("a", Invite("guest", 20))
     inviting.say("b", Advance(40))
     inviting.say("a", Advance(40))
-    assert inviting.handle("guest", LISTENS) == (Start("guest", 20, 0, 5),)
+    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 20, 0, 5),)
     waiting = inviting.why("b")
     assert (waiting.holder, waiting.bound) == ("guest", 25)
     assert sorted(inviting.say("guest", Advance(34))) == ["guest"]
@@ -548,7 +548,7 @@ def test_a_newcomer_waits_as_long_as_somebody_could_invite_it_for_an_earlier_tim
     inviting.say("a", Promise(15))
     assert inviting.why("guest").holder == "b"
     assert inviting.handle("b", Promise(14)) == ()
-    assert inviting.handle("b", Promise(15)) == (Start("guest", 20, 0, 5),)
+    assert inviting.handle("b", Promise(15)) == (StartRun("guest", 20, 0, 5),)
 
 
 @pytest.mark.parametrize("order", list(permutations(["a", "b", "guest"])))
@@ -559,7 +559,7 @@ def test_of_two_invitations_the_earliest_counts_in_either_order(order: tuple[str
         event = LISTENS if name == "guest" else Invite("guest", {"a": 30, "b": 20}[name])
         assert inviting.handle(name, event) == ()
     inviting.leave("a")
-    assert inviting.handle("b", Leave(0)) == (Start("guest", 20, 0, 5),)
+    assert inviting.handle("b", Leave(0)) == (StartRun("guest", 20, 0, 5),)
 
 
 def test_inviting_one_that_has_started_or_left_changes_nothing() -> None:
@@ -567,7 +567,7 @@ def test_inviting_one_that_has_started_or_left_changes_nothing() -> None:
     inviting.say("a", Invite("guest", 20))
     inviting.say("a", Promise(30))
     inviting.say("b", Promise(30))
-    assert inviting.handle("guest", LISTENS) == (Start("guest", 20, 0, 5),)
+    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 20, 0, 5),)
     assert inviting.handle("a", Invite("guest", 35)) == ()
     inviting.leave("guest")
     assert inviting.handle("a", Invite("guest", 35)) == ()
@@ -602,7 +602,7 @@ def test_one_invited_for_the_very_end_is_part_of_the_run() -> None:
     inviting.say("a", Advance(40))
     assert inviting.leave("a") == {}
     assert inviting.digest is None
-    assert inviting.handle("guest", LISTENS) == (Start("guest", 40, 0, 5),)
+    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 40, 0, 5),)
     inviting.leave("guest")
     assert inviting.digest == run_digest([("a", 40, b""), ("guest", 40, b"")])
 
@@ -647,7 +647,7 @@ def test_a_newcomer_that_is_lost_before_its_start_is_expected_again() -> None:
     assert inviting.handle(OPERATOR, Lost("guest", "gone")) == ()
     assert inviting.say("a", Advance(30)) == {}
     assert inviting.why("a").missing == ("guest",)
-    assert inviting.handle("guest", LISTENS) == (Start("guest", 20, 0, 5),)
+    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 20, 0, 5),)
     assert inviting.leave("guest")["a"].horizon == FOREVER
 
 

@@ -23,7 +23,7 @@ from worldline.lock import (
     Received,
     RunEnded,
     Sent,
-    Start,
+    StartRun,
     State,
     Stop,
     Subscribe,
@@ -56,7 +56,7 @@ def message(arrival: int, topic: str = "red", sequence: int = 0, sender: str = "
 def started(join: Join = JOIN, now: int = 0) -> Ledger:
     """A ledger that computes, with nothing in its outbox; its control link takes 5."""
     ledger = Ledger("a", join, keep_journal=True)
-    ledger.receive(Start("a", now, 7, 5))
+    ledger.receive(StartRun("a", now, 7, 5))
     ledger.take_outbox()
     return ledger
 
@@ -604,13 +604,13 @@ def test_a_run_that_is_called_off_blames_nobody() -> None:
             act()
 
 
-@pytest.mark.parametrize("action", [Start("a", 0, 0, 5), Grant("a", 9, []), Over(b"")])
-def test_an_answer_that_nobody_waits_for_is_refused(action: Start | Grant | Over) -> None:
+@pytest.mark.parametrize("action", [StartRun("a", 0, 0, 5), Grant("a", 9, []), Over(b"")])
+def test_an_answer_that_nobody_waits_for_is_refused(action: StartRun | Grant | Over) -> None:
     refuses(started(), lambda a: a.receive(action), PeerError, f"a at 0s: {type(action).__name__} .*computing")
 
 
-@pytest.mark.parametrize("action", [Start("a", 0, 0, 5), Over(b"")])
-def test_a_wrong_answer_to_a_request_is_refused(action: Start | Over) -> None:
+@pytest.mark.parametrize("action", [StartRun("a", 0, 0, 5), Over(b"")])
+def test_a_wrong_answer_to_a_request_is_refused(action: StartRun | Over) -> None:
     ledger = started()
     ledger.next()
     refuses(ledger, lambda a: a.receive(action), PeerError, "awaiting")
@@ -632,7 +632,7 @@ def test_a_grant_that_doesnt_reach_what_was_asked_for_is_refused() -> None:
 def test_a_stream_is_fixed_by_seed_participant_and_name() -> None:
     def draw(name: str, seed: int, stream: str) -> float:
         ledger = Ledger(name, JOIN)
-        ledger.receive(Start(name, 0, seed, 5))
+        ledger.receive(StartRun(name, 0, seed, 5))
         return ledger.stream(stream).random()
 
     assert draw("a", 7, "wind") == draw("a", 7, "wind")

@@ -15,7 +15,7 @@ from worldline.lock import (
     Ledger,
     Promise,
     Publish,
-    Start,
+    StartRun,
     Stop,
     Subscribe,
     Subscription,
@@ -56,7 +56,7 @@ def told_by_arbiter(join: Join, event: Event) -> WorldlineError:
 
 def told_by_ledger(join: Join, act: Callable[[Ledger], object]) -> WorldlineError:
     ledger = Ledger("a", join)
-    ledger.receive(Start("a", 0, 0, CONTROL_LATENCY))
+    ledger.receive(StartRun("a", 0, 0, CONTROL_LATENCY))
     ledger.promise(10)
     with pytest.raises(WorldlineError) as caught:
         act(ledger)
@@ -82,7 +82,7 @@ def test_what_the_state_doesnt_allow_is_named_as_it_is_said() -> None:
     ledger = Ledger("a", CONTROLS)
     with pytest.raises(WorldlineError, match=r"a at 0s: publish isn't possible: the run hasn't started for it \(enter"):
         ledger.publish("red", b"")
-    ledger.receive(Start("a", 0, 0, 1))
+    ledger.receive(StartRun("a", 0, 0, 1))
     ledger.advance(50)
     with pytest.raises(
         WorldlineError, match=r"a at 0s: publish isn't possible while it is advancing \(advance\(to='50"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from worldline.lock import Abort, Grant, Join, Leave, Lost, Over, ParticipantEvent, Start
+from worldline.lock import Abort, Grant, Join, Leave, Lost, Over, ParticipantEvent, StartRun
 from worldline.lock.events import Action, OperatorEvent
 from worldline.lock.states import GONE, PHASES, RETIRED, ROWS, TRANSITIONS, Phase, State, diagram
 
@@ -75,7 +75,7 @@ def test_who_waits_is_moved_by_the_arbiter_alone() -> None:
     for state in (State.ADVANCING, State.AWAITING):
         assert set(TRANSITIONS[state]) <= ACTIONS
         assert set(TRANSITIONS[state].values()) == {State.COMPUTING}
-    assert TRANSITIONS[State.JOINED] == {Start: State.COMPUTING, Lost: State.EXPECTED, Grant: State.LEFT}
+    assert TRANSITIONS[State.JOINED] == {StartRun: State.COMPUTING, Lost: State.EXPECTED, Grant: State.LEFT}
     assert set(TRANSITIONS[State.ADVANCING]) == set(TRANSITIONS[State.AWAITING]) == {Grant}
 
 
@@ -91,7 +91,7 @@ def test_whom_the_run_has_ended_for_can_only_leave() -> None:
 def test_everything_that_an_operator_can_say_is_possible_until_the_run_is_over() -> None:
     for phase in (Phase.GATHERING, Phase.RUNNING):
         assert set(PHASES[phase]) >= OPERATOR_EVENTS
-        assert set(PHASES[phase]) - OPERATOR_EVENTS <= {Start, Abort, Over}
+        assert set(PHASES[phase]) - OPERATOR_EVENTS <= {StartRun, Abort, Over}
 
 
 def test_the_names_of_the_states_are_words() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.lock.table import Table
-from worldline.history import Status, Wait
+from worldline.history import Status, WaitReason
 from worldline.history.status import THE_RUN
 from worldline.lock import Advance, Arbiter, Join, Leave, Publish
 from worldline.model import FOREVER, MS, plan
@@ -17,8 +17,8 @@ def test_before_it_begins_the_run_waits_for_those_who_arent_there() -> None:
     status = arbiter.status()
     assert (status.time, status.end, status.events) == (0, 1000 * MS, 1)
     assert status.waits == (
-        Wait(THE_RUN, "a", "it begins when a has joined"),
-        Wait(THE_RUN, "c", "it begins when c has joined"),
+        WaitReason(THE_RUN, "a", "it begins when a has joined"),
+        WaitReason(THE_RUN, "c", "it begins when c has joined"),
     )
 
 

@@ -16,7 +16,7 @@ from worldline.kernel import build
 from worldline.model.errors import ModelError, UsageError
 from worldline.model.latency import Uniform
 from worldline.model.links import Link
-from worldline.nodes import Record, Scheduler, always, at_end, eventually
+from worldline.nodes import NodeRecord, Scheduler, always, at_end, eventually
 from worldline.nodes.algorithms.bellman_ford import BellmanFord
 from worldline.nodes.trace import text_of
 
@@ -69,7 +69,7 @@ def test_properties_that_are_looked_at_after_every_event_need_the_inline_executo
 def test_traces_are_the_same_in_processes() -> None:
     traces = []
     for executor in ("inline", "processes(2)", "processes(3)"):
-        taken: list[Record] = []
+        taken: list[NodeRecord] = []
         faults = ["400ms crash 1", "800ms recover 1", "1s down 0 2", "1500ms up 0 2", "1s partition 3", "1600ms repair"]
         link = Link(latency=Uniform(5 * 10**7, 10**9), loss_at_receiver=0.1, duplication=0.3)
         run = started("clique:4", Chatter, link=link, faults=faults, trace=taken.append)

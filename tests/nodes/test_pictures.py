@@ -27,7 +27,7 @@ from worldline.nodes.pictures.layout import apart, arranged
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
-from worldline.nodes.trace import Record
+from worldline.nodes.trace import NodeRecord
 
 Element = ElementTree.Element
 FAULTS = ("400ms crash 1", "700ms recover 1", "100ms partition 0", "300ms repair", "500ms down 0 2", "800ms up 0 2")
@@ -381,17 +381,17 @@ def test_copies_are_messages_of_their_own() -> None:
 def test_messages_between_the_same_nodes_at_the_same_time_are_matched_in_order() -> None:
     """Two are sent at once: the first is still under way, the second has arrived."""
     both = [
-        Record(at=0, kind="sent", text=text, node=0, peer=1, what="str", arrivals=(arrival,))
+        NodeRecord(at=0, kind="sent", text=text, node=0, peer=1, what="str", arrivals=(arrival,))
         for text, arrival in (("slow", 90), ("fast", 10))
     ]
-    arrived = Record(at=10, kind="received", text="fast", node=1, peer=0, what="str", sent=0)
+    arrived = NodeRecord(at=10, kind="received", text="fast", node=1, peer=0, what="str", sent=0)
     fates = {message.text: message.fate for message in told([*both, arrived]).messages}
     assert fates == {"slow": "under way", "fast": "received"}
 
 
 def test_kinds_have_colours_in_the_order_in_which_they_come_up() -> None:
     records = [
-        Record(at=place, kind="sent", text="x", node=0, peer=1, what=what, arrivals=(place + 5,))
+        NodeRecord(at=place, kind="sent", text="x", node=0, peer=1, what=what, arrivals=(place + 5,))
         for place, what in enumerate(("Zebra", "Ant", "Zebra", "Cat"))
     ]
     root = parsed(diagram_svg(records, 2))
@@ -405,7 +405,8 @@ def test_kinds_have_colours_in_the_order_in_which_they_come_up() -> None:
 
 def test_kinds_beyond_the_palette_have_dashes() -> None:
     records = [
-        Record(at=place, kind="received", text="x", node=1, peer=0, what=f"Kind{place}", sent=0) for place in range(20)
+        NodeRecord(at=place, kind="received", text="x", node=1, peer=0, what=f"Kind{place}", sent=0)
+        for place in range(20)
     ]
     root = parsed(diagram_svg(records, 2))
     looks = [
@@ -526,14 +527,14 @@ def test_a_run_of_one_node() -> None:
 
 
 def test_everything_at_one_moment() -> None:
-    records = [Record(at=7, kind="sent", text="x", node=0, peer=1, what="str", arrivals=(9,))]
+    records = [NodeRecord(at=7, kind="sent", text="x", node=0, peer=1, what="str", arrivals=(9,))]
     root = parsed(diagram_svg(records, 2))
     assert len(of_class(root, "under-way")) == 1
 
 
-def received(count: int, nodes: int, every: int = MS) -> Iterable[Record]:
+def received(count: int, nodes: int, every: int = MS) -> Iterable[NodeRecord]:
     for place in range(count):
-        yield Record(
+        yield NodeRecord(
             at=(place + 1) * every,
             kind="received",
             text="x",

@@ -18,8 +18,8 @@ from worldline.nodes import Algorithm, Node, Scheduler
 from worldline.nodes.algorithms import find
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.faults import Fault
-from worldline.nodes.hearing import Hearing
 from worldline.nodes.host import DOWN, REMOVED
+from worldline.nodes.host_observer import HostObserver
 from worldline.nodes.script import Script
 from worldline.nodes.telling import HELD
 from worldline.nodes.trial import Trial
@@ -413,7 +413,7 @@ def test_a_failure_in_processes_is_an_outcome_too() -> None:
 def test_copies_are_known_as_long_as_they_are_under_way() -> None:
     """However many there were before: of those that have arrived, nothing is kept."""
     listing = Listing()
-    hearing = Hearing(None, listing)
+    hearing = HostObserver(None, listing)
     for number in range(0, 6_000, 2):
         hearing.arrives("0", number, "1", number + 10, 0, None)
         hearing.arrives("0", number, "1", number + 20, 1, None)

@@ -13,7 +13,7 @@ import pytest
 from tests.nodes.chatter import Chatter, Eager, Listener, pair, started
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND
-from worldline.nodes import Record
+from worldline.nodes import NodeRecord
 from worldline.nodes.trace import line_of, text_of
 
 ROOT = Path(__file__).parents[2]
@@ -76,11 +76,13 @@ def test_records_survive_json() -> None:
     run = started("ring:4", Chatter, trace=True, faults=["100ms partition 1"])
     run.run()
     encoded = msgspec.json.encode(run.records)
-    assert [str(record) for record in msgspec.json.decode(encoded, type=list[Record])] == list(map(str, run.records))
+    assert [str(record) for record in msgspec.json.decode(encoded, type=list[NodeRecord])] == list(
+        map(str, run.records)
+    )
 
 
 def test_records_can_be_given_to_a_function() -> None:
-    records: list[Record] = []
+    records: list[NodeRecord] = []
     run = pair(Listener, trace=records.append)
     run.run()
     assert len(records) == 6
@@ -90,20 +92,20 @@ def test_records_can_be_given_to_a_function() -> None:
 @pytest.mark.parametrize(
     ("record", "line"),
     [
-        (Record(at=5, kind="received", text="Start", node=2), "2 <- *: Start"),
-        (Record(at=5, kind="received", text="x", node=2, peer=0), "2 <- 0: x"),
-        (Record(at=5, kind="sent", text="x", node=2, peer=0, reason="lost"), "2 -> 0: x (lost)"),
-        (Record(at=5, kind="logged", text="done", node=2), "2: done"),
-        (Record(at=5, kind="dropped", text="x", node=2, peer=0, reason="no"), "2 <- 0: x (no)"),
-        (Record(at=5, kind="happened", text="Repair"), "*: Repair"),
+        (NodeRecord(at=5, kind="received", text="Start", node=2), "2 <- *: Start"),
+        (NodeRecord(at=5, kind="received", text="x", node=2, peer=0), "2 <- 0: x"),
+        (NodeRecord(at=5, kind="sent", text="x", node=2, peer=0, reason="lost"), "2 -> 0: x (lost)"),
+        (NodeRecord(at=5, kind="logged", text="done", node=2), "2: done"),
+        (NodeRecord(at=5, kind="dropped", text="x", node=2, peer=0, reason="no"), "2 <- 0: x (no)"),
+        (NodeRecord(at=5, kind="happened", text="Repair"), "*: Repair"),
     ],
 )
-def test_lines(record: Record, line: str) -> None:
+def test_lines(record: NodeRecord, line: str) -> None:
     assert str(record) == line_of(record) == text_of([record]) == line
 
 
 def test_times_are_in_seconds() -> None:
-    record = Record(at=12 * SECOND + 5 * MS + 1, kind="logged", text="x", node=0)
+    record = NodeRecord(at=12 * SECOND + 5 * MS + 1, kind="logged", text="x", node=0)
     assert line_of(record, times=True) == "   12.005000001  0: x"
 
 

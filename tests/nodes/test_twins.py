@@ -14,8 +14,8 @@ from worldline.nodes import (
     Algorithm,
     Event,
     Node,
+    NodeRecord,
     Protocol,
-    Record,
     Scheduler,
     Start,
     Timer,
@@ -239,7 +239,7 @@ def failing() -> Trial:
     return structs.replace(KEEPING, seed=found.seed)
 
 
-def traced(trial: Trial) -> list[Record]:
+def traced(trial: Trial) -> list[NodeRecord]:
     run = trial.scheduler(trace=True)
     with pytest.raises(Violation):
         run.run(trial.end())

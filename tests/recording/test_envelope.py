@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path as File
+from pathlib import RecordedPath as File
 from random import Random
 
 import pytest
@@ -11,11 +11,11 @@ import pytest
 from tests.recording import stage
 from worldline.model import UsageError
 from worldline.recording import Condition, Recorder, Recording, writer
-from worldline.recording.envelope import Path, put_in, take_out
+from worldline.recording.envelope import RecordedPath, put_in, take_out
 from worldline.recording.scan import Damaged, Scan
 from worldline.recording.walk import sendings
 
-PATH = Path("x", "ann", "bob", 1)
+PATH = RecordedPath("x", "ann", "bob", 1)
 
 
 @pytest.mark.parametrize(
@@ -35,8 +35,8 @@ def test_json_stands_in_it_as_it_is_and_everything_comes_out_as_it_was(payload: 
 
 
 def test_who_noted_something_has_no_receiver() -> None:
-    assert put_in(Path("x", "ann", "", 0), b"1") == b'{"sender":"ann","payload":1}'
-    assert take_out("x", b'{"sender":"ann","payload":1}') == (Path("x", "ann", "", 0), b"1")
+    assert put_in(RecordedPath("x", "ann", "", 0), b"1") == b'{"sender":"ann","payload":1}'
+    assert take_out("x", b'{"sender":"ann","payload":1}') == (RecordedPath("x", "ann", "", 0), b"1")
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b'{"sender":"a"}', b'{"sender":1,"payload":1}', b"\xff"])

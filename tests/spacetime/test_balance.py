@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.spacetime.test_placement import cloud, residents
-from worldline.spacetime.balance import Grants, Wishes, moves
+from worldline.spacetime.balance import BalanceTimer, Grants, moves
 from worldline.spacetime.placement import Placing, Resident, cut_of, imbalance
 
 # -- Who moves
@@ -102,7 +102,7 @@ def test_whoever_moves_goes_elsewhere_and_it_gets_better(everybody: list[tuple[i
 
 
 def test_it_is_wished_for_now_and_then() -> None:
-    wishes = Wishes(0.5, 10.0)
+    wishes = BalanceTimer(0.5, 10.0)
     asked = [(10.4, 3), (10.5, 4), (10.6, 5), (11.0, 6), (11.4, 7)]
     assert [wishes.is_due(*each) for each in asked] == [False, True, False, True, False]
     wishes.granted(11.4)
@@ -112,14 +112,14 @@ def test_it_is_wished_for_now_and_then() -> None:
 
 def test_it_isnt_wished_for_if_nothing_has_happened() -> None:
     """Otherwise workers that wait for each other would move agents for ever, and never be idle."""
-    wishes = Wishes(0.0, 0.0)
+    wishes = BalanceTimer(0.0, 0.0)
     assert wishes.is_due(1.0, 7)
     assert not any(wishes.is_due(now, 7) for now in (2.0, 20.0, 200.0))
     assert wishes.is_due(201.0, 8)
 
 
 def test_who_never_moves_never_wishes() -> None:
-    assert not Wishes(None, 0.0).is_due(1e9, 1)
+    assert not BalanceTimer(None, 0.0).is_due(1e9, 1)
 
 
 def granted(*asked: tuple[float, Sequence[int], int], by: Any = "positions") -> list[bool]:

@@ -9,7 +9,7 @@ import pytest
 from msgspec import json, structs
 
 from tests.spacetime.worlds import make_world, simulate
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Record, box
+from worldline.spacetime import Agent, AgentRecord, Channel, ForwardSimulation, LambdaField, Minkowski, box
 from worldline.spacetime.causality import check, slack
 
 SPACE = Minkowski(3)
@@ -45,7 +45,7 @@ class Relay(Agent):
 
 
 @pytest.fixture(scope="module")
-def records() -> list[Record]:
+def records() -> list[AgentRecord]:
     simulation = ForwardSimulation(SPACE, FIELD, box([-4, -4], [4, 4]), trace=True)
     with simulation:
         a, b, c = Relay(), Relay(), Relay()
@@ -58,7 +58,7 @@ def records() -> list[Record]:
     return simulation.run(until=100).records
 
 
-def test_true_records_keep_every_law(records: list[Record]) -> None:
+def test_true_records_keep_every_law(records: list[AgentRecord]) -> None:
     verdict = check(records, SPACE, FIELD)
     assert verdict.is_clean, str(verdict)
     assert (verdict.agents, verdict.channels) == (6, 6)
@@ -66,12 +66,12 @@ def test_true_records_keep_every_law(records: list[Record]) -> None:
     assert str(verdict) == f"{verdict.absorbed} lambdas on 6 channels of 6 agents: no violation"
 
 
-def test_records_read_back_from_json_are_checked_alike(records: list[Record]) -> None:
-    back = json.decode(json.encode(records), type=list[Record])
+def test_records_read_back_from_json_are_checked_alike(records: list[AgentRecord]) -> None:
+    back = json.decode(json.encode(records), type=list[AgentRecord])
     assert check(back, SPACE, FIELD) == check(records, SPACE, FIELD)
 
 
-def test_the_order_of_the_list_does_not_matter(records: list[Record]) -> None:
+def test_the_order_of_the_list_does_not_matter(records: list[AgentRecord]) -> None:
     shuffled = list(records)
     Random(1).shuffle(shuffled)
     assert check(shuffled, SPACE, FIELD).is_clean
@@ -80,11 +80,11 @@ def test_the_order_of_the_list_does_not_matter(records: list[Record]) -> None:
 # -- False records
 
 
-def places(records: list[Record], kind: str, agent: str = "c") -> list[int]:
+def places(records: list[AgentRecord], kind: str, agent: str = "c") -> list[int]:
     return [place for place, record in enumerate(records) if record.kind == kind and record.agent == agent]
 
 
-def altered(records: list[Record], place: int, **changes: object) -> list[Record]:
+def altered(records: list[AgentRecord], place: int, **changes: object) -> list[AgentRecord]:
     return [*records[:place], structs.replace(records[place], **changes), *records[place + 1 :]]
 
 
@@ -92,24 +92,24 @@ def moved(at: tuple[float, ...], by: float, axis: int = 0) -> tuple[float, ...]:
     return tuple(each + by * (place == axis) for place, each in enumerate(at))
 
 
-def absorbed_earlier(records: list[Record]) -> list[Record]:
+def absorbed_earlier(records: list[AgentRecord]) -> list[AgentRecord]:
     place = places(records, "absorbed")[4]
     return altered(records, place, at=moved(records[place].at, -1e-9))
 
 
-def absorbed_later(records: list[Record]) -> list[Record]:
+def absorbed_later(records: list[AgentRecord]) -> list[AgentRecord]:
     place = places(records, "absorbed")[4]
     return altered(records, place, at=moved(records[place].at, 1e-9))
 
 
-def absorbed_at_once(records: list[Record]) -> list[Record]:
+def absorbed_at_once(records: list[AgentRecord]) -> list[AgentRecord]:
     place = places(records, "absorbed")[4]
     emitted = records[place].emitted
     assert emitted is not None
     return altered(records, place, at=moved(records[place].at, emitted[0] - records[place].at[0]))
 
 
-def absorbed_out_of_order(records: list[Record]) -> list[Record]:
+def absorbed_out_of_order(records: list[AgentRecord]) -> list[AgentRecord]:
     first, second = places(records, "absorbed")[4:6]
     one, other = records[first], records[second]
     assert one.channel == other.channel
@@ -117,86 +117,86 @@ def absorbed_out_of_order(records: list[Record]) -> list[Record]:
     return altered(swapped, second, order=one.order, what=one.what, emitted=one.emitted)
 
 
-def absorbed_twice(records: list[Record]) -> list[Record]:
+def absorbed_twice(records: list[AgentRecord]) -> list[AgentRecord]:
     first, second = places(records, "absorbed")[4:6]
     return altered(records, second, order=records[first].order, what=records[first].what)
 
 
-def absorption_left_out(records: list[Record]) -> list[Record]:
+def absorption_left_out(records: list[AgentRecord]) -> list[AgentRecord]:
     place = places(records, "absorbed")[4]
     kept = records[:place] + records[place + 1 :]
     later = [each for each in kept if each.agent == "c" and each.number > records[place].number]
     return [structs.replace(each, number=each.number - 1) if each in later else each for each in kept]
 
 
-def never_sent(records: list[Record]) -> list[Record]:
+def never_sent(records: list[AgentRecord]) -> list[AgentRecord]:
     return altered(records, places(records, "sent", "b")[4], kind="log")
 
 
-def sent_twice(records: list[Record]) -> list[Record]:
+def sent_twice(records: list[AgentRecord]) -> list[AgentRecord]:
     first, second = places(records, "sent", "b")[-2:]
     return altered(records, second, order=records[first].order)
 
 
-def sent_from_elsewhere(records: list[Record]) -> list[Record]:
+def sent_from_elsewhere(records: list[AgentRecord]) -> list[AgentRecord]:
     place = places(records, "absorbed")[4]
     emitted = records[place].emitted
     assert emitted is not None
     return altered(records, place, emitted=moved(emitted, 1e-15, axis=1))
 
 
-def sent_by_another(records: list[Record]) -> list[Record]:
+def sent_by_another(records: list[AgentRecord]) -> list[AgentRecord]:
     return altered(records, places(records, "absorbed")[4], peer="a")
 
 
-def sent_as_another(records: list[Record]) -> list[Record]:
+def sent_as_another(records: list[AgentRecord]) -> list[AgentRecord]:
     return altered(records, places(records, "absorbed")[4], what="Relay.die")
 
 
-def without_emission(records: list[Record]) -> list[Record]:
+def without_emission(records: list[AgentRecord]) -> list[AgentRecord]:
     return altered(records, places(records, "absorbed")[4], emitted=None)
 
 
-def back_in_time(records: list[Record]) -> list[Record]:
+def back_in_time(records: list[AgentRecord]) -> list[AgentRecord]:
     place = places(records, "log")[4]
     return altered(records, place, at=moved(records[place].at, -1e-9))
 
 
-def faster_than_light(records: list[Record]) -> list[Record]:
+def faster_than_light(records: list[AgentRecord]) -> list[AgentRecord]:
     place = places(records, "log")[4]
     return altered(records, place, at=moved(records[place].at, 1e-9, axis=2))
 
 
-def younger(records: list[Record]) -> list[Record]:
+def younger(records: list[AgentRecord]) -> list[AgentRecord]:
     place = places(records, "log")[4]
     return altered(records, place, local_time=records[place].local_time - 1e-9)
 
 
-def unborn(records: list[Record]) -> list[Record]:
+def unborn(records: list[AgentRecord]) -> list[AgentRecord]:
     return altered(records, places(records, "born")[0], kind="log")
 
 
-def born_twice(records: list[Record]) -> list[Record]:
+def born_twice(records: list[AgentRecord]) -> list[AgentRecord]:
     return altered(records, places(records, "log")[4], kind="born")
 
 
-def born_elsewhere(records: list[Record]) -> list[Record]:
+def born_elsewhere(records: list[AgentRecord]) -> list[AgentRecord]:
     name = next(record.agent for record in records if record.peer == "c" and record.kind == "born")
     place = places(records, "born", name)[0]
     return altered(records, place, at=moved(records[place].at, 1e-9))
 
 
-def alive_after_death(records: list[Record]) -> list[Record]:
+def alive_after_death(records: list[AgentRecord]) -> list[AgentRecord]:
     last = records[places(records, "died", "b")[0]]
     return [*records, structs.replace(last, kind="log", number=last.number + 1)]
 
 
-def alive_after_the_end(records: list[Record]) -> list[Record]:
+def alive_after_the_end(records: list[AgentRecord]) -> list[AgentRecord]:
     last = records[places(records, "ended", "c")[0]]
     return [*records, structs.replace(last, kind="timer", number=last.number + 1)]
 
 
-def with_a_gap(records: list[Record]) -> list[Record]:
+def with_a_gap(records: list[AgentRecord]) -> list[AgentRecord]:
     place = places(records, "log")[4]
     return records[:place] + records[place + 1 :]
 
@@ -228,7 +228,7 @@ def with_a_gap(records: list[Record]) -> list[Record]:
     ],
 )
 def test_whoever_tampers_is_caught(
-    records: list[Record], tamper: Callable[[list[Record]], list[Record]], law: str
+    records: list[AgentRecord], tamper: Callable[[list[AgentRecord]], list[AgentRecord]], law: str
 ) -> None:
     verdict = check(tamper(records), SPACE, FIELD)
     assert not verdict.is_clean
@@ -236,7 +236,7 @@ def test_whoever_tampers_is_caught(
     assert f"{law}: " in str(verdict)
 
 
-def test_another_field_is_noticed(records: list[Record]) -> None:
+def test_another_field_is_noticed(records: list[AgentRecord]) -> None:
     for field in (LambdaField(R=(0.5, 0.1, 0.0), c=0.04000001), LambdaField(R=(0.5, 0.1, 1e-8), c=0.04), LambdaField()):
         assert {violation.law for violation in check(records, SPACE, field).violations} == {"field"}
 

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.spacetime.ending import conclusion
-from worldline.spacetime.letters import Idleness, Order
+from worldline.spacetime.worker_messages import IdleReport, Order
 
 
-def idle(sent: tuple[int, ...], received: tuple[int, ...], *, alive: bool = False, swept: bool = False) -> Idleness:
-    return Idleness(sent, received, alive, swept)
+def idle(sent: tuple[int, ...], received: tuple[int, ...], *, alive: bool = False, swept: bool = False) -> IdleReport:
+    return IdleReport(sent, received, alive, swept)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def idle(sent: tuple[int, ...], received: tuple[int, ...], *, alive: bool = Fals
         ([idle((0, 3), (0, 2), swept=True), idle((2, 0), (3, 0), alive=True, swept=True)], Order.FINISH),
     ],
 )
-def test_what_follows_from_what_was_said(said: list[Idleness | None], expected: Order | None) -> None:
+def test_what_follows_from_what_was_said(said: list[IdleReport | None], expected: Order | None) -> None:
     assert conclusion(said) is expected
 
 
@@ -49,10 +49,10 @@ class Crowd:
         self.busy = [True] * count
         self.sent = [[0] * count for _ in range(count)]
         self.received = [[0] * count for _ in range(count)]
-        self.lines: dict[tuple[int, int], deque[Idleness | None]] = {
+        self.lines: dict[tuple[int, int], deque[IdleReport | None]] = {
             (one, other): deque() for one in range(count) for other in range(count) if one != other
         }
-        self.said: list[Idleness | None] = [None] * count
+        self.said: list[IdleReport | None] = [None] * count
 
     def act(self) -> Order | None:
         """Let something happen that can; return what the leader makes of it."""

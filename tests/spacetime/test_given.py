@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski
-from worldline.spacetime.story import Record
+from worldline.spacetime.story import AgentRecord
 
 
 class Friend(Agent):
@@ -16,7 +16,7 @@ class Friend(Agent):
     def take(self, *_: object) -> None: ...
 
 
-def sent(executor: str, word: str) -> list[Record]:
+def sent(executor: str, word: str) -> list[AgentRecord]:
     """Let alice send bob all sorts of things; return the records of that."""
     simulation = ForwardSimulation(Minkowski(2), executor=executor, trace=True)
     with simulation:

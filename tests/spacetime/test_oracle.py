@@ -13,7 +13,7 @@ from tests.soaking import later
 from tests.spacetime.oracle import Happening, NearTie, Oracle
 from tests.spacetime.worlds import World, make_world, simulate
 from worldline.model.errors import Stuck
-from worldline.spacetime import Record, Shuffled, SpacetimeOutcome
+from worldline.spacetime import AgentRecord, Shuffled, SpacetimeOutcome
 from worldline.spacetime.causality import check
 
 # What a sweep must have met, for the test to mean something: at least this often in a hundred worlds.
@@ -36,8 +36,8 @@ COVERAGE = {
 _KINDS = ("born", "absorbed", "timer", "crossed", "died", "ended")
 
 
-def told(result: SpacetimeOutcome) -> dict[str, list[Record]]:
-    stories: dict[str, list[Record]] = {}
+def told(result: SpacetimeOutcome) -> dict[str, list[AgentRecord]]:
+    stories: dict[str, list[AgentRecord]] = {}
     for record in result.records:
         if record.kind in _KINDS:
             stories.setdefault(record.agent, []).append(record)

@@ -9,7 +9,7 @@ import pytest
 from tests.spacetime.running import prepared, run
 from tests.spacetime.walkers import make_world, simulation_of
 from worldline.model.errors import ModelError, UsageError, WorldlineError
-from worldline.spacetime import Agent, AgentWrapper, Channel, ForwardSimulation, Minkowski, Record
+from worldline.spacetime import Agent, AgentRecord, AgentWrapper, Channel, ForwardSimulation, Minkowski
 from worldline.spacetime.examples import find
 
 
@@ -22,11 +22,11 @@ class Bulb(Agent):
         self.shown_as = shown_as
 
 
-def looks(records: list[Record]) -> list[tuple[str, float, str]]:
+def looks(records: list[AgentRecord]) -> list[tuple[str, float, str]]:
     return [(record.agent, record.at[0], record.what) for record in records if record.kind == "shown"]
 
 
-def classes(records: list[Record]) -> dict[str, str]:
+def classes(records: list[AgentRecord]) -> dict[str, str]:
     return {record.agent: record.what for record in records if record.kind == "born"}
 
 

@@ -11,7 +11,7 @@ from tests.spacetime.running import Person, prepared
 from worldline.history.observer import LOG, META, UNDER_WAY
 from worldline.model import ModelError, Plan, UsageError
 from worldline.recording import Recorder
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Record
+from worldline.spacetime import Agent, AgentRecord, Channel, ForwardSimulation, LambdaField, Minkowski
 from worldline.spacetime.examples import find
 from worldline.spacetime.nanoseconds import nanoseconds
 from worldline.spacetime.told import DEAD, SCENE, Scene, recall
@@ -29,8 +29,8 @@ class Listener:
     def all(self, what: str) -> list[tuple[Any, ...]]:
         return [each[1:] for each in self.heard if each[0] == what]
 
-    def details(self) -> list[Record]:
-        return [each[-1] for each in self.heard if each[0] in ("sent", "noted") and isinstance(each[-1], Record)]
+    def details(self) -> list[AgentRecord]:
+        return [each[-1] for each in self.heard if each[0] in ("sent", "noted") and isinstance(each[-1], AgentRecord)]
 
     def payloads(self) -> list[tuple[str, bytes]]:
         sent = [(topic, payload) for _, _, topic, _, payload, _, _ in self.all("sent")]
@@ -72,7 +72,7 @@ def test_details_are_the_records() -> None:
     listener = Listener()
     outcome = find("introduction").build(trace=True).run(until=20.0, observer=listener)
     assert listener.details() == outcome.records
-    topics = {detail.kind: topic for _, topic, _, _, detail in listener.all("noted") if isinstance(detail, Record)}
+    topics = {detail.kind: topic for _, topic, _, _, detail in listener.all("noted") if isinstance(detail, AgentRecord)}
     assert topics["log"] == LOG
     assert topics["born"] == topics["timer"] == META
 
@@ -94,7 +94,9 @@ def test_what_a_receiver_does_is_told_of_nobody_else() -> None:
     usual, unusual = told(hears_more=False), told(hears_more=True)
     assert len(usual.all("sent")) == 1
     assert usual.all("sent") == unusual.all("sent")
-    (absorbed,) = [each for each in usual.all("noted") if isinstance(each[-1], Record) and each[-1].kind == "absorbed"]
+    (absorbed,) = [
+        each for each in usual.all("noted") if isinstance(each[-1], AgentRecord) and each[-1].kind == "absorbed"
+    ]
     assert absorbed[:3] == ("Person-2", META, 6 * 10**9)
     assert absorbed not in unusual.all("noted")  # It has another number.
 

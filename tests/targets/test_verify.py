@@ -20,7 +20,7 @@ from tests.leaks.running import EXAMPLES, LEAKS, command_of, verified
 from worldline.model.errors import UsageError
 from worldline.targets import recorded_pair, verifying
 from worldline.targets.recorded_pair import look_into
-from worldline.targets.run_processes import Said, VariantRun
+from worldline.targets.run_processes import RunSummary, VariantRun
 from worldline.targets.variants import Variant, reference_on, variants_of
 from worldline.targets.verifying import Ending, Verifier
 
@@ -191,7 +191,7 @@ def test_what_the_model_says_may_not_come_of_it_fails(worldline: Any, tmp_path: 
 
 
 def ran(variant: Variant, digest: str = "ab") -> VariantRun:
-    return VariantRun(variant=variant, seconds=0.5, said=Said("kernel", "shop", "inline", digest, 1234))
+    return VariantRun(variant=variant, seconds=0.5, said=RunSummary("kernel", "shop", "inline", digest, 1234))
 
 
 class FewRuns:

@@ -10,7 +10,7 @@ import pytest
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, NODES, write
 from worldline.cli import main
-from worldline.targets.run_processes import RunProcesses, Said, VariantRun
+from worldline.targets.run_processes import RunProcesses, RunSummary, VariantRun
 from worldline.targets.variants import Factor, Variant
 from worldline.targets.verifying import Compared, Ending, Verification
 
@@ -51,7 +51,7 @@ def test_a_variant_that_isnt_there_is_refused_before_anything_is_run(
 
 
 def ran(name: str, kind: str, events: int, *remarks: str) -> VariantRun:
-    said = Said(kind, "it", "inline", "abc", events, remarks)
+    said = RunSummary(kind, "it", "inline", "abc", events, remarks)
     return VariantRun(variant=Variant(name=name, factor=Factor.NOTHING), seconds=0.5, said=said)
 
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 from worldline.cli.verify_reports import as_json, as_junit
 from worldline.targets.recorded_pair import Mismatch
-from worldline.targets.run_processes import Said, VariantRun
+from worldline.targets.run_processes import RunSummary, VariantRun
 from worldline.targets.variants import Variant, reference_on, variants_of
 from worldline.targets.verifying import Compared, Ending, Verification
 
@@ -15,7 +15,7 @@ AGAIN, SEED, _, TWO, THREE, PLAIN = variants_of("kernel", "inline")
 
 
 def ran(variant: Variant, digest: str = "ab") -> VariantRun:
-    return VariantRun(variant=variant, seconds=0.5, said=Said("kernel", "shop", "inline", digest, 1234))
+    return VariantRun(variant=variant, seconds=0.5, said=RunSummary("kernel", "shop", "inline", digest, 1234))
 
 
 def failed(variant: Variant, error: str, exit_code: int = 1) -> VariantRun:

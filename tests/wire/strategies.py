@@ -17,7 +17,7 @@ from worldline.lock.events import (
     Promise,
     Publish,
     Reached,
-    Start,
+    StartRun,
     Stop,
     Subscribe,
     Subscription,
@@ -62,7 +62,7 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
     Fail: st.builds(Fail, texts),
 }
 ANSWERS: dict[type, st.SearchStrategy[Any]] = {
-    Start: st.builds(Start, texts, numbers, numbers, numbers),
+    StartRun: st.builds(StartRun, texts, numbers, numbers, numbers),
     Grant: st.builds(Grant, texts, numbers, st.lists(messages, max_size=5), st.booleans()),
     Abort: st.builds(Abort, texts, texts, st.none() | texts, st.none() | numbers),
     Refused: st.builds(Refused, texts, texts),

@@ -22,7 +22,7 @@ from msgspec import msgpack
 import worldline
 from tests.wire.peers import House, Peer
 from worldline.federation.host import Limits
-from worldline.lock import Abort, Grant, Join, Ledger, Start, State, Subscription
+from worldline.lock import Abort, Grant, Join, Ledger, StartRun, State, Subscription
 from worldline.model import FOREVER, MS, TIME_MAX, InternalError, LossError, Message
 from worldline.model.frames import frame
 from worldline.wire.codec import decode_answer, encode_events
@@ -184,7 +184,7 @@ class Good:
             return
         for plain in self._peer.read():
             answer = decode_answer(msgpack.encode(plain))
-            assert isinstance(answer, Start | Grant | Abort), answer
+            assert isinstance(answer, StartRun | Grant | Abort), answer
             if isinstance(answer, Abort):
                 assert answer.participant in ("a", "b", "g"), answer
                 with pytest.raises(LossError):

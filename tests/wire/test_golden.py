@@ -25,7 +25,7 @@ from worldline.lock.events import (
     Promise,
     Publish,
     Reached,
-    Start,
+    StartRun,
     Stop,
     Subscribe,
     Subscription,
@@ -104,7 +104,7 @@ EVENTS: list[tuple[Told, str]] = [
     (Fail("no"), "0000000a9192a46661696ca26e6f"),
 ]
 ANSWERS: list[tuple[Answer, str]] = [
-    (Start("arm", 0, -1, 1_000_000), "0000001295a57374617274a361726d00ffce000f4240"),
+    (StartRun("arm", 0, -1, 1_000_000), "0000001295a57374617274a361726d00ffce000f4240"),
     (
         Grant("leg", 3_000_000, [PONG]),
         "0000002b95a56772616e74a36c6567ce002dc6c09197ce001e8480ce000f4240a361726d0000a4706f6e67c40102c2",

@@ -12,9 +12,9 @@ from tests.federation.transports import eventually
 from tests.kernel.culprits import is_running
 from worldline.model import ConfigurationError, ModelError
 from worldline.workers.failures import Failure
-from worldline.workers.looks import Look
 from worldline.workers.mesh import Mesh, PeerGone
 from worldline.workers.peers import Peers
+from worldline.workers.status_timer import Look
 
 Job = tuple[str, Sequence[int]]  # What to do, and the numbers of the others.
 MORE_THAN_A_SOCKET_HOLDS = 5_000_000

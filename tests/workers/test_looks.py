@@ -7,7 +7,7 @@ import pytest
 from worldline.history.status import Status
 from worldline.model import FOREVER
 from worldline.workers import looks as module
-from worldline.workers.looks import LOOK_EVERY_S, Rhythm, looks
+from worldline.workers.status_timer import LOOK_EVERY_S, StatusTimer, looks
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_the_pause_follows_the_pace(clock: list[float]) -> None:
-    look = Rhythm(lambda _now, _events: None)
+    look = StatusTimer(lambda _now, _events: None)
     pauses = []
     for _ in range(12):
         clock[0] += LOOK_EVERY_S / 10

@@ -13,7 +13,7 @@ from rich.text import Text
 from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
-from worldline.cli.nodes_run import Narrator, Outputs, run_one
+from worldline.cli.nodes_run import NodesNarrator, NodesOutputs, run_one
 from worldline.cli.nodes_search import Search, run_many
 from worldline.cli.nodes_syntax import SYNTAX
 from worldline.loading.parameters import pairs
@@ -189,11 +189,11 @@ def nodes(
         raise UsageError("--keep is about shrinking, and nothing is shrunk", advice="use --seeds, without --no-shrink")
     kept = as_kept(keep or (), trial.algorithm)
     shelf = None if record is None else Shelf(record, force=force)
-    outputs = Outputs(shelf, diagram, topology_plot, root, save_to)
+    outputs = NodesOutputs(shelf, diagram, topology_plot, root, save_to)
     outputs.check()
     if seeds is None:
         context.with_resource(words_aside(shelf))
-        narrator = Narrator(PlainConsole(), times=times, as_json=as_json, quiet=quiet)
+        narrator = NodesNarrator(PlainConsole(), times=times, as_json=as_json, quiet=quiet)
         run_one(trial, source, narrator, outputs, seconds_max)
         return
     if outputs.shows_one_run or as_json:

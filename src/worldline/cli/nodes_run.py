@@ -22,7 +22,7 @@ from worldline.nodes.node import Node
 from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.trace import Record, line_of
+from worldline.nodes.trace import NodeRecord, line_of
 from worldline.nodes.trial import Trial
 from worldline.recording import Shelf
 from worldline.saving.destination import destination
@@ -33,7 +33,7 @@ from worldline.workers.executor import Inline
 NO_PROPERTIES = "no properties: only errors would have been noticed"
 
 
-class Outputs(NamedTuple):
+class NodesOutputs(NamedTuple):
     """Where a run is written to, besides the terminal. Routes are drawn to `root`."""
 
     record: Shelf | None
@@ -55,7 +55,7 @@ class Outputs(NamedTuple):
                 raise UsageError(f"{path} isn't the name of a picture", advice="they are SVG: FILE.svg")
 
 
-class Narrator:
+class NodesNarrator:
     """Tells a run as it happens."""
 
     def __init__(self, console: Console, *, times: bool, as_json: bool, quiet: bool) -> None:
@@ -66,12 +66,12 @@ class Narrator:
         self._is_read = True
         self._is_text = not quiet and not as_json
 
-    def sink(self, kept: list[Record] | None) -> bool | Callable[[Record], None]:
+    def sink(self, kept: list[NodeRecord] | None) -> bool | Callable[[NodeRecord], None]:
         """Return what takes the records: tells them as they come, and keeps them if they are needed."""
         if not self.is_told:
             return False if kept is None else kept.append
 
-        def take(record: Record) -> None:
+        def take(record: NodeRecord) -> None:
             if kept is not None:
                 kept.append(record)
             as_json = self._as_json
@@ -105,11 +105,13 @@ class Narrator:
         self._console.print(f"{format_time(run.now)} simulated, {run.result()}")
 
 
-def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outputs, seconds_max: float) -> None:
+def run_one(
+    trial: Trial, source: Path | None, narrator: NodesNarrator, outputs: NodesOutputs, seconds_max: float
+) -> None:
     """Run a trial; `source` is the file that its algorithm was loaded from."""
     if not 0 <= outputs.root < trial.graph().num_nodes:
         raise UsageError(f"no route leads to {outputs.root}: there is no such node")
-    kept: list[Record] | None = [] if outputs.diagram else None
+    kept: list[NodeRecord] | None = [] if outputs.diagram else None
     run = trial.scheduler(trace=narrator.sink(kept))
     failure: WorldlineError | None = None
     with recording_of(ReadyTrial(trial, Inline()), outputs.record, narrator.say) as recording:
@@ -129,7 +131,11 @@ def run_one(trial: Trial, source: Path | None, narrator: Narrator, outputs: Outp
 
 
 def _draw(
-    trial: Trial, run: Scheduler, records: list[Record] | None, outputs: Outputs, failure: WorldlineError | None
+    trial: Trial,
+    run: Scheduler,
+    records: list[NodeRecord] | None,
+    outputs: NodesOutputs,
+    failure: WorldlineError | None,
 ) -> None:
     title = f"{trial.algorithm.name}, {run.topology.name or f'{run.num_nodes} nodes'}, seed {trial.seed}"
     if outputs.diagram is not None and records is not None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from worldline.cli.aside import words_aside
+from worldline.cli.federation_options import FederationOptions
 from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
 from worldline.cli.report import report
-from worldline.cli.staging import Staging
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
 from worldline.model.blame import trace_of
@@ -93,7 +93,7 @@ def run(
         executor=executor,
         settings=tuple(settings or ()),
     )
-    staging = Staging(realtime, shake, listen)
+    staging = FederationOptions(realtime, shake, listen)
     shelf = shelf_for(record, None, no_record=no_record, force=force)
     if as_json and shelf is not None and shelf.is_standard_output:
         raise UsageError("--json and the recording both go to standard output", advice="record in a file")

@@ -12,9 +12,9 @@ from functools import partial
 
 from worldline.cli.console import warn
 from worldline.cli.interruption import Interruption, interrupted_by
+from worldline.cli.participant_output import ParticipantOutput
 from worldline.cli.recorded import NotRecorded, recording_of
 from worldline.cli.screen import Screen
-from worldline.cli.voices import Voices
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
 from worldline.history.observer import Observer
@@ -69,10 +69,10 @@ def screen_for(ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool) -> S
 def _in_one_process(
     ready: ReadyFederation, federation: Federation, screen: Screen, observer: Observer | None
 ) -> FederationOutcome:
-    voices = Voices(screen.say, screen.output)
-    with voices, debugging(screen):
+    output = ParticipantOutput(screen.say, screen.output)
+    with output, debugging(screen):
         try:
-            return replace(ready, federation=voices.of(federation)).run(observer, screen.refresh)
+            return replace(ready, federation=output.of(federation)).run(observer, screen.refresh)
         except ModelError as error:
             cause = error.__cause__
             if type(cause).__name__ == "BdbQuit":

@@ -16,7 +16,7 @@ from worldline.cli.interruption import interruptible
 from worldline.cli.options import Force
 from worldline.cli.spacetime_recording import retell
 from worldline.cli.spacetime_run import run_one
-from worldline.cli.spacetime_show import Narrator, Outputs
+from worldline.cli.spacetime_show import SpacetimeNarrator, SpacetimeOutputs
 from worldline.loading.parameters import pairs
 from worldline.model import UsageError, WorldlineError
 from worldline.recording import Shelf
@@ -72,9 +72,9 @@ def spacetime(
     if example == LIST and file is None:
         _list(PlainConsole())
         return
-    outputs = Outputs(None if record is None else Shelf(record, force=force), diagram, animation, check)
+    outputs = SpacetimeOutputs(None if record is None else Shelf(record, force=force), diagram, animation, check)
     context.with_resource(words_aside(outputs.record))
-    narrator = Narrator(PlainConsole(), as_json=as_json, quiet=quiet)
+    narrator = SpacetimeNarrator(PlainConsole(), as_json=as_json, quiet=quiet)
     if example is not None and example.endswith(_RECORDING) and file is None:
         _check_alone(context)
         outputs.check()

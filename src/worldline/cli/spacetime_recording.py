@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
+from worldline.cli.spacetime_show import SpacetimeNarrator, SpacetimeOutputs, checked, drawn, save
 from worldline.model import LossError, ModelError, UsageError
 from worldline.recording import Condition, Recording
 from worldline.spacetime.told import recall
 
 
-def retell(path: Path, narrator: Narrator, outputs: Outputs) -> None:
+def retell(path: Path, narrator: SpacetimeNarrator, outputs: SpacetimeOutputs) -> None:
     """Show a recorded run as if it had just been run."""
     recording = Recording(path)
     verdict = recording.verify()

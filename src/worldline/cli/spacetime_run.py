@@ -8,7 +8,7 @@ from typing import Any
 
 from worldline.cli.bar import progress
 from worldline.cli.recorded import recording_of
-from worldline.cli.spacetime_show import Narrator, Outputs, checked, drawn, save
+from worldline.cli.spacetime_show import SpacetimeNarrator, SpacetimeOutputs, checked, drawn, save
 from worldline.model import WorldlineError
 from worldline.spacetime.loading import Example
 from worldline.spacetime.pictures.animation import check_moves
@@ -23,8 +23,8 @@ def run_one(
     seed: int | None,
     until: float,
     executor: Executor,
-    narrator: Narrator,
-    outputs: Outputs,
+    narrator: SpacetimeNarrator,
+    outputs: SpacetimeOutputs,
 ) -> None:
     """Set an example up and run it. All that is shown is shown after the run, also if that has failed."""
     simulation = example.build(
@@ -51,7 +51,9 @@ def run_one(
     narrator.conclude(example.judged(simulation, outcome), verdict, str(outcome))
 
 
-def _show_failure(example: Example, simulation: ForwardSimulation, narrator: Narrator, outputs: Outputs) -> None:
+def _show_failure(
+    example: Example, simulation: ForwardSimulation, narrator: SpacetimeNarrator, outputs: SpacetimeOutputs
+) -> None:
     """Tell and draw what came before a failure, which helps to find out why. The failure stays the error."""
     records = simulation.records_of_failure or []
     scene = simulation.scene(max((record.at[0] for record in records), default=0.0))

@@ -19,13 +19,13 @@ from worldline.saving.destination import destination
 from worldline.saving.destination import save as save_file
 from worldline.spacetime.causality import check
 from worldline.spacetime.pictures import animation_html, minkowski_svg
-from worldline.spacetime.story import Record
+from worldline.spacetime.story import AgentRecord
 from worldline.spacetime.told import Scene
 
 _SHOWN_MAX = 10
 
 
-class Outputs(NamedTuple):
+class SpacetimeOutputs(NamedTuple):
     """Where a run is written to, besides the terminal, and whether it is checked."""
 
     record: Shelf | None
@@ -45,7 +45,7 @@ class Outputs(NamedTuple):
                 raise UsageError(f"{path} doesn't end in {suffix}", advice="its name says what it is")
 
 
-class Narrator:
+class SpacetimeNarrator:
     """Tells a run when it is over: only then is the order of what happened known."""
 
     def __init__(self, console: Console, *, as_json: bool, quiet: bool) -> None:
@@ -53,7 +53,7 @@ class Narrator:
         self._as_json = as_json
         self.is_told = not quiet
 
-    def tell(self, records: Sequence[Record]) -> None:
+    def tell(self, records: Sequence[AgentRecord]) -> None:
         """Print what agents have noted, or all records as JSON."""
         if not self.is_told:
             return
@@ -82,7 +82,9 @@ class Narrator:
                 self._console.print(line)
 
 
-def drawn(records: Sequence[Record], scene: Scene, title: str, outputs: Outputs) -> list[tuple[Path, str]]:
+def drawn(
+    records: Sequence[AgentRecord], scene: Scene, title: str, outputs: SpacetimeOutputs
+) -> list[tuple[Path, str]]:
     """Return the pictures that are wanted, and where to."""
     pictures = []
     if outputs.diagram is not None:
@@ -101,7 +103,7 @@ def save(pictures: Sequence[tuple[Path, str]]) -> None:
         save_file(path, text.encode())
 
 
-def checked(records: Sequence[Record], scene: Scene) -> str:
+def checked(records: Sequence[AgentRecord], scene: Scene) -> str:
     """Return how much was checked, if the records keep the laws of spacetime; refuse them if they don't."""
     verdict = check(records, scene.space, scene.field)
     if not verdict.is_clean:

@@ -19,7 +19,7 @@ class Disc(NamedTuple):
     radius: float
 
 
-class Room:
+class LabelSpace:
     """Knows what is taken. Texts are taken for rows of discs, which works at every angle."""
 
     def __init__(self) -> None:

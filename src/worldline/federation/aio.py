@@ -17,7 +17,7 @@ from worldline.federation.address import Address
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.call import PATIENCE_S, Call, Credentials
 from worldline.federation.conversation import DOUBT_S, GREETING_S, PULSE_S, TELL_AFTER_S, Conversation, failure
-from worldline.federation.forks import Shut, not_ours, remember
+from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.greeting import Greeting
 from worldline.federation.participant import Operations
 from worldline.federation.sockets import broken, expect_signs_of_life, is_unreachable
@@ -237,7 +237,7 @@ class AsyncParticipant(Operations):
 
     def disown(self) -> None:
         """Let go of it in a forked process."""
-        self._lock = Shut(self.name)
+        self._lock = ForkedLock(self.name)
 
     async def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         """Go to a time, or so much further, and return, in order, every message that arrives before it."""

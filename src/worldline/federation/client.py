@@ -16,7 +16,7 @@ from worldline.federation.call import PATIENCE_S, Call, Credentials
 from worldline.federation.connection import SocketConnection
 from worldline.federation.conversation import GREETING_S, PULSE_S
 from worldline.federation.encrypted import Encrypted
-from worldline.federation.forks import Shut, remember
+from worldline.federation.forks import ForkedLock, remember
 from worldline.federation.participant import Participant
 from worldline.lock import Ledger, RunEnded, State
 from worldline.model import WorldlineError
@@ -78,7 +78,7 @@ class Client(Participant):
 
     def disown(self) -> None:
         """Let go of the connection in a forked process, which has no pulse either."""
-        self._lock = Shut(self.name)
+        self._lock = ForkedLock(self.name)
 
     def _hang_up(self, *, patient: bool) -> None:
         self._done.set()

@@ -14,7 +14,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from worldline.federation.greeting import refusal
-from worldline.lock import Abort, Advance, Grant, Next, ParticipantEvent, Start
+from worldline.lock import Abort, Advance, Grant, Next, ParticipantEvent, StartRun
 from worldline.lock.ledger import broken_off
 from worldline.model import LossError, WorldlineError
 from worldline.model.errors import shortened
@@ -47,7 +47,7 @@ class Conversation:
         self._name = name
         self._frames = Frames()
         self._bodies: list[bytes] = []
-        self._parts: list[Start | Grant | Deliver] = []  # Of the answer; when it is whole, the last isn't a Deliver.
+        self._parts: list[StartRun | Grant | Deliver] = []  # Of the answer; when it is whole, the last isn't a Deliver.
 
     @property
     def frame_max(self) -> int:
@@ -76,7 +76,7 @@ class Conversation:
             self._parts = []
         return encode_events(events, self.frame_max)
 
-    def answer(self) -> Start | Grant | None:
+    def answer(self) -> StartRun | Grant | None:
         """Return the answer, if it is whole; None: more has to come in. Raise if the server has ended it."""
         while self._bodies and not self._is_whole():
             part = self._understood(self._bodies[0])
@@ -86,7 +86,7 @@ class Conversation:
             return None
         *delivered, answer = self._parts
         assert not isinstance(answer, Deliver)
-        if not delivered or isinstance(answer, Start):
+        if not delivered or isinstance(answer, StartRun):
             return answer
         # Messages that came ahead are put back in front of the grant's own.
         return replace(answer, messages=list(chain.from_iterable(part.messages for part in self._parts)))  # type: ignore[union-attr]
@@ -118,7 +118,7 @@ class Conversation:
     def unreachable(self, seconds: float) -> LossError:
         return self.lost(f"the server's machine hasn't answered for {seconds:.0f} seconds")
 
-    def _understood(self, body: bytes) -> Start | Grant | Deliver:
+    def _understood(self, body: bytes) -> StartRun | Grant | Deliver:
         answer: Answer = decode_answer(body)
         if isinstance(answer, Abort):
             self.end = broken_off(answer)

@@ -22,7 +22,7 @@ SHAKE = "WORLDLINE_SHAKE"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Surroundings:
+class LaunchEnvironment:
     """All that a launcher tells a process. `shake` seeds delays at random, which must not show in any result."""
 
     address: str | None = None
@@ -49,12 +49,12 @@ class Surroundings:
         return {variable: value for variable, value in given.items() if value}
 
 
-def read_surroundings(environment: Mapping[str, str]) -> Surroundings:
+def read_surroundings(environment: Mapping[str, str]) -> LaunchEnvironment:
     """Return what a launcher has set; all of it may be missing."""
     shake = environment.get(SHAKE)
     if shake is not None and not shake.isdecimal():
         raise UsageError(f"the environment variable {SHAKE} isn't a number: {shake!r}")
-    return Surroundings(
+    return LaunchEnvironment(
         address=environment.get(ADDRESS),
         name=environment.get(NAME),
         federation=environment.get(FEDERATION),

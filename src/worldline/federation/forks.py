@@ -30,7 +30,7 @@ def not_ours(participant: str) -> UsageError:
     )
 
 
-class Shut:
+class ForkedLock:
     """Stands in a forked process where its parent has a lock: whoever wants in is told why it can't."""
 
     def __init__(self, participant: str) -> None:

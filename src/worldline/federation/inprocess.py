@@ -74,7 +74,7 @@ class _Broken(BaseException):
     """Unwinds a program whose run is broken off; not an Exception, so that a program can't catch it by accident."""
 
 
-class _Strand:
+class _ProgramThread:
     """One program in its thread, and the baton that goes back and forth between it and the scheduler."""
 
     def __init__(self, name: str, program: Program, schedule: Schedule, keep_journal: bool) -> None:
@@ -202,7 +202,7 @@ class _Run:
         self._watched = time.monotonic()
         self._arbiter = arbiter(plan)
         self._strands = {
-            name: _Strand(name, program, schedule, keep_journals)
+            name: _ProgramThread(name, program, schedule, keep_journals)
             for name, program in sorted(federation.programs.items())
         }
         self._able = [name for name, strand in self._strands.items() if not strand.guest]  # Sorted by name.
@@ -253,7 +253,7 @@ class _Run:
         if not strand.frame and (strand.finished or not strand.ready()):
             del self._able[bisect_left(self._able, strand.name)]
 
-    def _welcome(self, name: str, inviting: _Strand) -> None:
+    def _welcome(self, name: str, inviting: _ProgramThread) -> None:
         """A guest comes when it has been invited: before that, nobody expects it."""
         if name not in self._strands:
             guests = [other for other, strand in self._strands.items() if strand.guest]
@@ -283,7 +283,7 @@ class _Run:
         reasons = "; ".join(str(why) for why in self._arbiter.why())
         return Stuck(f"nobody can go on: {reasons}")
 
-    def _failed(self, strand: _Strand, failure: BaseException) -> BaseException:
+    def _failed(self, strand: _ProgramThread, failure: BaseException) -> BaseException:
         self._arbiter.handle(OPERATOR, Lost(strand.name, repr(failure)))
         if isinstance(failure, KeyboardInterrupt):
             return failure

@@ -26,7 +26,7 @@ from worldline.model.time import TimeLike
 _MAIN = threading.main_thread().ident
 
 
-class Courier(Protocol):
+class ArbiterLink(Protocol):
     """The way to the arbiter."""
 
     def tell(self, events: list[ParticipantEvent]) -> None:
@@ -36,7 +36,7 @@ class Courier(Protocol):
         """Whether what was just said should be told at once; `urgent`, if others may be waiting for it."""
 
 
-class Connection(Courier, Protocol):
+class Connection(ArbiterLink, Protocol):
     """The way to the arbiter and back."""
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
@@ -49,7 +49,7 @@ class Connection(Courier, Protocol):
 class Operations:
     """What all participants can do without waiting. All times are nanoseconds or text such as ``"5ms"``."""
 
-    def __init__(self, ledger: Ledger, courier: Courier) -> None:
+    def __init__(self, ledger: Ledger, courier: ArbiterLink) -> None:
         self._ledger = ledger
         self._courier = courier
         # Whoever keeps the connection alive also tells, in its own thread, what has been lying about for too long.

@@ -25,7 +25,7 @@ from worldline.federation.forks import remember
 from worldline.federation.host import Host
 from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome, outcome_of
-from worldline.federation.plug import Plug
+from worldline.federation.server_connection import ServerConnection
 from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
@@ -101,7 +101,7 @@ class Server:
         self._thread: threading.Thread | None = None
         self._orders: list[Callable[[], None]] = []
         self._alarm: socket.socket | None = None
-        self._plugs: dict[Plug, None] = {}  # The oldest first.
+        self._plugs: dict[ServerConnection, None] = {}  # The oldest first.
         # All of its sockets read into the same memory, and what has come in is copied out of it: much cheaper than to
         # ask the system for as much each time.
         self._buffer = memoryview(bytearray(_BUFFER_SIZE))
@@ -322,7 +322,7 @@ class Server:
     def _take(self, connection: socket.socket, *, tls: bool) -> None:
         try:
             tls_context = self._tls if tls else None
-            plug = Plug(connection, tls_context, self.host, self._selector, self._buffer, self._plugs.pop)
+            plug = ServerConnection(connection, tls_context, self.host, self._selector, self._buffer, self._plugs.pop)
         except OSError:  # It has gone already.
             connection.close()
         else:
@@ -344,7 +344,7 @@ class Server:
             dirty, host.dirty = host.dirty, []
             for session in dirty:
                 plug = session.owner
-                assert isinstance(plug, Plug)
+                assert isinstance(plug, ServerConnection)
                 plug.write()
 
     def disown(self) -> None:

@@ -7,7 +7,7 @@ recording, comparing and showing are written once, for all of them.
 from worldline.history.journal import Journal, Received, Sent, run_digest
 from worldline.history.observer import Observer
 from worldline.history.outcome import End, Outcome
-from worldline.history.status import Status, Wait
+from worldline.history.status import Status, WaitReason
 
 __all__ = [
     "End",
@@ -17,6 +17,6 @@ __all__ = [
     "Received",
     "Sent",
     "Status",
-    "Wait",
+    "WaitReason",
     "run_digest",
 ]

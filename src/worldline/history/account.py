@@ -19,7 +19,7 @@ one whose beginning wasn't read.
 """
 
 
-class Stay(NamedTuple):
+class Membership(NamedTuple):
     """From when to when a member took part, and the hash of all that it received and sent."""
 
     began: int
@@ -36,7 +36,7 @@ class Account:
     """
 
     sendings: Iterable[Sending]
-    stays: Mapping[str, Stay] = field(default_factory=dict)
+    stays: Mapping[str, Membership] = field(default_factory=dict)
     planned: Collection[str] = ()
     until: int = FOREVER
     is_complete: bool = True

@@ -20,7 +20,7 @@ from difflib import get_close_matches
 from enum import Enum
 
 from worldline.history.account import Sending
-from worldline.history.deeds import Act, Deed
+from worldline.history.actions import ActionKind, MemberAction
 from worldline.history.parting import Parting, Partings
 from worldline.model.errors import UsageError, shown
 from worldline.model.lineage import SEPARATOR
@@ -113,7 +113,7 @@ def _reason(parting: Parting, partings: Partings, earliest: Parting | None, same
         before = earliest or parting
         is_before = before.at < deed.at or (before is not parting and _is_the_end(before, partings))
         return Reason(parting, Origin.END, before.member if is_before else None)
-    if deed.act is not Act.RECEIVES:
+    if deed.act is not ActionKind.RECEIVES:
         return Reason(parting, Origin.ITSELF)
     if deed.peer in partings.of and _is_senders(deed, partings, same_network):
         return Reason(parting, Origin.SENDER, deed.peer)
@@ -121,10 +121,10 @@ def _reason(parting: Parting, partings: Partings, earliest: Parting | None, same
 
 
 def _is_alone(parting: Parting) -> bool:
-    return parting.first.act is Act.BEGINS and (parting.a is None or parting.b is None)
+    return parting.first.act is ActionKind.BEGINS and (parting.a is None or parting.b is None)
 
 
-def _is_senders(deed: Deed, partings: Partings, same_network: bool) -> bool:
+def _is_senders(deed: MemberAction, partings: Partings, same_network: bool) -> bool:
     """Whether the sender of what was received has sent otherwise: this, or before."""
     if deed.elsewhere is None or deed.reordered:
         return True
@@ -138,7 +138,7 @@ def _is_the_end(parting: Parting, partings: Partings) -> bool:
         return False
     deed = parting.first
     here, there = (ended_b, ended_a) if parting.is_only_in_b else (ended_a, ended_b)
-    return deed.at >= there or (deed.act is Act.ENDS and deed.at == here)
+    return deed.at >= there or (deed.act is ActionKind.ENDS and deed.at == here)
 
 
 def _advice(name: str, names: list[str]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
+from worldline.history.actions import ActionKind
 from worldline.history.causes import Origin, Reason
-from worldline.history.deeds import Act
 from worldline.history.parting import Parting
 from worldline.history.values import FieldDifference, field_differences, is_reordered
 
@@ -42,8 +42,8 @@ def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) 
     first, a, b = parting.first, parting.a, parting.b
     if first.reordered:
         return "the same messages in another order: perhaps the order of a set, of threads, or of whoever was first"
-    if first.act is not Act.SENDS:
-        return f"it {'begins' if first.act is Act.BEGINS else 'ends'} at another time"
+    if first.act is not ActionKind.SENDS:
+        return f"it {'begins' if first.act is ActionKind.BEGINS else 'ends'} at another time"
     if a is None or b is None or (a.act, a.topic) != (b.act, b.topic):
         return _otherwise(headers, f"only {'A' if first is a else 'B'} does this")
     if a.payload == b.payload:

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from worldline.history.account import Account, Sending, Stay
-from worldline.history.deeds import Act, Deed, SentThen, received_otherwise, sent_otherwise
+from worldline.history.account import Account, Membership, Sending
+from worldline.history.actions import ActionKind, MemberAction, SendingsAt, received_otherwise, sent_otherwise
 from worldline.model.time import FOREVER
 
 _UNKNOWN = "one of the runs had ended by then"
@@ -27,11 +27,11 @@ class Parting:
     """Where a member's two histories part: the first deed that only A holds, and the first that only B holds."""
 
     member: str
-    a: Deed | None = None
-    b: Deed | None = None
+    a: MemberAction | None = None
+    b: MemberAction | None = None
 
     @property
-    def first(self) -> Deed:
+    def first(self) -> MemberAction:
         """The earlier of the two: up to here, both histories are the same."""
         deeds = [deed for deed in (self.a, self.b) if deed is not None]
         return min(deeds, key=lambda deed: deed.key)
@@ -44,7 +44,7 @@ class Parting:
     def is_only_in_b(self) -> bool:
         return self.first is self.b
 
-    def note(self, a: Deed | None, b: Deed | None) -> None:
+    def note(self, a: MemberAction | None, b: MemberAction | None) -> None:
         """Take in what only one of the runs holds, if it comes before what is known."""
         if a is not None and (self.a is None or a.key < self.a.key):
             self.a = a
@@ -102,9 +102,9 @@ class _Walk:
             only_b=sorted(name for name in b.stays if a.lacks(name, b)),
         )
         for name in self.found.only_a:
-            self.found.of[name] = Parting(name, a=Deed(a.stays[name].began, Act.BEGINS))
+            self.found.of[name] = Parting(name, a=MemberAction(a.stays[name].began, ActionKind.BEGINS))
         for name in self.found.only_b:
-            self.found.of[name] = Parting(name, b=Deed(b.stays[name].began, Act.BEGINS))
+            self.found.of[name] = Parting(name, b=MemberAction(b.stays[name].began, ActionKind.BEGINS))
         self._alone = frozenset(self.found.of)
 
     @property
@@ -126,11 +126,11 @@ class _Walk:
         found.members = [name for name in names if name not in self._alone]
         return found
 
-    def _compare_stays(self, name: str, a: Stay, b: Stay) -> None:
+    def _compare_stays(self, name: str, a: Membership, b: Membership) -> None:
         if a.began != b.began:
-            self._note(name, Deed(a.began, Act.BEGINS), Deed(b.began, Act.BEGINS))
+            self._note(name, MemberAction(a.began, ActionKind.BEGINS), MemberAction(b.began, ActionKind.BEGINS))
         if a.ended != b.ended:
-            deeds = [None if end is None else Deed(end, Act.ENDS) for end in (a.ended, b.ended)]
+            deeds = [None if end is None else MemberAction(end, ActionKind.ENDS) for end in (a.ended, b.ended)]
             self._note(name, deeds[0], deeds[1])
         if a.chain != b.chain and name not in self.found.of:
             self.found.unseen.append(name)
@@ -141,7 +141,7 @@ class _Walk:
         pending = [name for name in receivers if not self._is_past(name, now)]
         if sender in self.found.sends_part and not pending and self._is_past(sender, now):
             return
-        ours, theirs = SentThen(now, sender, a), SentThen(now, sender, b)
+        ours, theirs = SendingsAt(now, sender, a), SendingsAt(now, sender, b)
         noticed = self._note(sender, *sent_otherwise(ours, theirs))
         if noticed:
             self.found.sends_part.setdefault(sender, now)
@@ -160,7 +160,7 @@ class _Walk:
         self._settled.add(name)
         return True
 
-    def _note(self, member: str, a: Deed | None, b: Deed | None) -> bool:
+    def _note(self, member: str, a: MemberAction | None, b: MemberAction | None) -> bool:
         """Note what only one of the runs holds; return whether there is anything."""
         if a is None and b is None:
             return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from worldline.history.account import Account, Fate, Sending, Stay
+from worldline.history.account import Account, Fate, Membership, Sending
 from worldline.history.journal import Received, Sent
 from worldline.history.outcome import End
 
@@ -29,4 +29,4 @@ def account_of(journals: Mapping[str, Sequence[Sent | Received]], members: Mappi
         if isinstance(entry, Sent)
     ]
     sendings.sort(key=lambda sending: (sending[0], sending[1], sending[5]))
-    return Account(sendings, {name: Stay(0, end.at, end.chain.hex()) for name, end in members.items()})
+    return Account(sendings, {name: Membership(0, end.at, end.chain.hex()) for name, end in members.items()})

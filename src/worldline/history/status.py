@@ -12,7 +12,7 @@ THE_RUN = "the run"
 """Who waits as long as nobody can go on: the run hasn't begun, because somebody isn't there."""
 
 
-class Wait(Struct, frozen=True):
+class WaitReason(Struct, frozen=True):
     """Somebody can't go on: who, for whom (None: not for a member), and why, in words."""
 
     who: str
@@ -30,10 +30,10 @@ class Status(Struct, frozen=True):
     time: int
     end: int = FOREVER
     events: int = 0
-    ask: Callable[[], tuple[Wait, ...]] = tuple
+    ask: Callable[[], tuple[WaitReason, ...]] = tuple
 
     @property
-    def waits(self) -> tuple[Wait, ...]:
+    def waits(self) -> tuple[WaitReason, ...]:
         return self.ask()
 
 

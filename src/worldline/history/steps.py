@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from worldline.history.actions import ActionKind, MemberAction
 from worldline.history.causes import Origin, Reason
-from worldline.history.deeds import Act, Deed
 from worldline.history.parting import Parting
 from worldline.history.values import FieldDifference, field_differences, payload_text, payload_texts
 from worldline.model.printable import printable
@@ -30,8 +30,8 @@ class Step(NamedTuple):
     at: int
     member: str
     what: str
-    a: Deed | None
-    b: Deed | None
+    a: MemberAction | None
+    b: MemberAction | None
 
     def fields(self) -> list[FieldDifference]:
         """Return what differs in the message, if both runs have it."""
@@ -56,7 +56,7 @@ def step_of(parting: Parting) -> Step:
     return Step(first.at, parting.member, _what(first), a, b)
 
 
-def _corresponds(deed: Deed, first: Deed) -> bool:
+def _corresponds(deed: MemberAction, first: MemberAction) -> bool:
     """Whether this can be shown as the other version of the same."""
     return (deed.act, deed.topic, deed.peer) == (first.act, first.topic, first.peer)
 
@@ -69,25 +69,25 @@ def steps_of(chain: list[Reason]) -> Iterator[Step]:
         first = reason.parting.first
         if reason.origin is Origin.SENDER and not _is_this(before.parting.first, first):
             deeds = [
-                None if deed is None else deed._replace(at=deed.sent, act=Act.SENDS, peer="")
+                None if deed is None else deed._replace(at=deed.sent, act=ActionKind.SENDS, peer="")
                 for deed in (step.a, step.b)
             ]
             yield Step(first.sent, before.parting.member, f"sends {printable(first.topic)}", deeds[0], deeds[1])
         yield step
 
 
-def _is_this(deed: Deed, received: Deed) -> bool:
+def _is_this(deed: MemberAction, received: MemberAction) -> bool:
     """Whether what was received is what somebody had done."""
-    return deed.act is Act.SENDS and (deed.at, deed.topic) == (received.sent, received.topic)
+    return deed.act is ActionKind.SENDS and (deed.at, deed.topic) == (received.sent, received.topic)
 
 
-def _what(deed: Deed) -> str:
+def _what(deed: MemberAction) -> str:
     topic = printable(deed.topic)
-    if deed.act is Act.RECEIVES:
+    if deed.act is ActionKind.RECEIVES:
         return f"receives {topic} from {named(deed.peer)}"
-    if deed.act is Act.SENDS:
+    if deed.act is ActionKind.SENDS:
         return _NOTES.get(deed.topic) or f"sends {topic}"
-    return "begins" if deed.act is Act.BEGINS else "ends"
+    return "begins" if deed.act is ActionKind.BEGINS else "ends"
 
 
 def _versions(step: Step) -> str:
@@ -95,7 +95,7 @@ def _versions(step: Step) -> str:
     a, b = step.a, step.b
     if a is None or b is None:
         deed = a or b
-        text = "" if deed is None or deed.act in (Act.BEGINS, Act.ENDS) else f": {content(deed)}"
+        text = "" if deed is None or deed.act in (ActionKind.BEGINS, ActionKind.ENDS) else f": {content(deed)}"
         return f"only in {'A' if b is None else 'B'}{text}"
     times = "" if a.at == b.at else f"at {format_time(a.at)} in A, at {format_time(b.at)} in B"
     if a.reordered and b.reordered:
@@ -108,13 +108,13 @@ def _versions(step: Step) -> str:
     return f"{times}: {changed}" if times else changed
 
 
-def content(deed: Deed) -> str:
-    return deed.act.name.lower() if deed.act in (Act.BEGINS, Act.ENDS) else payload_text(deed.payload)
+def content(deed: MemberAction) -> str:
+    return deed.act.name.lower() if deed.act in (ActionKind.BEGINS, ActionKind.ENDS) else payload_text(deed.payload)
 
 
-def contents(a: Deed, b: Deed) -> tuple[str, str]:
+def contents(a: MemberAction, b: MemberAction) -> tuple[str, str]:
     """Return two versions of the same, as much of them as is around where they differ."""
-    is_message = a.act in (Act.SENDS, Act.RECEIVES) and b.act is a.act
+    is_message = a.act in (ActionKind.SENDS, ActionKind.RECEIVES) and b.act is a.act
     return payload_texts(a.payload, b.payload) if is_message else (content(a), content(b))
 
 
@@ -147,13 +147,13 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(map(named, names)) or "nobody"
 
 
-def _deed_json(deed: Deed | None) -> dict[str, Any] | None:
+def _deed_json(deed: MemberAction | None) -> dict[str, Any] | None:
     if deed is None:
         return None
     found: dict[str, Any] = {"at": deed.at, "act": deed.act.name.lower()}
-    if deed.act in (Act.RECEIVES, Act.SENDS):
+    if deed.act in (ActionKind.RECEIVES, ActionKind.SENDS):
         found |= {"topic": deed.topic, "sent": deed.sent, "payload": payload_text(deed.payload)}
-    if deed.act is Act.RECEIVES:
+    if deed.act is ActionKind.RECEIVES:
         found["sender"] = deed.peer
     if deed.reordered:
         found["reordered"] = True

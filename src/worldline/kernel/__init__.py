@@ -1,25 +1,25 @@
 """The kernel: many entities in one program, the same result on any number of workers."""
 
-from worldline.kernel.build import Process, Timer, build
+from worldline.kernel.build import Process, ScheduledEvent, build
 from worldline.kernel.entity import Entity, process
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.outcome import KernelOutcome
 from worldline.kernel.resource import Resource
 from worldline.kernel.simulation import Simulation
-from worldline.kernel.waiting import Interrupt, Message, Signal, receive, wait
+from worldline.kernel.waiting import EntityMessage, Interrupt, Signal, receive, wait
 from worldline.workers.executor import as_executor, inline, mpi, processes
 
 __all__ = [
     "Entity",
+    "EntityMessage",
     "Interrupt",
     "KernelOutcome",
-    "Message",
     "Monitor",
     "Process",
     "Resource",
+    "ScheduledEvent",
     "Signal",
     "Simulation",
-    "Timer",
     "as_executor",
     "build",
     "inline",

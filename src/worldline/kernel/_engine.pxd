@@ -2,7 +2,7 @@
 
 cimport cython
 
-from worldline.kernel._queue cimport Queue
+from worldline.kernel._queue cimport HeapQueue
 
 
 # What an entity is to an engine. ABSENT: named by a sender, but not here (yet).
@@ -28,7 +28,7 @@ cdef class Handlers:
 
 @cython.final
 cdef class Engine:
-    cdef readonly Queue queue
+    cdef readonly HeapQueue queue
     cdef readonly object roster
     cdef readonly dict directory
     cdef readonly dict dropped
@@ -71,7 +71,7 @@ cdef class Engine:
     cdef int _let_go(self) except -1
 
 
-cdef class Core:
+cdef class EntityBase:
     cdef readonly int _wl_rank
     cdef readonly int _wl_place
     cdef public object _wl_extras
@@ -98,12 +98,12 @@ cdef class Core:
 
 
 @cython.final
-cdef class Timer:
+cdef class ScheduledEvent:
     cdef readonly object topic
     cdef readonly object payload
     cdef readonly long long time
     cdef public bint is_live
-    cdef Core _owner
+    cdef EntityBase _owner
 
 
-cdef Engine acting(Core entity)
+cdef Engine acting(EntityBase entity)

@@ -2,12 +2,12 @@
 
 cimport cython
 
-from worldline.kernel._engine cimport Core, Engine
+from worldline.kernel._engine cimport EntityBase, Engine
 
 
 @cython.final
 cdef class Process:
-    cdef Core _owner
+    cdef EntityBase _owner
     cdef object _generator
     cdef long long _ticket  # The order of the event that wakes it; any other such event is stale.
     cdef object _waits_on
@@ -15,7 +15,7 @@ cdef class Process:
     cdef object _done
 
 
-cdef int adopt(Core owner, object result, bint is_main) except -1
+cdef int adopt(EntityBase owner, object result, bint is_main) except -1
 cdef int wake(Process process) except -1
-cdef int deliver(Engine engine, Core target, object topic, object payload) except -1
+cdef int deliver(Engine engine, EntityBase target, object topic, object payload) except -1
 cdef int purge(Engine engine) except -1

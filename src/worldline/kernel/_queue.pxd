@@ -27,7 +27,7 @@ cdef struct Record:
 
 
 @cython.final
-cdef class Queue:
+cdef class HeapQueue:
     cdef Node* _heap
     cdef void* _block
     cdef Record* _records

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from worldline.history.plain import encoded
-from worldline.kernel.parcel import Parcel
+from worldline.kernel.packing import PackedCopy
 
 TIMER, PROCESS, RECORD = "worldline/timer", "worldline/process", "worldline/record"
 """The topics of notes: of timers that ring, of processes that go on, of values that are recorded."""
@@ -70,4 +70,4 @@ def _tell(engine: Any, entity: Any, topic: str, what: Any) -> None:
 
 
 def payload_told(carried: Any) -> bytes:
-    return encoded(carried.open() if type(carried) is Parcel else carried)
+    return encoded(carried.open() if type(carried) is PackedCopy else carried)

@@ -27,7 +27,7 @@ _FULL = 256  # So many events in a bucket are worth its while, and still few bes
 _TURNS_MIN = 1_000
 
 
-class Queue:
+class BucketQueue:
     """Events that wait."""
 
     __slots__ = ("_buckets", "_late", "_numbers", "_present", "_reached", "_shift", "_since", "_taken", "_turns")

@@ -32,7 +32,7 @@ def compiled(name: str, needed: Iterable[str]) -> ModuleType:
 if TYPE_CHECKING:
     from random import Random
 
-    from worldline.kernel.engine import Core, Engine, Handlers, Timer, handlers_of
+    from worldline.kernel.engine import Engine, EntityBase, Handlers, ScheduledEvent, handlers_of
     from worldline.kernel.plain import advance
     from worldline.kernel.process import Process, begin_process, end_entity
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
         def exponential(self, mean: float | str) -> int: ...
         def spread(self, least: int, number: int) -> int: ...
 else:
-    _engine_names = ("Core", "Engine", "Handlers", "Timer", "handlers_of")
+    _engine_names = ("EntityBase", "Engine", "Handlers", "ScheduledEvent", "handlers_of")
     _process_names = ("Process", "begin_process", "end_entity")
     try:
         Draws = compiled("worldline.kernel._draws", ("Draws",)).Draws
@@ -64,12 +64,12 @@ else:
     globals().update({name: getattr(_process, name) for name in _process_names})
 
 __all__ = [
-    "Core",
     "Draws",
     "Engine",
+    "EntityBase",
     "Handlers",
     "Process",
-    "Timer",
+    "ScheduledEvent",
     "advance",
     "begin_process",
     "build",

@@ -1,6 +1,6 @@
 """Runs a simulation on several workers: processes of this machine, or ranks of MPI, where each keeps its share of it.
 
-A worker reports its `Part` of the run, or its `Failure`; what is made of these is the same whatever the workers are.
+A worker ends with a `WorkerReport` or a `Failure`; what is made of these is the same whatever the workers are.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from worldline.history.merging import Merging, merged
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.history.telling import Call, Teller
-from worldline.kernel.crew import Crew
+from worldline.kernel.distributed_worker import DistributedWorker
 from worldline.kernel.endless import endless
 from worldline.kernel.framing import tell_beginning, tell_end
-from worldline.kernel.model import Model, Part, restored, state_of
+from worldline.kernel.model import Model, WorkerReport, restored, state_of
 from worldline.kernel.outcome import KernelOutcome, combined
 from worldline.kernel.pacing import Pacing
 from worldline.kernel.placement import place
@@ -27,14 +27,16 @@ from worldline.model.time import FOREVER
 from worldline.workers.executor import Mpi, Processes
 from worldline.workers.failures import Failure, first_failure
 from worldline.workers.forking import check_guarded
-from worldline.workers.looks import LOOK_EVERY_S, looks, telling
 from worldline.workers.mesh import PeerGone
 from worldline.workers.peers import Peers
 from worldline.workers.pool import WorkerLine, WorkerPool, some_of
 from worldline.workers.rank_group import RankGroup, gathered
+from worldline.workers.status_timer import LOOK_EVERY_S, looks, telling
 
 _CALLS_AT_ONCE = 4_000
-_Reports = tuple[Sequence[Part | Failure], Merging | None]  # And who has told the observer what happened, if any.
+_Reports = tuple[
+    Sequence[WorkerReport | Failure], Merging | None
+]  # And who has told the observer what happened, if any.
 
 
 def run_distributed(
@@ -55,7 +57,7 @@ def run_distributed(
         if merging is not None and failure.key:
             merging.break_off(failure.key)
         raise failure.error
-    parts = [report for report in reports if isinstance(report, Part)]
+    parts = [report for report in reports if isinstance(report, WorkerReport)]
     for part in parts:
         _bring_back(model, part)
     outcome = combined(parts, None if end == FOREVER else end)
@@ -113,16 +115,16 @@ def _on_processes(
         return pool.watch(reached, told), merging
 
 
-def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> Part | Failure:
+def _work(number: int, peers: Peers, task: _Task, line: WorkerLine) -> WorkerReport | Failure:
     """Do a share of a simulation."""
     given = unpacked_share(task.share)
     worker = Worker(_loaded(given), given.workers, number)
     pacing = Pacing(number, task.lookahead)
     messenger = _Messenger(worker, line) if task.is_observed else None
     try:
-        failure = Crew(worker, pacing, peers, number, len(task.lookahead)).run(task.end, line, messenger)
+        failure = DistributedWorker(worker, pacing, peers, number, len(task.lookahead)).run(task.end, line, messenger)
     except PeerGone as gone:
-        gone.at = pacing.standings[gone.facts["worker"]].promise
+        gone.at = pacing.progress[gone.facts["worker"]].promise
         raise
     if messenger is not None:
         messenger.go(FOREVER if failure is None else failure.key[0])
@@ -161,7 +163,7 @@ def _loaded(share: Share) -> Model:
 def _on_ranks(executor: Mpi, model: Model, end: int, watch: Watch | None, observer: Observer | None) -> _Reports:
     batches: list[tuple[list[Call], int]] = []
 
-    def work(ranks: RankGroup) -> Part | Failure:
+    def work(ranks: RankGroup) -> WorkerReport | Failure:
         workers = ranks.agreed(lambda: place(executor.placement, model.names, model.topology, ranks.count))
         ranks.check_equal((model.outline(), workers, end))
         worker = ranks.agreed(lambda: Worker(model, workers, ranks.rank))
@@ -169,7 +171,7 @@ def _on_ranks(executor: Mpi, model: Model, end: int, watch: Watch | None, observ
         curious = [rank for rank, looks_on in enumerate(ranks.exchanged(observer is not None)) if looks_on]
         teller = Teller(worker.key) if curious else None
         worker.engine.observer = teller
-        failure = Crew(worker, pacing, ranks.peers, ranks.rank, ranks.count).run(end, looks(watch, end))
+        failure = DistributedWorker(worker, pacing, ranks.peers, ranks.rank, ranks.count).run(end, looks(watch, end))
         if teller is not None:
             batches.extend(ranks.brought((teller.take(), FOREVER if failure is None else failure.key[0]), curious))
         return failure if failure is not None else _part_told(worker)
@@ -183,7 +185,7 @@ def _on_ranks(executor: Mpi, model: Model, end: int, watch: Watch | None, observ
 # -- The states of entities
 
 
-def _part_told(worker: Worker) -> Part:
+def _part_told(worker: Worker) -> WorkerReport:
     """Return what a worker tells when all went well, the state of its entities included."""
     part = worker.part()
     packed = ((entity.name, packed_state(entity)) for entity in worker.present())
@@ -191,7 +193,7 @@ def _part_told(worker: Worker) -> Part:
     return part
 
 
-def _bring_back(model: Model, part: Part) -> None:
+def _bring_back(model: Model, part: WorkerReport) -> None:
     """Give the entities of the model the state that they had at the end, in whichever process they were."""
     for name, packed in part.states.items():
         entity = unpacked(packed)

@@ -40,7 +40,7 @@ except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
 from worldline.kernel.account import tell_note, tell_sending
-from worldline.kernel.parcel import fingerprint, seal
+from worldline.kernel.packing import fingerprint, seal
 from worldline.kernel.trouble import (
     check_delay,
     refuse_arrival,
@@ -58,11 +58,12 @@ from worldline.model.time import TIME_MAX, TimeLike
 if cython.compiled:
     from cython.cimports.worldline.kernel._chain import hash_of_four
     from cython.cimports.worldline.kernel._python import is_word
-    from cython.cimports.worldline.kernel._queue import BARE, LADEN, OWN, Queue
+    from cython.cimports.worldline.kernel._queue import BARE, LADEN, OWN
+    from cython.cimports.worldline.kernel._queue import HeapQueue as Queue
 
     from worldline.kernel._draws import Draws
 else:
-    from worldline.kernel.buckets import Queue
+    from worldline.kernel.buckets import BucketQueue as Queue
     from worldline.kernel.draws import Draws
 
     # What an entity is to an engine. ABSENT: named by a sender, but not here (yet).
@@ -171,7 +172,7 @@ class Engine:
         self, entity: Any, name: Text, rank: int, place: int, key: int, handlers: Handlers, *, since: int
     ) -> None:
         """Make an entity part of the simulation, now. `since` is when that was decided, for the order of starts."""
-        core: Core = entity
+        core: EntityBase = entity
         if core._wl_state != NEW:
             raise UsageError(f"{core._wl_name} is part of a simulation already, and can't be {name} too")
         self._introduce(core, name, rank, place, key)
@@ -186,7 +187,7 @@ class Engine:
 
     def stand_in(self, name: Text, rank: int, place: int, key: int, *, remote: bool) -> Any:
         """Return what stands for an entity that isn't here: it is at another worker, or perhaps nowhere."""
-        core: Core = Core()
+        core: EntityBase = EntityBase()
         self._introduce(core, name, rank, place, key)
         core._wl_state = REMOTE if remote else ABSENT
         core._wl_number = -1
@@ -195,7 +196,7 @@ class Engine:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _introduce(self, entity: object, name: object, rank: object, place: object, key: object) -> cython.int:
-        core: Core = entity
+        core: EntityBase = entity
         core._wl_engine = self
         core._wl_name = name
         # Uncompiled, what names decide is part of the rank: a pair that is made once is one thing less for each event.
@@ -228,8 +229,8 @@ class Engine:
     ) -> cython.int:
         """Let a message arrive at a time."""
         if cython.compiled:
-            source: Core = cython.cast(Core, sender)
-            goal: Core = cython.cast(Core, target)
+            source: EntityBase = cython.cast(EntityBase, sender)
+            goal: EntityBase = cython.cast(EntityBase, target)
             if topic is not self._topic:
                 self._learn(topic)
             if source._wl_number < 0:
@@ -277,7 +278,7 @@ class Engine:
     @cython.cfunc
     @cython.exceptval(-1, check=False)
     def _enter_table(self, entity: object) -> cython.int:
-        core: Core = entity
+        core: EntityBase = entity
         if self._free_numbers:
             core._wl_number = self._free_numbers.pop()
             self.queue.table[core._wl_number] = core
@@ -290,7 +291,7 @@ class Engine:
     @cython.exceptval(-1, check=False)
     def _unpin(self, number: cython.int) -> cython.int:
         """Note that one event less names an entity that was created during the run."""
-        core: Core = self.queue.table[number]
+        core: EntityBase = self.queue.table[number]
         core._wl_pins -= 1
         return self._leave_table(core)
 
@@ -298,7 +299,7 @@ class Engine:
     @cython.exceptval(-1, check=False)
     def _leave_table(self, entity: object) -> cython.int:
         """Take an entity out of the table if it isn't alive and no event names it any more."""
-        core: Core = entity
+        core: EntityBase = entity
         if core._wl_pins == 0 and core._wl_state != ALIVE and core._wl_rank & 1 and core._wl_number >= 0:
             self.queue.table[core._wl_number] = None
             self._free_numbers.append(core._wl_number)
@@ -323,7 +324,7 @@ def _is_engines(topic: object) -> cython.bint:
 
 
 @cython.cclass
-class Core:
+class EntityBase:
     """What every entity has: a name, a clock, a place in the order of events, and the means to send and to wait.
 
     Users derive from `Entity`, which adds the rest; this part is here because it is hot.
@@ -462,7 +463,7 @@ class Core:
         if found is None:
             found = engine.roster.locate(to)
         # Without a look at its class, which takes a while for users' classes.
-        target: Core = cython.cast(Core, found) if cython.compiled else found
+        target: EntityBase = cython.cast(EntityBase, found) if cython.compiled else found
         latency: cython.longlong = 1
         if delay is not None:
             if not cython.compiled and type(delay) is int and 0 <= delay <= _LAST:
@@ -536,7 +537,7 @@ class Core:
     def schedule(
         self, topic: Text, payload: Any = None, *, delay: TimeLike | None = None, at: TimeLike | None = None
     ) -> Any:
-        """Let an event of the entity's own happen later; it is handled like a message. Returns a `Timer`, to cancel it.
+        """Let an event of the entity's own happen later, handled like a message; return it, so that it can be canceled.
 
         A delay of 0 is allowed: the event happens at the same moment, after all that has arrived.
         """
@@ -551,7 +552,7 @@ class Core:
     def _wl_schedule(self, topic: object, payload: object, delay: cython.longlong) -> object:
         if topic is not self._wl_engine._topic:
             self._wl_engine._learn(topic)
-        timer = Timer(self, self._wl_engine._text, payload, self._wl_engine.now + delay)
+        timer = ScheduledEvent(self, self._wl_engine._text, payload, self._wl_engine.now + delay)
         self._wl_after(delay, timer)
         return timer
 
@@ -592,9 +593,9 @@ class Core:
     def cancel(self, timer: Any) -> bool:
         """Make sure that a scheduled event doesn't happen; return whether that was still possible."""
         engine: Engine = acting(self)
-        if not isinstance(timer, Timer):
+        if not isinstance(timer, ScheduledEvent):
             raise UsageError(f"{shown(timer)} isn't a timer", advice="cancel what schedule() has returned")
-        own: Timer = timer
+        own: ScheduledEvent = timer
         if own._owner is not self:
             raise ModelError(f"the timer is {own._owner.name}'s", advice="entities cancel their own timers only")
         rings = own.is_live
@@ -633,7 +634,7 @@ class Core:
 
 
 @cython.cfunc
-def acting(entity: Core) -> Engine:
+def acting(entity: EntityBase) -> Engine:
     """Return the engine of an entity whose turn it is; nobody else may act."""
     engine: Engine = entity._wl_engine
     if engine is None or engine.actor is not entity or entity._wl_state != ALIVE:
@@ -666,7 +667,7 @@ def _is_of_small(parts: tuple) -> cython.bint:
 
 @cython.final
 @cython.cclass
-class Timer:
+class ScheduledEvent:
     """An event that an entity has scheduled for itself."""
 
     def __init__(self, owner: Any, topic: Text, payload: Any, time: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator
 from inspect import isgeneratorfunction
 from typing import Any, ClassVar
 
-from worldline.kernel.build import Core, Process, begin_process, end_entity
+from worldline.kernel.build import EntityBase, Process, begin_process, end_entity
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.roster import extras_of
 from worldline.kernel.taken import METHODS, PROPERTIES, check_class
@@ -15,7 +15,7 @@ from worldline.model.message import check_name
 from worldline.model.randomness import Stream
 
 
-class Entity(Core):
+class Entity(EntityBase):
     """Something with a name, a state of its own and a clock, that others reach by messages only.
 
     A message of the topic ``x`` is given to the method ``on_x(payload)``; if there is none, to ``handle(message)``; if

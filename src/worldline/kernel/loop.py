@@ -7,15 +7,15 @@ It is only ever compiled; uncompiled, `plain.py` does the same. Whoever changes 
 import cython
 from cython.cimports.cpython.list import PyList_GET_ITEM
 from cython.cimports.worldline.kernel._chain import hash_of_four
-from cython.cimports.worldline.kernel._engine import ALIVE, STARTS, Core, Engine, Handlers, Timer
+from cython.cimports.worldline.kernel._engine import ALIVE, STARTS, Engine, EntityBase, Handlers, ScheduledEvent
 from cython.cimports.worldline.kernel._process import Process, adopt, deliver, purge, wake
-from cython.cimports.worldline.kernel._queue import LADEN, Queue
+from cython.cimports.worldline.kernel._queue import LADEN, HeapQueue
 
 from worldline.kernel.account import tell_timer, tell_waking
-from worldline.kernel.parcel import Parcel
+from worldline.kernel.packing import PackedCopy
 from worldline.kernel.trouble import check_idle, fail
 
-_Parcel = cython.declare(object, Parcel)
+_Parcel = cython.declare(object, PackedCopy)
 
 
 def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int:
@@ -24,15 +24,15 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
     time: cython.longlong
     order: cython.longlong
     sender_key: cython.ulonglong
-    target: Core = None
+    target: EntityBase = None
     process: Process
-    timer: Timer
+    timer: ScheduledEvent
     handlers: Handlers
     rank: cython.int
     goal: cython.int
     is_live: cython.bint
     is_observed: cython.bint = engine.observer is not None
-    queue: Queue = engine.queue
+    queue: HeapQueue = engine.queue
     check_idle(engine)
     what = None
     try:
@@ -68,7 +68,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                         engine.now = time
                         tell_timer(engine, target, what, payload)
                 else:
-                    target = cython.cast(Core, PyList_GET_ITEM(queue.table, goal))
+                    target = cython.cast(EntityBase, PyList_GET_ITEM(queue.table, goal))
                     payload = what if queue.event.kind == LADEN else None
                     what = cython.cast(tuple, PyList_GET_ITEM(engine._topics, queue.event.topic))[0]
                     sender_key = queue.event.sender_key
@@ -98,7 +98,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
             if rank & 1:
                 engine._unpin(queue.event.sender)
             if goal >= 0:
-                target = cython.cast(Core, PyList_GET_ITEM(queue.table, goal))
+                target = cython.cast(EntityBase, PyList_GET_ITEM(queue.table, goal))
                 if target._wl_rank & 1:
                     engine._unpin(goal)
             if engine._leaving:

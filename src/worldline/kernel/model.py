@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from worldline.history.outcome import End
 from worldline.kernel.entity import Entity
 from worldline.kernel.monitor import Monitor
-from worldline.kernel.topology import Topology
+from worldline.kernel.topology import KernelNetwork
 
 Made = TypeVar("Made")
 
@@ -30,7 +30,7 @@ class Model:
 
     names: tuple[str, ...]  # Sorted.
     entities: Mapping[str, Entity]
-    topology: Topology
+    topology: KernelNetwork
     seed: int
     sendings: tuple[Sending, ...] = ()
     created: dict[str, Entity] = field(default_factory=dict)  # By the run; brought back from workers.
@@ -43,7 +43,7 @@ class Model:
 
 
 @dataclass
-class Part:
+class WorkerReport:
     """What one worker has to tell of a run.
 
     Monitors of those who haven't ended have no end either: when the run ended, one worker alone can't say.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from worldline.history.journal import run_digest
 from worldline.history.outcome import End, Outcome
-from worldline.kernel.model import Part
+from worldline.kernel.model import WorkerReport
 from worldline.kernel.monitor import Monitor
 
 
@@ -21,7 +21,7 @@ class KernelOutcome(Outcome):
     monitors: dict[tuple[str, str], Monitor] = field(default_factory=dict)
 
 
-def combined(parts: Sequence[Part], until: int | None) -> KernelOutcome:
+def combined(parts: Sequence[WorkerReport], until: int | None) -> KernelOutcome:
     """Put together what the workers tell."""
     members: dict[str, End] = {}
     dropped: dict[tuple[str, str, str], int] = {}

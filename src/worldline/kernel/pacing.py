@@ -37,7 +37,7 @@ from worldline.model.time import FOREVER
 AWAKE = -1
 
 
-class Standing(NamedTuple):
+class WorkerProgress(NamedTuple):
     """Where a worker stands. `base` is AWAKE unless it waits; `failed` is the time of its failure, or FOREVER."""
 
     promise: int
@@ -59,7 +59,7 @@ class Pacing:
         self._sent = [0] * self._count
         self._received = [0] * self._count
         nothing = (0,) * self._count
-        self.standings = [Standing(0, AWAKE, nothing, nothing) for _ in range(self._count)]
+        self.progress = [WorkerProgress(0, AWAKE, nothing, nothing) for _ in range(self._count)]
         # How far to go before telling the others: half of what they may be ahead, so that they needn't stop for it.
         ahead = min((lookahead[me][other] for other in self._others), default=FOREVER)
         self.stride = max(1, ahead // 2)
@@ -67,12 +67,12 @@ class Pacing:
     def count_sent(self, other: int, messages: int) -> None:
         self._sent[other] += messages
 
-    def hear(self, other: int, standing: Standing, messages: int) -> None:
+    def hear(self, other: int, told: WorkerProgress, messages: int) -> None:
         """Take in what another worker says, and how many messages came with it."""
         self._received[other] += messages
         # A worker may say less than before, when a message came in that it had covered by waiting; what it said holds.
-        promised = self.standings[other].promise
-        self.standings[other] = standing if standing.promise >= promised else standing._replace(promise=promised)
+        promised = self.progress[other].promise
+        self.progress[other] = told if told.promise >= promised else told._replace(promise=promised)
 
     def bound(self, base: int) -> int:
         """Return the time before which nothing can arrive that isn't here; `base` is that of the next event here."""
@@ -81,24 +81,24 @@ class Pacing:
             bound = min(bound, self._value(other) + self._distances[other])
         return min(bound, FOREVER)
 
-    def standing(self, base: int, bound: int) -> Standing:
+    def progress_at(self, base: int, bound: int) -> WorkerProgress:
         """Return what to tell the others."""
         if base < bound:
-            return Standing(base, AWAKE, tuple(self._sent), tuple(self._received))
-        return Standing(min(base, bound), base, tuple(self._sent), tuple(self._received))
+            return WorkerProgress(base, AWAKE, tuple(self._sent), tuple(self._received))
+        return WorkerProgress(min(base, bound), base, tuple(self._sent), tuple(self._received))
 
-    def farewell(self, failed: int = FOREVER) -> Standing:
+    def farewell(self, failed: int = FOREVER) -> WorkerProgress:
         """Return what to tell the others at the end: nothing more will come."""
-        return Standing(FOREVER, AWAKE, tuple(self._sent), tuple(self._received), failed)
+        return WorkerProgress(FOREVER, AWAKE, tuple(self._sent), tuple(self._received), failed)
 
     def _value(self, other: int) -> int:
-        standing = self.standings[other]
-        if standing.base == AWAKE:
-            return standing.promise
+        told = self.progress[other]
+        if told.base == AWAKE:
+            return told.promise
         for third in self._others:
-            if third != other and self.standings[third].sent[other] != standing.received[third]:
-                return standing.promise
-        return standing.base if self._sent[other] == standing.received[self._me] else standing.promise
+            if third != other and self.progress[third].sent[other] != told.received[third]:
+                return told.promise
+        return told.base if self._sent[other] == told.received[self._me] else told.promise
 
 
 def _distances(lookahead: list[list[int]]) -> list[list[int]]:

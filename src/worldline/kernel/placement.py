@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from worldline.kernel.topology import Topology
+from worldline.kernel.topology import KernelNetwork
 from worldline.model.errors import ConfigurationError, shown
 
 Placement = Any
@@ -15,7 +15,7 @@ ROUND_ROBIN = "round robin"
 BY_LINKS = "links"
 
 
-def place(placement: Placement | None, names: Sequence[str], topology: Topology, count: int) -> list[int]:
+def place(placement: Placement | None, names: Sequence[str], topology: KernelNetwork, count: int) -> list[int]:
     """Return for each name the number of its worker. By itself, declared links decide if there are any."""
     if placement is None:
         placement = BY_LINKS if topology.declared() else ROUND_ROBIN
@@ -47,7 +47,7 @@ def _given(placement: Mapping[str, int], names: Sequence[str], count: int) -> li
     return [placement[name] for name in names]
 
 
-def _by_links(names: Sequence[str], topology: Topology, count: int) -> list[int]:
+def _by_links(names: Sequence[str], topology: KernelNetwork, count: int) -> list[int]:
     return grouped(names, [(topology.least_between(*pair) or 0, *pair) for pair in topology.declared()], count)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from worldline.kernel.account import tell_timer, tell_waking
 from worldline.kernel.engine import _CHAIN, ALIVE, STARTS, Engine
-from worldline.kernel.parcel import Parcel
+from worldline.kernel.packing import PackedCopy
 from worldline.kernel.process import Process, adopt, deliver, purge, wake
 from worldline.kernel.trouble import check_idle, fail
 
@@ -55,7 +55,7 @@ def advance(engine: Engine, end: int, limit: int) -> int:
                 engine.now = time
                 engine.actor = target
                 target._wl_chain = hash((target._wl_chain, time, order, sender._wl_key)) & _CHAIN
-                if type(payload) is Parcel:
+                if type(payload) is PackedCopy:
                     payload = payload.open()
                 function = target._wl_handlers.by_topic.get(what)
                 if function is None:

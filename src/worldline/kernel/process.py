@@ -13,7 +13,7 @@ except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
 from worldline.kernel.account import tell_interruption, tell_unheard
-from worldline.kernel.waiting import Inbox, Interrupt, Message, Receive, Signal, Wait, refuse
+from worldline.kernel.waiting import EntityInbox, EntityMessage, Interrupt, Receive, Signal, Wait, refuse
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.reading import as_time, resembles_time
 from worldline.model.time import TIME_MAX
@@ -21,12 +21,30 @@ from worldline.model.time import TIME_MAX
 if cython.compiled:
     from cython.cimports.cpython.object import PyObject
     from cython.cimports.cpython.ref import Py_DECREF
-    from cython.cimports.worldline.kernel._engine import ALIVE, ENDED, INTERRUPTS, Core, Engine, Timer, acting
+    from cython.cimports.worldline.kernel._engine import (
+        ALIVE,
+        ENDED,
+        INTERRUPTS,
+        Engine,
+        EntityBase,
+        ScheduledEvent,
+        acting,
+    )
     from cython.cimports.worldline.kernel._python import PYGEN_RETURN, PyIter_Send, is_word
 
     from worldline.kernel._engine import INTERRUPTION
 else:
-    from worldline.kernel.engine import ALIVE, ENDED, INTERRUPTION, INTERRUPTS, Core, Engine, Timer, acting, is_word
+    from worldline.kernel.engine import (
+        ALIVE,
+        ENDED,
+        INTERRUPTION,
+        INTERRUPTS,
+        Engine,
+        EntityBase,
+        ScheduledEvent,
+        acting,
+        is_word,
+    )
 
 NOTHING_TO_INTERRUPT = "had nothing to interrupt"
 
@@ -53,7 +71,7 @@ class Process:
 
     def interrupt(self, cause: Any = None) -> None:
         """Raise `Interrupt` in the process, at this moment, once the entity's present event has been handled."""
-        owner: Core = self._owner
+        owner: EntityBase = self._owner
         engine: Engine = acting(owner)
         if self._generator is None:
             raise ModelError("a process that has ended can't be interrupted", advice="look at has_ended first")
@@ -66,7 +84,7 @@ class Process:
 
     def _give(self, value: Any) -> None:
         """Let the process go on with a value; what it waited for has happened."""
-        owner: Core = self._owner
+        owner: EntityBase = self._owner
         engine: Engine = owner._wl_engine
         if (
             engine.actor is not None
@@ -91,7 +109,7 @@ def _close(process: Process) -> cython.int:
 
 
 @cython.cfunc
-def _new_process(owner: Core, generator: object) -> Process:
+def _new_process(owner: EntityBase, generator: object) -> Process:
     process: Process = Process()
     process._owner = owner
     process._generator = generator
@@ -102,7 +120,7 @@ def _new_process(owner: Core, generator: object) -> Process:
 
 
 @cython.cfunc
-def _add_process(owner: Core, process: Process) -> cython.int:
+def _add_process(owner: EntityBase, process: Process) -> cython.int:
     if owner._wl_others is None:
         owner._wl_others = []
     owner._wl_others.append(process)
@@ -123,7 +141,7 @@ def _stop_waiting(process: Process) -> cython.int:
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def adopt(owner: Core, result: object, is_main: cython.bint) -> cython.int:
+def adopt(owner: EntityBase, result: object, is_main: cython.bint) -> cython.int:
     """Take what a handler has returned: a generator is a process."""
     if type(result) is CoroutineType:
         result.close()
@@ -143,7 +161,7 @@ def adopt(owner: Core, result: object, is_main: cython.bint) -> cython.int:
 def _resume(process: Process, value: object, interrupt: object) -> cython.int:
     """Run a process until it waits again."""
     generator = process._generator
-    owner: Core = process._owner
+    owner: EntityBase = process._owner
     while True:
         if cython.compiled and interrupt is None:  # A shorter way, on which the end isn't an exception.
             given: cython.pointer(PyObject) = cython.NULL
@@ -181,12 +199,12 @@ if cython.compiled:
 @cython.cfunc
 def _wait(process: Process, yielded: object) -> object:
     """Return what a process waits for if it is there already; otherwise see to it that it is told."""
-    owner: Core = process._owner
+    owner: EntityBase = process._owner
     limit: cython.longlong = -1
     default = None
     if type(yielded) is Receive:
         if owner._wl_inbox is None:
-            owner._wl_inbox = Inbox()
+            owner._wl_inbox = EntityInbox()
         message = owner._wl_inbox.take(yielded.topic)
         if message is not None:
             return message
@@ -228,7 +246,7 @@ def _end_of(process: Process) -> object:
 
 @cython.cfunc
 def _finish(process: Process, value: object) -> cython.int:
-    owner: Core = process._owner
+    owner: EntityBase = process._owner
     process._generator = None
     process._value = value
     if process._done is not None and owner._wl_state == ALIVE:
@@ -256,7 +274,7 @@ def wake(process: Process) -> cython.int:
 
 @cython.cfunc
 @cython.exceptval(-1, check=False)
-def deliver(engine: Engine, target: Core, topic: object, payload: object) -> cython.int:
+def deliver(engine: Engine, target: EntityBase, topic: object, payload: object) -> cython.int:
     """Give a message to an entity that has no handler of its own for the topic."""
     process: Process
     if topic is INTERRUPTS:
@@ -277,7 +295,7 @@ def deliver(engine: Engine, target: Core, topic: object, payload: object) -> cyt
         _stop_waiting(process)
         return _resume(process, None, Interrupt(payload))
     order = engine.order
-    message = Message(engine.now, max(engine.sent, 0), engine.sender.name, order >> 1, order & 1, topic, payload)
+    message = EntityMessage(engine.now, max(engine.sent, 0), engine.sender.name, order >> 1, order & 1, topic, payload)
     function = target._wl_handlers.by_topic.get(None)
     if function is not None:
         result = function(target, message)
@@ -285,7 +303,7 @@ def deliver(engine: Engine, target: Core, topic: object, payload: object) -> cyt
     if target._wl_main is None and not target._wl_others:
         engine.roster.refuse_message(target, message)
     if target._wl_inbox is None:
-        target._wl_inbox = Inbox()
+        target._wl_inbox = EntityInbox()
     reader = target._wl_inbox.reader(topic)
     if reader is None:
         target._wl_inbox.messages.append(message)
@@ -298,7 +316,7 @@ def deliver(engine: Engine, target: Core, topic: object, payload: object) -> cyt
 
 def begin_process(entity: Any, generator: Any) -> Any:
     """Start a `Process` beside what the entity does already: ``charging = self.process(self.charge())``."""
-    owner: Core = entity
+    owner: EntityBase = entity
     acting(owner)
     if type(generator) is not _Generator:
         raise UsageError(
@@ -313,7 +331,7 @@ def begin_process(entity: Any, generator: Any) -> Any:
 
 def end_entity(entity: Any) -> None:
     """Be no more: processes are closed, timers void; what is still under way to the entity vanishes."""
-    core: Core = entity
+    core: EntityBase = entity
     engine: Engine = acting(core)
     processes = [process for process in (core._wl_main, *(core._wl_others or ())) if process is not None]
     core._wl_main = core._wl_others = None
@@ -338,7 +356,7 @@ def purge(engine: Engine) -> cython.int:
     if 2 * engine._cancelled > len(engine.queue):
         engine._cancelled = 0
         for number in engine.queue.purge(_is_dead):
-            core: Core = engine.queue.table[number]
+            core: EntityBase = engine.queue.table[number]
             if core._wl_rank & 1:
                 engine._unpin(number)
     engine._patience = max(_CANCELLED_MAX, 2 * engine._cancelled)
@@ -350,14 +368,14 @@ def _is_dead(event: Any, order: int) -> bool:
 
     The queue asks when it takes such events out, so this also counts them off.
     """
-    owner: Core
+    owner: EntityBase
     is_dead: cython.bint
     if type(event) is Process:
         process: Process = event
         owner = process._owner
         is_dead = process._ticket != order or owner._wl_state == ENDED
-    elif type(event) is Timer:
-        timer: Timer = event
+    elif type(event) is ScheduledEvent:
+        timer: ScheduledEvent = event
         owner = timer._owner
         is_dead = not timer.is_live or owner._wl_state == ENDED
     else:

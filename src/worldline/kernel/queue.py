@@ -25,7 +25,7 @@ _LINE = cython.declare(cython.Py_ssize_t, 64)  # Bytes in a line of the cache.
 
 
 @cython.cclass
-class Queue:
+class HeapQueue:
     """Events that wait. `table` has the entities that they name by number: names decide between equal odd ranks."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ from worldline.kernel.waiting import Signal
 from worldline.model.errors import ConfigurationError, shown
 
 
-class Turn(Signal):
+class Claim(Signal):
     """A claim to a resource: fires when it is granted. As a context it gives back what was granted, or the claim up."""
 
     __slots__ = ("_resource",)
@@ -18,7 +18,7 @@ class Turn(Signal):
         super().__init__()
         self._resource = resource
 
-    def __enter__(self) -> Turn:
+    def __enter__(self) -> Claim:
         return self
 
     def __exit__(
@@ -34,8 +34,8 @@ class Resource:
         if type(capacity) is not int or capacity < 1:
             raise ConfigurationError(f"a resource of {shown(capacity)} can't be", advice="use at least 1")
         self.capacity = capacity
-        self._held: list[Turn] = []
-        self._waiting: deque[Turn] = deque()
+        self._held: list[Claim] = []
+        self._waiting: deque[Claim] = deque()
 
     @property
     def held(self) -> int:
@@ -47,14 +47,14 @@ class Resource:
         """How many claims wait."""
         return len(self._waiting)
 
-    def acquire(self) -> Turn:
+    def acquire(self) -> Claim:
         """Claim one."""
-        turn = Turn(self)
+        turn = Claim(self)
         self._waiting.append(turn)
         self._grant()
         return turn
 
-    def release(self, turn: Turn) -> None:
+    def release(self, turn: Claim) -> None:
         """Give one back, or give up the claim if it isn't granted yet. A second time does nothing."""
         if turn in self._held:
             self._held.remove(turn)

@@ -19,12 +19,12 @@ from typing import Any, NoReturn
 
 from worldline.history.observer import OUTSIDE
 from worldline.kernel.account import tell_unheard
-from worldline.kernel.build import Core, Engine, Handlers, handlers_of
+from worldline.kernel.build import Engine, EntityBase, Handlers, handlers_of
 from worldline.kernel.monitor import Monitor
-from worldline.kernel.parcel import fingerprint, size_of
+from worldline.kernel.packing import fingerprint, size_of
 from worldline.kernel.taken import METHODS, advice_on
-from worldline.kernel.topology import Topology
-from worldline.kernel.waiting import Message
+from worldline.kernel.topology import KernelNetwork
+from worldline.kernel.waiting import EntityMessage
 from worldline.model.blame import located, said_of
 from worldline.model.errors import ModelError, WorldlineError, shown
 from worldline.model.lineage import SEPARATOR, descendant, is_short
@@ -57,14 +57,14 @@ class Extras:
         self.streams: dict[str, Stream] = {}
 
 
-def extras_of(entity: Core) -> Extras:
+def extras_of(entity: EntityBase) -> Extras:
     if entity._wl_extras is None:
         entity._wl_extras = Extras()
     extras: Extras = entity._wl_extras
     return extras
 
 
-def monitors_of(entity: Core) -> Iterable[tuple[str, Monitor]]:
+def monitors_of(entity: EntityBase) -> Iterable[tuple[str, Monitor]]:
     return entity._wl_extras.monitors.items() if entity._wl_extras is not None else ()
 
 
@@ -76,7 +76,7 @@ class Roster:
     """The entities of one worker, and what it knows of the others."""
 
     def __init__(
-        self, names: Sequence[str], topology: Topology, seed: int, workers: Sequence[int] = (), me: int = 0
+        self, names: Sequence[str], topology: KernelNetwork, seed: int, workers: Sequence[int] = (), me: int = 0
     ) -> None:
         """`names` are those of all workers, sorted; `workers` says for each on which one it is (none: all are here)."""
         self.seed = seed
@@ -93,12 +93,12 @@ class Roster:
 
     # -- Coming and going
 
-    def add(self, name: str, entity: Core) -> None:
+    def add(self, name: str, entity: EntityBase) -> None:
         """Let an entity of the roster enter."""
         place = bisect_left(self._names, name)
         self._enter(entity, name, 2 * place, place, since=self.engine.now - 1)
 
-    def add_late(self, name: str, entity: Core) -> None:
+    def add_late(self, name: str, entity: EntityBase) -> None:
         """Let an entity enter that somebody outside adds to a simulation that has begun: it has a place of its own."""
         self._check_free(name)
         place = len(self._names) + len(self._late_names)
@@ -107,7 +107,7 @@ class Roster:
         self._enter(entity, name, self._rank_between(name), place, since=self.engine.now - 1)
         self._tell_beginning(name)
 
-    def create(self, creator: Core, entity: Core, name: str | None) -> str:
+    def create(self, creator: EntityBase, entity: EntityBase, name: str | None) -> str:
         """Let an entity enter that another has made, and return its name."""
         extras = extras_of(creator)
         if name is None:
@@ -130,7 +130,7 @@ class Roster:
         self._tell_beginning(full)
         return full
 
-    def ended(self, entity: Core) -> None:
+    def ended(self, entity: EntityBase) -> None:
         """Note that an entity has ended; one that was created leaves its history to the one at whose place it stood."""
         root = self._root(entity._wl_place)
         if root == entity.name:
@@ -144,7 +144,7 @@ class Roster:
             if self.engine.observer is not None:
                 self.engine.observer.ended(entity.name, self.engine.now, b"")
 
-    def _enter(self, entity: Core, name: str, rank: int, place: int, *, since: int) -> None:
+    def _enter(self, entity: EntityBase, name: str, rank: int, place: int, *, since: int) -> None:
         kind = type(entity)
         handlers = self._handlers.get(kind)
         if handlers is None:
@@ -161,31 +161,31 @@ class Roster:
 
     # -- Finding
 
-    def locate(self, name: str) -> Core:
+    def locate(self, name: str) -> EntityBase:
         """Return what stands for an entity that isn't in the directory; refuse a name that nobody can have."""
         place = self._place_of(name) if isinstance(name, str) else None
         if place is None:
             self._refuse_name(name)
         return self._stand_in(name, place, remote=self.worker_of(place) != self._me)
 
-    def sender(self, name: str) -> Core:
+    def sender(self, name: str) -> EntityBase:
         """Return what stands for the sender of a message from another worker."""
-        found: Core | None = self.engine.directory.get(name)
+        found: EntityBase | None = self.engine.directory.get(name)
         return found if found is not None else self.locate(name)
 
     def worker_of(self, place: int) -> int:
         """Return on which worker a place is; what was added during an inline run is here."""
         return self._workers[place] if place < len(self._workers) else self._me
 
-    def outside(self) -> Core:
+    def outside(self) -> EntityBase:
         """Return who sends what is sent from outside the simulation: nobody, and after everybody."""
-        made: Core = self.engine.stand_in(OUTSIDE, _LAST_RANK, -1, 0, remote=False)
+        made: EntityBase = self.engine.stand_in(OUTSIDE, _LAST_RANK, -1, 0, remote=False)
         return made
 
-    def _stand_in(self, name: str, place: int, *, remote: bool) -> Core:
+    def _stand_in(self, name: str, place: int, *, remote: bool) -> EntityBase:
         listed = self._is_listed(name)
         rank = 2 * place if listed else self._rank_between(name)
-        made: Core = self.engine.stand_in(name, rank, place, fingerprint(name.encode()), remote=remote)
+        made: EntityBase = self.engine.stand_in(name, rank, place, fingerprint(name.encode()), remote=remote)
         if listed:  # Those can't become too many.
             self.engine.directory[name] = made
         return made
@@ -216,7 +216,7 @@ class Roster:
 
     # -- Links
 
-    def least(self, sender: Core, receiver: Core) -> int:
+    def least(self, sender: EntityBase, receiver: EntityBase) -> int:
         """Return the shortest time that a message can take between two places."""
         source, goal = self._root(sender._wl_place), self._root(receiver._wl_place)
         least = self._topology.least_between(source, goal)
@@ -224,7 +224,9 @@ class Roster:
             self._refuse_link(source, goal)
         return least
 
-    def carry(self, sender: Core, receiver: Core, topic: str, payload: Any) -> tuple[tuple[int, ...], str | None]:
+    def carry(
+        self, sender: EntityBase, receiver: EntityBase, topic: str, payload: Any
+    ) -> tuple[tuple[int, ...], str | None]:
         """Return when a message arrives over its link, its copy too if there is one, and why not if it doesn't."""
         extras = extras_of(sender)
         path = extras.paths.get((receiver.name, topic))
@@ -251,9 +253,9 @@ class Roster:
 
     # -- Trouble
 
-    def arrived(self, target: Core, sender: Core, topic: object, time: int) -> Core | None:
+    def arrived(self, target: EntityBase, sender: EntityBase, topic: object, time: int) -> EntityBase | None:
         """Return who gets a message whose receiver isn't there; None if it has ended, and the message vanishes."""
-        found: Core | None = self.engine.directory.get(target.name)
+        found: EntityBase | None = self.engine.directory.get(target.name)
         if found is not None and found is not target and not found.has_ended:
             return found
         if not isinstance(topic, str):
@@ -283,7 +285,7 @@ class Roster:
             return False
         return last in extras.named or (_is_number(last) and 0 < int(last) <= extras.children and last[0] != "0")
 
-    def refuse_message(self, receiver: Core, message: Message) -> NoReturn:
+    def refuse_message(self, receiver: EntityBase, message: EntityMessage) -> NoReturn:
         raise ModelError(
             f"it can't take {shown(message.topic)} from {message.sender or 'outside'}: "
             f"{type(receiver).__name__} has no on_{message.topic}, no handle, and no process that could receive it",
@@ -291,7 +293,7 @@ class Roster:
             sender=message.sender,
         )
 
-    def blame(self, error: BaseException, target: Core | None, topic: object) -> WorldlineError:
+    def blame(self, error: BaseException, target: EntityBase | None, topic: object) -> WorldlineError:
         """Return the error that ends the run: it says who, when and why."""
         now = self.engine.now
         name = target.name if target is not None else None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from worldline.kernel.entity import Entity
 from worldline.kernel.model import Model, Sending, restored, state_of
-from worldline.kernel.topology import Topology
+from worldline.kernel.topology import KernelNetwork
 from worldline.model.errors import ConfigurationError
 from worldline.model.links import Network
 
@@ -27,7 +27,7 @@ class Share(NamedTuple):
     sendings: tuple[Sending, ...]
 
     def model(self) -> Model:
-        topology = Topology(self.network, self.seed, declared_only=self.declared_only)
+        topology = KernelNetwork(self.network, self.seed, declared_only=self.declared_only)
         entities = {name: unpacked(packed) for name, packed in self.entities.items()}
         return Model(self.names, entities, topology, self.seed, self.sendings)
 

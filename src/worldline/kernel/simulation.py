@@ -14,8 +14,8 @@ from worldline.kernel.entity import Entity
 from worldline.kernel.framing import tell_beginning, tell_end, tell_from_outside
 from worldline.kernel.model import Model, Sending
 from worldline.kernel.outcome import KernelOutcome, combined
-from worldline.kernel.parcel import seal
-from worldline.kernel.topology import Topology
+from worldline.kernel.packing import seal
+from worldline.kernel.topology import KernelNetwork
 from worldline.kernel.worker import Worker
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.latency import Latency
@@ -26,7 +26,7 @@ from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
 from worldline.workers.executor import Executor, Inline, Mpi, Processes, as_executor
-from worldline.workers.looks import looks
+from worldline.workers.status_timer import looks
 
 EXECUTORS = (Inline, Processes, Mpi)
 """What simulations of the kernel run on."""
@@ -202,7 +202,7 @@ class Simulation:
             check_network(network, names)
         for sending in self._sendings:
             _check_receiver(sending, self._entities)
-        topology = Topology(network, self._seed, declared_only=self._declared_only)
+        topology = KernelNetwork(network, self._seed, declared_only=self._declared_only)
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
 
     def plan(self, until: TimeLike | None = None) -> Plan:

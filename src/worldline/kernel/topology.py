@@ -10,7 +10,7 @@ from worldline.model.path import Path, Paths
 from worldline.model.time import FOREVER
 
 
-class Topology:
+class KernelNetwork:
     """A network as the kernel uses it. With `declared_only`, only pairs that a rule names can talk to each other."""
 
     def __init__(self, network: Network, seed: int, *, declared_only: bool) -> None:

@@ -12,7 +12,7 @@ from worldline.model.time import TimeLike
 NO_LIMIT: Final = -1
 
 
-class Message(NamedTuple):
+class EntityMessage(NamedTuple):
     """What an entity gets: as a participant's `model.Message`, but its payload can be any value, not just bytes."""
 
     arrival: int
@@ -71,16 +71,16 @@ def wait(what: Any, *, limit: TimeLike | None = None, default: Any = None) -> Wa
     return Wait(what, NO_LIMIT if limit is None else as_time(limit, "a limit"), default)
 
 
-class Inbox:
+class EntityInbox:
     """The messages that no handler takes, and the processes that wait for one."""
 
     __slots__ = ("messages", "readers")
 
     def __init__(self) -> None:
-        self.messages: deque[Message] = deque()
+        self.messages: deque[EntityMessage] = deque()
         self.readers: list[tuple[str | None, Any]] = []
 
-    def take(self, topic: str | None) -> Message | None:
+    def take(self, topic: str | None) -> EntityMessage | None:
         """Return the first message of the topic that has come already."""
         messages = self.messages
         if topic is None:

@@ -9,8 +9,8 @@ from worldline.history.outcome import End
 from worldline.history.telling import Key
 from worldline.kernel.build import advance
 from worldline.kernel.entity import Entity
-from worldline.kernel.model import Model, Part, Sending
-from worldline.kernel.parcel import fingerprint
+from worldline.kernel.model import Model, Sending, WorkerReport
+from worldline.kernel.packing import fingerprint
 from worldline.kernel.roster import Roster, monitors_of
 from worldline.model.errors import InternalError
 from worldline.model.time import FOREVER, format_time
@@ -81,7 +81,7 @@ class Worker:
         """Return the entities that are here: those that ended too, unless they were created during the run."""
         return [entity for entity in self.engine.directory.values() if entity._wl_is_here]
 
-    def part(self) -> Part:
+    def part(self) -> WorkerReport:
         engine, endings, present = self.engine, self.roster.endings, self.present()
         members = {each.name: End(endings.get(each.name, FOREVER), each._wl_history) for each in present}
         if self._me == 0:
@@ -91,4 +91,4 @@ class Worker:
             for what, monitor in monitors_of(entity):
                 monitor.end = endings.get(entity.name)
                 monitors[entity.name, what] = monitor
-        return Part(engine.now, engine.events, members, dict(engine.dropped), monitors)
+        return WorkerReport(engine.now, engine.events, members, dict(engine.dropped), monitors)

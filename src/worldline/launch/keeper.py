@@ -53,7 +53,7 @@ _KILLING_S = 5.0
 _PAUSE_S = 0.002
 
 
-class Running(NamedTuple):
+class SystemProcess(NamedTuple):
     """A process as the system shows it."""
 
     pid: int
@@ -174,7 +174,7 @@ class Keeper:
                 child.returncode = os.waitstatus_to_exitcode(status)
                 self._say(["exited", name, child.returncode])
 
-    def _left(self) -> list[Running]:
+    def _left(self) -> list[SystemProcess]:
         """Return all that is left: descendants, and whoever is in a group of theirs."""
         running = _running()
         family = {os.getpid()}
@@ -184,7 +184,7 @@ class Keeper:
             family.update(one.pid for one in running if one.parent in family)
         return [one for one in running if (one.pid in family or one.group in self._groups) and one.pid != os.getpid()]
 
-    def _name_of(self, process: Running) -> str | None:
+    def _name_of(self, process: SystemProcess) -> str | None:
         """Return whose process it is: by its group, or else by what its environment says."""
         if process.group in self._groups:
             return self._groups[process.group]
@@ -208,7 +208,7 @@ class Keeper:
         self._reap()
 
 
-def _running() -> list[Running]:
+def _running() -> list[SystemProcess]:
     """Return all processes of this machine that haven't ended."""
     if not _IS_LINUX:
         listed = subprocess.run(
@@ -216,7 +216,7 @@ def _running() -> list[Running]:
         ).stdout
         rows = [line.split(None, 4) for line in listed.splitlines()]
         return [
-            Running(int(row[0]), int(row[1]), int(row[2]), row[4])
+            SystemProcess(int(row[0]), int(row[1]), int(row[2]), row[4])
             for row in rows
             if len(row) == 5 and not row[3].startswith("Z")
         ]
@@ -227,11 +227,11 @@ def _running() -> list[Running]:
                 title, _, fields = (folder / "stat").read_text(errors="replace").rpartition(")")
                 state, parent, group = fields.split()[:3]
                 if state not in "ZX":
-                    found.append(Running(int(folder.name), int(parent), int(group), title.partition("(")[2]))
+                    found.append(SystemProcess(int(folder.name), int(parent), int(group), title.partition("(")[2]))
     return found
 
 
-def _described(process: Running) -> str:
+def _described(process: SystemProcess) -> str:
     """Return the command of a process, as far as one wants to read it."""
     text = process.command
     with contextlib.suppress(OSError):

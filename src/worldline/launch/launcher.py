@@ -7,7 +7,7 @@ import shutil
 import time
 
 from worldline.federation.declaration import Declaration, Plain
-from worldline.federation.environment import Surroundings
+from worldline.federation.environment import LaunchEnvironment
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation, Program
 from worldline.federation.server import Server
@@ -16,7 +16,7 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Status, Watch
 from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
-from worldline.launch.processes import Hear, Processes, describe_exit
+from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
 from worldline.launch.setup import ParticipantSetup, Setup
 from worldline.launch.startable import search_path
 from worldline.lock import State
@@ -94,7 +94,7 @@ class Launch:
             limits=setup.limits,
         )
         self._order = CauseFirst(hear, self._culprit)
-        self._processes = Processes(self._order.hear, self._order.fell_silent)
+        self._processes = ParticipantProcesses(self._order.hear, self._order.fell_silent)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
@@ -139,7 +139,7 @@ class Launch:
         if self._shake is not None:
             self._shake.shuffle(parts)
         for part in parts:
-            surroundings = Surroundings(
+            surroundings = LaunchEnvironment(
                 address=address,
                 name=part.name,
                 federation=self._setup.name,

@@ -21,11 +21,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from worldline.federation.environment import PREFIX, Surroundings
-from worldline.launch.keeping import Keeping, Left
+from worldline.federation.environment import PREFIX, LaunchEnvironment
+from worldline.launch.keeper_client import KeeperClient, LeftoverProcess
 from worldline.launch.setup import ParticipantSetup
-from worldline.launch.stamps import STAMPING, read_stamp
 from worldline.launch.startable import search_path
+from worldline.launch.time_stamps import STAMPING, read_stamp
 from worldline.model.lines import LineSplitter
 
 GRACE_S = 5.0
@@ -56,13 +56,13 @@ class _Pipe:
         return self.descriptor
 
 
-class Processes:
+class ParticipantProcesses:
     """The participants' processes of one run. `hear` is told what they print, and `fell_silent` who prints no more."""
 
     def __init__(self, hear: Hear, fell_silent: Callable[[str], None] = lambda _: None) -> None:
         self._hear = hear
         self._fell_silent = fell_silent
-        self._keeping: Keeping | None = None
+        self._keeping: KeeperClient | None = None
         self._pids: dict[str, int] = {}
         self._codes: dict[str, int] = {}  # Of those who have ended,
         self._since: dict[str, float] = {}  # and when,
@@ -73,10 +73,10 @@ class Processes:
         self._selector = selectors.DefaultSelector()
         self._listener = threading.Thread(target=self._listen, name="worldline output", daemon=True)
 
-    def start(self, part: ParticipantSetup, surroundings: Surroundings) -> None:
+    def start(self, part: ParticipantSetup, surroundings: LaunchEnvironment) -> None:
         """Start a participant's process."""
         if self._keeping is None:
-            self._keeping = Keeping()
+            self._keeping = KeeperClient()
             self._selector.register(self._keeping, selectors.EVENT_READ)
             self._listener.start()
         command = part.command or (sys.executable, "-m", "worldline.launch.worker", part.entry or "")
@@ -147,7 +147,7 @@ class Processes:
         if self._keeping is not None:
             self._keeping.end_all()
 
-    def _left_after(self, seconds: float) -> list[Left]:
+    def _left_after(self, seconds: float) -> list[LeftoverProcess]:
         """Return what is left after so long, or nothing, as soon as nothing is."""
         assert self._keeping is not None
         deadline = time.monotonic() + seconds
@@ -155,7 +155,7 @@ class Processes:
             time.sleep(_LOOK_S)
         return left
 
-    def _say_left(self, left: list[Left]) -> None:
+    def _say_left(self, left: list[LeftoverProcess]) -> None:
         for pid, name, command in left:
             if pid not in self._pids.values():
                 whose = "it" if name else "somebody"

@@ -15,7 +15,7 @@ from worldline.federation.blame import NO_TERMINAL
 from worldline.federation.bystander import is_bystander, parting_words
 from worldline.federation.client import Client, connect
 from worldline.launch.entry import load_program
-from worldline.launch.stamps import STAMPING, Stamps
+from worldline.launch.time_stamps import STAMPING, TimeStamps
 from worldline.lock import RunEnded
 from worldline.model import UsageError, WorldlineError
 from worldline.model.blame import trace_of
@@ -23,7 +23,7 @@ from worldline.model.blame import trace_of
 
 def main() -> NoReturn:
     code = 0
-    stamps = Stamps()
+    stamps = TimeStamps()
     if os.environ.get(STAMPING):
         stamps.install()
     if os.environ.get("PYTHONBREAKPOINT") in (None, "", "pdb.set_trace"):  # Others may need no terminal.

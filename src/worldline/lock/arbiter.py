@@ -62,7 +62,7 @@ from worldline.lock.events import (
     Promise,
     Publish,
     Reached,
-    Start,
+    StartRun,
     Stop,
     Subscribe,
     Unsubscribe,
@@ -234,11 +234,11 @@ class Arbiter:
         for member in members:
             self.bounds.rewire(member, self.router.edges_into(member))
         for member in members:
-            member.move(Start)
+            member.move(StartRun)
             self.bounds.change(member, member.start, member.start)
             if self._observer is not None:
                 self._observer.began(member.name, member.start)
-            self._actions.append(Start(member.name, member.start, self.plan.seed, self.plan.network.control_latency))
+            self._actions.append(StartRun(member.name, member.start, self.plan.seed, self.plan.network.control_latency))
 
     # --- Acting ---
 

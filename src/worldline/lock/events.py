@@ -145,7 +145,7 @@ class CallOff(Struct, frozen=True, array_like=True, tag="end", gc=False):
 # --- What the arbiter answers ---
 
 
-class Start(Struct, frozen=True, array_like=True, tag="start"):
+class StartRun(Struct, frozen=True, array_like=True, tag="start"):
     """You are in, your time is `now`: the epsilon tick for those who were there from the beginning."""
 
     to: str
@@ -181,4 +181,4 @@ class Over(Struct, frozen=True, array_like=True, tag="over"):
 ParticipantEvent = Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Advance | Next | Leave
 OperatorEvent = Barrier | Lost | CallOff
 Event = ParticipantEvent | OperatorEvent
-Action = Start | Grant | Abort | Over
+Action = StartRun | Grant | Abort | Over

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from worldline.history.status import THE_RUN, Wait
+from worldline.history.status import THE_RUN, WaitReason
 from worldline.lock.bounds import Clock, fixpoint
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING, STARTED, Phase, State
@@ -28,12 +28,12 @@ def explain(arbiter: View) -> tuple[Why, ...]:
     return tuple(_explain(arbiter, arbiter.members[name], exact) for name in waiting)
 
 
-def waits_of(arbiter: View) -> tuple[Wait, ...]:
+def waits_of(arbiter: View) -> tuple[WaitReason, ...]:
     """Say who can't go on and who is in its way, for a status: the one that is held back most first."""
     if arbiter.phase is Phase.GATHERING:
-        return tuple(Wait(THE_RUN, name, f"it begins when {name} has joined") for name in arbiter.missing())
+        return tuple(WaitReason(THE_RUN, name, f"it begins when {name} has joined") for name in arbiter.missing())
     held = sorted(explain(arbiter), key=lambda why: (why.holder is None, why.bound))
-    return tuple(Wait(why.participant, why.holder, str(why)) for why in held)
+    return tuple(WaitReason(why.participant, why.holder, str(why)) for why in held)
 
 
 def _explain(arbiter: View, member: Member, exact: Exact) -> Why:

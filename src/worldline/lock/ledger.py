@@ -44,7 +44,7 @@ from worldline.lock.events import (
     Promise,
     Publish,
     Reached,
-    Start,
+    StartRun,
     Stop,
     Subscribe,
     Subscription,
@@ -148,7 +148,7 @@ class Ledger:
         if isinstance(action, Grant) and row is not GONE:
             return self._granted(action)
         self._row = row
-        if isinstance(action, Start):
+        if isinstance(action, StartRun):
             self.now = self.horizon = self._told = action.now
             self._seed = action.seed
             self._control_latency = action.control_latency

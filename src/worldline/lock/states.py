@@ -23,7 +23,7 @@ from worldline.lock.events import (
     Promise,
     Publish,
     Reached,
-    Start,
+    StartRun,
     Stop,
     Subscribe,
     Unsubscribe,
@@ -65,7 +65,7 @@ _ACTS: dict[type, State] = dict.fromkeys(
 
 TRANSITIONS: dict[State, dict[type, State]] = {
     State.EXPECTED: {Join: State.JOINED},
-    State.JOINED: {Start: State.COMPUTING, Lost: State.EXPECTED, Grant: State.LEFT},  # It has ended without it.
+    State.JOINED: {StartRun: State.COMPUTING, Lost: State.EXPECTED, Grant: State.LEFT},  # It has ended without it.
     State.COMPUTING: {**_ACTS, Advance: State.ADVANCING, Next: State.AWAITING, Leave: State.LEFT},
     State.ADVANCING: {Grant: State.COMPUTING},
     State.AWAITING: {Grant: State.COMPUTING},
@@ -74,7 +74,7 @@ TRANSITIONS: dict[State, dict[type, State]] = {
 
 PHASES: dict[Phase, dict[type, Phase]] = {
     Phase.GATHERING: {
-        Start: Phase.RUNNING,
+        StartRun: Phase.RUNNING,
         Barrier: Phase.GATHERING,
         Lost: Phase.GATHERING,  # Nothing has happened yet that couldn't happen without it: it is expected again.
         CallOff: Phase.OVER,
@@ -87,7 +87,8 @@ PHASES: dict[Phase, dict[type, Phase]] = {
 
 # What a participant itself may say in a state: the table without the arbiter's own moves.
 LEGAL: dict[State, frozenset[type]] = {
-    state: frozenset(kind for kind in moves if kind not in (Start, Grant, Lost)) for state, moves in TRANSITIONS.items()
+    state: frozenset(kind for kind in moves if kind not in (StartRun, Grant, Lost))
+    for state, moves in TRANSITIONS.items()
 }
 
 

@@ -21,7 +21,7 @@ from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.searching import search
 from worldline.nodes.shrinking import shrink
 from worldline.nodes.topology import Topology
-from worldline.nodes.trace import Record
+from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial
 
 __all__ = [
@@ -34,9 +34,9 @@ __all__ = [
     "NeighbourAdded",
     "NeighbourRemoved",
     "Node",
+    "NodeRecord",
     "Property",
     "Protocol",
-    "Record",
     "Recover",
     "Scheduler",
     "Start",

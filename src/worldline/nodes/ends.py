@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from worldline.kernel.build import Draws
-from worldline.kernel.parcel import size_of
+from worldline.kernel.packing import size_of
 from worldline.model.latency import Latency, Uniform
 from worldline.model.links import Link
 from worldline.model.path import Path

@@ -112,7 +112,7 @@ class NodeHost(Entity):
         self._execute: Callable[[Event], None] | None = None
 
     def __reduce__(self) -> Any:
-        return Departed, (self.id,)  # For what a node that comes back from a worker has of it.
+        return DetachedContext, (self.id,)  # For what a node that comes back from a worker has of it.
 
     # -- The node
 
@@ -391,7 +391,7 @@ class _Timers(dict[str, Any]):
         return _Timers, ()
 
 
-class Departed:
+class DetachedContext:
     """What a node has for surroundings when it has come back from a worker: it can be looked at, not more."""
 
     def __init__(self, node: int) -> None:

@@ -21,7 +21,7 @@ class Executes(Interface):
     def execute(self, event: Event, /) -> None: ...
 
 
-class Surroundings(Interface):
+class NodeContext(Interface):
     """What a node can do besides sending."""
 
     @property
@@ -55,7 +55,7 @@ class Node:
 
     stable: ClassVar[tuple[str, ...]] = ()
 
-    _surroundings: Surroundings = _Nowhere()
+    _surroundings: NodeContext = _Nowhere()
 
     def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
         self.num_nodes = num_nodes

@@ -34,7 +34,7 @@ class Delivery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     takes: tuple[str, ...]
 
 
-class Schedule(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+class TrialFile(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """All that a run depends on. `neighbours` are in the order of local links; weights are (a, b, weight)."""
 
     format: int
@@ -59,7 +59,7 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
     """Write a trial; `file` is where its algorithm was loaded from."""
     graph, end = trial.graph(), trial.end()
     exceptions = {} if trial.script is None else trial.script.exceptions
-    schedule = Schedule(
+    schedule = TrialFile(
         format=FORMAT,
         algorithm="" if file is not None else trial.algorithm.name,
         file="" if file is None else os.path.relpath(file, path.parent),  # They are moved together.
@@ -90,7 +90,7 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
 def load(path: Path) -> tuple[Trial, Path | None]:
     """Read a trial, and where its algorithm was loaded from if it isn't one of ours."""
     try:
-        schedule = json.decode(path.read_bytes(), type=Schedule)
+        schedule = json.decode(path.read_bytes(), type=TrialFile)
     except OSError as error:
         raise ConfigurationError(f"{path} can't be read: {error.strerror or error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -107,7 +107,7 @@ def load(path: Path) -> tuple[Trial, Path | None]:
     return trial, file
 
 
-def _trial(schedule: Schedule, file: Path | None) -> Trial:
+def _trial(schedule: TrialFile, file: Path | None) -> Trial:
     algorithm = find(schedule.algorithm) if file is None else load_file(file)
     script = None
     if schedule.usual:

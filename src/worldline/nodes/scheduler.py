@@ -20,14 +20,14 @@ from worldline.nodes.algorithm import LATENCY
 from worldline.nodes.deadline import Expired
 from worldline.nodes.ends import LinkEnd, name_of
 from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
-from worldline.nodes.hearing import Hearing
 from worldline.nodes.host import HostSetting, NodeHost
+from worldline.nodes.host_observer import HostObserver
 from worldline.nodes.node import Executes
 from worldline.nodes.properties import Property, Verdicts
 from worldline.nodes.reading import as_topology
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Edge, Topology
-from worldline.nodes.trace import Record, text_of
+from worldline.nodes.trace import NodeRecord, text_of
 from worldline.workers.executor import Executor, Inline, as_executor
 
 DEFAULT_LINK = as_link(LATENCY)
@@ -60,7 +60,7 @@ class Scheduler:
         faults: Iterable[Fault | str] = (),
         properties: Iterable[Property] = (),
         script: Script | None = None,
-        trace: bool | Callable[[Record], None] = False,
+        trace: bool | Callable[[NodeRecord], None] = False,
     ) -> None:
         topology = edges if isinstance(edges, Topology) else Topology.of_edges(num_nodes, edges)
         if topology.num_nodes != num_nodes:
@@ -71,7 +71,7 @@ class Scheduler:
             raise ConfigurationError(f"{shown(node)} isn't a class of nodes", advice="give the class, not an object")
         self.topology = topology
         self.seed = seed
-        self.records: list[Record] = []
+        self.records: list[NodeRecord] = []
         self.last: int | None = None  # Who executed an event last.
         self.is_over = False  # Whether the last run was as long as it should be; only then it is judged as a whole.
         self.is_cut = True  # Whether there may be more at the moment that it is.
@@ -318,7 +318,7 @@ class Scheduler:
     # -- What hosts tell
 
     def _listen(self) -> None:
-        self._simulation.observe(Hearing(self._take, self._observer))
+        self._simulation.observe(HostObserver(self._take, self._observer))
         for host in self._hosts.values():
             host.disturb()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from worldline.nodes.trace import Record
+from worldline.nodes.trace import NodeRecord
 
 LINK_DOWN = "the link is down"
 PARTITIONED = "sent into a partition"
@@ -33,7 +33,7 @@ class Script:
         return self.exceptions.get(message, self.usual)
 
 
-def script_of(records: Iterable[Record], usual: int) -> Script:
+def script_of(records: Iterable[NodeRecord], usual: int) -> Script:
     """Write down the deliveries of a run that was traced; what a fault has swallowed is left to that fault."""
     exceptions: dict[MessageId, Delays] = {}
     numbers: dict[tuple[int, int], int] = {}

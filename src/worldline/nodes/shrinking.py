@@ -36,7 +36,7 @@ from worldline.nodes.keeping import FAULTS, MESSAGES, SEED, TOPOLOGY, as_kept
 from worldline.nodes.reading import smaller
 from worldline.nodes.resemblance import likeness_of
 from worldline.nodes.script import Delays, MessageId, Script, script_of
-from worldline.nodes.trace import Record
+from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial
 
 _SEEDS_MIN, _SEEDS_MAX = 100, 500  # For each simpler form of the trial: more for failures that are rare.
@@ -58,7 +58,7 @@ class Shrunk(Struct, frozen=True, kw_only=True):
 
     trial: Trial
     failure: WorldlineError
-    records: list[Record]
+    records: list[NodeRecord]
     records_before: int
     drawn: int
     runs: int
@@ -188,7 +188,7 @@ class _Runs:
 _UNKNOWN = ModelError("it wasn't tried, or couldn't be")
 
 
-def _history(trial: Trial) -> list[Record]:
+def _history(trial: Trial) -> list[NodeRecord]:
     run = trial.scheduler(trace=True)
     try:
         run.run(trial.end(), events_max=trial.events_max)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from worldline.history.observer import LOG, META, OUTSIDE, Observer
 from worldline.history.plain import encoded, plain
 from worldline.model.time import FOREVER
-from worldline.nodes.trace import Record, said
+from worldline.nodes.trace import NodeRecord, said
 
 if TYPE_CHECKING:
     from worldline.nodes.ends import LinkEnd
@@ -41,7 +41,7 @@ def tell_sent(host: NodeHost, end: LinkEnd, message: Any, delays: tuple[int, ...
         return
     at, data = host.now, plain(message)
     arrivals = tuple(at + delay for delay in delays)
-    record = Record(
+    record = NodeRecord(
         at=at,
         kind="sent",
         node=host.id,
@@ -92,7 +92,7 @@ def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
 
 
 def _tell_what_became(observer: Observer, host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
-    record = Record(
+    record = NodeRecord(
         at=host.now,
         kind="dropped" if reason else "received",
         node=host.id,
@@ -114,23 +114,23 @@ def tell_event(host: NodeHost, event: Meta) -> None:
 
 def tell_done(host: NodeHost, text: str, what: str) -> None:
     """Tell what is done to a node, whether it notices or not."""
-    record = Record(at=host.now, kind="received", node=host.id, text=text, what=what)
+    record = NodeRecord(at=host.now, kind="received", node=host.id, text=text, what=what)
     _tell_text(host, host.name, META, record)
 
 
 def tell_happened(host: NodeHost, text: str) -> None:
     """Tell what happens to the network, to everybody at once; so one host does it, as if from outside."""
     if host.id == 0:
-        record = Record(at=host.now, kind="happened", text=text, what=text.partition(" ")[0])
+        record = NodeRecord(at=host.now, kind="happened", text=text, what=text.partition(" ")[0])
         _tell_text(host, OUTSIDE, META, record)
 
 
 def tell_logged(host: NodeHost, text: object) -> None:
     """Tell of a line that a node writes."""
     if host._wl_observer is not None:
-        _tell_text(host, host.name, LOG, Record(at=host.now, kind="logged", node=host.id, text=str(text)))
+        _tell_text(host, host.name, LOG, NodeRecord(at=host.now, kind="logged", node=host.id, text=str(text)))
 
 
-def _tell_text(host: NodeHost, who: str, topic: str, record: Record) -> None:
+def _tell_text(host: NodeHost, who: str, topic: str, record: NodeRecord) -> None:
     if host._wl_observer is not None:
         host._wl_observer.noted(who, topic, record.at, encoded({"text": record.text}), record)

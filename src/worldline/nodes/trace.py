@@ -12,7 +12,7 @@ from worldline.model.printable import printable
 Kind = Literal["received", "sent", "logged", "dropped", "happened"]
 
 
-class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NodeRecord(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that happened. Times are nanoseconds.
 
     ==========  ====================================================================================================
@@ -51,12 +51,12 @@ class Record(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.node} <- {source}: {self.text}{reason}"
 
 
-def text_of(records: Iterable[Record], *, times: bool = False) -> str:
+def text_of(records: Iterable[NodeRecord], *, times: bool = False) -> str:
     """Write records as lines, with the time in seconds in front if that is wanted."""
     return "\n".join(line_of(record, times=times) for record in records)
 
 
-def line_of(record: Record, *, times: bool = False) -> str:
+def line_of(record: NodeRecord, *, times: bool = False) -> str:
     """Write a record as one line, whatever a node has written into it."""
     line = printable(str(record))
     return f"{record.at // 10**9:>5}.{record.at % 10**9:09d}  {line}" if times else line

@@ -25,7 +25,7 @@ from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler, plan_of
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
-from worldline.nodes.trace import Record
+from worldline.nodes.trace import NodeRecord
 from worldline.workers.executor import Executor, Inline, as_executor
 
 
@@ -100,7 +100,7 @@ class Trial(Struct, frozen=True, kw_only=True):
         return undisturbed.now
 
     def scheduler(
-        self, *, trace: bool | Callable[[Record], None] = False, properties: tuple[Property, ...] | None = None
+        self, *, trace: bool | Callable[[NodeRecord], None] = False, properties: tuple[Property, ...] | None = None
     ) -> Scheduler:
         """Return the run, about to begin; the properties are the algorithm's, unless others are given."""
         pinned = self.pinned()

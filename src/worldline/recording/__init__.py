@@ -2,7 +2,7 @@
 
 from worldline.recording.facts import Count, Header, LossCount, MemberFacts, RunFacts
 from worldline.recording.fingerprint import float_fingerprint
-from worldline.recording.reader import Arrival, Condition, Loss, Recording, Unheard, Verdict
+from worldline.recording.reader import Arrival, Condition, Loss, Recording, RecordingVerdict, Unheard
 from worldline.recording.run_recording import RunRecording
 from worldline.recording.shelf import Shelf
 from worldline.recording.writer import Recorder, Schema
@@ -17,11 +17,11 @@ __all__ = [
     "MemberFacts",
     "Recorder",
     "Recording",
+    "RecordingVerdict",
     "RunFacts",
     "RunRecording",
     "Schema",
     "Shelf",
     "Unheard",
-    "Verdict",
     "float_fingerprint",
 ]

@@ -13,9 +13,9 @@ from os import PathLike
 
 import msgspec
 
-from worldline.history.account import Account, Sending, Stay
+from worldline.history.account import Account, Membership, Sending
+from worldline.history.actions import ActionKind
 from worldline.history.causes import Causes, Origin, explain, unseen_before
-from worldline.history.deeds import Act
 from worldline.history.difference import Difference
 from worldline.history.guess import Later, guess
 from worldline.history.parting import Partings, part
@@ -81,11 +81,11 @@ def _account(recording: Recording, skip: int) -> Account:
     account = Account((), planned=frozenset(roster), is_complete=_is_complete(recording))
     if outcome is not None and recording.scan.whole:
         account.stays = {
-            name: Stay(part.started, part.left, part.digest) for name, part in outcome.participants.items()
+            name: Membership(part.started, part.left, part.digest) for name, part in outcome.participants.items()
         }
         account.until = FOREVER if outcome.until is None else outcome.until
     else:
-        account.stays = {name: Stay(0) for name in roster}
+        account.stays = {name: Membership(0) for name in roster}
     account.sendings = _told(recording, account, skip)
     return account
 
@@ -163,7 +163,7 @@ def _guess(causes: Causes, headers: list[str], a: Recording, b: Recording, skip:
     reason = causes.reasons[causes.first[0]]
     later: Later = ()
     first = reason.parting.first
-    if reason.origin is Origin.ITSELF and first.act is Act.SENDS and reason.parting.a and reason.parting.b:
+    if reason.origin is Origin.ITSELF and first.act is ActionKind.SENDS and reason.parting.a and reason.parting.b:
         later = list(
             zip(*(_payloads(each, skip, reason.parting.member, first.topic, first.at) for each in (a, b)), strict=False)
         )

@@ -26,7 +26,7 @@ ENVELOPE_SCHEMA = (
 )
 
 
-class Path(NamedTuple):
+class RecordedPath(NamedTuple):
     """What the messages of a path have in common. Receiver "": they reached nobody."""
 
     topic: str
@@ -47,7 +47,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(_Envelope).decode
 
 
-def put_in(path: Path, payload: bytes) -> bytes:
+def put_in(path: RecordedPath, payload: bytes) -> bytes:
     """Return a message of a path as it is written to a shared channel."""
     _, sender, receiver, copy = path
     made = _encode(_Envelope(sender=sender, receiver=receiver, copy=copy, payload=Raw(payload)))
@@ -59,7 +59,7 @@ def put_in(path: Path, payload: bytes) -> bytes:
     return _encode(_Envelope(sender=sender, receiver=receiver, copy=copy, base64=payload))
 
 
-def take_out(topic: str, data: bytes) -> tuple[Path, bytes]:
+def take_out(topic: str, data: bytes) -> tuple[RecordedPath, bytes]:
     """Return of which path of the topic a message is, and its payload."""
     try:
         found = _decode(data)
@@ -68,4 +68,4 @@ def take_out(topic: str, data: bytes) -> tuple[Path, bytes]:
     payload = found.base64 if found.payload is UNSET else bytes(found.payload)
     if payload is UNSET:
         raise Damaged(f"an envelope on {topic} has nothing in it")
-    return Path(topic, found.sender, found.receiver, found.copy), payload
+    return RecordedPath(topic, found.sender, found.receiver, found.copy), payload

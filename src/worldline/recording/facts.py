@@ -93,7 +93,7 @@ class RunFacts(Struct, frozen=True, kw_only=True):
     certificate: str = ""
 
 
-class Lost(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LostMessage(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The data of a message on the topic of losses."""
 
     topic: str

@@ -74,7 +74,7 @@ class Condition(Enum):
     ALTERED = "altered"
 
 
-class Verdict(NamedTuple):
+class RecordingVerdict(NamedTuple):
     """What was found out about a file. `until`: all that was sent before is there; None: there is no such time."""
 
     condition: Condition
@@ -241,22 +241,22 @@ class Recording:
 
     # --- Whether it is what was written ---
 
-    def verify(self) -> Verdict:
+    def verify(self) -> RecordingVerdict:
         """Read everything and say whether it is what was written, and all of it."""
         survey = self._survey
         damage = self._scan.damage or survey.damage or self.damage_in_short()
         if damage is None and self._scan.whole:
             damage = self._contradiction()
         if damage is not None:
-            return Verdict(Condition.ALTERED, damage)
+            return RecordingVerdict(Condition.ALTERED, damage)
         if self._scan.whole and self.outcome is not None:
             if self.outcome.status == "complete":
-                return Verdict(Condition.INTACT, "the file fits its certificate")
-            return Verdict(Condition.BROKEN_OFF, story(self.outcome), self.outcome.until)
+                return RecordingVerdict(Condition.INTACT, "the file fits its certificate")
+            return RecordingVerdict(Condition.BROKEN_OFF, story(self.outcome), self.outcome.until)
         if survey.last_sent is None:
-            return Verdict(Condition.CUT_OFF, "the file ends before its first whole chunk of messages", 0)
+            return RecordingVerdict(Condition.CUT_OFF, "the file ends before its first whole chunk of messages", 0)
         until = survey.last_sent
-        return Verdict(Condition.CUT_OFF, f"all that was sent before {format_time(until)} is there", until)
+        return RecordingVerdict(Condition.CUT_OFF, f"all that was sent before {format_time(until)} is there", until)
 
     @cached_property
     def _survey(self) -> Survey:

@@ -25,8 +25,8 @@ from mcap.records import Channel, Message
 
 from worldline.history.account import Fate, Sending
 from worldline.recording.certificate import SEQUENCES
-from worldline.recording.envelope import SHARED_CHANNEL, Path, take_out
-from worldline.recording.facts import LOST_CHANNEL, Lost
+from worldline.recording.envelope import SHARED_CHANNEL, RecordedPath, take_out
+from worldline.recording.facts import LOST_CHANNEL, LostMessage
 from worldline.recording.scan import DAMAGE, Damaged, Scan
 
 _RECORD = struct.Struct("<BQHIQQ")  # Kind, length; of a message: channel, number, log time, publish time.
@@ -34,7 +34,7 @@ _PREFIX = 9
 _FIELDS = _RECORD.size - _PREFIX  # Of a message, before its data.
 _PADDING = bytes(_RECORD.size)  # So that the last record of a chunk, too, can be read as if it were a message.
 _COPY = re.compile("[0-9]{1,18}")
-_lost_decoder = msgspec.json.Decoder(Lost)
+_lost_decoder = msgspec.json.Decoder(LostMessage)
 
 
 def equal_chunks(a: Scan, b: Scan) -> int:
@@ -138,16 +138,16 @@ def _check_of_losses(number: int, channels: dict[int, Channel]) -> None:
         raise Damaged(f"channel {number} on {channel.topic} is neither a path's nor that of losses")
 
 
-def path_of(channel: Channel) -> Path | None:
+def path_of(channel: Channel) -> RecordedPath | None:
     """Return the path that a channel is for, None if several share it, if it holds losses or isn't ours."""
     metadata = channel.metadata
     copy = metadata.get("copy", "0")
     if "sender" not in metadata or "receiver" not in metadata or not _COPY.fullmatch(copy):
         return None
-    return Path(channel.topic, metadata["sender"], metadata["receiver"], int(copy))
+    return RecordedPath(channel.topic, metadata["sender"], metadata["receiver"], int(copy))
 
 
-def lost_of(message: Message) -> Lost:
+def lost_of(message: Message) -> LostMessage:
     """Return what a record on the topic of losses says."""
     try:
         lost = _lost_decoder.decode(message.data)

@@ -31,7 +31,7 @@ from worldline.recording.chunks import (
     SCHEMA_MAX,
     ChunkedFile,
 )
-from worldline.recording.envelope import ENVELOPE_SCHEMA, ENVELOPE_SCHEMA_NAME, SHARED_CHANNEL, Path, put_in
+from worldline.recording.envelope import ENVELOPE_SCHEMA, ENVELOPE_SCHEMA_NAME, SHARED_CHANNEL, RecordedPath, put_in
 from worldline.recording.facts import (
     HEADER_NAME,
     LOST_CHANNEL,
@@ -42,7 +42,7 @@ from worldline.recording.facts import (
     Count,
     Header,
     LossCount,
-    Lost,
+    LostMessage,
     MemberFacts,
     RunFacts,
     to_metadata,
@@ -117,7 +117,7 @@ class Recorder:
         self._encoding = encoding
         self._schemas = dict(schemas or {})
         self._schema_numbers: dict[Schema, int] = {}
-        self._channels: dict[Path, int] = {}
+        self._channels: dict[RecordedPath, int] = {}
         self._shared: dict[str, int] = {}  # By topic, for paths that have come too late for one of their own.
         self._lost_channel = 0
         self._parts: dict[str, MemberFacts] = {}
@@ -254,14 +254,14 @@ class Recorder:
                     advice=f"a recording has room for {MESSAGE_MAX:,} in one message",
                 )
             records = [
-                self._record(Path(topic, sender, receiver, copy), arrival, payload)
+                self._record(RecordedPath(topic, sender, receiver, copy), arrival, payload)
                 if lost is None
                 else (self._channel_of_losses(), arrival, _lost(publication, receiver, copy, lost))
                 for arrival, receiver, copy, lost in fates
             ]
             reached = sum(lost is None for _, _, _, lost in fates)
             if not reached:
-                records.insert(0, self._record(Path(topic, sender, "", 0), sent, payload))
+                records.insert(0, self._record(RecordedPath(topic, sender, "", 0), sent, payload))
             self._file.add_messages(records, sent, sequence)
         except WorldlineError:
             self._gap = sent
@@ -279,7 +279,7 @@ class Recorder:
                 if lost is not None:
                     self._losses[receiver, topic, lost] = self._losses.get((receiver, topic, lost), 0) + 1
 
-    def _record(self, path: Path, at: int, payload: bytes) -> tuple[int, int, bytes]:
+    def _record(self, path: RecordedPath, at: int, payload: bytes) -> tuple[int, int, bytes]:
         """Return the record of a message: its channel, when it arrives, and its data."""
         channel = self._channels.get(path)
         if channel is None:
@@ -288,7 +288,7 @@ class Recorder:
             channel = self._channels[path] = self._new_channel(path)
         return channel, at, payload
 
-    def _new_channel(self, path: Path) -> int:
+    def _new_channel(self, path: RecordedPath) -> int:
         """Make the channel of a path. A link's duplicates have one of their own, or nobody could tell them apart."""
         topic, sender, receiver, copy = path
         metadata = {"sender": sender, "receiver": receiver}
@@ -359,7 +359,7 @@ class _Counted(TypedDict):
 
 def _lost(publication: Publication, receiver: str, copy: int, reason: str) -> bytes:
     return _encode(
-        Lost(
+        LostMessage(
             topic=publication.topic,
             sender=publication.sender,
             receiver=receiver,

@@ -8,11 +8,12 @@ from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.reference import RemoteReference
 from worldline.spacetime.simulation import ForwardSimulation
 from worldline.spacetime.space import Minkowski
-from worldline.spacetime.story import Record
+from worldline.spacetime.story import AgentRecord
 from worldline.workers.executor import Shuffled
 
 __all__ = [
     "Agent",
+    "AgentRecord",
     "AgentWrapper",
     "Boundary",
     "Channel",
@@ -20,7 +21,6 @@ __all__ = [
     "ForwardSimulation",
     "LambdaField",
     "Minkowski",
-    "Record",
     "RemoteReference",
     "Shuffled",
     "SpacetimeOutcome",

@@ -8,6 +8,6 @@ cdef class Traffic(Population):
     pass
 
 
-cdef class Outlet:
+cdef class ChannelEnd:
     cdef public Traffic core
     cdef public Lane lane

@@ -15,7 +15,7 @@ _SHARE = 0.02
 _WORTHWHILE = 1.15  # A move must promise at least so much less work for the busiest, or as much fewer cut channels.
 
 
-class Wishes:
+class BalanceTimer:
     """When a worker wishes that everybody be looked at."""
 
     def __init__(self, every_s: float | None, now_s: float) -> None:

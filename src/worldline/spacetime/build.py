@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from worldline.spacetime.lanes import Body, Lambda, Lane, new_lambda
     from worldline.spacetime.stepping import current_core, make_current
-    from worldline.spacetime.traffic import ClosedError, Outlet
+    from worldline.spacetime.traffic import ChannelEnd, ClosedError
 
     build = ""
 else:
@@ -35,7 +35,7 @@ else:
         ),
         "lanes": ("Body", "Lambda", "Lane", "new_lambda"),
         "stepping": ("current_core", "make_current"),
-        "traffic": ("ClosedError", "Outlet"),
+        "traffic": ("ClosedError", "ChannelEnd"),
         "core": ("Core",),
     }
     try:
@@ -50,12 +50,12 @@ else:
 __all__ = [
     "COORDINATE_MAX",
     "Body",
+    "ChannelEnd",
     "ClosedError",
     "Core",
     "Lambda",
     "LambdaField",
     "Lane",
-    "Outlet",
     "Trajectory",
     "Vector",
     "as_vector",

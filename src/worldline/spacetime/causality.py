@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from worldline.spacetime.build import LambdaField
 from worldline.spacetime.space import Minkowski
-from worldline.spacetime.story import Coordinates, Record
+from worldline.spacetime.story import AgentRecord, Coordinates
 
 _LAST_PLACES = 8 * 2.0**-53
 _UNITS = 2**1074
@@ -36,11 +36,11 @@ _EVENTS = ("absorbed", "timer", "crossed")
 _ENDS = ("died", "ended")
 
 
-class Violation(NamedTuple):
+class CausalityViolation(NamedTuple):
     """A law that a record breaks, and how."""
 
     law: str
-    record: Record
+    record: AgentRecord
     problem: str
 
     def __str__(self) -> str:
@@ -48,13 +48,13 @@ class Violation(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CausalityReport:
     """What a check has found, and how much it has looked at."""
 
     absorbed: int
     channels: int
     agents: int
-    violations: list[Violation] = field(repr=False)
+    violations: list[CausalityViolation] = field(repr=False)
 
     @property
     def is_clean(self) -> bool:
@@ -65,9 +65,9 @@ class Verdict:
         return f"{self.absorbed:,} lambdas on {self.channels:,} channels of {self.agents:,} agents: {found}"
 
 
-def check(records: Iterable[Record], space: Minkowski, field: LambdaField) -> Verdict:
+def check(records: Iterable[AgentRecord], space: Minkowski, field: LambdaField) -> CausalityReport:
     """Check all records of a run, in any order."""
-    stories: dict[str, list[Record]] = {}
+    stories: dict[str, list[AgentRecord]] = {}
     for record in records:
         stories.setdefault(record.agent, []).append(record)
     for story in stories.values():
@@ -77,7 +77,7 @@ def check(records: Iterable[Record], space: Minkowski, field: LambdaField) -> Ve
     found += _check_births(stories)
     found += _check_sending(stories, absorbed)
     found += _check_channels(absorbed)
-    return Verdict(len(absorbed), len({record.channel for record in absorbed}), len(stories), found)
+    return CausalityReport(len(absorbed), len({record.channel for record in absorbed}), len(stories), found)
 
 
 def slack(*points: Coordinates) -> float:
@@ -88,22 +88,24 @@ def slack(*points: Coordinates) -> float:
 # -- One agent
 
 
-def _check_agent(story: list[Record], space: Minkowski, field: LambdaField) -> Iterator[Violation]:
+def _check_agent(story: list[AgentRecord], space: Minkowski, field: LambdaField) -> Iterator[CausalityViolation]:
     first, start, landing, is_over = story[0], story[0].at, story[0].at, False
     is_set_up = first.kind == "born" and not first.peer
     if first.kind != "born":
-        yield Violation("life", first, f"it begins with {first.kind}")
+        yield CausalityViolation("life", first, f"it begins with {first.kind}")
     for place, record in enumerate(story):
         before = story[place - 1] if place else record
         is_set_up = is_set_up and record.kind not in _EVENTS
         if record.number != place:
-            yield Violation("story", record, f"its number isn't {place}")
+            yield CausalityViolation("story", record, f"its number isn't {place}")
         if is_over or (place and record.kind == "born"):
-            yield Violation("life", record, f"it has {record.kind} after {before.kind}")
+            yield CausalityViolation("life", record, f"it has {record.kind} after {before.kind}")
         if record.local_time < before.local_time:
-            yield Violation("clock", record, f"local time falls from {before.local_time} to {record.local_time}")
+            yield CausalityViolation(
+                "clock", record, f"local time falls from {before.local_time} to {record.local_time}"
+            )
         if not is_set_up and not _is_in_future(record.at, before.at, slack(record.at, before.at, start), space):
-            yield Violation("order", record, f"it isn't in the future of {before.at}")
+            yield CausalityViolation("order", record, f"it isn't in the future of {before.at}")
         if record.kind == "absorbed":
             yield from _check_absorption(record, start, landing, space, field)
         if record.kind == "jumped":
@@ -114,18 +116,18 @@ def _check_agent(story: list[Record], space: Minkowski, field: LambdaField) -> I
 
 
 def _check_absorption(
-    record: Record, start: Coordinates, landing: Coordinates, space: Minkowski, field: LambdaField
-) -> Iterator[Violation]:
+    record: AgentRecord, start: Coordinates, landing: Coordinates, space: Minkowski, field: LambdaField
+) -> Iterator[CausalityViolation]:
     if record.emitted is None:
-        yield Violation("sending", record, "it doesn't say where it was emitted")
+        yield CausalityViolation("sending", record, "it doesn't say where it was emitted")
         return
     rounding = slack(record.at, start)
     if not _is_in_future(record.at, record.emitted, rounding, space):
-        yield Violation("future", record, f"it isn't in the future of its emission at {record.emitted}")
+        yield CausalityViolation("future", record, f"it isn't in the future of its emission at {record.emitted}")
     if _depth(record.at, rounding, record.emitted, field) < 0:
-        yield Violation("field", record, f"what was emitted at {record.emitted} isn't there yet")
+        yield CausalityViolation("field", record, f"what was emitted at {record.emitted} isn't there yet")
     if _depth(record.at, -rounding, record.emitted, field) > 0 and record.at != landing:
-        yield Violation("field", record, f"what was emitted at {record.emitted} was there before")
+        yield CausalityViolation("field", record, f"what was emitted at {record.emitted} was there before")
 
 
 def _is_in_future(later: Coordinates, earlier: Coordinates, rounding: float, space: Minkowski) -> bool:
@@ -153,39 +155,43 @@ def _whole(number: float) -> int:
 # -- Between agents
 
 
-def _check_births(stories: dict[str, list[Record]]) -> Iterator[Violation]:
+def _check_births(stories: dict[str, list[AgentRecord]]) -> Iterator[CausalityViolation]:
     made = [story[0] for story in stories.values() if story[0].kind == "born" and story[0].peer]
     makers = {record.peer for record in made}
     points = {name: {record.at for record in story} for name, story in stories.items() if name in makers}
     for record in made:
         if record.at not in points.get(record.peer, ()):
-            yield Violation("life", record, f"it is born where {record.peer} isn't")
+            yield CausalityViolation("life", record, f"it is born where {record.peer} isn't")
 
 
-def _check_sending(stories: dict[str, list[Record]], absorbed: list[Record]) -> Iterator[Violation]:
-    sent: dict[tuple[str, int], Record] = {}
+def _check_sending(stories: dict[str, list[AgentRecord]], absorbed: list[AgentRecord]) -> Iterator[CausalityViolation]:
+    sent: dict[tuple[str, int], AgentRecord] = {}
     for story in stories.values():
         for record in story:
             if record.kind == "sent" and sent.setdefault((record.channel, record.order), record) is not record:
-                yield Violation("sending", record, f"number {record.order} on {record.channel} was sent before")
+                yield CausalityViolation(
+                    "sending", record, f"number {record.order} on {record.channel} was sent before"
+                )
     for record in absorbed:
         source = sent.get((record.channel, record.order))
         if source is None:
-            yield Violation("sending", record, f"nobody sent number {record.order} on {record.channel}")
+            yield CausalityViolation("sending", record, f"nobody sent number {record.order} on {record.channel}")
         elif (source.agent, source.peer, source.what) != (record.peer, record.agent, record.what):
-            yield Violation(
+            yield CausalityViolation(
                 "sending",
                 record,
                 f"{source.agent} sent {source.what} to {source.peer}, not {record.peer} {record.what}",
             )
         elif source.at != record.emitted:
-            yield Violation("sending", record, f"it was sent from {source.at}, not {record.emitted}")
+            yield CausalityViolation("sending", record, f"it was sent from {source.at}, not {record.emitted}")
 
 
-def _check_channels(absorbed: list[Record]) -> Iterator[Violation]:
+def _check_channels(absorbed: list[AgentRecord]) -> Iterator[CausalityViolation]:
     expected: dict[str, int] = {}
     for record in absorbed:
         order = expected.get(record.channel, 0)
         if record.order != order:
-            yield Violation("channel", record, f"number {record.order} on {record.channel} comes instead of {order}")
+            yield CausalityViolation(
+                "channel", record, f"number {record.order} on {record.channel} comes instead of {order}"
+            )
         expected[record.channel] = max(order, record.order) + 1

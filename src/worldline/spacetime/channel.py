@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from worldline.kernel.parcel import teach
+from worldline.kernel.packing import teach
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.spacetime.agent import Agent
-from worldline.spacetime.build import Body, Core, Lane, Outlet, Vector, current_core
+from worldline.spacetime.build import Body, ChannelEnd, Core, Lane, Vector, current_core
 from worldline.spacetime.reference import RemoteReference, lane_found, lane_told, moving
 
 
-class Channel(Outlet):
+class Channel(ChannelEnd):
     """A way from one agent to another: ``Channel(alice, bob).send(Ping.ping)``.
 
     What is sent arrives in the order in which it was sent, as fast as light. The source must be the agent that acts, or

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from worldline.spacetime.letters import Idleness, Order
+from worldline.spacetime.worker_messages import IdleReport, Order
 
 
-def conclusion(said: Sequence[Idleness | None]) -> Order | None:
+def conclusion(said: Sequence[IdleReport | None]) -> Order | None:
     """Return what follows from what all workers have said last, None for those that aren't idle."""
     idle = [each for each in said if each is not None]
     if len(idle) < len(said):

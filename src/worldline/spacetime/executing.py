@@ -11,22 +11,22 @@ from typing import Any, NamedTuple
 from worldline.history.status import Watch
 from worldline.model.errors import ConfigurationError, WorldlineError
 from worldline.spacetime.build import Core
-from worldline.spacetime.crewmate import Crewmate
-from worldline.spacetime.letters import Unable, packed_frame
 from worldline.spacetime.moving import bring_back, packed, states_of, unpacked
 from worldline.spacetime.outcome import SpacetimeOutcome, Tally, combined, failed, tally_of
 from worldline.spacetime.placement import Placing, as_placing, resident_of
 from worldline.spacetime.story import records_of
-from worldline.spacetime.waiting import Held, living, stood_still, waits_of
+from worldline.spacetime.waiting import HeldBack, living, stood_still, waits_of
+from worldline.spacetime.worker import SpacetimeWorker
+from worldline.spacetime.worker_messages import WorkerFailed, packed_frame
 from worldline.workers.executor import Mpi, Processes
 from worldline.workers.failures import Failure, first_error, told
 from worldline.workers.forking import check_guarded
 from worldline.workers.interruptions import begin_run
-from worldline.workers.looks import Look, looks, telling
 from worldline.workers.mesh import PeerGone
 from worldline.workers.peers import Peers
 from worldline.workers.pool import WorkerPool, some_of
 from worldline.workers.rank_group import RankGroup, gathered
+from worldline.workers.status_timer import Look, looks, telling
 
 
 class Task(NamedTuple):
@@ -38,12 +38,12 @@ class Task(NamedTuple):
     bodies: bytes
 
 
-class LastWords(NamedTuple):
+class WorkerSummary(NamedTuple):
     """What a worker tells at the end. Who still waits does so for ever."""
 
     tally: Tally
     states: list[Any]
-    waits: dict[str, Held]
+    waits: dict[str, HeldBack]
     alive: list[str]
     failure: Failure | None
 
@@ -59,7 +59,7 @@ def run_elsewhere(
     error = first_error(reports)
     if error is not None:
         raise error
-    heard = [report for report in reports if isinstance(report, LastWords)]
+    heard = [report for report in reports if isinstance(report, WorkerSummary)]
     before = Tally(0, [], records_of(core.trace or ()))
     outcome = combined([before, *(report.tally for report in heard)], until, is_traced=core.trace is not None)
     failures = [report.failure for report in heard if report.failure is not None]
@@ -80,7 +80,7 @@ def is_said_by_any(executor: Mpi, said: bool) -> bool:
 
 def _on_processes(
     executor: Processes, core: Core, reached: Callable[[int, int], None]
-) -> Sequence[LastWords | Failure]:
+) -> Sequence[WorkerSummary | Failure]:
     check_guarded()
     _check_main(core)
     placing = as_placing(executor.placement, core.n)
@@ -95,10 +95,10 @@ def _on_processes(
         return pool.watch(reached)
 
 
-def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[LastWords | Failure]:
+def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[WorkerSummary | Failure]:
     placing = as_placing(executor.placement, core.n)
 
-    def work(ranks: RankGroup) -> LastWords | Failure:
+    def work(ranks: RankGroup) -> WorkerSummary | Failure:
         homes = ranks.agreed(lambda: _placed(core, placing, ranks.count))
         ranks.check_equal((homes, repr(core.field), core.seed, [str(each) for each in core.boundaries], _outline(core)))
         is_traced = any(ranks.exchanged(core.trace is not None))  # A script may trace on one of them alone.
@@ -111,7 +111,7 @@ def _on_ranks(executor: Mpi, core: Core, look: Look) -> Sequence[LastWords | Fai
     return gathered(work, executor.patience_s)
 
 
-def _work(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Failure:
+def _work(number: int, peers: Peers, task: Task, look: Look) -> WorkerSummary | Failure:
     """Be a worker, for a whole run; if this one can't go on, tell the others."""
     try:
         return _worked(number, peers, task, look)
@@ -120,11 +120,11 @@ def _work(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Fail
     except WorldlineError as error:
         for other in range(task.workers):
             if other != number:
-                peers.post(other, packed_frame(Unable(error)))
+                peers.post(other, packed_frame(WorkerFailed(error)))
         raise
 
 
-def _worked(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Failure:
+def _worked(number: int, peers: Peers, task: Task, look: Look) -> WorkerSummary | Failure:
     begin_run()
     space, field, boundaries, seed, placing, is_traced = _loaded(task.setting)
     core = Core(space, field, boundaries, seed, number)
@@ -132,11 +132,11 @@ def _worked(number: int, peers: Peers, task: Task, look: Look) -> LastWords | Fa
     unpacked(core, task.bodies)
     if is_traced:
         core.trace = []
-    Crewmate(core, peers, task.workers, placing).run(look)
+    SpacetimeWorker(core, peers, task.workers, placing).run(look)
     if core.failures:
         lab, name, error = min(core.failures, key=lambda failure: failure[:2])
-        return LastWords(tally_of(core), [], {}, [], told(Failure((lab, name), error)))
-    return LastWords(tally_of(core), states_of(core), waits_of(core), living(core), None)
+        return WorkerSummary(tally_of(core), [], {}, [], told(Failure((lab, name), error)))
+    return WorkerSummary(tally_of(core), states_of(core), waits_of(core), living(core), None)
 
 
 def _placed(core: Core, placing: Placing, count: int) -> dict[str, int]:

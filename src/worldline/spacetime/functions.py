@@ -13,7 +13,7 @@ from importlib import import_module
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from worldline.kernel.parcel import Parcel, fingerprint, seal
+from worldline.kernel.packing import PackedCopy, fingerprint, seal
 from worldline.kernel.taken import advice_on
 from worldline.model.blame import described, own_line
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
@@ -127,7 +127,9 @@ class Closure:
 
     def open(self) -> FunctionType:
         """Return the function, with variables of its own."""
-        captured, defaults, keyword_defaults = self.values.open() if isinstance(self.values, Parcel) else self.values
+        captured, defaults, keyword_defaults = (
+            self.values.open() if isinstance(self.values, PackedCopy) else self.values
+        )
         module = sys.modules.get(self.module) or import_module(self.module)
         cells = tuple(CellType(each.found() if isinstance(each, Named) else each) for each in captured)
         made = FunctionType(self.code, vars(module), self.code.co_name, defaults, cells)

@@ -11,7 +11,7 @@ from worldline.history.outcome import End, Outcome
 from worldline.model.errors import UsageError, WorldlineError
 from worldline.model.time import SECOND
 from worldline.spacetime.build import Core, Vector
-from worldline.spacetime.story import Record, in_order, records_of
+from worldline.spacetime.story import AgentRecord, in_order, records_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class SpacetimeOutcome(Outcome):
     """
 
     until: float
-    kept: list[Record] | None = field(default=None, repr=False)
+    kept: list[AgentRecord] | None = field(default=None, repr=False)
 
     @property
     def agents(self) -> int:
@@ -30,7 +30,7 @@ class SpacetimeOutcome(Outcome):
         return len(self.members)
 
     @property
-    def records(self) -> list[Record]:
+    def records(self) -> list[AgentRecord]:
         """What happened, in the order of lab time, agent and number."""
         if self.kept is None:
             raise UsageError("the run wasn't traced", advice="make it so: ForwardSimulation(..., trace=True)")
@@ -42,7 +42,7 @@ class Tally(NamedTuple):
 
     events: int
     ends: list[tuple[str, End]]
-    records: list[Record]
+    records: list[AgentRecord]
 
 
 def tally_of(core: Core) -> Tally:
@@ -78,7 +78,7 @@ def failed(outcome: SpacetimeOutcome, error: WorldlineError, lab: float) -> Spac
     return broken_off(outcome, error, before)
 
 
-def broken_off(outcome: SpacetimeOutcome, error: WorldlineError, records: Sequence[Record]) -> SpacetimeOutcome:
+def broken_off(outcome: SpacetimeOutcome, error: WorldlineError, records: Sequence[AgentRecord]) -> SpacetimeOutcome:
     """Return that a run has got no further than these records."""
     until = max((record.at[0] for record in records), default=0.0)
     kept = None if outcome.kept is None else in_order(records)

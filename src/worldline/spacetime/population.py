@@ -15,7 +15,7 @@ except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
 from worldline.kernel.build import Draws
-from worldline.kernel.parcel import fingerprint
+from worldline.kernel.packing import fingerprint
 from worldline.model.errors import ModelError, UsageError, shown
 from worldline.model.lineage import SEPARATOR, descendant
 from worldline.model.randomness import Stream, key_of

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from worldline.spacetime.build import Core, new_lambda
-from worldline.spacetime.letters import Flying, LaneGone, Letter, UnwatchFor, WatchedFor, WatchFor
+from worldline.spacetime.worker_messages import LambdaInFlight, LaneGone, Letter, UnwatchFor, WatchedFor, WatchFor
 
 
 def take(core: Core, letter: Letter) -> None:
     match letter:
-        case Flying():
+        case LambdaInFlight():
             _take_lambda(core, letter)
         case LaneGone(lane, target):
             core.lose(lane, core.body(target, core.me))
@@ -26,7 +26,7 @@ def take(core: Core, letter: Letter) -> None:
                 body.outs.remove(lane_of_news)
 
 
-def _take_lambda(core: Core, letter: Flying) -> None:
+def _take_lambda(core: Core, letter: LambdaInFlight) -> None:
     name, source, home, target, *parts = letter
     if name.endswith("!") and name not in core.lanes:
         return  # News that nobody waits for any more.

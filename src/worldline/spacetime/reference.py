@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from worldline.kernel.parcel import teach
+from worldline.kernel.packing import teach
 from worldline.model.errors import ModelError, UsageError
-from worldline.spacetime.build import Body, Core, Lane, Outlet, current_core
+from worldline.spacetime.build import Body, ChannelEnd, Core, Lane, current_core
 
 
 class _Moving:
@@ -24,7 +24,7 @@ class RemoteReference:
     __slots__ = ("_body", "_channel", "_core", "_is_end", "_lane")
 
     def __init__(
-        self, core: Core, lane: Lane | None, body: Body, *, is_end: bool = False, channel: Outlet | None = None
+        self, core: Core, lane: Lane | None, body: Body, *, is_end: bool = False, channel: ChannelEnd | None = None
     ) -> None:
         self._core = core
         self._channel = channel  # While there is a reference, the channel that it leads along isn't given up.
@@ -39,7 +39,7 @@ class RemoteReference:
         """The name of the agent that it stands for."""
         return str(self._body.name)
 
-    def lane_for(self, holder: Body, channel: Outlet) -> Lane:
+    def lane_for(self, holder: Body, channel: ChannelEnd) -> Lane:
         """Return a lane to the agent for a channel of somebody who is here."""
         core = self._core
         if self._lane is None:
@@ -98,7 +98,7 @@ def lane_told(lane: Lane) -> tuple[Any, ...]:
 
 
 def _moved_reference(
-    body: str, home: int, told: tuple[Any, ...] | None, is_end: bool, channel: Outlet | None
+    body: str, home: int, told: tuple[Any, ...] | None, is_end: bool, channel: ChannelEnd | None
 ) -> RemoteReference:
     assert moving.core is not None
     lane = None if told is None else lane_found(*told)

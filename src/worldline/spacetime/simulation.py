@@ -19,12 +19,12 @@ from worldline.spacetime.functions import blamed
 from worldline.spacetime.nanoseconds import nanoseconds, shown_time
 from worldline.spacetime.outcome import SpacetimeOutcome, combined, failed, tally_of
 from worldline.spacetime.space import Minkowski
-from worldline.spacetime.story import Record
+from worldline.spacetime.story import AgentRecord
 from worldline.spacetime.told import Scene, check_end, scene_of, tell
 from worldline.spacetime.waiting import living, stood_still, waits_of
 from worldline.workers.executor import Executor, Inline, Mpi, Processes, Shuffled, as_executor
 from worldline.workers.interruptions import begin_run, is_from_outside
-from worldline.workers.looks import Look, looks
+from worldline.workers.status_timer import Look, looks
 
 _LOOK_EVERY = 10_000
 
@@ -59,7 +59,7 @@ class ForwardSimulation:
         self.field = LambdaField() if field is None else field
         self.seed = seed
         self._executor = as_executor(executor, EXECUTORS)
-        self.records_of_failure: list[Record] | None = None
+        self.records_of_failure: list[AgentRecord] | None = None
         """What had happened when a run that was traced failed, up to the failure and with it."""
         self.failure_of_observer: WorldlineError | None = None
         """Why an observer couldn't be told of a run that has failed itself."""

@@ -43,11 +43,11 @@ try:
 except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
-from worldline.kernel.parcel import Parcel
+from worldline.kernel.packing import PackedCopy
 from worldline.model.errors import Stuck
 from worldline.spacetime.functions import Closure
 from worldline.spacetime.kinds import CALL, EDGE, SENT, TIMER
-from worldline.spacetime.letters import Flying
+from worldline.spacetime.worker_messages import LambdaInFlight
 from worldline.workers.interruptions import is_from_outside
 
 if cython.compiled:
@@ -77,9 +77,9 @@ _MARGIN = cython.declare(cython.double, 2.0**-50)
 _CHAIN = cython.declare(cython.ulonglong, 2**60 - 1)
 _LOW = cython.declare(cython.ulonglong, 2**32 - 1)
 
-_Parcel = cython.declare(object, Parcel)
+_Parcel = cython.declare(object, PackedCopy)
 _Closure = cython.declare(object, Closure)
-_Flying = cython.declare(object, Flying)
+_Flying = cython.declare(object, LambdaInFlight)
 
 
 _current = cython.declare(object, None)  # The core whose agents act now, in this process.

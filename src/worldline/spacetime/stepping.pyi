@@ -7,8 +7,8 @@ from worldline.spacetime.boundary import Boundary
 from worldline.spacetime.core import Core
 from worldline.spacetime.geometry import LambdaField, Vector
 from worldline.spacetime.lanes import Body, Lambda, Lane
-from worldline.spacetime.letters import Letter
 from worldline.spacetime.space import Minkowski
+from worldline.spacetime.worker_messages import Letter
 
 def current_core() -> Core | None: ...
 def make_current(core: Core | None) -> Core | None: ...

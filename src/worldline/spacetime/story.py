@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct, json
 
 from worldline.history.plain import encoded
-from worldline.kernel.parcel import Parcel
+from worldline.kernel.packing import PackedCopy
 from worldline.spacetime.agent import kind_of
 from worldline.spacetime.functions import Closure, name_of
 
@@ -17,7 +17,7 @@ Coordinates = tuple[float, ...]
 _ATTACH = "attach"
 
 
-class Record(Struct, frozen=True, omit_defaults=True):
+class AgentRecord(Struct, frozen=True, omit_defaults=True):
     """Something that happened to an agent, at a point. Its number counts the agent's records.
 
     ========  ===========================================================
@@ -59,15 +59,15 @@ class Record(Struct, frozen=True, omit_defaults=True):
     content: str = ""
 
 
-def records_of(trace: Iterable[tuple[Any, ...]]) -> list[Record]:
+def records_of(trace: Iterable[tuple[Any, ...]]) -> list[AgentRecord]:
     """Make records of what a core has kept."""
     return [
-        Record(body.name, number, kind, tuple(point), local_time, **_facts(kind, name, facts))
+        AgentRecord(body.name, number, kind, tuple(point), local_time, **_facts(kind, name, facts))
         for body, number, kind, point, local_time, name, facts in trace
     ]
 
 
-def in_order(records: Iterable[Record]) -> list[Record]:
+def in_order(records: Iterable[AgentRecord]) -> list[AgentRecord]:
     """Sort records by lab time, agent and number."""
     return sorted(records, key=lambda record: (record.at[0], record.agent, record.number))
 
@@ -108,7 +108,7 @@ def _carried(function: Any, arguments: Any, content: int, ends: Any) -> dict[str
     """
     if ends is not None:
         return {"content": f"{content:016x}"}
-    given = json.decode(encoded(arguments.open() if isinstance(arguments, Parcel) else arguments))
+    given = json.decode(encoded(arguments.open() if isinstance(arguments, PackedCopy) else arguments))
     hashed = {"content": f"{content:016x}"} if isinstance(function, Closure) else {}
     return {"given": given, **hashed} if given else hashed
 

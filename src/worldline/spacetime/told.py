@@ -27,7 +27,7 @@ from worldline.spacetime.build import LambdaField
 from worldline.spacetime.nanoseconds import nanoseconds
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.space import Minkowski
-from worldline.spacetime.story import Record, in_order
+from worldline.spacetime.story import AgentRecord, in_order
 
 SCENE = "worldline/setting"
 """The topic of what a run takes place in: the first note, and nobody's."""
@@ -114,15 +114,15 @@ def tell(observer: Observer, scene: Scene, outcome: SpacetimeOutcome) -> None:
     observer.passed(end + 1)
 
 
-def _firsts(records: Iterable[Record]) -> dict[str, Record]:
+def _firsts(records: Iterable[AgentRecord]) -> dict[str, AgentRecord]:
     """Return the first record of everybody; they are in the order of lab time."""
-    found: dict[str, Record] = {}
+    found: dict[str, AgentRecord] = {}
     for record in records:
         found.setdefault(record.agent, record)
     return found
 
 
-def _as_done(records: Sequence[Record]) -> list[Record]:
+def _as_done(records: Sequence[AgentRecord]) -> list[AgentRecord]:
     """Sort records by lab time, but everybody's own as they were made (H1): before a run agents jump back in time."""
     keys: dict[tuple[str, int], float] = {}
     latest: dict[str, float] = {}
@@ -132,16 +132,16 @@ def _as_done(records: Sequence[Record]) -> list[Record]:
     return sorted(records, key=lambda record: (keys[record.agent, record.number], record.agent, record.number))
 
 
-def recall(kept: Iterable[tuple[str, bytes]]) -> tuple[Scene, list[Record]]:
+def recall(kept: Iterable[tuple[str, bytes]]) -> tuple[Scene, list[AgentRecord]]:
     """Return what was told: the scene and all records in their order, of topics and payloads in any order."""
     scene: Scene | None = None
-    records: list[Record] = []
+    records: list[AgentRecord] = []
     try:
         for topic, payload in kept:
             if topic == SCENE:
                 scene = json.decode(payload, type=Scene)
             else:
-                records.append(json.decode(payload, type=Record))
+                records.append(json.decode(payload, type=AgentRecord))
     except MsgspecError as error:
         raise UsageError(f"it doesn't hold a run through spacetime: {error}") from error
     if scene is None:

@@ -12,12 +12,12 @@ try:
 except ImportError:
     from worldline.kernel import uncompiled as cython  # type: ignore[no-redef]
 
-from worldline.kernel.parcel import fingerprint, seal
+from worldline.kernel.packing import fingerprint, seal
 from worldline.model.errors import ModelError, UsageError
 from worldline.model.lineage import SEPARATOR
 from worldline.spacetime.functions import is_importable, name_of, sealed
 from worldline.spacetime.kinds import ATTACH, CALL, CLOSE, DEATH
-from worldline.spacetime.letters import LaneGone, UnwatchFor, WatchFor
+from worldline.spacetime.worker_messages import LaneGone, UnwatchFor, WatchFor
 
 if cython.compiled:
     from cython.cimports.worldline.spacetime._geometry import Vector
@@ -324,7 +324,7 @@ class Traffic(Population):
 
 
 @cython.cclass
-class Outlet:
+class ChannelEnd:
     """The end of a channel that its source holds."""
 
     __slots__ = ("core", "lane")

@@ -10,20 +10,20 @@ from worldline.model.errors import Stuck
 from worldline.spacetime.build import Core
 from worldline.spacetime.nanoseconds import time_of_failure
 from worldline.spacetime.outcome import SpacetimeOutcome, broken_off
-from worldline.spacetime.story import Coordinates, Record
+from worldline.spacetime.story import AgentRecord, Coordinates
 
 
-class Held(NamedTuple):
+class HeldBack(NamedTuple):
     """For whom an agent waits, and where it stands."""
 
     waits_for: str
     at: tuple[float, ...]
 
 
-def waits_of(core: Core) -> dict[str, Held]:
+def waits_of(core: Core) -> dict[str, HeldBack]:
     """Return for whom everybody here waits."""
     return {
-        body.name: Held(body.blocked_by.source.name, body.position(core.n))
+        body.name: HeldBack(body.blocked_by.source.name, body.position(core.n))
         for body in core.bodies.values()
         if not body.done and body.blocked_by is not None
     }
@@ -34,15 +34,15 @@ def living(core: Core) -> list[str]:
     return [body.name for body in core.bodies.values() if not body.done]
 
 
-def stood_still(outcome: SpacetimeOutcome, waits: Mapping[str, Held], alive: Sequence[str]) -> SpacetimeOutcome:
+def stood_still(outcome: SpacetimeOutcome, waits: Mapping[str, HeldBack], alive: Sequence[str]) -> SpacetimeOutcome:
     """Return that a run can't go on, with where everybody waits, and who is the cause of it."""
     error = stuck(waits, alive)
-    lasts: dict[str, Record] = {}
+    lasts: dict[str, AgentRecord] = {}
     for record in outcome.kept or ():
         if record.agent not in lasts or record.number > lasts[record.agent].number:
             lasts[record.agent] = record
     found = [
-        Record(
+        AgentRecord(
             name,
             lasts[name].number + 1,
             "failed" if name in error.facts["agents"] else "waits",
@@ -63,7 +63,7 @@ def _passed(start: Coordinates, end: Coordinates) -> float:
     return sqrt(max(0.0, (end[0] - start[0] - across) * (end[0] - start[0] + across)))
 
 
-def stuck(waits: Mapping[str, Held], alive: Sequence[str]) -> Stuck:
+def stuck(waits: Mapping[str, HeldBack], alive: Sequence[str]) -> Stuck:
     """Return the error that says why some are still alive when nothing can happen any more.
 
     If they wait, there is a circle of those who wait for each other.

@@ -35,7 +35,7 @@ _WORLDLINE = (sys.executable, "-m", "worldline")
 _LIFELINE = Path(__file__).parent.parent / "lifeline.py"
 
 
-class Said(Struct, frozen=True):
+class RunSummary(Struct, frozen=True):
     """What a run says of itself, as far as it matters here."""
 
     kind: str
@@ -62,7 +62,7 @@ class VariantRun(Struct, frozen=True, kw_only=True):
 
     variant: Variant
     seconds: float
-    said: Said | None = None
+    said: RunSummary | None = None
     error: str = ""
     exit_code: int = 0
     is_refused: bool = False  # It hasn't begun.
@@ -177,7 +177,7 @@ def _judged(variant: Variant, seconds: float, code: int, output: bytes, complain
     """Return what came of a run: what it says, or what is said of its failure."""
     if code == 0:
         try:
-            return VariantRun(variant=variant, seconds=seconds, said=json.decode(output, type=Said))
+            return VariantRun(variant=variant, seconds=seconds, said=json.decode(output, type=RunSummary))
         except DecodeError as problem:
             error, code = f"the run doesn't say what came of it: {problem}", InternalError.exit_code
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from worldline.lock.events import Abort, Grant, ParticipantEvent, Start
+from worldline.lock.events import Abort, Grant, ParticipantEvent, StartRun
 from worldline.model.message import Message
 from worldline.wire.handshake import Fail, Refused
 
@@ -15,7 +15,7 @@ class Deliver(Struct, frozen=True, array_like=True, tag="deliver"):
     messages: list[Message]
 
 
-Answer = Start | Grant | Abort | Refused | Deliver
+Answer = StartRun | Grant | Abort | Refused | Deliver
 """What a server says."""
 
 Told = ParticipantEvent | Fail

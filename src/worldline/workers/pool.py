@@ -18,8 +18,8 @@ from worldline.loading.python_file import load_module, loaded_files
 from worldline.model.errors import WorldlineError
 from worldline.workers.failures import Failure, first_error, told
 from worldline.workers.forking import close_in_forks
-from worldline.workers.looks import Rhythm
 from worldline.workers.mesh import Mesh, PeerGone
+from worldline.workers.status_timer import StatusTimer
 from worldline.workers.supervision import FAILED, GONE, LAST_WORDS_S, Pipe, Supervision, say, too_many
 
 Task = TypeVar("Task")
@@ -37,7 +37,7 @@ def some_of(names: Sequence[str], nobody: str) -> str:
     return f"{', '.join(names[:_NAMES_SHOWN]) or nobody}{more}"
 
 
-class WorkerLine(Rhythm):
+class WorkerLine(StatusTimer):
     """A worker's line to the program: it says how far it is, and whatever else its work has to tell during the run."""
 
     def __init__(self, pipe: Pipe) -> None:

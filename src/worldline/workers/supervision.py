@@ -20,7 +20,7 @@ from worldline.model.errors import InternalError, LossError, UsageError, Worldli
 from worldline.workers.failures import raised_outside
 from worldline.workers.forking import WorkerProcess, close_in_forks, fork_server
 from worldline.workers.standard_output import guard_output
-from worldline.workers.stops import STOPPED_EVERY_S, Stops
+from worldline.workers.stopped import STOPPED_EVERY_S, StoppedWorkers
 
 LAST_WORDS_S = 5.0
 """How long it may take a process to end that is about to."""
@@ -40,7 +40,7 @@ class Supervision:
     def __init__(self, describe: Callable[[int], str]) -> None:
         self._describe = describe
         self._pipes: list[Pipe] = []
-        self._stops = Stops(self._named)
+        self._stops = StoppedWorkers(self._named)
         self.processes: list[WorkerProcess] = []
 
     def start(self, live: Live, tasks: Sequence[tuple[Any, ...]], preload: str) -> None:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Record, SpacetimeOutcome, box
+from worldline.spacetime import (
+    Agent,
+    AgentRecord,
+    Channel,
+    ForwardSimulation,
+    LambdaField,
+    Minkowski,
+    SpacetimeOutcome,
+    box,
+)
 from worldline.spacetime.boundary import Action
 
 
@@ -76,20 +85,20 @@ def crowd(
     return simulation.run(until=until)
 
 
-def straight(name: str, *points: tuple[float, ...], **facts: Any) -> list[Record]:
+def straight(name: str, *points: tuple[float, ...], **facts: Any) -> list[AgentRecord]:
     """Return the records of an agent that goes from point to point and ends at the last."""
     kinds = ["born", *["turned"] * (len(points) - 2), "ended"]
     return [
-        Record(name, number, kind, tuple(map(float, at)), 0.5 * number, **(facts if kind == "born" else {}))
+        AgentRecord(name, number, kind, tuple(map(float, at)), 0.5 * number, **(facts if kind == "born" else {}))
         for number, (kind, at) in enumerate(zip(kinds, points, strict=True))
     ]
 
 
-def lambdas(source: str, target: str, *ways: tuple[tuple[float, ...], tuple[float, ...]]) -> list[Record]:
+def lambdas(source: str, target: str, *ways: tuple[tuple[float, ...], tuple[float, ...]]) -> list[AgentRecord]:
     """Return the records of lambdas that are absorbed, from where to where."""
     found = []
     for order, (start, end) in enumerate(ways):
         common: dict[str, Any] = {"channel": f"{source}:{target}", "order": order, "what": "call"}
-        found.append(Record(source, 100 + order, "sent", start, 0.0, peer=target, **common))
-        found.append(Record(target, 200 + order, "absorbed", end, 0.0, peer=source, emitted=start, **common))
+        found.append(AgentRecord(source, 100 + order, "sent", start, 0.0, peer=target, **common))
+        found.append(AgentRecord(target, 200 + order, "absorbed", end, 0.0, peer=source, emitted=start, **common))
     return found

@@ -14,7 +14,7 @@ import pytest
 from tests.spacetime.pictures.runs import crowd, lambdas, ping, straight
 from tests.spacetime.pictures.test_looks import lived
 from worldline.model.errors import UsageError
-from worldline.spacetime import Boundary, Record, box
+from worldline.spacetime import AgentRecord, Boundary, box
 from worldline.spacetime.pictures import animation, animation_html
 from worldline.spacetime.pictures.player import PROGRAM
 
@@ -49,7 +49,7 @@ class Page(HTMLParser):
         return found
 
 
-def played(records: list[Record], n: int, **options: Any) -> dict[str, Any]:
+def played(records: list[AgentRecord], n: int, **options: Any) -> dict[str, Any]:
     return Page(animation_html(records, n, **options)).data
 
 
@@ -95,8 +95,8 @@ def test_lambdas_leave_and_arrive_when_they_did() -> None:
 
 
 def test_where_a_lambda_isnt_at_its_agent_is_said() -> None:
-    died = Record("b", 2, "died", (2.0, 4.0, 0.0), 2.0)
-    sent = Record("a", 9, "sent", (1.0, 0.0, 0.0), 1.0, channel="c", order=0, what="f", peer="b")
+    died = AgentRecord("b", 2, "died", (2.0, 4.0, 0.0), 2.0)
+    sent = AgentRecord("a", 9, "sent", (1.0, 0.0, 0.0), 1.0, channel="c", order=0, what="f", peer="b")
     records = [*straight("a", (0, 0, 0), (20, 0, 0)), *straight("b", (0, 4, 0), (2, 4, 0))[:1], died, sent]
     data = played(records, 3)
     assert data["goals"] == [0, 4_000, 0]
@@ -140,7 +140,7 @@ def test_who_is_shown_how_and_since_when() -> None:
 
 
 def test_a_failure_is_told_and_ends_it() -> None:
-    failed = Record("a", 1, "failed", (4.0, 0.0, 0.0), 4.0, what="<no>")
+    failed = AgentRecord("a", 1, "failed", (4.0, 0.0, 0.0), 4.0, what="<no>")
     records = [*straight("b", (0, 1, 0), (2, 1, 0))[:1], *straight("a", (0, 0, 0), (9, 0, 0))[:1], failed]
     html = animation_html(records, 3, until=9.0)
     page = Page(html)
@@ -216,7 +216,7 @@ def test_walls_are_lines_in_the_units_of_the_page() -> None:
 
 def test_nothing_and_little_can_be_played() -> None:
     assert "Nothing happened" in animation_html([], 3)
-    data = played([Record("only", 0, "born", (1.0, 2.0, 3.0), 0.0)], 3)
+    data = played([AgentRecord("only", 0, "born", (1.0, 2.0, 3.0), 0.0)], 3)
     assert (data["names"], data["ways"], data["end"]) == (["only"], [[0, 0, 0]], 0)
     left, bottom, right, top = (each * data["scale"][-1] for each in data["box"])
     assert (left, bottom, right, top) == pytest.approx((-1, -1, 1, 1))

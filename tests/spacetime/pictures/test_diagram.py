@@ -17,7 +17,7 @@ from tests.spacetime.pictures.runs import crowd, lambdas, ping, straight
 from tests.spacetime.pictures.test_looks import lived
 from worldline.drawing.svg import ALARM, PALETTE, text_width
 from worldline.model.errors import UsageError
-from worldline.spacetime import Boundary, LambdaField, Record, box
+from worldline.spacetime import AgentRecord, Boundary, LambdaField, box
 from worldline.spacetime.pictures import diagram, minkowski_svg
 
 Spot = tuple[float, float]
@@ -27,7 +27,7 @@ def parsed(svg: str) -> ElementTree.Element:
     return ElementTree.fromstring(svg)
 
 
-def drawn(records: list[Record], n: int = 2, **options: Any) -> ElementTree.Element:
+def drawn(records: list[AgentRecord], n: int = 2, **options: Any) -> ElementTree.Element:
     return parsed(minkowski_svg(records, n, **options))
 
 
@@ -149,9 +149,9 @@ def test_ends_of_channels_are_dashed_and_their_arrival_marked() -> None:
     common: dict[str, Any] = {"channel": "a:1", "order": 0, "what": "attach"}
     records = [*straight("a", (0, 0), (9, 0)), *straight("b", (0, 3), (9, 3))]
     records += [
-        Record("a", 5, "sent", (1.0, 0.0), 1.0, peer="b", **common),
-        Record("b", 5, "absorbed", (4.0, 3.0), 4.0, peer="a", emitted=(1.0, 0.0), **common),
-        Record("b", 6, "attached", (4.0, 3.0), 4.0, channel="c:1", peer="c"),
+        AgentRecord("a", 5, "sent", (1.0, 0.0), 1.0, peer="b", **common),
+        AgentRecord("b", 5, "absorbed", (4.0, 3.0), 4.0, peer="a", emitted=(1.0, 0.0), **common),
+        AgentRecord("b", 6, "attached", (4.0, 3.0), 4.0, channel="c:1", peer="c"),
     ]
     root = drawn(records)
     (line,) = of_class(root, "absorbed")
@@ -176,13 +176,13 @@ def test_a_worldline_changes_its_colour_where_its_agent_does() -> None:
 
 def test_a_change_on_the_way_and_at_a_jump() -> None:
     records = [
-        Record("a", 0, "born", (0.0, 0.0), 0.0, what="A"),
-        Record("a", 1, "turned", (1.0, 0.0), 1.0, velocity=(1.25, 0.75)),
-        Record("a", 2, "shown", (2.0, 0.6), 1.8, what="B"),
-        Record("a", 3, "timer", (3.0, 1.2), 2.6),
-        Record("a", 4, "jumped", (6.0, 3.0), 2.6, emitted=(3.0, 1.2)),
-        Record("a", 5, "shown", (6.0, 3.0), 2.6, what="C"),
-        Record("a", 6, "ended", (7.0, 3.0), 3.6),
+        AgentRecord("a", 0, "born", (0.0, 0.0), 0.0, what="A"),
+        AgentRecord("a", 1, "turned", (1.0, 0.0), 1.0, velocity=(1.25, 0.75)),
+        AgentRecord("a", 2, "shown", (2.0, 0.6), 1.8, what="B"),
+        AgentRecord("a", 3, "timer", (3.0, 1.2), 2.6),
+        AgentRecord("a", 4, "jumped", (6.0, 3.0), 2.6, emitted=(3.0, 1.2)),
+        AgentRecord("a", 5, "shown", (6.0, 3.0), 2.6, what="C"),
+        AgentRecord("a", 6, "ended", (7.0, 3.0), 3.6),
     ]
     (line,) = of_class(drawn(records), "worldline")
     first, second, third = (spots(each) for each in of_class(line, "way"))
@@ -221,8 +221,10 @@ def test_every_look_is_in_the_legend_and_can_be_told_apart() -> None:
 def test_a_failure_is_marked_where_it_happened() -> None:
     records = [
         *lived("a", (0.0, "fine"))[:2],
-        Record("a", 2, "failed", (4.0, 0.0), 4.0, what="ZeroDivisionError: division by zero, in Clock.tick at (4, 0)"),
-        Record("b", 0, "born", (0.0, 3.0), 0.0, what="Person", velocity=(1.25, -0.75)),
+        AgentRecord(
+            "a", 2, "failed", (4.0, 0.0), 4.0, what="ZeroDivisionError: division by zero, in Clock.tick at (4, 0)"
+        ),
+        AgentRecord("b", 0, "born", (0.0, 3.0), 0.0, what="Person", velocity=(1.25, -0.75)),
     ]
     root = drawn(records, until=50.0)
     (event,) = [each for each in of_class(root, "event") if "failed" in titles(each)[0]]
@@ -348,7 +350,7 @@ def test_nothing_and_little_can_be_drawn() -> None:
         root = drawn([], n, title="Empty", until=5.0)
         assert "Nothing happened: there are no records." in texts(root)
         assert "Empty" in texts(root)
-        lone = drawn([Record("only", 0, "born", (1.0,) * n, 0.0)], n)
+        lone = drawn([AgentRecord("only", 0, "born", (1.0,) * n, 0.0)], n)
         assert names(lone) == ["only"]
     assert "1 agent, no lambdas" in texts(drawn(straight("a", (0, 0), (0, 0))))
     assert "Nothing happened: there are no records." in texts(drawn(ping().records, until=-1.0))
@@ -408,7 +410,7 @@ def test_too_much_is_thinned_and_the_picture_says_so(monkeypatch: pytest.MonkeyP
 
 
 def test_ten_thousand_records_are_drawn_soon() -> None:
-    records: list[Record] = []
+    records: list[AgentRecord] = []
     for i in range(200):
         records += straight(f"a{i}", (0, i), (3, i + i % 3), (9, i))
     for i in range(199):

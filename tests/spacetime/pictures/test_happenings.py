@@ -6,7 +6,7 @@ import pytest
 
 from tests.spacetime.pictures.runs import crowd, lambdas, ping, straight
 from worldline.model.errors import UsageError
-from worldline.spacetime import LambdaField, Record
+from worldline.spacetime import AgentRecord, LambdaField
 from worldline.spacetime.pictures.happenings import described, failures_of, natural, thinned, told
 
 
@@ -22,9 +22,9 @@ def test_an_agent_begins_where_the_set_up_puts_it() -> None:
 def test_an_agent_may_be_put_before_the_beginning() -> None:
     # Records are sorted by lab time, so the jump comes first.
     records = [
-        Record("a", 1, "jumped", (-5.0, 1.0), 0.0, emitted=(0.0, 0.0)),
-        Record("a", 0, "born", (0.0, 0.0), 0.0),
-        Record("a", 2, "ended", (3.0, 1.0), 8.0),
+        AgentRecord("a", 1, "jumped", (-5.0, 1.0), 0.0, emitted=(0.0, 0.0)),
+        AgentRecord("a", 0, "born", (0.0, 0.0), 0.0),
+        AgentRecord("a", 2, "ended", (3.0, 1.0), 8.0),
     ]
     (life,) = told(records, 2, None, None).lives
     assert life.corners == [(-5.0, 1.0), (3.0, 1.0)]
@@ -33,9 +33,9 @@ def test_an_agent_may_be_put_before_the_beginning() -> None:
 def test_a_later_jump_is_one() -> None:
     records = [
         *straight("a", (0, 0), (2, 1)),
-        Record("a", 2, "timer", (3.0, 1.5), 3.0),
-        Record("a", 3, "jumped", (8.0, 5.0), 3.0, emitted=(3.0, 1.5)),
-        Record("a", 4, "ended", (9.0, 5.0), 4.0),
+        AgentRecord("a", 2, "timer", (3.0, 1.5), 3.0),
+        AgentRecord("a", 3, "jumped", (8.0, 5.0), 3.0, emitted=(3.0, 1.5)),
+        AgentRecord("a", 4, "ended", (9.0, 5.0), 4.0),
     ]
     (life,) = told(records, 2, None, None).lives
     assert life.corners == [(0.0, 0.0), (2.0, 1.0), (3.0, 1.5), (8.0, 5.0), (9.0, 5.0)]
@@ -49,14 +49,14 @@ def test_a_later_jump_is_one() -> None:
 def test_a_run_that_failed_ends_with_what_came_last() -> None:
     velocity = (1.25, 0.75)
     records = [
-        Record("a", 0, "born", (0.0, 0.0), 0.0, velocity=(1.0, 0.0)),
-        Record("a", 1, "failed", (4.0, 0.0), 4.0, what="why"),
-        Record("b", 0, "born", (0.0, 1.0), 0.0, velocity=(1.0, 0.0)),
-        Record("b", 1, "turned", (1.0, 1.0), 1.0, velocity=velocity),
-        Record("c", 0, "born", (0.0, 5.0), 0.0, velocity=velocity),
-        Record("c", 1, "waits", (2.0, 6.2), 1.6, peer="a"),
-        Record("d", 0, "born", (0.0, 7.0), 0.0, velocity=velocity),
-        Record("d", 1, "died", (1.0, 7.6), 0.8),
+        AgentRecord("a", 0, "born", (0.0, 0.0), 0.0, velocity=(1.0, 0.0)),
+        AgentRecord("a", 1, "failed", (4.0, 0.0), 4.0, what="why"),
+        AgentRecord("b", 0, "born", (0.0, 1.0), 0.0, velocity=(1.0, 0.0)),
+        AgentRecord("b", 1, "turned", (1.0, 1.0), 1.0, velocity=velocity),
+        AgentRecord("c", 0, "born", (0.0, 5.0), 0.0, velocity=velocity),
+        AgentRecord("c", 1, "waits", (2.0, 6.2), 1.6, peer="a"),
+        AgentRecord("d", 0, "born", (0.0, 7.0), 0.0, velocity=velocity),
+        AgentRecord("d", 1, "died", (1.0, 7.6), 0.8),
     ]
     story = told(records, 2, 30.0, None)
     assert story.end == 4.0
@@ -85,8 +85,8 @@ def test_every_lambda_of_a_run_is_there_with_its_fate() -> None:
 
 
 def test_what_nobody_absorbed_goes_as_fast_as_the_field_says() -> None:
-    sent = Record("a", 9, "sent", (1.0, 0.0), 1.0, channel="c", order=0, what="f", peer="b")
-    died = Record("b", 2, "died", (2.0, 4.0), 2.0)
+    sent = AgentRecord("a", 9, "sent", (1.0, 0.0), 1.0, channel="c", order=0, what="f", peer="b")
+    died = AgentRecord("b", 2, "died", (2.0, 4.0), 2.0)
     records = [*straight("a", (0, 0), (20, 0)), *straight("b", (0, 4), (2, 4))[:1], died, sent]
     (flight,) = told(records, 2, None, None).flights
     assert (flight.end, flight.fate) == ((5.0, 4.0), "vanished")

@@ -7,27 +7,27 @@ from typing import Any
 from tests.spacetime.pictures.runs import straight
 from worldline.drawing.lines import KINDS_MAX
 from worldline.drawing.svg import PALETTE, SOFT
-from worldline.spacetime import Record
-from worldline.spacetime.pictures.happenings import Story, told
+from worldline.spacetime import AgentRecord
+from worldline.spacetime.pictures.happenings import SpacetimePicture, told
 from worldline.spacetime.pictures.looks import Looks
 
 
-def shown(name: str, time: float, text: str, number: int = 1) -> Record:
-    return Record(name, number, "shown", (time, 0.0), time, what=text)
+def shown(name: str, time: float, text: str, number: int = 1) -> AgentRecord:
+    return AgentRecord(name, number, "shown", (time, 0.0), time, what=text)
 
 
-def lived(name: str, *looks: tuple[float, str], kind: str = "Person", end: float = 9.0) -> list[Record]:
+def lived(name: str, *looks: tuple[float, str], kind: str = "Person", end: float = 9.0) -> list[AgentRecord]:
     """Return the records of an agent at rest that is shown as this and that."""
     changes = [shown(name, time, text, number) for number, (time, text) in enumerate(looks, 1)]
-    born = Record(name, 0, "born", (0.0, 0.0), 0.0, what=kind, velocity=(1.0, 0.0))
-    return [born, *changes, Record(name, len(looks) + 1, "ended", (end, 0.0), end)]
+    born = AgentRecord(name, 0, "born", (0.0, 0.0), 0.0, what=kind, velocity=(1.0, 0.0))
+    return [born, *changes, AgentRecord(name, len(looks) + 1, "ended", (end, 0.0), end)]
 
 
-def story(*lives: list[Record], until: float | None = None) -> Story:
+def story(*lives: list[AgentRecord], until: float | None = None) -> SpacetimePicture:
     return told([record for life in lives for record in life], 2, until, None)
 
 
-def explained(*lives: list[Record], **options: Any) -> dict[str, str]:
+def explained(*lives: list[AgentRecord], **options: Any) -> dict[str, str]:
     return {kind.text: kind.look.colour for kind in Looks(story(*lives, **options)).kinds}
 
 
@@ -73,9 +73,9 @@ def test_a_look_counts_from_where_it_was_noted() -> None:
 
 
 def test_who_is_set_up_by_a_jump_was_never_anything_else() -> None:
-    born = Record("m/c", 0, "born", (1.0, 0.0), 0.0, what="Child", peer="m")
-    jumped = Record("m/c", 1, "jumped", (3.0, 0.0), 0.0, emitted=(1.0, 0.0))
-    ill = Record("m/c", 2, "shown", (3.0, 0.0), 0.0, what="ill")
+    born = AgentRecord("m/c", 0, "born", (1.0, 0.0), 0.0, what="Child", peer="m")
+    jumped = AgentRecord("m/c", 1, "jumped", (3.0, 0.0), 0.0, emitted=(1.0, 0.0))
+    ill = AgentRecord("m/c", 2, "shown", (3.0, 0.0), 0.0, what="ill")
     (life,) = story([born, jumped, ill]).lives
     assert life.looks == [((1.0, 0.0), "ill")]
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 
 from worldline.drawing.axis import decimal, ticks
 from worldline.drawing.halo import haloed
-from worldline.drawing.labels import Disc, Room, text_discs
+from worldline.drawing.labels import Disc, LabelSpace, text_discs
 from worldline.drawing.legend import Legend
 from worldline.drawing.lines import Look, fading, looks_of
 from worldline.drawing.plane import Point, between, distance
@@ -34,10 +34,10 @@ from worldline.drawing.svg import (
 )
 from worldline.model.errors import WorldlineError
 from worldline.model.time import format_time
-from worldline.nodes.pictures.happenings import Message, Story, told
+from worldline.nodes.pictures.happenings import DrawnMessage, NodesPicture, told
 from worldline.nodes.pictures.signs import entries_of, failure_entry, failure_glyph, glyph
 from worldline.nodes.pictures.width import width_of
-from worldline.nodes.trace import Record
+from worldline.nodes.trace import NodeRecord
 
 RECORDS_MAX = 5_000
 NODES_MAX = 300
@@ -61,7 +61,7 @@ _BAND_INK = "#8a6100"
 
 
 def diagram_svg(
-    records: Sequence[Record],
+    records: Sequence[NodeRecord],
     num_nodes: int,
     *,
     title: str = "",
@@ -81,7 +81,7 @@ def diagram_svg(
         until = failure = None
     if num_nodes > NODES_MAX:
         cuts.append(f"Only the first {NODES_MAX:,} of {num_nodes:,} nodes are drawn, and messages between these.")
-    return _Diagram(told(drawn, until), shown, title, cuts, _flaw(failure, shown)).text()
+    return _NodesDiagram(told(drawn, until), shown, title, cuts, _flaw(failure, shown)).text()
 
 
 class _Flaw(NamedTuple):
@@ -100,16 +100,16 @@ def _flaw(failure: WorldlineError | None, num_nodes: int) -> _Flaw | None:
     return _Flaw(failure.at, node, str(failure))
 
 
-class _Diagram:
+class _NodesDiagram:
     def __init__(
-        self, story: Story, num_nodes: int, title: str, cuts: Sequence[str], flaw: _Flaw | None = None
+        self, story: NodesPicture, num_nodes: int, title: str, cuts: Sequence[str], flaw: _Flaw | None = None
     ) -> None:
         self.story = story
         self.flaw = flaw
         self.num_nodes = num_nodes
         self.title = title
         self.cuts = cuts
-        self.room = Room()
+        self.room = LabelSpace()
         self.looks = looks_of(story.kinds)
         self.stroke, self.opacity, self.head = _chosen(_LINES, len(story.messages))
         self.gap = _chosen(_GAPS, num_nodes)
@@ -238,7 +238,7 @@ class _Diagram:
             drawn.append(element("g", messages, fill="none", stroke=look.colour, **shades))
         return drawn
 
-    def _arrow(self, message: Message, look: Look) -> str:
+    def _arrow(self, message: DrawnMessage, look: Look) -> str:
         start, end = self._ends(message)
         parts = [hover(str(message))]
         if len(self.story.messages) <= _WIDE_TARGETS_UP_TO:
@@ -253,7 +253,7 @@ class _Diagram:
             parts.append(element("path", d=cross(*end, arm), stroke_width=max(1.4, self.stroke), stroke_opacity=1))
         return element("g", parts, class_=f"message {message.fate.replace(' ', '-')}")
 
-    def _ends(self, message: Message) -> tuple[Point, Point]:
+    def _ends(self, message: DrawnMessage) -> tuple[Point, Point]:
         """Return where a message's line begins and how far it gets."""
         start = (self.x(message.sent), self.y(message.sender))
         # Where nothing says when it would have arrived, it is taken to be as fast as messages usually are.
@@ -434,7 +434,7 @@ def _chosen(choices: Iterable[tuple[float, _Chosen]], count: int) -> _Chosen:
     return next(choice for most, choice in choices if count <= most)
 
 
-def _happened(story: Story) -> list[tuple[int, str]]:
+def _happened(story: NodesPicture) -> list[tuple[int, str]]:
     """Return what happened in the network, and when."""
     found = [(span.start, span.text) for span in story.partitions]
     ends = dict.fromkeys(span.end for span in story.partitions if span.end is not None)

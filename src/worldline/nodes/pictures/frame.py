@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from worldline.drawing.labels import Disc, Room
+from worldline.drawing.labels import Disc, LabelSpace
 from worldline.drawing.plane import Curve, Point, at_origin, between, distance, on_curve
 from worldline.nodes.pictures.layout import apart, arranged
 from worldline.nodes.topology import Edge, Topology
@@ -17,7 +17,7 @@ _TREE_ASPECT = 2.2
 _BENT_UP_TO = 3_000  # Edges.
 
 
-class Frame(NamedTuple):
+class TopologyLayout(NamedTuple):
     """Where everything is, in pixels, without title and caption."""
 
     places: list[Point]
@@ -26,7 +26,7 @@ class Frame(NamedTuple):
     height: float
 
 
-def framed(topology: Topology, around: float, outside: float) -> Frame:
+def framed(topology: Topology, around: float, outside: float) -> TopologyLayout:
     """Choose places and sizes: nodes as large as their number allows, and none over another.
 
     `around` is the room for labels between nodes, in radiuses, `outside` the width of what is beyond the outermost.
@@ -51,7 +51,7 @@ def framed(topology: Topology, around: float, outside: float) -> Frame:
     margin = _MARGIN + radius + outside
     width = max(x for x, _ in spread) + 2 * margin
     height = max(y for _, y in spread) + 2 * margin
-    return Frame([(x + margin, y + margin) for x, y in spread], radius, width, height)
+    return TopologyLayout([(x + margin, y + margin) for x, y in spread], radius, width, height)
 
 
 def _area(places: Sequence[Point]) -> float:
@@ -92,7 +92,7 @@ def _usual_gap(places: Sequence[Point]) -> float:
     return max(sorted(gaps)[len(gaps) // 10], 1e-9)
 
 
-def bends_around(frame: Frame, edges: Sequence[Edge], room: Room) -> dict[Edge, Point]:
+def bends_around(frame: TopologyLayout, edges: Sequence[Edge], room: LabelSpace) -> dict[Edge, Point]:
     """Return control points for edges that would run over other nodes, so that they go around these."""
     if len(edges) > _BENT_UP_TO:
         return {}
@@ -112,7 +112,7 @@ def bends_around(frame: Frame, edges: Sequence[Edge], room: Room) -> dict[Edge, 
     return found
 
 
-def _is_clear(curve: Curve, radius: float, room: Room) -> bool:
+def _is_clear(curve: Curve, radius: float, room: LabelSpace) -> bool:
     """Whether a curve touches no nodes but those at its ends."""
     length = distance(curve[0], curve[2])
     count = math.ceil(length / (radius * 0.9))

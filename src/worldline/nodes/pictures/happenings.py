@@ -8,12 +8,12 @@ from typing import Literal
 from msgspec import Struct
 
 from worldline.model.time import format_time
-from worldline.nodes.trace import Record
+from worldline.nodes.trace import NodeRecord
 
 Fate = Literal["received", "dropped", "lost", "under way"]
 
 
-class Message(Struct, frozen=True, kw_only=True):
+class DrawnMessage(Struct, frozen=True, kw_only=True):
     """A message, or one copy of it. `end` is when it arrived, or would have; None if nothing says when."""
 
     sender: int
@@ -52,28 +52,28 @@ class Note(Struct, frozen=True):
     lines: tuple[str, ...]
 
 
-class Story(Struct, frozen=True, kw_only=True):
+class NodesPicture(Struct, frozen=True, kw_only=True):
     """All that a picture shows."""
 
     begin: int
     end: int
-    messages: tuple[Message, ...]
+    messages: tuple[DrawnMessage, ...]
     kinds: tuple[str, ...]  # Of messages, in the order in which they came up.
-    marks: tuple[Record, ...]  # What the simulator did to nodes.
+    marks: tuple[NodeRecord, ...]  # What the simulator did to nodes.
     notes: tuple[Note, ...]
     downs: tuple[Span, ...]
     partitions: tuple[Span, ...]
-    others: tuple[Record, ...]  # What happened in the network besides partitions.
+    others: tuple[NodeRecord, ...]  # What happened in the network besides partitions.
 
 
-def told(records: Sequence[Record], until: int | None = None) -> Story:
+def told(records: Sequence[NodeRecord], until: int | None = None) -> NodesPicture:
     """Make the story of some records, which are in the order in which things happened."""
     messages = _messages(records)
     times = [record.at for record in records] + [message.sent for message in messages]
     downs = _spans(records, "Crash", "Recover")
     partitions = _spans(records, "Partition", "Repair")
     ended = [span.end for span in partitions]
-    return Story(
+    return NodesPicture(
         begin=min(times, default=0),
         end=max([*times, until or 0]),
         messages=tuple(messages),
@@ -95,10 +95,10 @@ def told(records: Sequence[Record], until: int | None = None) -> Story:
 # -- Messages
 
 
-def _messages(records: Iterable[Record]) -> list[Message]:
+def _messages(records: Iterable[NodeRecord]) -> list[DrawnMessage]:
     """Match what was sent with what came of it, in order: what arrives when it should; what was kept back, later."""
-    found: list[Message] = []
-    open_ones: dict[tuple[int, int, int], list[tuple[int, Record]]] = {}
+    found: list[DrawnMessage] = []
+    open_ones: dict[tuple[int, int, int], list[tuple[int, NodeRecord]]] = {}
     for record in records:
         if record.node is None or record.peer is None:
             continue
@@ -112,7 +112,7 @@ def _messages(records: Iterable[Record]) -> list[Message]:
             _settle(open_ones.get((record.peer, record.node, sent), []), record)
             fate: Fate = "received" if record.kind == "received" else "dropped"
             found.append(
-                Message(
+                DrawnMessage(
                     sender=record.peer,
                     receiver=record.node,
                     sent=sent,
@@ -127,10 +127,10 @@ def _messages(records: Iterable[Record]) -> list[Message]:
     return found
 
 
-def _sent(record: Record, end: int | None, fate: Fate) -> Message:
+def _sent(record: NodeRecord, end: int | None, fate: Fate) -> DrawnMessage:
     assert record.node is not None
     assert record.peer is not None
-    return Message(
+    return DrawnMessage(
         sender=record.node,
         receiver=record.peer,
         sent=record.at,
@@ -142,7 +142,7 @@ def _sent(record: Record, end: int | None, fate: Fate) -> Message:
     )
 
 
-def _settle(open_ones: list[tuple[int, Record]], record: Record) -> None:
+def _settle(open_ones: list[tuple[int, NodeRecord]], record: NodeRecord) -> None:
     """Take out what has come to its end by this record."""
     punctual = (place for place, (arrival, _) in enumerate(open_ones) if arrival == record.at)
     late = (
@@ -160,10 +160,10 @@ def _settle(open_ones: list[tuple[int, Record]], record: Record) -> None:
 # -- Everything else
 
 
-def _spans(records: Iterable[Record], begins: str, ends: str) -> list[Span]:
+def _spans(records: Iterable[NodeRecord], begins: str, ends: str) -> list[Span]:
     """Return what lasts from one record to another: a node's crash until it recovers, partitions until the repair."""
     found: list[Span] = []
-    running: list[Record] = []
+    running: list[NodeRecord] = []
     for record in records:
         if record.peer is not None or record.kind not in ("received", "happened"):
             continue
@@ -175,12 +175,12 @@ def _spans(records: Iterable[Record], begins: str, ends: str) -> list[Span]:
     return [*found, *(_span(each, None) for each in running)]
 
 
-def _span(record: Record, end: int | None) -> Span:
+def _span(record: NodeRecord, end: int | None) -> Span:
     named = tuple(int(word) for word in record.text.split() if word.isdecimal())
     return Span(record.at, end, named if record.node is None else (record.node,), record.text)
 
 
-def _notes(records: Iterable[Record]) -> list[Note]:
+def _notes(records: Iterable[NodeRecord]) -> list[Note]:
     lines: dict[tuple[int, int], list[str]] = {}
     for record in records:
         if record.kind == "logged" and record.node is not None:

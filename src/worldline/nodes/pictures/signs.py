@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from worldline.drawing.legend import Entry
 from worldline.drawing.lines import Look, fading
 from worldline.drawing.svg import ALARM, INK, PAPER, SOFT, arrow_end, cross, element, path, shortened, way
-from worldline.nodes.pictures.happenings import Story
+from worldline.nodes.pictures.happenings import NodesPicture
 
 _KINDS_UP_TO = 14
 
@@ -23,7 +23,7 @@ _MARK_NAMES = {
 _WELL = "#00734f"
 
 
-def entries_of(story: Story, looks: Mapping[str, Look], head: float) -> list[Entry]:
+def entries_of(story: NodesPicture, looks: Mapping[str, Look], head: float) -> list[Entry]:
     """Return what the legend of a story explains."""
     sent = [message.what for message in story.messages]
     entries = [

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from worldline.drawing.halo import haloed
-from worldline.drawing.labels import Disc, Room, text_discs
+from worldline.drawing.labels import Disc, LabelSpace, text_discs
 from worldline.drawing.plane import Curve, Point, between, distance, distance_from_line, on_curve, towards
 from worldline.drawing.svg import (
     FAINT,
@@ -104,7 +104,7 @@ class _Plot:
         self.shows_distances = routes is not None and topology.num_nodes <= _DISTANCES_UP_TO
         around = 2.4 if self.shows_weights else 1.6 if self.shows_links else 1.2 if self.shows_distances else 0.4
         self.frame = framed(topology, around, 24.0 if self.wraps else 0.0)
-        self.room = Room()
+        self.room = LabelSpace()
         self.room.take(Disc(x, y, self.frame.radius) for x, y in self.frame.places)
         self.bends = bends_around(self.frame, [edge for edge in self.edges if edge not in self.wraps], self.room)
         self.shows_edges = len(self.edges) <= EDGES_MAX

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from worldline.nodes.pictures.happenings import Story
+from worldline.nodes.pictures.happenings import NodesPicture
 
 WIDTH_MAX = 6_000
 _NARROWEST = 820.0
 
 
-def width_of(story: Story, num_nodes: int, for_labels: float) -> float:
+def width_of(story: NodesPicture, num_nodes: int, for_labels: float) -> float:
     """Choose a width: wide enough for what happens soon after each other, and for labels, but not without end."""
     times = _times(story)
     events = sum(map(len, times))
@@ -23,7 +23,7 @@ def width_of(story: Story, num_nodes: int, for_labels: float) -> float:
     return float(round(min(wanted, _NARROWEST + 6.0 * events, WIDTH_MAX)))
 
 
-def _times(story: Story) -> list[list[int]]:
+def _times(story: NodesPicture) -> list[list[int]]:
     """Return when something happens to a node, for each to whom something does."""
     times: dict[int, dict[int, None]] = {}
     for message in story.messages:

@@ -10,11 +10,11 @@ from typing import Any
 from worldline.drawing.svg import PALETTE
 from worldline.model.errors import UsageError, shown
 from worldline.spacetime.boundary import Boundary
-from worldline.spacetime.pictures.happenings import Life, Story, failures_of, thinned, told
+from worldline.spacetime.pictures.happenings import Life, SpacetimePicture, failures_of, thinned, told
 from worldline.spacetime.pictures.looks import Looks
 from worldline.spacetime.pictures.page import page
 from worldline.spacetime.pictures.projection import axis_name, check_axis
-from worldline.spacetime.story import Coordinates, Record
+from worldline.spacetime.story import AgentRecord, Coordinates
 
 AGENTS_MAX = 2_000
 LAMBDAS_MAX = 3_000
@@ -30,7 +30,7 @@ _NIGHT = ("#4aa3df", "#ff8a3d", "#2fc79b", "#e39cc3", "#f0b429", "#8fd0f5", "#c9
 
 
 def animation_html(
-    records: Sequence[Record],
+    records: Sequence[AgentRecord],
     n: int,
     *,
     title: str = "",
@@ -63,7 +63,7 @@ def check_moves(n: int) -> None:
         )
 
 
-def _widest(story: Story, n: int) -> tuple[int, ...]:
+def _widest(story: SpacetimePicture, n: int) -> tuple[int, ...]:
     """Return the two axes along which agents are farthest from each other, or the only one."""
     points = [at for life in story.lives for at in life.corners]
     extents = {
@@ -83,7 +83,7 @@ def _checked(axes: Any, n: int) -> tuple[int, ...]:
     return tuple(axes)
 
 
-def _thinned(story: Story) -> tuple[Story, list[str]]:
+def _thinned(story: SpacetimePicture) -> tuple[SpacetimePicture, list[str]]:
     lives, cuts = story.lives, []
     if len(lives) > AGENTS_MAX:
         cuts.append(f"{AGENTS_MAX:,} of the agents are shown.")
@@ -97,7 +97,7 @@ def _thinned(story: Story) -> tuple[Story, list[str]]:
     if corners > CORNERS_MAX:
         cuts.append("Turns are simplified.")
         lives = [_simpler(life, max(2, len(life.corners) * CORNERS_MAX // corners)) for life in lives]
-    return Story(story.begin, story.end, lives, flights), cuts
+    return SpacetimePicture(story.begin, story.end, lives, flights), cuts
 
 
 def _simpler(life: Life, most: int) -> Life:
@@ -113,7 +113,7 @@ def _simpler(life: Life, most: int) -> Life:
 class _Data:
     """Writes what is played as whole numbers: moments of time, and places, which are as large in both directions."""
 
-    def __init__(self, story: Story, axes: Sequence[int], n: int, looks: Looks) -> None:
+    def __init__(self, story: SpacetimePicture, axes: Sequence[int], n: int, looks: Looks) -> None:
         self.story = story
         self.looks = looks
         self.axes = axes

@@ -38,7 +38,7 @@ from worldline.spacetime.pictures.happenings import (
     Flight,
     Life,
     Moment,
-    Story,
+    SpacetimePicture,
     described,
     failures_of,
     point,
@@ -53,7 +53,7 @@ from worldline.spacetime.pictures.projection import Projection, projection_of
 from worldline.spacetime.pictures.signs import EVENT, FAILURE, HEAD, JUMP, dashes_of, entries_of, glyph, sign_of
 from worldline.spacetime.pictures.walls import drawn as drawn_walls
 from worldline.spacetime.pictures.walls import walls_of
-from worldline.spacetime.story import Coordinates, Record
+from worldline.spacetime.story import AgentRecord, Coordinates
 
 AGENTS_MAX = 400
 LAMBDAS_MAX = 3_000
@@ -83,7 +83,7 @@ _Chosen = TypeVar("_Chosen")
 
 
 def minkowski_svg(
-    records: Sequence[Record],
+    records: Sequence[AgentRecord],
     n: int,
     *,
     field: LambdaField | None = None,
@@ -102,12 +102,12 @@ def minkowski_svg(
     story, cuts = _thinned(whole)
     projection = projection_of(story, n, axis)
     own_walls = walls_of(boundaries, projection)
-    diagram = _Diagram(story, projection, field, title, own_walls, cones, Looks(whole))
+    diagram = _MinkowskiDiagram(story, projection, field, title, own_walls, cones, Looks(whole))
     failures = [line for each in failures_of(whole) for line in wrapped(each, diagram.width - 2 * _MARGIN, _SMALL)]
     return diagram.text([*failures, _caption(whole), *_ways_of_seeing(diagram.frame, projection, n), *cuts])
 
 
-def _thinned(story: Story) -> tuple[Story, list[str]]:
+def _thinned(story: SpacetimePicture) -> tuple[SpacetimePicture, list[str]]:
     """Leave out what would only make a picture black, and say so."""
     lives, flights, cuts = story.lives, story.flights, []
     if len(lives) > AGENTS_MAX:
@@ -118,10 +118,10 @@ def _thinned(story: Story) -> tuple[Story, list[str]]:
     if len(flights) > LAMBDAS_MAX:
         cuts.append(f"Only {LAMBDAS_MAX:,} of {len(flights):,} lambdas are drawn.")
         flights = thinned(flights, LAMBDAS_MAX)
-    return Story(story.begin, story.end, lives, flights), cuts
+    return SpacetimePicture(story.begin, story.end, lives, flights), cuts
 
 
-def _caption(story: Story) -> str:
+def _caption(story: SpacetimePicture) -> str:
     lives, fates = story.lives, [flight.fate for flight in story.flights]
     if not lives:
         return "Nothing happened: there are no records."
@@ -159,10 +159,10 @@ class _Sign(NamedTuple):
     sign: str
 
 
-class _Diagram:
+class _MinkowskiDiagram:
     def __init__(
         self,
-        story: Story,
+        story: SpacetimePicture,
         projection: Projection,
         field: LambdaField | None,
         title: str,
@@ -417,7 +417,7 @@ class _Diagram:
         return haloed(texts, class_="failures", fill=ALARM, font_weight=600)
 
 
-def _signs(story: Story) -> tuple[list[_Sign], list[str]]:
+def _signs(story: SpacetimePicture) -> tuple[list[_Sign], list[str]]:
     """Return what is marked: all that is rare, and of what is sent and absorbed as much as can be seen."""
     every = [_Sign(life, moment, sign_of(moment, life.maker)) for life in story.lives for moment in life.moments]
     marked = [each for each in every if each.sign]

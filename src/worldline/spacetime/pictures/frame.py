@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from worldline.spacetime.pictures.happenings import Story
+from worldline.spacetime.pictures.happenings import SpacetimePicture
 from worldline.spacetime.pictures.projection import Projection
 
 _HEIGHT_READABLE, _HEIGHT_LEAST, _HEIGHT_LIKED, _HEIGHT_MOST = 200.0, 450.0, 900.0, 1_700.0
@@ -33,7 +33,7 @@ class Wall(NamedTuple):
 class Frame:
     """The rectangle in which a run is drawn. `stretch` says how many times larger space is drawn than time."""
 
-    def __init__(self, story: Story, projection: Projection, walls: Iterable[Wall] = ()) -> None:
+    def __init__(self, story: SpacetimePicture, projection: Projection, walls: Iterable[Wall] = ()) -> None:
         places = _places(story, projection)
         low, high = _with_walls(min(places, default=0.0), max(places, default=0.0), story, walls)
         self._low, self._begin = low, story.begin
@@ -89,7 +89,7 @@ class Frame:
         return self._begin + (self.bottom - y) / self.up if self.up else self._begin
 
 
-def _with_walls(low: float, high: float, story: Story, walls: Iterable[Wall]) -> tuple[float, float]:
+def _with_walls(low: float, high: float, story: SpacetimePicture, walls: Iterable[Wall]) -> tuple[float, float]:
     """Make room for walls that aren't far from what happens."""
     near = (high - low) * _NEAR
     for wall in walls:
@@ -121,7 +121,7 @@ def _rounded(number: float) -> float:
     return float(f"{digit}e{power}")
 
 
-def _places(story: Story, projection: Projection) -> list[float]:
+def _places(story: SpacetimePicture, projection: Projection) -> list[float]:
     lives = [projection.of(life.name, at) for life in story.lives for at in life.corners]
     if not projection.has_space:
         return lives
@@ -129,7 +129,7 @@ def _places(story: Story, projection: Projection) -> list[float]:
     return [*lives, *ends]
 
 
-def _usual_count(story: Story) -> float:
+def _usual_count(story: SpacetimePicture) -> float:
     """Return how many events an agent would have, were they all as close to each other as they often are."""
     gaps = sorted(
         later.at[0] - earlier.at[0]

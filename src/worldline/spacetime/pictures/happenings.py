@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from worldline.model.errors import UsageError, shown
 from worldline.spacetime.build import LambdaField
-from worldline.spacetime.story import Coordinates, Record
+from worldline.spacetime.story import AgentRecord, Coordinates
 
 Each = TypeVar("Each")
 Fate = Literal["absorbed", "vanished", "under way"]
@@ -31,7 +31,7 @@ class Moment(NamedTuple):
 
     at: Coordinates
     local_time: float
-    records: list[Record]
+    records: list[AgentRecord]
 
     @property
     def kinds(self) -> list[str]:
@@ -55,7 +55,7 @@ class Life(NamedTuple):
     end: str
 
     @property
-    def failures(self) -> list[Record]:
+    def failures(self) -> list[AgentRecord]:
         """Why it couldn't go on, if that ended the run."""
         return [record for moment in self.moments for record in moment.records if record.kind == "failed"]
 
@@ -76,7 +76,7 @@ class Flight(NamedTuple):
         return f"{self.what}, {way}: emitted at {point(self.emitted)}, {became} {point(self.end)}"
 
 
-class Story(NamedTuple):
+class SpacetimePicture(NamedTuple):
     """All that a picture shows."""
 
     begin: float
@@ -95,7 +95,7 @@ def described(moment: Moment) -> str:
     return "; ".join(_said(record) for record in moment.records)
 
 
-def _said(record: Record) -> str:
+def _said(record: AgentRecord) -> str:
     if record.kind == "sent":
         return f"sent {record.what} to {record.peer}"
     if record.kind == "absorbed":
@@ -115,13 +115,13 @@ def _said(record: Record) -> str:
     return f"{record.kind} {record.what}".rstrip()
 
 
-def told(records: Iterable[Record], n: int, until: float | None, field: LambdaField | None) -> Story:
+def told(records: Iterable[AgentRecord], n: int, until: float | None, field: LambdaField | None) -> SpacetimePicture:
     """Read records; what is after `until`, in lab time, is left out. A run that failed ends with what came last."""
     if type(n) is not int or n < 1:
         raise UsageError(f"a space can't have {shown(n)} dimensions", advice="give simulation.space.n")
     if isinstance(until, bool) or not isinstance(until, int | float | None) or not math.isfinite(until or 0):
         raise UsageError(f"{shown(until)} isn't an end", advice="give a lab time, such as result.until")
-    own: dict[str, list[Record]] = {}
+    own: dict[str, list[AgentRecord]] = {}
     for record in records:
         if len(record.at) != n:
             raise UsageError(
@@ -139,10 +139,10 @@ def told(records: Iterable[Record], n: int, until: float | None, field: LambdaFi
     flights = _flights(own, whole, end, field)
     lives = [life for each in whole.values() if (life := _cut(each, end)) is not None]
     begin = min([at[0] for life in lives for at in life.corners] + [each.emitted[0] for each in flights], default=end)
-    return Story(begin, end, lives, flights)
+    return SpacetimePicture(begin, end, lives, flights)
 
 
-def failures_of(story: Story) -> list[str]:
+def failures_of(story: SpacetimePicture) -> list[str]:
     """Say who has made the run fail, where and why: the first of them, at least."""
     found = [(life, each) for life in story.lives for each in life.failures]
     first = sorted(found, key=lambda each: (each[1].at[0], each[0].name))[:_FAILURES_UP_TO]
@@ -163,7 +163,7 @@ def thinned(things: Sequence[Each], most: int) -> list[Each]:
     return [things[place * (len(things) - 1) // (most - 1)] for place in range(most)]
 
 
-def _life(name: str, records: list[Record]) -> Life:
+def _life(name: str, records: list[AgentRecord]) -> Life:
     maker = next((record.peer for record in records if record.kind == "born"), "")
     shown_from = _placed(records) if not maker else 0
     corners: list[Coordinates] = []
@@ -188,7 +188,7 @@ def _life(name: str, records: list[Record]) -> Life:
     return Life(name, kind, maker, corners, frozenset(jumps), moments, _looks(kind, corners[0], records), end)
 
 
-def _looks(kind: str, start: Coordinates, records: list[Record]) -> list[tuple[Coordinates, str]]:
+def _looks(kind: str, start: Coordinates, records: list[AgentRecord]) -> list[tuple[Coordinates, str]]:
     """Return what an agent is shown as, and from where on."""
     looks, since = [(start, kind)], 0.0
     for record in records:
@@ -203,7 +203,7 @@ def _looks(kind: str, start: Coordinates, records: list[Record]) -> list[tuple[C
     return looks
 
 
-def _extended(life: Life, records: list[Record], end: float) -> Life:
+def _extended(life: Life, records: list[AgentRecord], end: float) -> Life:
     """Let an agent go straight on to the end, if it is alive: nothing has happened to it until then."""
     start = life.corners[-1]
     velocity = next((each.velocity for each in sorted(records, key=lambda each: -each.number) if each.velocity), None)
@@ -214,7 +214,7 @@ def _extended(life: Life, records: list[Record], end: float) -> Life:
     return life._replace(corners=[*life.corners, goal])
 
 
-def _placed(records: list[Record]) -> int:
+def _placed(records: list[AgentRecord]) -> int:
     """Return the place of the last jump of the set-up, which puts an agent where it begins and is no way it takes."""
     found = 0
     for place, record in enumerate(records):
@@ -249,7 +249,7 @@ def at_time(start: Coordinates, end: Coordinates, time: float) -> Coordinates:
 
 
 def _flights(
-    own: dict[str, list[Record]], lives: dict[str, Life], end: float, field: LambdaField | None
+    own: dict[str, list[AgentRecord]], lives: dict[str, Life], end: float, field: LambdaField | None
 ) -> list[Flight]:
     found: list[Flight] = []
     absorbed: dict[tuple[str, int], None] = {}

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from worldline.drawing.lines import KINDS_MAX, Look, looks_of
 from worldline.drawing.svg import PALETTE, SOFT
-from worldline.spacetime.pictures.happenings import Life, Story, natural
+from worldline.spacetime.pictures.happenings import Life, SpacetimePicture, natural
 from worldline.spacetime.story import Coordinates
 
 _NAMELESS = "agent"  # Recordings may be older than classes in them.
@@ -34,7 +34,7 @@ class Looks:
     `change` says whether anybody's look does.
     """
 
-    def __init__(self, story: Story) -> None:
+    def __init__(self, story: SpacetimePicture) -> None:
         texts = _in_order(story.lives)
         says_more = any(text != life.kind for life in story.lives for _, text in life.looks)
         self.change = any(len(life.looks) > 1 for life in story.lives)

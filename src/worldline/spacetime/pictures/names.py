@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from worldline.drawing.labels import Disc, Room, text_discs
+from worldline.drawing.labels import Disc, LabelSpace, text_discs
 from worldline.drawing.plane import Point, between, distance
 from worldline.drawing.svg import text_at, text_width
 
@@ -30,8 +30,8 @@ class Names:
     def __init__(self, left: float, right: float) -> None:
         self._left = left
         self._right = right
-        self._texts = Room()
-        self._lines = Room()
+        self._texts = LabelSpace()
+        self._lines = LabelSpace()
 
     def avoid(self, lines: Sequence[Sequence[Point]], axis: Sequence[Point]) -> None:
         """Keep texts off the axis, and off worldlines unless there are too many."""

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from worldline.model.errors import UsageError, shown
-from worldline.spacetime.pictures.happenings import Story, thinned
+from worldline.spacetime.pictures.happenings import SpacetimePicture, thinned
 from worldline.spacetime.story import Coordinates
 
 _POINTS_UP_TO = 2_000
@@ -44,7 +44,7 @@ class Projection:
         return _product(vector, self.direction)
 
 
-def projection_of(story: Story, n: int, axis: int | None) -> Projection:
+def projection_of(story: SpacetimePicture, n: int, axis: int | None) -> Projection:
     """Choose what is drawn: the axis that is asked for, or where there are several, the most telling direction."""
     if axis is not None:
         check_axis(axis, n)

@@ -24,7 +24,7 @@ _BEGIN, _END = "\x1e", "\x1f"
 _STAMPED = re.compile(rf"{_BEGIN}(?P<time>[0-9]{{1,19}}){_END}(?P<text>.*)", re.DOTALL)  # No time is longer.
 
 
-class Stamps:
+class TimeStamps:
     """Puts the participant's time before every line of both outputs. `now` tells it, once it is known."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Stamps:
 class _Stamped(io.FileIO):
     """A descriptor that lines are stamped on."""
 
-    def __init__(self, descriptor: int, stamps: Stamps, name: str) -> None:
+    def __init__(self, descriptor: int, stamps: TimeStamps, name: str) -> None:
         super().__init__(descriptor, "wb", closefd=False)
         self._stamps = stamps
         self.name = name

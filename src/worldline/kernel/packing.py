@@ -32,7 +32,7 @@ _forms: dict[type, Callable[[Any], Any]] = {}  # As plain values; those that `te
 _CHANGES: Any = object()
 
 
-class Parcel:
+class PackedCopy:
     """A copy of something that can change, packed until it is delivered."""
 
     __slots__ = ("packed",)
@@ -44,7 +44,7 @@ class Parcel:
         return pickle.loads(self.packed)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Parcel, (self.packed,)
+        return PackedCopy, (self.packed,)
 
 
 def fingerprint(encoded: bytes) -> int:
@@ -66,7 +66,7 @@ def teach(kind: type, form: Callable[[Any], Any], *, constant: bool) -> None:
 
 
 def seal(payload: Any) -> tuple[int, Any]:
-    """Return a payload's fingerprint, and what to carry: itself, or a parcel if it can change."""
+    """Return a payload's fingerprint, and what to carry: itself, or a packed copy if it can change."""
     try:
         form = _constant_form(payload)
         if form is not _CHANGES:
@@ -77,7 +77,7 @@ def seal(payload: Any) -> tuple[int, Any]:
         raise _refusal(payload, str(error)) from error
     encoded = _encoded(payload)
     try:
-        return fingerprint(encoded), Parcel(pickle.dumps(payload, protocol=5))
+        return fingerprint(encoded), PackedCopy(pickle.dumps(payload, protocol=5))
     except WorldlineError:  # A part of it knows better why it can't be sent.
         raise
     except Exception as error:  # Pickling runs the payload's own code, which may raise anything.
@@ -120,7 +120,7 @@ def _ordered(value: Any) -> Any:
 
 def size_of(carried: Any) -> int:
     """Return how many bytes a message takes on a link with limited bandwidth: those of its payload, encoded."""
-    return len(_encoded(carried.open() if isinstance(carried, Parcel) else carried))
+    return len(_encoded(carried.open() if isinstance(carried, PackedCopy) else carried))
 
 
 def _constant_form(value: Any) -> Any:

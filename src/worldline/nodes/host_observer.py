@@ -6,19 +6,19 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from worldline.history.observer import Observer
-from worldline.nodes.trace import Record
+from worldline.nodes.trace import NodeRecord
 
 _COPIES_MAX = 1_000
 
 
-class Hearing:
+class HostObserver:
     """An observer of hosts.
 
     A host that drops a message knows it by the kernel's number; that of a copy isn't the message's, and which is which
     was told by whoever sent it.
     """
 
-    def __init__(self, take: Callable[[Record], None] | None, observer: Observer | None) -> None:
+    def __init__(self, take: Callable[[NodeRecord], None] | None, observer: Observer | None) -> None:
         self._take = take
         self._observer = cast(Observer, _Nobody()) if observer is None else observer
         self._copies: dict[tuple[str, int], tuple[int, int, int]] = {}  # → number, which copy, until when.
@@ -61,7 +61,7 @@ class Hearing:
             self._copies_max = max(_COPIES_MAX, 2 * len(self._copies))
         self._observer.passed(time)
 
-    def _keep(self, record: Record) -> None:
+    def _keep(self, record: NodeRecord) -> None:
         if self._take is not None:
             self._take(record)
 

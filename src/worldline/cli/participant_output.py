@@ -17,7 +17,7 @@ Say = Callable[[str, int, str], None]
 """Told the name of a participant, its time, and a line that it has printed."""
 
 
-class Voices(io.RawIOBase):
+class ParticipantOutput(io.RawIOBase):
     """What is under standard output meanwhile: a participant's thread is heard by `say`, with its name and time.
 
     Standard output itself is an ordinary text file, with all that belongs to one. What bypasses Python, and what other
@@ -32,7 +32,7 @@ class Voices(io.RawIOBase):
         self.name = "<stdout>"
 
     def of(self, federation: Federation) -> Federation:
-        """Return the federation with programs whose voices are known."""
+        """Return the federation with programs whose output is known to be theirs."""
         return replace(
             federation,
             programs={
@@ -76,7 +76,7 @@ class Voices(io.RawIOBase):
     def close(self) -> None:
         """Do nothing: what is behind it isn't ours to close."""
 
-    def __enter__(self) -> Voices:
+    def __enter__(self) -> ParticipantOutput:
         self._usual = sys.stdout
         # With nothing kept back between the two: what is printed has to be told from which thread.
         sys.stdout = io.TextIOWrapper(self, encoding="utf-8", newline="\n", write_through=True)

@@ -19,7 +19,7 @@ from worldline.history.account import Fate, Sending
 Content = Sequence[Hashable]
 
 
-class Act(IntEnum):
+class ActionKind(IntEnum):
     """What a member does, in the order of one moment."""
 
     BEGINS = 0
@@ -28,11 +28,11 @@ class Act(IntEnum):
     ENDS = 3
 
 
-class Deed(NamedTuple):
+class MemberAction(NamedTuple):
     """Something that a member does in one of two runs. The first five fields are its place in the member's history."""
 
     at: int
-    act: Act
+    act: ActionKind
     sent: int = 0
     peer: str = ""  # Who sent what it receives.
     place: int = 0
@@ -47,34 +47,34 @@ class Deed(NamedTuple):
         return self[:5]
 
 
-Pair = tuple[Deed | None, Deed | None]
+Pair = tuple[MemberAction | None, MemberAction | None]
 
 _ANY, _NOBODY = 0, 1  # Among the names of those whom messages concern: all messages, and those that concern nobody.
 
 
-class SentThen:
+class SendingsAt:
     """What one member sent at one moment of a run, with what finds things in it: there may be many of them."""
 
     def __init__(self, now: int, sender: str, sendings: list[Sending]) -> None:
         self._sender = sender
         self._arrivals: dict[str, list[tuple[Fate, int]]] = {}
-        self.sent: list[Deed] = []
+        self.sent: list[MemberAction] = []
         for place, (_, _, topic, payload, fates, _) in enumerate(sendings):
             for fate in fates:
                 self._arrivals.setdefault(fate[1], []).append((fate, place))
             to = tuple(sorted({fate[1] for fate in fates}))
-            self.sent.append(Deed(now, Act.SENDS, now, "", place, topic, payload or b"", to))
+            self.sent.append(MemberAction(now, ActionKind.SENDS, now, "", place, topic, payload or b"", to))
         self._alike = _Alike(self.sent, range(len(self.sent)))
 
-    def received(self, receiver: str) -> list[Deed]:
+    def received(self, receiver: str) -> list[MemberAction]:
         """Return what a receiver receives of it, in the order of arrival."""
         there = [(fate[0], place, fate[2]) for fate, place in self._arrivals.get(receiver, ()) if fate[3] is None]
         return [
-            self.sent[number]._replace(at=at, act=Act.RECEIVES, peer=self._sender, place=place)
+            self.sent[number]._replace(at=at, act=ActionKind.RECEIVES, peer=self._sender, place=place)
             for place, (at, number, _) in enumerate(sorted(there))
         ]
 
-    def fates(self, receiver: str, deed: Deed) -> tuple[Fate, ...] | None:
+    def fates(self, receiver: str, deed: MemberAction) -> tuple[Fate, ...] | None:
         """Return what became, at a receiver, of what the other run sent; None, if it wasn't sent here."""
         found = tuple(
             fate
@@ -87,7 +87,7 @@ class SentThen:
 class _Alike:
     """Finds messages that were sent like another: what was sent alike may concern others, if it is for anybody."""
 
-    def __init__(self, sent: list[Deed], places: Iterable[int]) -> None:
+    def __init__(self, sent: list[MemberAction], places: Iterable[int]) -> None:
         self._places: dict[tuple[str, bytes], dict[str | int, deque[int]]] = {}
         self._taken: set[int] = set()
         for place in places:
@@ -96,17 +96,17 @@ class _Alike:
             for name in (_ANY, *(deed.to or (_NOBODY,))):
                 names.setdefault(name, deque()).append(place)
 
-    def holds(self, deed: Deed) -> bool:
+    def holds(self, deed: MemberAction) -> bool:
         return self._first(deed) is not None
 
-    def take(self, deed: Deed) -> int | None:
+    def take(self, deed: MemberAction) -> int | None:
         """Return the first place of a message that was sent like this one; it isn't found again."""
         first = self._first(deed)
         if first is not None:
             self._taken.add(first)
         return first
 
-    def _first(self, deed: Deed) -> int | None:
+    def _first(self, deed: MemberAction) -> int | None:
         names = self._places.get((deed.topic, deed.payload))
         if names is None:
             return None
@@ -120,7 +120,7 @@ class _Alike:
         return places[0] if places else None
 
 
-def sent_otherwise(a: SentThen, b: SentThen) -> Pair:
+def sent_otherwise(a: SendingsAt, b: SendingsAt) -> Pair:
     """Return the first of a member's messages at a moment that only A holds, and the first that only B holds."""
     contents: list[Hashable] = [(deed.topic, deed.payload, deed.to) for deed in a.sent]
     others: list[Hashable] = [(deed.topic, deed.payload, deed.to) for deed in b.sent]
@@ -133,7 +133,7 @@ def sent_otherwise(a: SentThen, b: SentThen) -> Pair:
     return _first_unlike(a.sent, b.sent, contents, others)
 
 
-def received_otherwise(receiver: str, a: SentThen, b: SentThen) -> Pair:
+def received_otherwise(receiver: str, a: SendingsAt, b: SendingsAt) -> Pair:
     """Return the first of these messages that reaches a receiver in A only, and the first that does in B only."""
     ours, theirs = a.received(receiver), b.received(receiver)
     one, other = _first_unlike(
@@ -148,7 +148,7 @@ def received_otherwise(receiver: str, a: SentThen, b: SentThen) -> Pair:
     )
 
 
-def _first_unlike(ours: list[Deed], theirs: list[Deed], contents: Content, others: Content) -> Pair:
+def _first_unlike(ours: list[MemberAction], theirs: list[MemberAction], contents: Content, others: Content) -> Pair:
     """Return the first deeds that have no match, or stand in another order."""
     only_a, only_b = _unmatched(contents, others)
     one = ours[only_a[0]] if only_a else None

@@ -21,7 +21,7 @@ Look = Callable[[int, int], int]
 """
 
 
-class Rhythm:
+class StatusTimer:
     """Tells somebody every now and then how far a run is, and decides how many events pass in between."""
 
     def __init__(self, tell: Callable[[int, int], None]) -> None:
@@ -56,4 +56,4 @@ def telling(watch: Watch | None, end: int) -> Callable[[int, int], None]:
 
 def looks(watch: Watch | None, end: int) -> Look:
     """Return what looks up now and then to tell somebody how far a run is; if there is nobody, it never needs to."""
-    return Rhythm(telling(watch, end)) if watch is not None else lambda _now, _events: FOREVER
+    return StatusTimer(telling(watch, end)) if watch is not None else lambda _now, _events: FOREVER

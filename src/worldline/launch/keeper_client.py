@@ -22,7 +22,7 @@ _LEFT_S = 5.0
 _GOING_S = 10.0
 
 
-class Left(NamedTuple):
+class LeftoverProcess(NamedTuple):
     """A process that is left: whose, as far as that is known, and its command."""
 
     pid: int
@@ -30,7 +30,7 @@ class Left(NamedTuple):
     command: str
 
 
-class Keeping:
+class KeeperClient:
     """A keeper, told and heard. One thread tells, another one, which calls `hear`, hears."""
 
     def __init__(self) -> None:
@@ -74,14 +74,14 @@ class Keeping:
         with contextlib.suppress(LossError):  # Then it has ended all of them.
             self._tell(["signal", int(number)])
 
-    def left(self) -> list[Left]:
+    def left(self) -> list[LeftoverProcess]:
         """Return all that is left."""
         try:
             self._tell(["left"])
             _, left = self._answer(_LEFT_S)
         except LossError:
             return []
-        return [Left(*one) for one in left]
+        return [LeftoverProcess(*one) for one in left]
 
     def end_all(self) -> None:
         """Have all that is left killed at once. May be called in the middle of anything, from a signal's handler."""

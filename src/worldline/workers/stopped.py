@@ -12,7 +12,7 @@ STOPPED_EVERY_S = 1.0
 """How often somebody looks whether workers are stopped."""
 
 
-class Stops:
+class StoppedWorkers:
     """Looks at workers from time to time, and says on stderr which of them are stopped, once for each time.
 
     A worker isn't ended for it: whoever has stopped it may let it go on. `describe(number)` says which one it is.

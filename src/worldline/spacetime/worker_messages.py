@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # -- Letters: each is for a body of the worker that gets it.
 
 
-class Flying(NamedTuple):
+class LambdaInFlight(NamedTuple):
     """A lambda is under way, on a lane from a source that lives there to a target; what follows makes it again."""
 
     lane: str
@@ -62,13 +62,13 @@ class UnwatchFor(NamedTuple):
     news: str
 
 
-Letter = Flying | LaneGone | WatchFor | WatchedFor | UnwatchFor
+Letter = LambdaInFlight | LaneGone | WatchFor | WatchedFor | UnwatchFor
 
 
 # -- Frames
 
 
-class Tidings(NamedTuple):
+class Update(NamedTuple):
     """What is for bodies of the other worker, and then where those are that somebody there waits for (None: gone).
 
     A position never arrives before what was sent until then. `cap` is the lab time after which nothing counts, since
@@ -81,7 +81,7 @@ class Tidings(NamedTuple):
     events: int
 
 
-class Idleness(NamedTuple):
+class IdleReport(NamedTuple):
     """Nothing can happen at a worker, which has sent and taken in so many tidings to and from each other.
 
     `is_alive`: somebody hasn't ended there, for whom that would be wrong. `is_swept`: garbage was collected since.
@@ -100,7 +100,7 @@ class Order(Enum):
     FINISH = "stop: nothing can happen any more"
 
 
-class Wish(NamedTuple):
+class BalanceRequest(NamedTuple):
     """Somebody asks the leader to look whether agents would be better off elsewhere."""
 
 
@@ -118,13 +118,13 @@ class Gathering(NamedTuple):
     told: Any
 
 
-class Unable(NamedTuple):
+class WorkerFailed(NamedTuple):
     """A worker can't go on."""
 
     error: WorldlineError
 
 
-Dispatch = Tidings | Idleness | Order | Wish | Pause | Gathering | Unable
+Dispatch = Update | IdleReport | Order | BalanceRequest | Pause | Gathering | WorkerFailed
 
 
 def packed_frame(frame: Dispatch) -> bytes:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from worldline.targets.federation import ReadyFederation
 
 
-class Staging(NamedTuple):
+class FederationOptions(NamedTuple):
     """How a federation is run, besides what it is."""
 
     realtime: float | None

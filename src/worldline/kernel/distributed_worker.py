@@ -1,20 +1,20 @@
-"""What every worker of a crew does: go as far as it may, tell the others, take in what they say."""
+"""What every worker that runs among others does: go as far as it may, tell the others, take in what they say."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
 
-from worldline.kernel.pacing import Pacing, Standing
+from worldline.kernel.pacing import Pacing, WorkerProgress
 from worldline.kernel.worker import Letter, Worker
 from worldline.model.errors import WorldlineError
 from worldline.model.time import FOREVER
 from worldline.workers.failures import Failure
-from worldline.workers.looks import Look
 from worldline.workers.peers import Peers
+from worldline.workers.status_timer import Look
 
 
-class Crew:
+class DistributedWorker:
     """One worker among others."""
 
     def __init__(self, worker: Worker, pacing: Pacing, channel: Peers, me: int, count: int) -> None:
@@ -22,7 +22,7 @@ class Crew:
         self._pacing = pacing
         self._channel = channel
         self._others = [other for other in range(count) if other != me]
-        self._told: Standing | None = None
+        self._told: WorkerProgress | None = None
         self._letters: list[list[Letter]] = [[] for _ in range(count)]
 
     def run(self, end: int, look: Look, reached: Callable[[int], None] | None = None) -> Failure | None:
@@ -48,10 +48,10 @@ class Crew:
                 self._collect()  # First, since what is under way makes bounds smaller.
                 events = look(worker.engine.now, worker.engine.events)
                 base = worker.engine.queue.next_time()
-                self._tell(pacing.standing(base, pacing.bound(base)))
+                self._tell(pacing.progress_at(base, pacing.bound(base)))
                 heard = self._channel.poll()
             else:
-                self._tell(pacing.standing(base, bound))
+                self._tell(pacing.progress_at(base, bound))
                 heard = self._channel.wait()
             for other, frame in heard:
                 end = min(end, self._hear(other, frame))
@@ -70,22 +70,22 @@ class Crew:
             for other in self._others:
                 self._pacing.count_sent(other, len(self._letters[other]))
 
-    def _tell(self, standing: Standing) -> None:
+    def _tell(self, progress: WorkerProgress) -> None:
         """Send what is for others, and tell everybody where this one stands, unless they know."""
-        if standing == self._told:
+        if progress == self._told:
             return
-        self._told = standing
+        self._told = progress
         for other in self._others:
             letters = self._letters[other]
-            self._channel.post(other, pickle.dumps((tuple(standing), letters), protocol=5))
+            self._channel.post(other, pickle.dumps((tuple(progress), letters), protocol=5))
             if letters:
                 self._letters[other] = []
 
     def _hear(self, other: int, frame: bytes) -> int:
         """Take in a frame; return when the run ends as far as that one knows."""
         told, letters = pickle.loads(frame)
-        standing = Standing(*told)
-        self._pacing.hear(other, standing, len(letters))
+        progress = WorkerProgress(*told)
+        self._pacing.hear(other, progress, len(letters))
         self._worker.accept(letters)
         # Others go on to the end of that moment: an earlier failure of theirs would be the one to report.
-        return standing.failed + 1 if standing.failed < FOREVER else FOREVER
+        return progress.failed + 1 if progress.failed < FOREVER else FOREVER

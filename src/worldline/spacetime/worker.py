@@ -2,8 +2,8 @@
 
 Theory of operation
 -------------------
-`letters` has what is said, and `post` takes in what concerns single bodies. A position never arrives before what was
-sent until then, and bounds what comes later (S2 of `core.py`), whichever way it goes.
+`worker_messages` has what is said, and `post` takes in what concerns single bodies. A position never arrives before
+what was sent until then, and bounds what comes later (S2 of `core.py`), whichever way it goes.
 
 Worker 0 leads. It finds out when nothing can happen any more (`ending`).
 
@@ -20,34 +20,34 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from worldline.spacetime.balance import Grants, Wishes, moves
+from worldline.spacetime.balance import BalanceTimer, Grants, moves
 from worldline.spacetime.build import Body, Core
 from worldline.spacetime.ending import conclusion
-from worldline.spacetime.letters import (
-    Dispatch,
-    Gathering,
-    Idleness,
-    Letter,
-    Order,
-    Pause,
-    Tidings,
-    Unable,
-    Wish,
-    opened_frame,
-    packed_frame,
-)
 from worldline.spacetime.moving import packed_if_possible, unpacked
 from worldline.spacetime.nanoseconds import shown_time
 from worldline.spacetime.placement import Placing, Resident, resident_of
 from worldline.spacetime.post import take, watch_sources
-from worldline.workers.looks import Look
+from worldline.spacetime.worker_messages import (
+    BalanceRequest,
+    Dispatch,
+    Gathering,
+    IdleReport,
+    Letter,
+    Order,
+    Pause,
+    Update,
+    WorkerFailed,
+    opened_frame,
+    packed_frame,
+)
 from worldline.workers.peers import Peers
+from worldline.workers.status_timer import Look
 
 _SLICE = 512
 _LEADER = 0
 
 
-class Crewmate:
+class SpacetimeWorker:
     """One worker among others."""
 
     def __init__(self, core: Core, peers: Peers, count: int, placing: Placing) -> None:
@@ -65,7 +65,7 @@ class Crewmate:
         self._told_cap = core.cap
         self._events = [0] * count
         # The end.
-        self._idle: list[Idleness | None] = [None] * count  # What each has said when it was idle last.
+        self._idle: list[IdleReport | None] = [None] * count  # What each has said when it was idle last.
         self._is_swept = self._is_swept_now = False
         self._steps_at_sweep = 0
         # Moves.
@@ -73,7 +73,7 @@ class Crewmate:
         self._round_wanted = 0
         self._is_moving = False
         self._unheard: list[tuple[int, Gathering]] = []
-        self._wishes = Wishes(placing.moves_every_s if count > 1 else None, time.monotonic())
+        self._wishes = BalanceTimer(placing.moves_every_s if count > 1 else None, time.monotonic())
         self._grants = Grants(placing, count, time.monotonic())
         self._events_before: dict[str, int] = {}
 
@@ -128,14 +128,14 @@ class Crewmate:
         self._told_cap = core.cap
         for other in self._others:
             if letters[other] or positions[other] or is_news:
-                self._post(other, Tidings(letters[other], positions[other], core.cap, core.events))
+                self._post(other, Update(letters[other], positions[other], core.cap, core.events))
                 self._sent[other] += 1
                 self._letters += len(letters[other])
 
     def _say_idle(self) -> None:
         """Tell the leader that nothing can happen here, unless it knows."""
         is_alive = self._core.live > 0 and not self._core.failures
-        said = Idleness(tuple(self._sent), tuple(self._received), is_alive, self._is_swept)
+        said = IdleReport(tuple(self._sent), tuple(self._received), is_alive, self._is_swept)
         if said != self._idle[self._me]:
             self._idle[self._me] = said
             if self._me == _LEADER:
@@ -153,9 +153,9 @@ class Crewmate:
 
     def _hear(self, other: int, frame: Dispatch) -> None:
         match frame:
-            case Tidings():
+            case Update():
                 self._take_in(other, frame)
-            case Idleness():
+            case IdleReport():
                 self._idle[other] = frame
                 self._conclude()
             case Order.SWEEP:
@@ -164,26 +164,26 @@ class Crewmate:
                 self._steps_at_sweep = self._core.steps
             case Order.FINISH:
                 self._is_over = True
-            case Wish():
+            case BalanceRequest():
                 self._grant()
             case Pause(number):
                 self._round_wanted = max(self._round_wanted, number)
             case Gathering(number):  # Whoever says it is ahead: the leader's wish may have come to it earlier.
                 self._round_wanted = max(self._round_wanted, number)
                 self._unheard.append((other, frame))
-            case Unable(error):
+            case WorkerFailed(error):
                 raise error
 
-    def _take_in(self, other: int, tidings: Tidings) -> None:
+    def _take_in(self, other: int, update: Update) -> None:
         core = self._core
         self._received[other] += 1
-        self._events[other] = tidings.events
-        for letter in tidings.letters:
+        self._events[other] = update.events
+        for letter in update.letters:
             take(core, letter)
-        for name, position in tidings.positions:
+        for name, position in update.positions:
             core.hear_position(name, position)
-        if tidings.cap < core.cap:
-            core.cap = self._told_cap = tidings.cap
+        if update.cap < core.cap:
+            core.cap = self._told_cap = update.cap
 
     def _conclude(self) -> None:
         """If nothing can happen any more, anywhere, let the run be over; not while others wait for a move, though."""
@@ -204,7 +204,7 @@ class Crewmate:
             if self._me == _LEADER:
                 self._grant()
             else:
-                self._post(_LEADER, Wish())
+                self._post(_LEADER, BalanceRequest())
 
     def _grant(self) -> None:
         """Let the run stand still, as the leader, unless that is about to happen, or isn't worth it."""

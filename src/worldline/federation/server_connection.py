@@ -20,7 +20,7 @@ from worldline.federation.sockets import breakage, configure, is_unreachable
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-class Plug:
+class ServerConnection:
     """One connection of a server. `buffer` is what it reads into; `gone` is called when it is closed."""
 
     def __init__(
@@ -30,7 +30,7 @@ class Plug:
         host: Host,
         selector: selectors.BaseSelector,
         buffer: memoryview,
-        gone: Callable[[Plug], None],
+        gone: Callable[[ServerConnection], None],
     ) -> None:
         configure(connection, host.limits.unreachable_s).setblocking(False)
         self._handshaking = tls is not None
