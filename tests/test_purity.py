@@ -44,7 +44,7 @@ PURE = ("model", "history", "lock", "wire", "drawing")
 PURE_IN_KERNEL = ("monitor", "pacing", "placement", "queue", "resource", "topology", "waiting")
 
 # All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class
-# `Random` alone, which the next test checks.
+# `Random` alone, and `datetime` for `timedelta`, which the next test checks.
 ALLOWED = {
     *(
         "__future__",
@@ -52,6 +52,7 @@ ALLOWED = {
         "collections",
         "collections.abc",
         "dataclasses",
+        "datetime",
         "difflib",
         "enum",
         "hashlib",
@@ -196,7 +197,7 @@ def test_pure_rooms_take_no_order_from_luck() -> None:
 
 
 SUSPICIOUS_CALLS = {"hash", "id", "open", "print", "input", "vars", "globals"}
-SUSPICIOUS_MODULES = {"random": {"Random"}}  # Module → the only attributes that may be used.
+SUSPICIOUS_MODULES = {"random": {"Random"}, "datetime": {"timedelta"}}  # Module → all that may be used of it.
 SET_METHODS = {"union", "intersection", "difference", "symmetric_difference"}
 
 
@@ -211,6 +212,10 @@ def suspects(tree: ast.AST) -> Iterator[str]:
             allowed = SUSPICIOUS_MODULES.get(node.value.id)
             if allowed is not None and node.attr not in allowed:
                 yield f"{line}: {node.value.id}.{node.attr}"
+        if isinstance(node, ast.ImportFrom) and node.module in SUSPICIOUS_MODULES:
+            for name in node.names:
+                if name.name not in SUSPICIOUS_MODULES[node.module]:
+                    yield f"{line}: {node.module}.{name.name}"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ITERATES:
             for argument in node.args:
                 if is_set(argument, sets):
@@ -274,6 +279,8 @@ def is_set(node: ast.expr, sets: set[str]) -> bool:
         "key = hash(x)",
         "sorted(xs, key=lambda x: id(x))",
         "import random\nrandom.shuffle(xs)",
+        "from random import shuffle\nshuffle(xs)",
+        "from datetime import datetime\ndatetime.now()",
     ],
 )
 def test_the_search_finds_what_it_looks_for(leak: str) -> None:

@@ -524,7 +524,7 @@ def refused(worldline: Command, *arguments: str) -> str:
         (["--file", "hasty.py", "--set", "is_loud=perhaps"], "is_loud can't be 'perhaps'"),
         (["--file", "hasty.py", "--set", "speed=3"], "(parameters: count=2, share=1.0, word=, is_loud=True)"),
         (["--file", "none.py"], "there is no file none.py"),
-        (["--file", "."], "there is no file ."),
+        (["--file", "."], ". is a directory"),
         (["--schedule", "none.json"], "none.json can't be read: No such file"),
         (["--schedule", "hasty.py"], "hasty.py isn't a schedule"),
         (["--schedule", "it.json", "bellman-ford"], "a schedule says all of that itself"),

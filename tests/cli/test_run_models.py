@@ -20,7 +20,7 @@ from worldline.history.observer import UNDER_WAY
 from worldline.model import LossError
 from worldline.recording import Condition, Recorder, Recording
 
-KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped"]
+KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped", "remarks"]
 
 pytestmark = pytest.mark.timeout(60)
 

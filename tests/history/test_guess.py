@@ -59,9 +59,17 @@ def test_draws_go_both_ways() -> None:
     assert guessed(A, B, later=later).endswith("without a pattern: perhaps another number of draws")
 
 
-def test_a_passing_thing() -> None:
+def test_what_is_the_same_afterwards() -> None:
     later = ((1.0, 2.0), *((float(number), float(number)) for number in range(9)))
-    assert guessed(A, B, later=later) == "a passing thing: of the next 9 on this topic, 9 are the same"
+    assert guessed(A, B, later=later) == "of the next 9 on this topic, 9 are the same in both"
+
+
+def test_a_text_that_differs_and_another_field_that_does_are_no_sign_of_what_is_the_same() -> None:
+    parted = Reason(Parting("ann", sent({"who": "x", "n": 0}), sent({"who": "y", "n": 0})), Origin.ITSELF)
+    later = [(to_json({"who": f"x{n}", "n": n}), to_json({"who": f"y{n}", "n": n})) for n in range(10)]
+    assert guess(parted, (), later) == "perhaps code, a parameter or a draw"
+    later = [(to_json({"who": "z", "n": n}), to_json({"who": "z", "n": n + 1})) for n in range(10)]
+    assert guess(parted, (), later) == "perhaps code, a parameter or a draw"
 
 
 def test_with_little_to_go_by_it_says_little() -> None:

@@ -55,7 +55,9 @@ def test_a_file_that_ends_the_program_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_refused(tmp_path: Path) -> None:
-    for missing in (tmp_path / "nowhere.py", tmp_path, tmp_path / "no" / "folder.py"):
+    with pytest.raises(ConfigurationError, match="is a directory"):
+        load_module(tmp_path)
+    for missing in (tmp_path / "nowhere.py", tmp_path / "no" / "folder.py"):
         with pytest.raises(ConfigurationError, match=f"there is no file {missing}"):
             load_module(missing)
 

@@ -39,7 +39,7 @@ def test_info_tells_all_that_matters(path: Path, capsys: pytest.CaptureFixture[s
     info(path)
     out = " ".join(capsys.readouterr().out.split())
     for words in (
-        "federation [bold]tennis",
+        "name [bold]tennis",
         "seed 42",
         "end 1s",
         "times 2ns to 52ns",

@@ -117,7 +117,7 @@ def test_parameters_of_a_function_and_of_its_algorithm_can_be_set(tmp_path: Path
     ("kind", "executor", "words"),
     [
         ("federation", "processes(2)", "in-process"),
-        ("federation", "tcp", "runs in-process, not over tcp"),
+        ("federation", "tcp", "runs in-process, and not on 'tcp'"),
         ("kernel", "in-process", "inline"),
         ("kernel", "shuffled(3)", "inline"),
         ("nodes", "unix", "inline"),
@@ -184,7 +184,7 @@ def test_what_cannot_be_run_is_explained_by_what_was_found(text: str, words: str
         ("missing.py", "there is no file missing.py"),
         ("missing.toml", "missing.toml"),
         ("play.toml:ann", "play.toml is a federation as a whole (write play.toml, without :ann)"),
-        (".", ". isn't a file that can be run (its name ends in .toml or .py)"),
+        (".", ". is a directory (name a file in it: FILE.toml or FILE.py)"),
         ("", "nothing to run called ''"),
     ],
 )

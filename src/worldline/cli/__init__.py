@@ -2,7 +2,7 @@
 
 Exit codes tell who has to act: 0 all is well; 1 the model went wrong (non-determinism, a broken promise, a program
 that raised); 2 the command was used wrongly; 3 a participant, a connection or the disk was lost; 4 nobody could go on;
-70 a bug in Worldline; 130 interrupted.
+70 a bug in Worldline; 130 interrupted; 141 nobody reads on, `| head -1`.
 
 To load a subcommand may take most of a second, in which somebody may well press Ctrl-C. So this module loads nothing by
 itself, and until the subcommand is there, an interruption simply ends the process.
@@ -13,11 +13,13 @@ from __future__ import annotations
 import atexit
 import signal
 import sys
+from contextlib import suppress
 
 from worldline.cli.leaving import INTERRUPTED, leave_at_once, leave_in_order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
     from typing import NoReturn
 
@@ -28,27 +30,49 @@ def main() -> NoReturn:
     atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # There is nothing left to interrupt.
     leave_at_once()
     from worldline.cli.commands import app
+    from worldline.workers.standard_output import guard_output
 
+    guard_output()
+    code = 0
     try:
-        app()
+        _run(app)
     except Exception as error:
-        _tell(error)
+        code = _told(error)
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        code = INTERRUPTED
     finally:
         leave_in_order()
-    sys.exit(0)
+    if code == INTERRUPTED:
+        from worldline.workers.rank_end import end_all_at_exit
+
+        end_all_at_exit()
+    if code:
+        from worldline.model.errors import WorldlineError
+
+        with suppress(WorldlineError):  # There was something worse.
+            sys.stdout.flush()
+    sys.exit(code)
 
 
-def _tell(error: Exception) -> NoReturn:
-    """End with a line for whoever has to act; an error that isn't ours is raised again."""
+def _run(app: Callable[[], object]) -> None:
+    """Run the command until all that it prints is written."""
+    try:
+        app()
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+
+
+def _told(error: Exception) -> int:
+    """Say it in a line to whoever has to act, and return the exit code; an error that isn't ours is raised again."""
     from worldline.cli.console import PlainConsole
-    from worldline.model.errors import WorldlineError
+    from worldline.model.errors import Unread, WorldlineError
 
     if not isinstance(error, WorldlineError):
         raise error
-    PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
-    sys.exit(error.exit_code)
+    if not isinstance(error, Unread):
+        PlainConsole(sys.stderr).print(f"worldline: {error}", style="red")
+    return error.exit_code
 
 
 def _except_interruptions(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

@@ -11,11 +11,13 @@ from rich.console import Console
 
 from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
+from worldline.cli.interruption import interruptible
 from worldline.federation.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
 from worldline.targets.federation import federation_like
 
 
+@interruptible()
 def check(
     target: Annotated[
         str,

@@ -104,6 +104,11 @@ def diff(
         console = PlainConsole()
         for line in difference.lines(show_all=show_all):
             console.print(line)
+    if not difference.partings.is_same:
+        raise typer.Exit(_DIFFERS)
+    for choice, is_cut_off in zip(choices, difference.cut_off, strict=True):
+        if is_cut_off:
+            raise UsageError(f"{choice.target} is cut off, and nothing can be said of what is missing")
     if not difference.is_same:
         raise typer.Exit(_DIFFERS)
 
@@ -152,8 +157,12 @@ def _recordings(choices: tuple[Choice, Choice], stack: ExitStack) -> list[Path]:
         processes = stack.enter_context(RunProcesses(choice.target, choice.options, at_once=1))
         as_here = Variant(name=side, factor=Factor.NOTHING, hash_seed=None, is_compiled=None)
         runs.append((paths[-1], processes.start(as_here, paths[-1])))
-    for path, run in runs:
-        _finish(path, run.result())
+    finished = [run.result() for _, run in runs]
+    kinds = [run.said.kind for run in finished if run.said is not None]
+    if len(set(kinds)) > 1:
+        raise UsageError(f"A is of the kind {kinds[0]}, and B of the kind {kinds[1]}", advice="compare like with like")
+    for (path, _), run in zip(runs, finished, strict=True):
+        _finish(path, run)
     return paths
 
 

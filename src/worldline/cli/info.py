@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline.cli.console import PlainConsole, cell
+from worldline.history.steps import named
 from worldline.kernel.build import build
 from worldline.model import format_time
 from worldline.model.time import FOREVER
@@ -91,7 +92,7 @@ def _facts(recording: Recording) -> Table:
     network = header.network
     return _grid(
         ("file", f"{recording.path}, {recording.path.stat().st_size:,} bytes"),
-        ("federation", header.federation or "(without a name)"),
+        ("name", header.federation or "(without one)"),
         ("seed", str(header.seed)),
         ("end", "when all have left" if header.end is None else format_time(header.end)),
         ("times", "no messages" if span is None else f"{format_time(span[0])} to {format_time(span[1])}"),
@@ -106,12 +107,12 @@ def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:
     """Everybody of the roster, and the guests who came; of a file that was cut off only the names are known."""
     header, outcome = recording.header, recording.outcome
     if outcome is None:
-        yield from ((name, "", "", "") for name in header.roster)
+        yield from ((named(name), "", "", "") for name in header.roster)
         yield from ((f"{name} (guest)", "", "", "") for name in header.guests)
         return
     for name in sorted({*header.roster, *outcome.participants}):
         part = outcome.participants.get(name)
-        shown = (name or "(outside)") if name in header.roster else f"{name} (guest)"
+        shown = named(name) if name in ("", *header.roster) else f"{name} (guest)"
         if part is None:
             yield (shown, "never", "", "")
         else:
@@ -131,7 +132,7 @@ def _topics(recording: Recording) -> Iterable[tuple[str, ...]]:
 
 def _losses(recording: Recording) -> Iterable[tuple[str, ...]]:
     for loss in recording.loss_counts():
-        yield (loss.receiver, loss.topic, loss.reason, f"{loss.count:,}")
+        yield (named(loss.receiver), loss.topic, loss.reason, f"{loss.count:,}")
 
 
 def _print(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, Self
 
@@ -39,3 +40,26 @@ class Interruption:
         else:
             self._happened = True
             self.first(error)
+
+
+@contextmanager
+def interrupted_by(interruption: Interruption, interrupt: Callable[[Interrupted], None]) -> Iterator[None]:
+    """Let signals end what runs here, as long as it lasts; a `KeyboardInterrupt` by which it ends becomes ours."""
+    interruption.first = interrupt
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        raise Interrupted(str(interrupted) or "interrupted") from None
+    finally:
+        interruption.first = lambda _: None  # It is over by itself.
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let signals end what runs here, wherever it is."""
+
+    def interrupt(error: Interrupted) -> None:
+        raise KeyboardInterrupt(error.problem)  # Nobody takes that for a failure of the model.
+
+    with Interruption() as interruption, interrupted_by(interruption, interrupt):
+        yield

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole
+from worldline.cli.interruption import interruptible
 from worldline.cli.nodes_run import Narrator, Outputs, run_one
 from worldline.cli.nodes_search import Search, run_many
 from worldline.cli.nodes_syntax import SYNTAX
@@ -37,6 +38,7 @@ _SUMMARY_MAX = 78
 _NETWORK, _FAULTS, _END, _SEEDS, _SHOWN = "The network", "What goes wrong", "The end", "Many seeds", "What is shown"
 
 
+@interruptible()
 def nodes(
     context: typer.Context,
     algorithm: Annotated[

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -16,6 +15,7 @@ from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole
 from worldline.cli.recorded import recording_of
 from worldline.model import UsageError, WorldlineError, format_time
+from worldline.model.errors import Unread
 from worldline.model.printable import printable_json
 from worldline.nodes.deadline import deadline
 from worldline.nodes.node import Node
@@ -84,9 +84,8 @@ class Narrator:
         if self._is_read:
             try:
                 print(line)
-            except BrokenPipeError:
+            except Unread:
                 self._is_read = False
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Nor does the rest of the output fail.
 
     def say(self, line: str) -> None:
         """Say something of the run that isn't part of what happens in it."""

@@ -35,6 +35,7 @@ def report(
         "events": None if outcome is None else outcome.events,
         "members": None if outcome is None else len(outcome.names),
         "dropped": None if outcome is None else sum(outcome.dropped.values()),
+        "remarks": [] if outcome is None else outcome.remarks(),
         "failure": None if failure is None else _failure(failure),
         "recording": None if shelf is None or shelf.kept is None else str(shelf.kept.path),
     }

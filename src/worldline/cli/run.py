@@ -100,7 +100,12 @@ def run(
     outcome: Outcome | None = None
     failure: WorldlineError | None = None
     with words_aside(shelf, wanted=as_json):
-        ready = prepare(target, options)
+        try:
+            ready = prepare(target, options)
+        except WorldlineError as error:
+            if traceback:
+                _show_trace(error)
+            raise
         try:
             if isinstance(ready, ReadyFederation):
                 ready = staging.settled(ready, is_chosen=executor is not None)
@@ -120,9 +125,14 @@ def run(
     if as_json:
         print(report(target, ready, outcome, failure, shelf))
     if failure is not None:
-        if traceback:
+        if traceback and not _is_shown(ready, quiet=quiet):
             _show_trace(failure)
         raise failure
+
+
+def _is_shown(ready: Ready, *, quiet: bool) -> bool:
+    """Whether the traceback of a failure has been shown as its participant's own words."""
+    return isinstance(ready, ReadyFederation) and ready.federation is not None and not quiet
 
 
 # What it takes to run the one is of no use to the other, and takes long to load.

@@ -11,9 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from worldline.cli.console import warn
-from worldline.cli.interruption import Interruption
+from worldline.cli.interruption import Interruption, interrupted_by
 from worldline.cli.recorded import NotRecorded, recording_of
-from worldline.cli.run_model import interrupted_by
 from worldline.cli.screen import Screen
 from worldline.cli.voices import Voices
 from worldline.federation.outcome import FederationOutcome
@@ -37,7 +36,7 @@ def run_federation(
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
         with recording_of(ready, shelf, say) as recording:
             interruption.again = partial(hurry, screen, recording, ready)
-            with interrupted_by(interruption, ready):
+            with interrupted_by(interruption, ready.interrupt):
                 if ready.federation is not None:
                     outcome = _in_one_process(ready, ready.federation, screen, recording.observer)
                 else:

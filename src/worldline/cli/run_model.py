@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole
-from worldline.cli.interruption import Interruption
+from worldline.cli.interruption import Interruption, interrupted_by
 from worldline.cli.recorded import recording_of
 from worldline.history.outcome import Outcome
-from worldline.model import Interrupted
 from worldline.targets import Ready
 
 if TYPE_CHECKING:
@@ -27,25 +25,13 @@ def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool =
         interruption.again = recording.give_up
         with (
             progress() if ready.is_main and not quiet else nullcontext() as watch,
-            interrupted_by(interruption, ready),
+            interrupted_by(interruption, ready.interrupt),
         ):
             outcome = ready.run(recording.observer, watch)
         recording.conclude(outcome)
     if ready.is_main and outcome.failure is None:
         _conclude(ready, outcome, time.monotonic() - began, quiet=quiet)
     return outcome
-
-
-@contextmanager
-def interrupted_by(interruption: Interruption, ready: Ready) -> Iterator[None]:
-    """Let signals end a run, as long as it lasts."""
-    interruption.first = ready.interrupt
-    try:
-        yield
-    except KeyboardInterrupt as interrupted:
-        raise Interrupted(str(interrupted) or "interrupted") from None
-    finally:
-        interruption.first = lambda _: None  # It is over by itself.
 
 
 def _conclude(ready: Ready, outcome: Outcome, elapsed_s: float, *, quiet: bool) -> None:

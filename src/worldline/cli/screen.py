@@ -17,8 +17,9 @@ from rich.text import Text
 from worldline.cli.console import PlainConsole, coloured, uncoloured
 from worldline.cli.output import ScreenOutput
 from worldline.history.status import THE_RUN, Status
-from worldline.model import FOREVER, Interrupted, LossError, format_time
+from worldline.model import FOREVER, format_time
 from worldline.model.printable import printable
+from worldline.workers.standard_output import unwritable
 
 _FRESH_S = 0.25
 _PLAIN_S = 5.0
@@ -70,11 +71,8 @@ class Screen:
 
     def _check_reader(self) -> None:
         """Raise if nothing can be shown any more: then nobody wants to see how it ends either."""
-        failure = self.output.failure
-        if isinstance(failure, BrokenPipeError):
-            raise Interrupted("nobody reads what is shown any more", advice="--quiet shows the outcome only")
-        if failure is not None:
-            raise LossError(f"what is to be shown can't be written: {failure.strerror}")
+        if self.output.failure is not None:
+            raise unwritable(self.output.failure)
 
     def make_way(self) -> None:
         """Leave the terminal to who talks with the user. From here on, nothing is shown later than it is said."""

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole
+from worldline.cli.interruption import interruptible
 from worldline.cli.options import Force
 from worldline.cli.spacetime_recording import retell
 from worldline.cli.spacetime_run import run_one
@@ -89,7 +90,8 @@ def spacetime(
             raise UsageError(f"a run can't end at {end}", advice="give a lab time: --until 100")
         settings = chosen.parsed(pairs(parameters or []))
         outputs.check()
-        run_one(chosen, settings, seed, end, chosen_executor, narrator, outputs)
+        with interruptible():
+            run_one(chosen, settings, seed, end, chosen_executor, narrator, outputs)
     except WorldlineError as error:
         if chosen_executor.is_main:
             raise

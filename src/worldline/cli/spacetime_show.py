@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from rich.console import Console
 
 from worldline.cli.console import PlainConsole
 from worldline.model import ModelError, UsageError
+from worldline.model.errors import Unread
 from worldline.model.printable import printable, printable_json
 from worldline.recording import Shelf
 from worldline.saving.destination import destination
@@ -64,8 +64,8 @@ class Narrator:
                 elif record.kind == "log":
                     print(printable(f"{record.at[0]:12.6f}  {record.agent}: {record.what}"))
             sys.stdout.flush()
-        except BrokenPipeError:  # Nobody reads on. That doesn't make the run a failure, nor the rest of the output.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except Unread:
+            return  # The run is no failure for that, nor the rest of the output.
 
     def say(self, line: str) -> None:
         """Say something of the run that isn't part of what happens in it."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Annotated
 
@@ -14,8 +16,11 @@ from worldline.cli.console import PlainConsole, cell
 from worldline.cli.interruption import Interruption
 from worldline.cli.options import Seed, Settings, Until
 from worldline.cli.verify_reports import as_json, as_junit
+from worldline.model import UsageError
 from worldline.saving.destination import destination, save
+from worldline.targets import Options, prepare
 from worldline.targets.run_processes import VariantRun
+from worldline.targets.variants import check_names, chosen, depend_on_kind, variants_of
 from worldline.targets.verifying import Compared, Ending, Verification, Verifier
 
 _NAME, _DIGEST, _NUMBER = 14, 32, 10
@@ -30,8 +35,9 @@ def verify(
     ] = None,
     changes: Settings = None,
     only: Annotated[
-        str, typer.Option(metavar="VARIANT,...", help="Try only these: again, hash-seed, executor, 'processes(2)'...")
-    ] = "",
+        str | None,
+        typer.Option(metavar="VARIANT,...", help="Try only these: again, hash-seed, executor, 'processes(2)'..."),
+    ] = None,
     mpi: Annotated[bool, typer.Option("--mpi", help="Try it on two ranks of MPI, too.")] = False,
     seconds_max: Annotated[
         float | None, typer.Option(min=0, metavar="S", help="Compare nothing more after so many seconds.")
@@ -50,11 +56,16 @@ def verify(
     """
     if junit is not None:
         destination(junit)
+    names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
+    if names is not None:
+        _check_only(
+            names, target, Options(seed=seed, until=until, executor=executor, settings=tuple(changes or ())), mpi
+        )
     verifier = Verifier(
         target,
         _options(seed, until, changes or ()),
         executor=executor,
-        only=only.split(","),
+        only=names or (),
         mpi=mpi,
         seconds_max=seconds_max,
         keep=keep,
@@ -72,6 +83,18 @@ def verify(
         raise typer.Exit(verification.exit_code)
 
 
+def _check_only(names: Sequence[str], target: str, options: Options, mpi: bool) -> None:
+    """Refuse names of variants that this target doesn't have, before it is run; what it is, loading it tells."""
+    if not names:
+        raise UsageError("--only names no variant", advice="leave it out to try all")
+    check_names(names)
+    if depend_on_kind(names):
+        with redirect_stdout(io.StringIO()):
+            ready = prepare(target, options)
+        variants = variants_of(ready.kind, ready.executor, mpi=mpi)
+        chosen(variants, names, f" of a target of the kind {ready.kind}")
+
+
 def _options(seed: int | None, until: str | None, changes: Sequence[str]) -> list[str]:
     given = [] if seed is None else ["--seed", str(seed)]
     given += [] if until is None else ["--until", until]
@@ -83,10 +106,13 @@ class _Rows:
 
     def __init__(self, console: Console) -> None:
         self._console = console
+        self._is_without_events = False
 
     def begin(self, reference: VariantRun) -> None:
         if reference.said is not None:
-            self._console.print(f"{'variant':{_NAME}}{'digest':{_DIGEST}}{'events':>{_NUMBER}}{'seconds':>{_NUMBER}}")
+            self._is_without_events = reference.said.events_of_history is None
+            events = "" if self._is_without_events else f"{'events':>{_NUMBER}}"
+            self._console.print(f"{'variant':{_NAME}}{'digest':{_DIGEST}}{events}{'seconds':>{_NUMBER}}")
             self._row(reference.said.executor, reference)
 
     def add(self, compared: Compared) -> None:
@@ -94,14 +120,17 @@ class _Rows:
             self._row(compared.variant.name, compared.run, "" if compared.ending is Ending.SAME else compared.ending)
 
     def _row(self, name: str, run: VariantRun, remark: str = "") -> None:
-        digest, events = (run.digest or "", f"{run.said.events:,}") if run.said is not None else ("", "")
-        row = f"{cell(name):{_NAME}}{cell(digest):{_DIGEST}}{events:>{_NUMBER}}{run.seconds:>{_NUMBER}.2f}"
+        count = None if run.said is None else run.said.events_of_history
+        events = "" if self._is_without_events else f"{'' if count is None else f'{count:,}':>{_NUMBER}}"
+        row = f"{cell(name):{_NAME}}{cell(run.digest or ''):{_DIGEST}}{events}{run.seconds:>{_NUMBER}.2f}"
         self._console.print(f"{row}  {remark}" if remark else row, style="red" if remark else None)
 
     def conclude(self, verification: Verification) -> None:
         say = self._console.print
         for why, names in _by_reason(verification.with_ending(Ending.LEFT_OUT)).items():
             say(f"left out: {', '.join(names)}: {why}")
+        for remark, names in _by_remark(verification).items():
+            say(f"{', '.join(names)}: {remark}")
         if verification.reference.error:
             PlainConsole(sys.stderr).print(f"worldline: {verification.reference.error}", style="red")
         for why, names in _by_reason(verification.with_ending(Ending.FAILED)).items():
@@ -122,6 +151,19 @@ class _Rows:
         say("to repeat it:")
         for command in mismatch.commands:
             say(f"  {command}")
+
+
+def _by_remark(verification: Verification) -> dict[str, list[str]]:
+    """Return the names of runs by what they remark, though nothing went wrong."""
+    found: dict[str, list[str]] = {}
+    runs = [
+        ("the first run", verification.reference),
+        *((each.variant.name, each.run) for each in verification.compared),
+    ]
+    for name, run in runs:
+        for remark in () if run is None or run.said is None else run.said.remarks:
+            found.setdefault(remark, []).append(name)
+    return found
 
 
 def _by_reason(compared: Sequence[Compared]) -> dict[str, list[str]]:

@@ -46,8 +46,9 @@ def _variant(name: str, run: VariantRun | None, ending: str, why: str = "") -> d
         "name": name,
         "ending": ending,
         "digest": None if said is None else said.digest,
-        "events": None if said is None else said.events,
+        "events": None if said is None else said.events_of_history,
         "seconds": None if run is None else round(run.seconds, 3),
+        "remarks": [] if said is None else said.remarks,
         "why": why or None,
     }
 

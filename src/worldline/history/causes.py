@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from enum import Enum
 
 from worldline.history.account import Sending
@@ -58,7 +59,7 @@ class Causes:
         """Return how a difference came to a member, from its cause on."""
         reason = self.reasons.get(to)
         if reason is None:
-            raise UsageError(f"nothing of {shown(to)} differs", advice=_advice(list(self.reasons)))
+            raise UsageError(f"nothing of {shown(to)} differs", advice=_advice(to, list(self.reasons)))
         chain = [reason]
         while reason.source is not None:
             reason = self.reasons[reason.source]
@@ -140,8 +141,11 @@ def _is_the_end(parting: Parting, partings: Partings) -> bool:
     return deed.at >= there or (deed.act is Act.ENDS and deed.at == here)
 
 
-def _advice(names: list[str]) -> str:
+def _advice(name: str, names: list[str]) -> str:
     if not names:
         return ""
+    near = get_close_matches(name, names, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
     shown_names = ", ".join(sorted(names)[:8])
     return f"those that differ: {shown_names}{', …' if len(names) > 8 else ''}"

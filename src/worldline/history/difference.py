@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from worldline.history.causes import Causes, Origin, Reason
 from worldline.history.parting import Partings
-from worldline.history.steps import Step, content, elsewhere, named, step_of, steps_of, table
-from worldline.history.values import FieldDifference
+from worldline.history.steps import Step, content, contents, elsewhere, named, step_of, steps_of, table
+from worldline.history.values import FieldDifference, value_text
 from worldline.model.printable import printable
 from worldline.model.time import format_time
 
@@ -17,13 +17,16 @@ SHOWN_MAX = 20
 """How many members are shown, if not all are asked for."""
 
 _FIELDS_MAX = 8
+# Fields of headers that are times.
+_TIMES = ("end", "start", "latency", "minimum", "maximum", "mean", "deviation", "control_latency")
 
 
 @dataclass
 class Difference:
     """What two runs differ in.
 
-    `headers` are facts about the runs that differ; `ends` says of each run how it stopped before its end, if it did.
+    `headers` are facts about the runs that differ; `ends` says of each run how it stopped before its end, if it did;
+    `cut_off`, of which of them that is because the file is.
     `unseen_before` are those from whom the first cause may have received what differs, though that isn't recorded.
     """
 
@@ -32,6 +35,7 @@ class Difference:
     headers: list[FieldDifference] = field(default_factory=list)
     ends: tuple[str | None, str | None] = (None, None)
     same_ends: bool = True
+    cut_off: tuple[bool, ...] = (False, False)
     unseen_before: list[str] = field(default_factory=list)
     guess: str = ""
     to: str | None = None
@@ -41,6 +45,12 @@ class Difference:
     def is_same(self) -> bool:
         """Whether the same happened in both."""
         return self.partings.is_same and self.same_ends
+
+    @property
+    def are_strangers(self) -> bool:
+        """Whether nobody of one run takes part in the other; then there is nothing to be compared."""
+        partings = self.partings
+        return bool(any(partings.only_a) and any(partings.only_b) and not any(partings.members))
 
     @property
     def cause(self) -> Reason | None:
@@ -71,8 +81,11 @@ class Difference:
         yield from (f"{side}  {printable(name)}" for side, name in zip("AB", self.names, strict=True) if name != side)
         if self.headers:
             yield "the headers differ:"
-            yield from (f"  {difference}" for difference in _few(self.headers))
+            yield from (f"  {text}" for text in _few(self.headers, _header_text))
         yield from self._lines_of_those_alone()
+        if self.are_strangers:
+            yield "nobody takes part in both runs: they are of different models, or everybody has another name"
+            return
         yield from self._lines_of_ends()
         if self.partings.is_same:
             return
@@ -102,7 +115,9 @@ class Difference:
                 yield f"{side} is {end}"
         if not self.partings.is_same:
             return
-        if self.same_ends:
+        if self.partings.until == 0 and None not in self.ends:
+            yield "nothing was recorded in either that could be compared"
+        elif self.same_ends:
             yield "no difference" if self.ends == (None, None) else f"no difference up to {until}, where both end"
         elif None in self.ends:
             yield f"the same up to {until}, then {'A' if self.ends[1] is None else 'B'} ends"
@@ -136,12 +151,10 @@ class Difference:
             yield f"first cause, perhaps: {whose}; {named(step.member)} had received from there"
         which = "that is recorded" if self.unseen_before else "cause"
         yield f"first {which}: {named(step.member)} at {format_time(step.at)}, {step.what}"
-        for side, deed in (("A", step.a), ("B", step.b)):
-            if deed is None:
-                yield f"  {side}: nothing like it"
-            else:
-                when = "" if deed.at == step.at else f"at {format_time(deed.at)}: "
-                yield f"  {side}: {when}{content(deed)}"
+        shown = _versions(step)
+        for side, deed, text in zip("AB", (step.a, step.b), shown, strict=True):
+            when = "" if deed is None or deed.at == step.at else f"at {format_time(deed.at)}: "
+            yield f"  {side}: {when}{text}"
         yield from (f"  {difference}" for difference in _few(step.fields()))
         if cause.origin in (Origin.NETWORK, Origin.LISTENING):
             yield f"  {elsewhere(cause.parting)}"
@@ -186,8 +199,30 @@ class Difference:
         }
 
 
-def _few(differences: list[FieldDifference]) -> Iterator[str]:
-    yield from map(str, differences[:_FIELDS_MAX])
+def _versions(step: Step) -> tuple[str, str]:
+    if step.a is not None and step.b is not None:
+        return contents(step.a, step.b)
+    a, b = ("nothing like it" if deed is None else content(deed) for deed in (step.a, step.b))
+    return a, b
+
+
+def _header_text(difference: FieldDifference) -> str:
+    """Say what differs in two headers, times as times."""
+    if difference.path == "federation":  # That is only what the field is called.
+        difference = difference._replace(path="name")
+    if difference.path.rpartition(".")[2] not in _TIMES:
+        return str(difference)
+    a, b = (
+        format_time(value) if isinstance(value, int) else "none" if value is None else value_text(value)
+        for value in (difference.a, difference.b)
+    )
+    return f"{difference.path}: {a} → {b}"
+
+
+def _few(
+    differences: list[FieldDifference], text_of: Callable[[FieldDifference], str] = FieldDifference.__str__
+) -> Iterator[str]:
+    yield from map(text_of, differences[:_FIELDS_MAX])
     if len(differences) > _FIELDS_MAX:
         yield f"and {len(differences) - _FIELDS_MAX:,} more"
 

@@ -8,7 +8,7 @@ from typing import Any
 from worldline.history.causes import Origin, Reason
 from worldline.history.deeds import Act
 from worldline.history.parting import Parting
-from worldline.history.values import FieldDifference, both_decoded, field_differences, is_reordered
+from worldline.history.values import FieldDifference, field_differences, is_reordered
 
 LAST_PLACES_MAX = 4096
 """Floats that lie closer than this, in units in the last place, differ by rounding."""
@@ -77,13 +77,16 @@ def _otherwise(headers: Collection[str], text: str) -> str:
 
 
 def _guess_of_what_follows(path: str, later: Later) -> str:
-    """Look at how one field goes on."""
-    pairs = [pair for pair in (_numbers_at(path, *each) for each in later) if pair is not None]
-    apart = [(a, b) for a, b in pairs if a != b]
-    if len(pairs) < _LATER_MIN:
+    """Look at how the messages go on that the member sends on this topic, and one field in them."""
+    following = later[1:]
+    same = sum(a == b for a, b in following)
+    if len(following) < _LATER_MIN:
         return "perhaps code, a parameter or a draw"
-    if len(apart) <= len(pairs) // 4:
-        return f"a passing thing: of the next {len(pairs) - 1} on this topic, {len(pairs) - len(apart)} are the same"
+    if 4 * same >= 3 * len(following):
+        return f"of the next {len(following)} on this topic, {same} are the same in both"
+    apart = [pair for pair in (_numbers_at(path, *each) for each in later) if pair is not None]
+    if len(apart) < _LATER_MIN:
+        return "perhaps code, a parameter or a draw"
     up = sum(b > a for a, b in apart)
     if 4 * min(up, len(apart) - up) >= len(apart):
         return "from here on the values differ without a pattern: perhaps another number of draws"
@@ -94,13 +97,9 @@ def _guess_of_what_follows(path: str, later: Later) -> str:
 
 
 def _numbers_at(path: str, a: bytes, b: bytes) -> tuple[float, float] | None:
-    """Return the numbers that stand in one place of two payloads."""
-    if a == b:
-        return (0, 0)
+    """Return the numbers that stand in one place of two payloads, if they are two, and differ."""
     found = {field.path: field for field in field_differences(a, b)}.get(path)
-    if found is None:
-        return (0, 0) if both_decoded(a, b) is not None else None
-    return (found.a, found.b) if _is_number(found.a) and _is_number(found.b) else None
+    return (found.a, found.b) if found is not None and _is_number(found.a) and _is_number(found.b) else None
 
 
 def _is_number(value: Any) -> bool:

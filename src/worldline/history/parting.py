@@ -12,12 +12,14 @@ D2. A message arrives after it was sent. So once both the first deed that only A
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from worldline.history.account import Account, Sending, Stay
 from worldline.history.deeds import Act, Deed, SentThen, received_otherwise, sent_otherwise
 from worldline.model.time import FOREVER
+
+_UNKNOWN = "one of the runs had ended by then"
 
 
 @dataclass
@@ -169,7 +171,8 @@ class _Walk:
 
 def _unlike(a: Account, b: Account) -> Iterator[tuple[int, str, list[Sending], list[Sending]]]:
     """Yield what one member sent at one moment, wherever that isn't the same in both runs."""
-    left, right = iter(a.sendings), iter(b.sendings)
+    horizon = min(a.until, b.until)
+    left, right = _known(a.sendings, horizon), _known(b.sendings, horizon)
     x, y = next(left, None), next(right, None)
     while True:
         while x is not None and y is not None and (x == y or x[:5] == y[:5]):  # D1; their numbers don't count.
@@ -187,3 +190,17 @@ def _unlike(a: Account, b: Account) -> Iterator[tuple[int, str, list[Sending], l
             theirs.append(y)
             y = next(right, None)
         yield *key, ours, theirs
+
+
+def _known(sendings: Iterable[Sending], horizon: int) -> Iterator[Sending]:
+    """Yield what was sent, with what became of it before the horizon.
+
+    Where one of the runs has ended, nobody knows what would have arrived: that it didn't is no difference.
+    """
+    if horizon == FOREVER:
+        yield from sendings
+        return
+    for at, sender, topic, payload, fates, number in sendings:
+        known = [fate for fate in fates if fate[0] < horizon]
+        unknown = sorted((horizon, fate[1], fate[2], _UNKNOWN) for fate in fates if fate[0] >= horizon)
+        yield at, sender, topic, payload, [*known, *unknown], number

@@ -9,11 +9,19 @@ from typing import Any, NamedTuple
 from worldline.history.causes import Origin, Reason
 from worldline.history.deeds import Act, Deed
 from worldline.history.parting import Parting
-from worldline.history.values import FieldDifference, field_differences, payload_text
+from worldline.history.values import FieldDifference, field_differences, payload_text, payload_texts
 from worldline.model.printable import printable
 from worldline.model.time import format_time
 
-_NOTES = "worldline/"  # Topics of what members note, and nobody is sent.
+# What members note, and nobody is sent, by its topic.
+_NOTES = {
+    "worldline/log": "logs",
+    "worldline/meta": "notes an event",
+    "worldline/process": "starts or interrupts a process",
+    "worldline/record": "records a value",
+    "worldline/setting": "notes the setting",
+    "worldline/timer": "sets a timer",
+}
 
 
 class Step(NamedTuple):
@@ -78,7 +86,7 @@ def _what(deed: Deed) -> str:
     if deed.act is Act.RECEIVES:
         return f"receives {topic} from {named(deed.peer)}"
     if deed.act is Act.SENDS:
-        return f"{'notes' if deed.topic.startswith(_NOTES) else 'sends'} {topic}"
+        return _NOTES.get(deed.topic) or f"sends {topic}"
     return "begins" if deed.act is Act.BEGINS else "ends"
 
 
@@ -91,7 +99,7 @@ def _versions(step: Step) -> str:
         return f"only in {'A' if b is None else 'B'}{text}"
     times = "" if a.at == b.at else f"at {format_time(a.at)} in A, at {format_time(b.at)} in B"
     if a.reordered and b.reordered:
-        return f"in another order: {content(a)} → {content(b)}"
+        return f"in another order: {' → '.join(contents(a, b))}"
     fields = step.fields()
     if not fields:
         return times or (f"to {_names(a.to)} → to {_names(b.to)}" if a.to != b.to else "")
@@ -102,6 +110,12 @@ def _versions(step: Step) -> str:
 
 def content(deed: Deed) -> str:
     return deed.act.name.lower() if deed.act in (Act.BEGINS, Act.ENDS) else payload_text(deed.payload)
+
+
+def contents(a: Deed, b: Deed) -> tuple[str, str]:
+    """Return two versions of the same, as much of them as is around where they differ."""
+    is_message = a.act in (Act.SENDS, Act.RECEIVES) and b.act is a.act
+    return payload_texts(a.payload, b.payload) if is_message else (content(a), content(b))
 
 
 def elsewhere(parting: Parting) -> str:
@@ -125,7 +139,8 @@ def table(steps: list[Step]) -> Iterator[str]:
 
 
 def named(name: str) -> str:
-    return printable(name) or "(outside)"
+    """Return how a member is called. What no member does, such as a fault, is done from outside."""
+    return printable(name) or "(from outside)"
 
 
 def _names(names: tuple[str, ...]) -> str:

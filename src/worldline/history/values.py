@@ -28,7 +28,8 @@ class FieldDifference(NamedTuple):
     steps: int | None = None
 
     def __str__(self) -> str:
-        text = f"{self.path or 'payload'}: {value_text(self.a)} → {value_text(self.b)}"
+        a, b = around_difference(_value_text(self.a), _value_text(self.b))
+        text = f"{self.path or 'payload'}: {a} → {b}"
         if self.steps is not None and self.steps <= 1_000_000:
             text += f" ({self.steps:,} unit{'' if self.steps == 1 else 's'} in the last place)"
         return text
@@ -85,29 +86,51 @@ def is_reordered(a: bytes, b: bytes) -> bool:
 
 def payload_text(payload: bytes) -> str:
     """Return a payload in a few words, on one line."""
+    return _cut(_payload_text(payload))
+
+
+def payload_texts(a: bytes, b: bytes) -> tuple[str, str]:
+    """Return two payloads in a few words each: those around where they differ."""
+    return around_difference(_payload_text(a), _payload_text(b))
+
+
+def around_difference(a: str, b: str) -> tuple[str, str]:
+    """Cut two long texts to what is around their first difference."""
+    apart = next((place for place, (x, y) in enumerate(zip_longest(a, b)) if x != y), 0)
+    if max(len(a), len(b)) <= TEXT_MAX or apart < TEXT_MAX // 2:
+        return _cut(a), _cut(b)
+    start = apart - TEXT_MAX // 3
+    return f"…{_cut(a[start:])}", f"…{_cut(b[start:])}"
+
+
+def _payload_text(payload: bytes) -> str:
     if not payload:
         return "(empty)"
     if _from_json(payload) is not _MISSING:
-        return _cut(printable(payload.decode(errors="replace")))
+        return printable(payload.decode(errors="replace"))
     value = _from_msgpack(payload)
     if value is not _MISSING:
-        return value_text(value)
+        return _value_text(value)
     text = _text(payload)
-    return _cut(text) if text is not None else f"{_cut(payload[:20].hex(' '))} ({len(payload):,} bytes)"
+    return text if text is not None else f"{payload[:20].hex(' ')} ({len(payload):,} bytes)"
 
 
 def value_text(value: Any) -> str:
     """Return a decoded value in a few words."""
+    return _cut(_value_text(value))
+
+
+def _value_text(value: Any) -> str:
     if value is _MISSING:
         return "(missing)"
     if isinstance(value, Raw):
         return str(value)
     if isinstance(value, bytes):
-        return _cut(value.hex(" "))
+        return value.hex(" ")
     try:
-        return _cut(printable(msgspec.json.encode(value).decode()))
+        return printable(msgspec.json.encode(value).decode())
     except (TypeError, ValueError, RecursionError):
-        return _cut(printable(repr(value)))
+        return printable(repr(value))
 
 
 def steps_between(a: float, b: float) -> int:

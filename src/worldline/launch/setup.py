@@ -6,7 +6,7 @@ what is made of it. Nothing is made before all checks have passed, and nothing o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
@@ -203,12 +203,15 @@ def _is_known(document: Document, *keys: str) -> bool:
 # --- The setup ---
 
 
-def read_setup(file: Path, *, changes: Iterable[str] = (), startable: bool = True) -> Setup:
+def read_setup(
+    file: Path, *, changes: Iterable[str] = (), options: Mapping[str, str] | None = None, startable: bool = True
+) -> Setup:
     """Read a federation from its file, with `changes` such as ``link.latency=5ms``; report all mistakes at once.
 
+    `options` says of changes that were written as another option than --set which one that is, by the key.
     Unless `startable`, it doesn't matter whether the participants' programs are here: others start them elsewhere.
     """
-    document = Document(Path(file), TABLES, changes)
+    document = Document(Path(file), TABLES, changes, options)
     top = document.root.table(FILE)
     if "name" not in document.root.value:
         top["name"] = document.file.stem

@@ -46,15 +46,23 @@ class TomlTable:
 class Document:
     """What the file and the command line say, and the mistakes found in it so far.
 
-    `tables` are all that such a document can have; they serve to tell where a misplaced key belongs.
+    `tables` are all that such a document can have; they serve to tell where a misplaced key belongs. `options` have
+    changes that were written in another way than with --set, by the key that they set: ``{"end": "--until"}``.
     """
 
-    def __init__(self, file: Path, tables: Sequence[TomlTable] = (), changes: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        file: Path,
+        tables: Sequence[TomlTable] = (),
+        changes: Iterable[str] = (),
+        options: Mapping[str, str] | None = None,
+    ) -> None:
         self.file = file
         self.tables = tuple(tables)
         self.refused: list[Steps] = []
         self._mistakes: dict[str, None] = {}  # In order, each once.
         self.warnings: list[str] = []  # What is legal, and hardly meant.
+        self._options = options or {}
         self._changed: dict[Steps, str] = {}  # What --set put there, as it was written.
         self.root = TomlPlace(self, (), _load(file))
         for change in changes:
@@ -75,6 +83,8 @@ class Document:
         self.warnings.append(self._located(steps, reason))
 
     def _located(self, steps: Steps, reason: str) -> str:
+        if len(steps) == 1 and steps[0] in self._options:
+            return f"{self._options[str(steps[0])]}: {reason}"
         source = "--set" if any(steps[: len(changed)] == changed for changed in self._changed) else str(self.file)
         return ": ".join(part for part in (source, self._key(steps), reason) if part)
 

@@ -7,7 +7,7 @@ That is the one name that every room looks for. Beside it may stand UNTIL, when 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from inspect import Parameter, getdoc, signature
+from inspect import Parameter, getdoc, isasyncgenfunction, iscoroutinefunction, signature
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from worldline.loading.python_file import load_module
 from worldline.model.blame import said_of
-from worldline.model.errors import ConfigurationError, ModelError, WorldlineError, shown
+from worldline.model.errors import ConfigurationError, Interrupted, LossError, ModelError, WorldlineError, shown
 
 MODEL = "model"
 
@@ -71,6 +71,8 @@ class Definition(Struct, frozen=True):
             return ""
         try:
             return str(judge(*run))
+        except (Interrupted, LossError):  # It has printed something, and nobody reads that, or the disk is full.
+            raise
         except AssertionError as error:
             raise ModelError(f"{self.name}: what has come of it isn't what should: {said_of(error)}") from error
         except Exception as error:  # It is the user's code, and can raise anything.
@@ -83,6 +85,12 @@ def definition_in(path: Path, name: str, kinds: tuple[type, ...], form: str) -> 
     if not hasattr(module, name):
         raise _missing(path, name, module, kinds, form)
     where = str(path) if name == MODEL else f"{path}:{name}"
+    outcome = getattr(module, "outcome", None)
+    if isinstance(outcome, int | float | str):
+        raise ConfigurationError(
+            f"{path}: its outcome is {shown(outcome)}, and no function",
+            advice="write def outcome(simulation, result), or call it something else",
+        )
     return Definition(where, path.stem, module, maker_of(where, getattr(module, name), kinds, form))
 
 
@@ -98,6 +106,8 @@ def maker_of(where: str, value: Any, kinds: tuple[type, ...], form: str) -> Make
         return Maker(where, lambda: value, {}, {})
     if isinstance(value, type) or not callable(value):
         raise unfit(where, "its model", value, form)
+    if iscoroutinefunction(value) or isasyncgenfunction(value):
+        raise ConfigurationError(f"{where}: its model can't be async", advice="write def model(...), without async")
     given: dict[str, Any] = {}
     own: dict[str, Any] = {}
     for name, parameter in signature(value).parameters.items():

@@ -8,6 +8,7 @@ from typing import Any
 from worldline.model.errors import ConfigurationError, UsageError, shown
 
 _BOOLS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
+_OPTIONS = ("seed", "until", "executor")  # What isn't a parameter, but an option of its own.
 _KINDS = (bool, float, int, str)
 
 
@@ -27,6 +28,9 @@ def parsed(owner: str, defaults: Mapping[str, Any], texts: Mapping[str, str]) ->
     found: dict[str, Any] = {}
     for name, text in texts.items():
         if name not in defaults:
+            if name in _OPTIONS:
+                advice = f"write --{name} {text}"
+                raise ConfigurationError(f"{owner} has no parameter {shown(name)} of its own", advice=advice)
             there = ", ".join(f"{key}={value}" for key, value in defaults.items()) or "it has none"
             raise ConfigurationError(f"{owner} has no parameter {shown(name)}", advice=f"parameters: {there}")
         found[name] = _as_its_default(owner, name, defaults[name], text)

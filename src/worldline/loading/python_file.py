@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from worldline.model.blame import said_of
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, Interrupted, LossError
 
 _PREFIX = "worldline_file_"  # Of modules' names: a user's `random.py` mustn't take the place of Python's own.
 
@@ -20,6 +20,8 @@ def load_module(path: Path) -> ModuleType:
     loaded = sys.modules.get(name)
     if loaded is not None and loaded.__file__ == str(path.resolve()):
         return loaded
+    if path.is_dir():
+        raise ConfigurationError(f"{path} is a directory", advice="name a file in it")
     if not path.is_file():
         raise ConfigurationError(f"there is no file {path}")
     spec = spec_from_file_location(name, path.resolve())
@@ -32,6 +34,9 @@ def load_module(path: Path) -> ModuleType:
         sys.path.append(folder)  # At the end: workers get this path too, and its queue.py isn't the one they need.
     try:
         spec.loader.exec_module(module)
+    except (Interrupted, LossError):  # It has printed something, and nobody reads that, or the disk is full.
+        del sys.modules[name]
+        raise
     except (Exception, SystemExit) as error:  # It is the user's code, and can raise anything.
         del sys.modules[name]
         raise ConfigurationError(f"{path} can't be loaded: {said_of(error)}") from error

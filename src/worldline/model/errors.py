@@ -147,6 +147,12 @@ class Interrupted(WorldlineError):
     exit_code = 130
 
 
+class Unread(Interrupted):
+    """Whoever read what is printed has had enough. The exit code is that of other commands, which a signal ends."""
+
+    exit_code = 141
+
+
 class InternalError(WorldlineError):
     """An invariant of Worldline doesn't hold."""
 

@@ -20,9 +20,9 @@ from worldline.history.difference import Difference
 from worldline.history.guess import Later, guess
 from worldline.history.parting import Partings, part
 from worldline.history.values import FieldDifference, field_differences
-from worldline.model.errors import ModelError
+from worldline.model.errors import UsageError
 from worldline.model.time import FOREVER, format_time
-from worldline.recording.reader import Recording, story
+from worldline.recording.reader import Condition, Recording, story
 from worldline.recording.scan import Damaged
 from worldline.recording.walk import equal_chunks, sendings
 
@@ -33,7 +33,7 @@ _ROSTERS = ("roster", "guests")  # Who takes part in one only is said elsewhere.
 
 def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: str | None = None) -> Difference:
     """Compare two recordings. `to` is the member to whom the chain from the first cause is to lead."""
-    one, other = Recording(a), Recording(b)
+    one, other = _intact(Recording(a)), _intact(Recording(b))
     skip = equal_chunks(one.scan, other.scan)
     if not (_is_complete(one) and _is_complete(other)):  # How far a file goes is seen at its end.
         skip = max(0, min(skip, len(one.scan.chunks) - 2, len(other.scan.chunks) - 2))
@@ -48,6 +48,7 @@ def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: st
         causes,
         headers,
         ends,
+        cut_off=tuple(_is_cut_off(each) for each in (one, other)),
         same_ends=ends == (None, None) or (None not in ends and _fate(one, accounts[0]) == _fate(other, accounts[1])),
         unseen_before=_unseen_before(causes, partings, one),
         guess=_guess(causes, sorted(names), one, other, skip),
@@ -58,14 +59,24 @@ def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: st
     return difference
 
 
+def _intact(recording: Recording) -> Recording:
+    """Refuse a file that isn't what was written, before anything in it is taken for a difference."""
+    if recording.scan.whole:
+        damage = recording.damage_in_short()
+    else:  # It has no checksums, so there is nothing for it but to unpack it.
+        verdict = recording.verify()
+        damage = verdict.text if verdict.condition is Condition.ALTERED else None
+    if damage is not None:
+        raise _altered(recording, damage)
+    return recording
+
+
 def _is_complete(recording: Recording) -> bool:
     return recording.scan.whole and recording.outcome is not None and recording.outcome.status == "complete"
 
 
 def _account(recording: Recording, skip: int) -> Account:
     """Return what a recording tells of its run."""
-    if recording.scan.damage is not None:
-        raise _altered(recording, recording.scan.damage)
     outcome, roster = recording.outcome, recording.header.roster
     account = Account((), planned=frozenset(roster), is_complete=_is_complete(recording))
     if outcome is not None and recording.scan.whole:
@@ -88,7 +99,7 @@ def _told(recording: Recording, account: Account, skip: int) -> Iterator[Sending
         latest: list[Sending] = []
         for sending in sendings(recording.scan, skip):
             if sending[0] >= account.until:
-                return
+                break
             if latest and latest[0][0] != sending[0]:
                 yield from latest
                 latest = []
@@ -101,8 +112,8 @@ def _told(recording: Recording, account: Account, skip: int) -> Iterator[Sending
         raise _altered(recording, str(damage)) from damage
 
 
-def _altered(recording: Recording, problem: str) -> ModelError:
-    return ModelError(f"{recording.path} was altered: {problem}", advice="record the run again")
+def _altered(recording: Recording, problem: str) -> UsageError:
+    return UsageError(f"{recording.path} was altered: {problem}", advice="record the run again")
 
 
 def _headers(a: Recording, b: Recording) -> list[FieldDifference]:
@@ -120,9 +131,14 @@ def _end(recording: Recording, account: Account) -> str | None:
     """Say how a recording ended before its time, None if it didn't."""
     if account.is_complete:
         return None
-    if recording.outcome is None or not recording.scan.whole:
+    if _is_cut_off(recording):
         return f"cut off: all that was sent before {format_time(account.until)} is there"
+    assert recording.outcome is not None
     return f"broken off: {story(recording.outcome)}"
+
+
+def _is_cut_off(recording: Recording) -> bool:
+    return recording.outcome is None or not recording.scan.whole
 
 
 def _fate(recording: Recording, account: Account) -> object:

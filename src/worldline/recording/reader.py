@@ -244,7 +244,9 @@ class Recording:
     def verify(self) -> Verdict:
         """Read everything and say whether it is what was written, and all of it."""
         survey = self._survey
-        damage = self._scan.damage or survey.damage or (self._contradiction() if self._scan.whole else None)
+        damage = self._scan.damage or survey.damage or self.damage_in_short()
+        if damage is None and self._scan.whole:
+            damage = self._contradiction()
         if damage is not None:
             return Verdict(Condition.ALTERED, damage)
         if self._scan.whole and self.outcome is not None:
@@ -260,20 +262,28 @@ class Recording:
     def _survey(self) -> Survey:
         return Survey(self._scan)
 
-    def _contradiction(self) -> str | None:
-        """Say what in a whole file doesn't go with the rest of it."""
+    def damage_in_short(self) -> str | None:
+        """Say why the file isn't what was written, as far as that is seen without unpacking it; None: nothing is."""
+        if self._scan.damage is not None or not self._scan.whole:
+            return self._scan.damage
         if self.outcome is None or self._scan.outcome is None:
             return "the file ends without an outcome"
         try:
             self._scan.check_sums()
         except Damaged as damage:
             return str(damage)
+        if self.outcome.status == "complete" and self.outcome.digest != _digest_of(self.outcome):
+            return "the digest of the run isn't that of its participants"
+        return None
+
+    def _contradiction(self) -> str | None:
+        """Say what in a whole file doesn't go with the rest of it, once all of it is unpacked."""
+        assert self.outcome is not None
+        assert self._scan.outcome is not None
         if self._scan.index != self._survey.channels:
             return "the index lists other channels than the data"
         if self._survey.certificate.seal(self._scan.outcome) != self.outcome.certificate:
             return "the file doesn't fit its certificate"
-        if self.outcome.status == "complete" and self.outcome.digest != _digest_of(self.outcome):
-            return "the digest of the run isn't that of its participants"
         return None
 
 

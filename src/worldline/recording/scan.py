@@ -88,6 +88,8 @@ class Scan:
         self._data_end: tuple[int, int] | None = None  # Offset, and the checksum of all before it.
         self._footer: tuple[int, Footer] | None = None
         try:
+            if path.is_dir():
+                raise UsageError(f"{path} is a directory", advice="name a recording in it")
             if not stat.S_ISREG(path.stat().st_mode):
                 raise UsageError(f"{path} can't be read: it isn't a plain file")
             with path.open("rb") as file:

@@ -13,10 +13,9 @@ from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS
 from worldline.loading.parameters import parsed
 from worldline.model.plan import Plan
-from worldline.model.reading import as_time
 from worldline.model.time import format_time
 from worldline.nodes.trial import Trial, TrialOutcome
-from worldline.targets.ready import Options, Ready
+from worldline.targets.ready import Options, Ready, end_of
 from worldline.workers.executor import Executor, as_executor
 
 
@@ -57,7 +56,7 @@ def ready(
         structs.replace(
             trial,
             seed=trial.seed if options.seed is None else options.seed,
-            until=trial.until if options.until is None else as_time(options.until, "the end"),
+            until=trial.until if options.until is None else end_of(options),
             parameters={**trial.parameters, **settings},
         ),
         chosen,

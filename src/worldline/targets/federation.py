@@ -5,7 +5,7 @@ Who asks whether something is a federation, and it isn't, doesn't need what runs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,12 +16,12 @@ from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import MODEL, Definition, definition_in, unfit
-from worldline.model.errors import Interrupted, UsageError
+from worldline.model.errors import Interrupted, UsageError, shown
 from worldline.model.plan import Plan
 from worldline.model.time import format_time
-from worldline.targets.ready import Options, Ready
+from worldline.targets.ready import Options, Ready, end_of
 from worldline.targets.texts import parts_of
-from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor
+from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor, readable_executor
 
 if TYPE_CHECKING:
     from worldline.federation.checker import FederationLike
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from worldline.recording.writer import Recorder
 
 FORM = "write model = Federation({...}), or a function that returns one"
+_OPTIONS = {"seed": "--seed", "end": "--until"}
 EXECUTORS = (InProcess, Tcp, Unix)
 """What federations run on."""
 
@@ -159,7 +160,14 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
     from worldline.launch.launcher import check_startable, federation_of
     from worldline.launch.setup import read_setup
 
-    setup = read_setup(file, changes=_changes(options), startable=startable)
+    given = {"seed": options.seed, "end": options.until}
+    changes = [*options.settings, *(f"{key}={value}" for key, value in given.items() if value is not None)]
+    setup = read_setup(
+        file,
+        changes=changes,
+        options={key: _OPTIONS[key] for key, value in given.items() if value is not None},
+        startable=startable,
+    )
     chosen = as_executor(options.executor or "tcp", EXECUTORS)
     federation = None
     if isinstance(chosen, InProcess):
@@ -178,16 +186,16 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
 
 def from_python(found: Definition, federation: Federation, options: Options) -> ReadyFederation:
     """Take a federation that a Python file has made."""
-    chosen = as_executor(options.executor or "in-process", EXECUTORS)
+    chosen = as_executor("in-process") if options.executor is None else readable_executor(options.executor)
     if not isinstance(chosen, InProcess):
         raise UsageError(
-            f"{found.where}: a federation from a Python file runs in-process, not over {chosen}",
-            advice="processes are started from a FILE.toml that names its programs",
+            f"{found.where}: a federation from a Python file runs in-process, and not on {shown(options.executor)}",
+            advice="leave --executor out; processes are started from a FILE.toml that names its programs",
         )
     if options.seed is not None:
         federation = replace(federation, seed=options.seed)
     if options.until is not None:
-        federation = replace(federation, end=options.until)
+        federation = replace(federation, end=end_of(options))
     return ReadyFederation(
         name=found.name,
         made_plan=federation.plan(),
@@ -195,15 +203,6 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
         names=tuple(sorted(federation.programs)),
         federation=federation,
     )
-
-
-def _changes(options: Options) -> Iterable[str]:
-    words = list(options.settings)
-    if options.seed is not None:
-        words.append(f"seed={options.seed}")
-    if options.until is not None:
-        words.append(f"end={options.until}")
-    return words
 
 
 def federation_like(target: str) -> FederationLike:

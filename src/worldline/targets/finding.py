@@ -19,7 +19,7 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.targets import federation
 from worldline.targets.ready import Options, Ready
 from worldline.targets.texts import PYTHON, TOML, parts_of
-from worldline.workers.executor import as_executor
+from worldline.workers.executor import readable_executor
 
 if TYPE_CHECKING:
     from worldline.nodes.algorithm import Algorithm
@@ -68,7 +68,8 @@ def _made(found: Definition, options: Options) -> Ready:
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
     rest = {name: text for name, text in texts.items() if name not in maker.parameters}
     given: dict[str, Any] = {} if options.seed is None else {"seed": options.seed}
-    executor = None if options.executor is None else as_executor(options.executor)
+    # What can't be read is refused by whoever knows what can be used there.
+    executor = None if options.executor is None else readable_executor(options.executor)
     if executor is not None and not isinstance(executor, federation.EXECUTORS):  # Those aren't for a function to use.
         given["executor"] = executor
     made = maker.make(given, own)
@@ -114,6 +115,8 @@ def _built_in(target: str, options: Options) -> Ready:
 def _unknown(target: str, name: str, known: Sequence[str]) -> UsageError:
     if target.endswith(_RECORDING):
         return UsageError(f"{target} is a recording, of a run that is over", advice=f"worldline info {target} shows it")
+    if target and Path(target).is_dir():
+        return ConfigurationError(f"{target} is a directory", advice="name a file in it: FILE.toml or FILE.py")
     if target and Path(target).exists():
         return ConfigurationError(f"{target} isn't a file that can be run", advice="its name ends in .toml or .py")
     near = get_close_matches(name, known, n=1)

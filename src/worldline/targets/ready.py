@@ -13,6 +13,7 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.model.errors import Interrupted
 from worldline.model.plan import Plan
+from worldline.model.reading import as_time
 from worldline.workers.executor import Executor
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ class Options(Struct, frozen=True, kw_only=True):
     until: str | None = None
     executor: str | None = None
     settings: tuple[str, ...] = ()
+
+
+def end_of(options: Options) -> int | None:
+    """Return when somebody wants a run to end, where that is a time; None if nobody says."""
+    return None if options.until is None else as_time(options.until, "a time for --until")
 
 
 class Ready(ABC):

@@ -43,6 +43,12 @@ class Said(Struct, frozen=True):
     executor: str
     digest: str
     events: int
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def events_of_history(self) -> int | None:
+        """How many events there were; None for a federation: how many steps it takes depends on the executor."""
+        return None if self.kind == "federation" else self.events
 
 
 class _Failed(Struct, frozen=True):

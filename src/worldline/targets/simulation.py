@@ -12,7 +12,7 @@ from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import format_time
 from worldline.targets.made import ReadyMade
-from worldline.targets.ready import Options
+from worldline.targets.ready import Options, end_of
 from worldline.workers.executor import Executor, as_executor
 
 
@@ -44,8 +44,16 @@ def ready(found: Definition, simulation: Simulation, options: Options) -> ReadyS
             f"{found.where}: its model doesn't hand on its seed",
             advice="write def model(*, seed=0), and Simulation(seed=seed) in it",
         )
-    if options.until is not None:
-        end: int | None = as_time(options.until, "the end")
-    else:
-        end = None if found.until is None else as_time(found.until, f"the UNTIL of {found.where}")
+    end = _end(found) if options.until is None else end_of(options)
     return ReadySimulation(found, simulation, chosen, end)
+
+
+def _end(found: Definition) -> int | None:
+    """Return when a file says that its run ends; a bare number there is hardly meant in nanoseconds."""
+    said = found.until
+    if isinstance(said, int) and not isinstance(said, bool):
+        raise ConfigurationError(
+            f"{found.where}: UNTIL = {said} doesn't say of what",
+            advice=f'write UNTIL = "{said}s", or "{said}ns" if that is meant',
+        )
+    return None if said is None else as_time(said, f"the UNTIL of {found.where}")

@@ -7,6 +7,7 @@ target as `worldline run` runs it by itself, under the hash seed 0.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from enum import StrEnum
 
 from msgspec import Struct
@@ -93,13 +94,15 @@ def variants_of(kind: str, executor: str, *, mpi: bool = False) -> list[Variant]
     return [*found, Variant(name="uncompiled", factor=Factor.BUILD, options=on, is_compiled=False)]
 
 
-def chosen(variants: Sequence[Variant], only: Iterable[str]) -> list[Variant]:
+def chosen(variants: Sequence[Variant], only: Iterable[str], of_what: str = "") -> list[Variant]:
     """Return the variants that are named, themselves or by what they differ in; all, if none is."""
     wanted = [name.strip() for name in only if name.strip()]
     for name in wanted:
         if not any(name in (each.name, each.factor) for each in variants):
-            there = dict.fromkeys([*(each.name for each in variants), *(each.factor.value for each in variants)])
-            raise UsageError(f"there is no variant {shown(name)}", advice=f"there are: {', '.join(there)}")
+            there = list(dict.fromkeys([*(each.name for each in variants), *(each.factor.value for each in variants)]))
+            near = get_close_matches(name, there, n=1)
+            advice = f"did you mean {near[0]}?" if near else f"there are: {', '.join(there)}"
+            raise UsageError(f"there is no variant {shown(name)}{of_what}", advice=advice)
     return [each for each in variants if not wanted or each.name in wanted or each.factor in wanted]
 
 
@@ -107,6 +110,12 @@ def check_names(only: Iterable[str]) -> None:
     """Refuse what names no variant of any kind of simulation, before anything is run."""
     every = [each for kind in _EXECUTORS for each in variants_of(kind, "", mpi=True)]
     chosen(list({each.name: each for each in every}.values()), only)
+
+
+def depend_on_kind(only: Iterable[str]) -> bool:
+    """Whether some kinds of simulations have variants of these names, and others don't."""
+    names = {kind: {name for each in variants_of(kind, "") for name in (each.name, each.factor)} for kind in _EXECUTORS}
+    return any(name.strip() not in known for name in only for known in names.values())
 
 
 def meaning_of(factor: Factor, kind: str) -> str:

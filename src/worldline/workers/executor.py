@@ -152,7 +152,7 @@ def mpi(*, placement: Any = None, patience_s: float = PATIENCE_S) -> Mpi:
 
 def as_executor(given: Any, allowed: Sequence[type[Executor]] = EVERY) -> Executor:
     """Take an executor or its text; refuse one that isn't of an allowed kind, and say what is."""
-    found = _read(given) if isinstance(given, str) else given() if given in (inline, mpi) else given
+    found = readable_executor(given) if isinstance(given, str) else given() if given in (inline, mpi) else given
     advice = "use " + _listed([f'"{_EXAMPLES[kind]}"' for kind in allowed])
     if not isinstance(found, Executor):
         raise ConfigurationError(f"{shown(given)} isn't an executor", advice=advice)
@@ -161,7 +161,8 @@ def as_executor(given: Any, allowed: Sequence[type[Executor]] = EVERY) -> Execut
     return found
 
 
-def _read(text: str) -> Executor | None:
+def readable_executor(text: str) -> Executor | None:
+    """Return the executor of a text; None if it isn't that of any."""
     match = _TEXT.fullmatch(text)
     if match is None:
         return None

@@ -7,6 +7,7 @@ nothing.
 from __future__ import annotations
 
 import os
+import signal
 from importlib import import_module
 
 from worldline.lifeline import tie_to_parent
@@ -30,6 +31,8 @@ def _tie_workers(server: int) -> None:
 
 _program = os.environ.pop(PROGRAM, None)
 if _program is not None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # The program is interrupted too, and ends all of them.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if os.getppid() == int(_program):
         tie_to_parent(int(_program))
     import_module("ctypes")  # Tying needs it, and loading it in each worker would take longer than all the rest.

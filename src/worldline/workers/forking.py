@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import weakref
-from multiprocessing import forkserver, process, reduction
+from multiprocessing import forkserver, process, reduction, resource_tracker
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
 from typing import Any, NoReturn, Protocol
@@ -147,9 +147,13 @@ def fork_server(preload: str) -> WorkerContext:
     with _environment:
         before = {name: os.environ.get(name) for name in told}
         os.environ.update(told)
+        # Ctrl-C reaches the server too, which isn't ready to ignore it until it has begun: see `fork_server_side.py`.
+        resource_tracker.ensure_running()  # Here, since it unblocks what it is started with.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             forkserver.ensure_running()
         finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             for name, value in before.items():
                 if value is None:
                     del os.environ[name]

@@ -13,6 +13,7 @@ from worldline.workers.assembly import assembled
 from worldline.workers.failures import Failure, told
 from worldline.workers.forking import end_stray
 from worldline.workers.mpi_library import load_mpi
+from worldline.workers.rank_end import end_all_at_exit
 from worldline.workers.rank_peers import RankPeers
 
 Made = TypeVar("Made")
@@ -84,10 +85,18 @@ def gathered(work: Callable[[RankGroup], Report | Failure], patience_s: float) -
 
     A report is anything that can be pickled; a `Failure`, if it is the model that has failed. A `WorldlineError` that
     `work` raises is one that all ranks raise, as `RankGroup.agreed` and `RankGroup.check_equal` do. Everything else
-    ends all ranks. Ranks that have come to a run wait so many seconds for those that haven't.
+    ends all ranks, an interruption when it has ended the program. Ranks that have come to a run wait so many seconds
+    for those that haven't.
     """
     mpi = load_mpi()
-    world = assembled(mpi, patience_s)
+    try:
+        return _gathered(mpi, assembled(mpi, patience_s), work)
+    except KeyboardInterrupt:
+        end_all_at_exit()
+        raise
+
+
+def _gathered(mpi: Any, world: Any, work: Callable[[RankGroup], Report | Failure]) -> list[Report | Failure]:
     me = os.getpid()
     try:
         ranks = RankGroup(mpi, world)
@@ -104,9 +113,10 @@ def gathered(work: Callable[[RankGroup], Report | Failure], patience_s: float) -
     except BaseException as error:  # Whatever it is, the other ranks wait for this one, and would for ever.
         if os.getpid() != me:
             end_stray(error)
-        traceback.print_exc()
-        sys.stderr.flush()
-        world.Abort(70)
+        if not isinstance(error, KeyboardInterrupt):
+            traceback.print_exc()
+            sys.stderr.flush()
+            world.Abort(70)
         raise
     finally:
         _in_use.clear()

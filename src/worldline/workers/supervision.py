@@ -19,6 +19,7 @@ from typing import Any
 from worldline.model.errors import InternalError, LossError, UsageError, WorldlineError
 from worldline.workers.failures import raised_outside
 from worldline.workers.forking import WorkerProcess, close_in_forks, fork_server
+from worldline.workers.standard_output import guard_output
 from worldline.workers.stops import STOPPED_EVERY_S, Stops
 
 LAST_WORDS_S = 5.0
@@ -129,6 +130,7 @@ def say(pipe: Pipe, kind: str, what: object) -> None:
 def _live(live: Live, pipe: Pipe, task: tuple[Any, ...]) -> None:
     """Be a worker: the whole life of its process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # The program is interrupted too, and ends the workers.
+    guard_output()
     close_in_forks(pipe)
     me = os.getpid()
     exit_code = None
@@ -143,6 +145,8 @@ def _live(live: Live, pipe: Pipe, task: tuple[Any, ...]) -> None:
             raise
         say(pipe, _BROKEN, traceback.format_exc())
     finally:
+        with suppress(WorldlineError):  # The program can't write either, and says so.
+            sys.stdout.flush()
         pipe.close()
     if exit_code is not None:
         sys.exit(exit_code)

@@ -1,0 +1,46 @@
+"""Every command that runs something ends in the same way if it is asked to, by whichever signal."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
+from tests.targets.files import FEDERATION, KERNEL, NODES, SPACETIME, write
+from worldline.cli import main
+from worldline.recording import Condition, Recording
+
+# It asks itself, so that it's certain when.
+ASKS = "__import__('os').kill(__import__('os').getpid(), {sign:d}); __import__('time').sleep(3600)"
+COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "run": (KERNEL, "self.seen += 1", ("run", "mine.py", "--record", "run.mcap")),
+    "nodes": (NODES, "self.heard += 1", ("nodes", "--file", "mine.py", "--record", "run.mcap")),
+    "spacetime": (SPACETIME, 'self.log("tick")', ("spacetime", "--file", "mine.py")),
+    "check": (FEDERATION, 'self.publish("ball", b"serve")', ("check", "mine.py")),
+}
+
+
+@pytest.mark.usefixtures("nothing_stays")
+@pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_signal_is_one_line_and_130(
+    command: str,
+    sign: signal.Signals,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text, there, words = COMMANDS[command]
+    assert there in text
+    write(tmp_path, text.replace(there, ASKS.format(sign=sign)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["worldline", *words])
+    with pytest.raises(SystemExit) as exit_:
+        main()
+    assert (exit_.value.code, capsys.readouterr().err) == (130, f"worldline: interrupted by {sign.name}\n")
+    if "--record" in words:
+        verdict = Recording("run.mcap").verify()
+        assert verdict.condition is Condition.BROKEN_OFF
+        assert f"interrupted by {sign.name}" in str(verdict)

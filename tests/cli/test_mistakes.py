@@ -1,0 +1,121 @@
+"""Mistakes on the command line and in files: the option that was given is blamed, and what helps is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
+from tests.targets.files import FEDERATION, KERNEL, NODES, SPACETIME, write
+from worldline.cli import main
+from worldline.history.causes import Causes, Origin, Reason
+from worldline.history.deeds import Act, Deed
+from worldline.history.parting import Parting
+from worldline.model import UsageError
+
+pytestmark = pytest.mark.usefixtures("nothing_stays")
+
+TOML = """
+name = "cell"
+end = "2s"
+[link]
+latency = "1ms"
+[[participants]]
+name = "ann"
+entry = "cell:talk"
+publishes = ["x"]
+"""
+FILES = {
+    "kernel.py": KERNEL,
+    "nodes.py": NODES,
+    "agents.py": SPACETIME,
+    "pair.py": FEDERATION,
+    "cell.py": "def talk(self): pass\n",
+    "cell.toml": TOML,
+    "async.py": KERNEL.replace("def model", "async def model"),
+    "yields.py": KERNEL.replace("def model", "async def model").replace("return simulation", "yield simulation"),
+    "until.py": KERNEL.replace('"10s"', "5"),
+    "judged.py": f"{KERNEL}\noutcome = 5\n",
+    "broken.py": "def helper():\n    return 1 / 0\n\nhelper()\n",
+    "unmade.py": "def helper():\n    return 1 / 0\n\ndef model():\n    return helper()\n",
+    "raises.py": FEDERATION.replace('self.publish("ball", b"serve")', "1 / 0"),
+}
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):  # type: ignore[no-untyped-def]
+    for name, text in FILES.items():
+        write(tmp_path, text, name)
+    (tmp_path / "folder.py").mkdir()
+    (tmp_path / "folder.mcap").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    def command(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["worldline", *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        return int(exit_.value.code or 0), *capsys.readouterr()
+
+    return command
+
+
+IN_PROCESS = "a federation from a Python file runs in-process, and not on "
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("run", "cell.toml", "--until", "abc"), "--until: 'abc' isn't the end (write a number and a unit"),
+        (("run", "cell.toml", "--seed", str(2**70)), "--seed: "),
+        (("run", "cell.toml", "--set", "end=abc"), "--set: end: 'abc' isn't the end"),
+        (("run", "kernel.py", "--until", "abc"), "'abc' isn't a time for --until (write a number and a unit"),
+        (("run", "nodes.py", "--until", "abc"), "'abc' isn't a time for --until"),
+        (("run", "pair.py", "--until", "abc"), "'abc' isn't a time for --until"),
+        (("run", "kernel.py", "--set", "seed=5"), "kernel has no parameter 'seed' of its own (write --seed 5)"),
+        (("run", "nodes.py", "--set", "until=5s"), "greetings has no parameter 'until' of its own (write --until 5s)"),
+        (("run", "agents.py", "--set", "executor=mpi"), "agents has no parameter 'executor' of its own (write --exec"),
+        (("run", "pair.py", "--executor", "processes"), f"pair.py: {IN_PROCESS}'processes' (leave --executor out"),
+        (("run", "pair.py", "--executor", "processes(x)"), f"pair.py: {IN_PROCESS}'processes(x)' (leave --executor"),
+        (("run", "pair.py", "--executor", "inline"), f"pair.py: {IN_PROCESS}'inline' (leave --executor out"),
+        (("run", "kernel.py", "--executor", "processes(x)"), "'processes(x)' isn't an executor (use \"inline\", \"pr"),
+        (("run", "."), ". is a directory (name a file in it: FILE.toml or FILE.py)"),
+        (("run", "folder.py"), "folder.py is a directory (name a file in it)"),
+        (("check", "."), ". is a directory (name a file in it)"),
+        (("nodes", "--file", "."), ". is a directory (name a file in it)"),
+        (("info", "folder.mcap"), "folder.mcap is a directory (name a recording in it)"),
+        (("run", "async.py"), "async.py: its model can't be async (write def model(...), without async)"),
+        (("run", "yields.py"), "yields.py: its model can't be async"),
+        (
+            ("run", "until.py"),
+            'until.py: UNTIL = 5 doesn\'t say of what (write UNTIL = "5s", or "5ns" if that is meant)',
+        ),
+        (("run", "judged.py"), "judged.py: its outcome is 5, and no function (write def outcome(simulation, result)"),
+    ],
+)
+def test_the_mistake_is_named_and_what_helps(said, words: tuple[str, ...], complaint: str) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = said(*words)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"worldline: {complaint}")
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("file", ["broken.py", "unmade.py"])
+def test_the_traceback_of_what_cant_be_loaded_is_shown_if_it_is_wanted(said, file: str) -> None:  # type: ignore[no-untyped-def]
+    code, _, err = said("run", file, "--traceback")
+    assert code == 2
+    assert "line 2, in helper" in err
+    assert "Traceback" not in said("run", file)[2]
+
+
+@pytest.mark.parametrize("options", [(), ("--quiet",)])
+def test_the_traceback_of_a_participant_is_shown_once(said, options: tuple[str, ...]) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = said("run", "raises.py", "--no-record", "--traceback", *options)
+    assert code == 1
+    assert (out + err).count("Traceback (most recent call last)") == 1
+
+
+def test_a_member_that_is_nearly_right_is_named() -> None:
+    causes = Causes({"planner": Reason(Parting("planner", Deed(5, Act.SENDS)), Origin.ITSELF)}, ["planner"])
+    with pytest.raises(UsageError, match=r"nothing of 'planer' differs \(did you mean planner\?\)"):
+        causes.chain("planer")
