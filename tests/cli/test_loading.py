@@ -34,7 +34,7 @@ def loaded_by(folder: Path, *arguments: str) -> set[str]:
 @pytest.mark.parametrize(
     ("arguments", "unneeded"),
     [
-        (("--help",), {"rich", "msgspec", "pydantic", "worldline.cli.run", "worldline.targets"}),
+        (("--help",), {"rich", "pydantic", "mcap", "worldline.cli.run", "worldline.targets"}),
         (
             ("run", "empty.py"),
             {"pydantic", "mcap", "multiprocessing", "networkx", "worldline.recording", "worldline.federation"}
