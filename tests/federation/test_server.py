@@ -25,8 +25,8 @@ from tests.federation.transports import (
     states,
 )
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
-from worldline.federation import plug as plug_module
 from worldline.federation import server as server_module
+from worldline.federation import server_connection as connection_module
 from worldline.federation.host import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.history import Status
@@ -484,7 +484,7 @@ def test_connections_that_are_sent_away_and_stay_dont_pile_up(monkeypatch: pytes
 
 def test_nobody_looks_for_the_processes_of_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[socket.socket] = []
-    monkeypatch.setattr(plug_module, "process_of", looked.append)
+    monkeypatch.setattr(connection_module, "process_of", looked.append)
     with Server(two(None), limits=Limits(unreachable_s=0.02)) as server:
         with (
             socket.create_connection((server.address.place, server.address.port)),

@@ -92,13 +92,21 @@ def searching(doing: str, folder: Path) -> tuple[str, ...]:
     return worldline, "nodes", "--file", str(file), "--seeds", "5000", "--workers", "2"
 
 
-@pytest.mark.parametrize(("doing", "sign"), [("spin", signal.SIGTERM), ("stop", signal.SIGKILL)])
-def test_processes_of_a_search_end_with_it(doing: str, sign: signal.Signals, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("doing", "sign", "said", "code"),
+    [
+        ("spin", signal.SIGTERM, "worldline: interrupted: of 5,000 seeds 0 were tried\n", 130),
+        ("stop", signal.SIGKILL, "", -signal.SIGKILL),
+    ],
+)
+def test_processes_of_a_search_end_with_it(
+    doing: str, sign: signal.Signals, said: str, code: int, tmp_path: Path
+) -> None:
     with family_of(*searching(doing, tmp_path)) as everybody:
         everybody.await_line(doing)
         everybody.program.send_signal(sign)
-        assert everybody.stderr() == ""
-        assert everybody.program.returncode == -sign
+        assert everybody.stderr() == said
+        assert everybody.program.returncode == code
 
 
 def test_control_c_ends_a_search_with_a_stopped_process(tmp_path: Path) -> None:

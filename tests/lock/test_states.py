@@ -16,7 +16,7 @@ DIAGRAM = """\
 stateDiagram-v2
     [*] --> expected
     expected --> joined: Join
-    joined --> computing: Start
+    joined --> computing: StartRun
     joined --> expected: Lost
     joined --> left: Grant
     computing --> computing: Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop

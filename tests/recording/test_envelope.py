@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from pathlib import RecordedPath as File
+from pathlib import Path as File
 from random import Random
 
 import pytest

@@ -31,8 +31,8 @@ from worldline.spacetime import (
     Shuffled,
     Vector,
     box,
-    crewmate,
     current,
+    worker,
 )
 from worldline.spacetime.placement import Placing, Resident
 
@@ -338,7 +338,7 @@ class Restless:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
-        crewmate._SLICE = self.slice
+        worker._SLICE = self.slice
 
 
 def restless(seed: int = 0, slice_: int = 16, folder: Path | None = None) -> Placing:

@@ -1,6 +1,6 @@
 """What hosts tell whoever looks on, in the words of history; the record of the trace goes along with each.
 
-A message has the kernel's number of its first copy; further copies have the next ones (`Hearing` knows whose). One
+A message has the kernel's number of its first copy; further copies have the next ones (`HostObserver` knows whose). One
 that doesn't even set out has none: these count down from -1.
 """
 

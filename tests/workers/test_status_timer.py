@@ -6,7 +6,7 @@ import pytest
 
 from worldline.history.status import Status
 from worldline.model import FOREVER
-from worldline.workers import looks as module
+from worldline.workers import status_timer as module
 from worldline.workers.status_timer import LOOK_EVERY_S, StatusTimer, looks
 
 

@@ -16,8 +16,8 @@ pytestmark = pytest.mark.timeout(50)
 
 BEGIN = """
 import faulthandler, logging, os, subprocess, sys
-from worldline.launch.time_stamps import Stamps
-stamps = Stamps()
+from worldline.launch.time_stamps import TimeStamps
+stamps = TimeStamps()
 stamps.install()
 stamps.now = lambda: 7
 """
