@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,6 @@ COMMANDS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "run": (KERNEL, "self.seen += 1", ("run", "mine.py", "--record", "run.mcap")),
     "nodes": (NODES, "self.heard += 1", ("nodes", "--file", "mine.py", "--record", "run.mcap")),
     "spacetime": (SPACETIME, 'self.log("tick")', ("spacetime", "--file", "mine.py")),
-    "check": (FEDERATION, 'self.publish("ball", b"serve")', ("check", "mine.py")),
 }
 
 
@@ -44,3 +45,13 @@ def test_a_signal_is_one_line_and_130(
         verdict = Recording("run.mcap").verify()
         assert verdict.condition is Condition.BROKEN_OFF
         assert f"interrupted by {sign.name}" in str(verdict)
+
+
+def test_a_program_that_keeps_its_thread_is_interrupted_too(tmp_path: Path) -> None:
+    """In a process of its own, whose end is the end of the thread."""
+    there = 'self.publish("ball", b"serve")'
+    assert there in FEDERATION
+    write(tmp_path, FEDERATION.replace(there, ASKS.format(sign=signal.SIGTERM)))
+    command = [sys.executable, "-m", "worldline", "check", "mine.py"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (130, "worldline: interrupted by SIGTERM\n")

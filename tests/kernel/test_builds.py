@@ -557,10 +557,10 @@ def test_repeated_runs_take_no_more_memory() -> None:
     try:
         for _ in range(2):
             measure()
-        sizes = [measure() for _ in range(4)]
+        sizes = [measure() for _ in range(6)]
     finally:
         tracemalloc.stop()
-    assert sizes[-1] - sizes[0] < 4_000, sizes
+    assert min(sizes[3:]) - min(sizes[:3]) < 4_000, sizes  # Other threads may take some at any time, and give it back.
 
 
 # -- The queue doesn't fill up with what won't happen
