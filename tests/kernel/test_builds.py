@@ -14,7 +14,9 @@ import tracemalloc
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -560,7 +562,8 @@ def test_repeated_runs_take_no_more_memory() -> None:
         sizes = [measure() for _ in range(6)]
     finally:
         tracemalloc.stop()
-    assert min(sizes[3:]) - min(sizes[:3]) < 4_000, sizes  # Other threads may take some at any time, and give it back.
+    more = [after - before for before, after in pairwise(sizes)]
+    assert median(more) < 1_000, more  # Once, some table of Python's may well grow.
 
 
 # -- The queue doesn't fill up with what won't happen
