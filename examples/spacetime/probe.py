@@ -53,9 +53,9 @@ def land(probe, boundary):
     probe.log(f"lands, at {boundary}, {probe.local_time:g} years old")
 
 
-def model(*, executor="inline", seed=0, trace=False):
+def model(*, seed=0):
     ground = above(2, 1, 0.5, land)
-    simulation = ForwardSimulation(Minkowski(2), boundary=ground, executor=executor, seed=seed, trace=trace)
+    simulation = ForwardSimulation(Minkowski(2), boundary=ground, seed=seed)
     with simulation:
         base, probe = Base(), Probe()
         base.name, probe.name = "base", "probe"

@@ -165,8 +165,8 @@ def test_every_command_says_where_it_has_recorded(worldline: Command, command: s
 EMPTY_AGENTS = """
 from worldline.spacetime import ForwardSimulation, Minkowski
 UNTIL = 1.0
-def model(*, executor, seed, trace):
-    return ForwardSimulation(Minkowski(1), executor=executor, seed=seed, trace=trace)
+def model(*, seed):
+    return ForwardSimulation(Minkowski(1), seed=seed)
 """
 
 
@@ -345,7 +345,7 @@ def test_nor_what_nodes_and_agents_write(worldline: Command) -> None:
         "    def speak(self):\n"
         "        self.log('a\\x1b[2J\\r\\n---\\u202e\\x9b')\n"
         "def model(*, executor='inline', seed=0, trace=False):\n"
-        "    simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)\n"
+        "    simulation = ForwardSimulation(Minkowski(2), seed=seed)\n"
         "    with simulation:\n"
         "        Mine().after(1.0, Mine.speak)\n"
         "    return simulation\n"

@@ -390,8 +390,8 @@ STUCK = """
 UNTIL = 9.0
 from worldline.spacetime import Agent, Channel, ForwardSimulation, Minkowski
 
-def model(*, executor, seed, trace):
-    simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)
+def model(*, seed):
+    simulation = ForwardSimulation(Minkowski(2), seed=seed)
     with simulation:
         one, other = Agent(), Agent()
         one.keeps, other.keeps = Channel(one, other), Channel(other, one)

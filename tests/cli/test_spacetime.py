@@ -31,8 +31,8 @@ class Clock(Agent):
         self.log("tick")
         self.after(1.0, Clock.tick)
 
-def model(*, executor, seed, trace, clocks: int = 1, is_loud: bool = True):
-    simulation = ForwardSimulation(Minkowski(1), executor=executor, seed=seed, trace=trace)
+def model(*, seed, clocks: int = 1, is_loud: bool = True):
+    simulation = ForwardSimulation(Minkowski(1), seed=seed)
     with simulation:
         for _ in range(clocks):
             Clock().after(1.0, Clock.tick)
@@ -54,8 +54,8 @@ class Clock(Agent):
             1 / 0
         self.after(1.0, Clock.tick)
 
-def model(*, executor, seed, trace):
-    simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)
+def model(*, seed):
+    simulation = ForwardSimulation(Minkowski(2), seed=seed)
     with simulation:
         for number in (1, 2, 3, 4):
             clock = Clock()
@@ -264,9 +264,7 @@ def test_a_file_is_run(worldline: Command) -> None:
 
 
 def test_a_file_may_have_a_seed_of_its_own(worldline: Command) -> None:
-    drawn = MINE.replace('self.log("tick")', "self.log(self.random.random())").replace(
-        "executor, seed, trace,", "executor, seed=7, trace,"
-    )
+    drawn = MINE.replace('self.log("tick")', "self.log(self.random.random())").replace("seed,", "seed=7,")
     options = ("--file", write(ENDS + drawn, "seeded.py"))
     assert worldline(*options) == worldline(*options, "--seed", "7") != worldline(*options, "--seed", "0")
     worldline(*options, "-q", "--record", "run.mcap")
@@ -281,21 +279,18 @@ def test_a_file_is_run_by_processes(worldline: Command) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "defines no model (write def model(*, executor, seed, trace)"),
+        ("", "defines no model (write def model(*, seed)"),
         ("build = 4", "defines build, and no model (call it model)"),
         ("model = 4", "its model is 4"),
-        (ENDS + MINE.replace("(*, executor, ", "(*, ").replace("executor=executor, ", ""), "hand on its executor"),
-        ("def model(executor, seed, trace, size): pass", "the parameter size of its model has no default"),
-        ("UNTIL = 'soon'\ndef model(executor, seed, trace): pass", "its UNTIL is 'soon'"),
-        ("def model(executor, seed, trace): pass", "doesn't say when it ends"),
-        ("UNTIL = 1\ndef model(executor, seed, trace): pass", "what its model returns is None"),
+        ("def model(seed, size): pass", "the parameter size of its model has no default"),
+        ("UNTIL = 'soon'\ndef model(seed): pass", "its UNTIL is 'soon'"),
+        ("def model(seed): pass", "doesn't say when it ends"),
+        ("UNTIL = 1\ndef model(seed): pass", "what its model returns is None"),
         (
-            "UNTIL = 1\ndef model(executor, seed, trace): 1 / 0",
+            "UNTIL = 1\ndef model(seed): 1 / 0",
             "its model can't be set up: ZeroDivisionError: division by zero, in mine.py, line 2",
         ),
-        (ENDS + MINE.replace("seed=seed, ", ""), "its model doesn't hand on its seed"),
-        (ENDS + MINE.replace("executor=executor, ", ""), "its model doesn't hand on its executor"),
-        (ENDS + MINE.replace(", trace=trace", ""), "its model doesn't hand on its trace"),
+        (ENDS + MINE.replace(", seed=seed", ""), "its model doesn't hand on its seed"),
         ("1 / 0", "can't be loaded: ZeroDivisionError: division by zero, in mine.py, line 1"),
     ],
 )

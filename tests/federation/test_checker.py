@@ -18,6 +18,7 @@ from worldline.federation.checker import (
 from worldline.federation.inprocess import InOrder
 from worldline.history.causes import Causes
 from worldline.history.difference import Difference
+from worldline.history.observer import Observer
 from worldline.history.parting import Partings
 from worldline.lock import Action, Arbiter, Event, Publish
 from worldline.model import NonDeterminism, Plan, UsageError
@@ -71,8 +72,8 @@ def leaky() -> Federation:
 class StampsOnReceipt(Arbiter):
     """An arbiter as many write it: what comes in later was sent later."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, observer: Observer | None = None) -> None:
+        super().__init__(plan, observer)
         self._heard = 0
 
     def handle(self, who: str, *events: Event) -> tuple[Action, ...]:

@@ -48,8 +48,8 @@ class Ledger(Agent):
         self.to_carol.send(Teller.news, what)
 
 
-def model(*, executor: Any = "inline", seed: int = 0, trace: bool = False, leak: str = "none") -> ForwardSimulation:
-    simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)
+def model(*, seed: int = 0, leak: str = "none") -> ForwardSimulation:
+    simulation = ForwardSimulation(Minkowski(2), seed=seed)
     with simulation:
         ledger = Ledger()
         ledger.name = "ledger"

@@ -151,7 +151,7 @@ def of_a_real_run(schedule: Schedule) -> tuple[bytes, Any]:
     file = io.BytesIO()
     told = federation()
     recorder = Recorder(file, told.plan(), federation="all", chunk_size=1_000)
-    outcome = run(told, schedule=schedule, arbiter=lambda planned: Recorded(planned, recorder), keep_journals=True)
+    outcome = run(told, observer=recorder, schedule=schedule, arbiter=Recorded, keep_journals=True)
     recorder.close(dropped=outcome.dropped)
     return file.getvalue(), outcome
 
@@ -170,7 +170,7 @@ def test_what_is_under_way_at_the_end_isnt_settled_before_all_have_left() -> Non
     for arbiter in (Recorded, Arbiter):  # One looks after every event, the other only at the end.
         file = io.BytesIO()
         recorder = Recorder(file, told.plan(), version="test", chunk_size=1)  # So that it writes at once what it can.
-        run(told, arbiter=lambda planned, made=arbiter, its=recorder: made(planned, its))
+        run(told, observer=recorder, arbiter=arbiter)
         recorder.close()
         files.append(file.getvalue())
     assert files[0] == files[1]

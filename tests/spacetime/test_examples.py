@@ -24,8 +24,8 @@ SMALL: dict[str, dict[str, Any]] = {"flock": {"birds": 8, "neighbours": 3}, "epi
 
 def ran(name: str, executor: Any = "inline", **options: Any) -> tuple[ForwardSimulation, SpacetimeOutcome]:
     example = find(name)
-    simulation = example.build(executor=executor, **options)
-    return simulation, simulation.run(until=example.until)
+    simulation = example.build(**options)
+    return simulation, simulation.run(until=example.until, executor=executor)
 
 
 def lines(result: SpacetimeOutcome) -> list[tuple[float, str, str]]:

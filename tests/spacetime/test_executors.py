@@ -103,7 +103,7 @@ def test_an_example_is_the_same_on_every_executor(name: str) -> None:
         processes(2, placement=Placing(_alternate, moves_every_s=0.0)),
     ]
     for executor in executors:
-        found = observed(example.build(executor=executor, **options), example.until)
+        found = observed(example.build(**options), example.until, executor)
         assert not difference(expected, found), f"{executor}: {difference(expected, found)}"
 
 
@@ -200,14 +200,12 @@ def test_ends_at_odd_moments(until: float) -> None:
     """Before anything, at the beginning, at the first event or around it, and long after all is over."""
     example = find("ping")
     executors = ("inline", "processes(2)")
-    assert not difference(
-        *(observed(example.build(executor=each, distance=0.5, trace=True), until) for each in executors)
-    )
+    assert not difference(*(observed(example.build(distance=0.5, trace=True), until, each) for each in executors))
 
 
 @pytest.mark.parametrize("by", [None, "channels", Placing("channels", 0.0)])
 def test_more_workers_than_agents(by: Any) -> None:
     example = find("introduction")
     expected = observed(example.build(trace=True), UNTIL)
-    found = observed(example.build(executor=processes(7, placement=by), trace=True), UNTIL)
+    found = observed(example.build(trace=True), UNTIL, processes(7, placement=by))
     assert not difference(expected, found)

@@ -50,7 +50,7 @@ from worldline.spacetime.examples import find
 
 found = [[seed, column, prints_of(seen)] for seed, column, seen in observations(map(int, sys.argv[2:]), MPI_COLUMNS)]
 for name, options in EXAMPLES.items():
-    seen = observed(find(name).build(executor="mpi", trace=True, **options), find(name).until)
+    seen = observed(find(name).build(trace=True, **options), find(name).until, "mpi")
     found.append([name, "mpi", prints_of(seen)])
 Path(sys.argv[1], str(MPI.COMM_WORLD.Get_rank())).write_text(json.dumps(found))
 """

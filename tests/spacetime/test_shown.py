@@ -189,15 +189,15 @@ def test_who_does_more_than_say_it_has_failed(deed: str, words: str) -> None:
     assert [each.kind for each in simulation.records_of_failure][-2:] == ["timer", "failed"]
 
 
-def test_a_mistake_before_the_run_is_told_then() -> None:
+def test_a_mistake_before_the_first_event_is_told() -> None:
     with pytest.raises(ModelError, match=r"Talker-1 at 0s: it wants to be shown as None, in shown_as at \(0, 0\) \("):
-        prepared(lambda _: Talker(), "inline")
+        prepared(lambda _: Talker(), "inline").run(until=1.0)
 
     def leave(_: ForwardSimulation) -> None:
         Talker().what = _DEEDS["exit"]
 
     with pytest.raises(ModelError, match=r"Talker-1 at 0s: SystemExit: 3, in shown_as at \(0, 0\)"):
-        prepared(leave, "inline")
+        prepared(leave, "inline").run(until=1.0)
 
     def break_off(_: ForwardSimulation) -> None:
         Talker()

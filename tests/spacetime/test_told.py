@@ -221,9 +221,9 @@ def test_an_end_that_cant_be_counted_is_refused_before_the_run() -> None:
 def test_a_recorder_observes() -> None:
     files = []
     for executor in ("inline", "shuffled(7)", "processes(2)"):
-        simulation, file = find("relay").build(executor=executor), BytesIO()
+        simulation, file = find("relay").build(), BytesIO()
         recorder = Recorder(file, Plan(roster=tuple(simulation.agents)), encoding="json")
-        simulation.run(until=100.0, observer=recorder)
+        simulation.run(until=100.0, executor=executor, observer=recorder)
         recorder.close()
         files.append(file.getvalue())
     assert files == files[:1] * 3

@@ -254,11 +254,11 @@ class Observation(NamedTuple):
     error: str = ""
 
 
-def observed(simulation: ForwardSimulation, until: float = UNTIL) -> Observation:
+def observed(simulation: ForwardSimulation, until: float = UNTIL, executor: Any = None) -> Observation:
     file = BytesIO()
     recorder = Recorder(file, Plan(roster=tuple(simulation.agents), seed=simulation.seed), encoding="json")
     try:
-        result = simulation.run(until=until, observer=recorder)
+        result = simulation.run(until=until, executor=executor, observer=recorder)
     except WorldlineError as error:
         recorder.abandon(error.problem)
         before = tuple(simulation.records_of_failure or ())

@@ -87,8 +87,8 @@ class Clock(Agent):
         self.log("tick")
         self.after(1.0, Clock.tick)
 
-def model(*, executor="inline", seed=0, trace=False, clocks=1):
-    simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)
+def model(*, seed=0, clocks=1):
+    simulation = ForwardSimulation(Minkowski(2), seed=seed)
     with simulation:
         for _ in range(clocks):
             Clock().after(1.0, Clock.tick)

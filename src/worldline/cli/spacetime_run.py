@@ -27,9 +27,8 @@ def run_one(
     outputs: SpacetimeOutputs,
 ) -> None:
     """Set an example up and run it. All that is shown is shown after the run, also if that has failed."""
-    simulation = example.build(
-        executor=executor, seed=seed, trace=narrator.is_told or outputs.needs_records, **parameters
-    )
+    simulation = example.build(seed=seed, trace=narrator.is_told or outputs.needs_records, **parameters)
+    simulation.executor = executor
     if outputs.animation is not None:
         check_moves(simulation.space.n)
     ready = ReadySpacetime(example.definition, simulation, until)

@@ -13,6 +13,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from inspect import iscoroutine, isgenerator
 from typing import Protocol
 
@@ -20,6 +21,7 @@ from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
+from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.lock import (
     OPERATOR,
@@ -34,8 +36,9 @@ from worldline.lock import (
 )
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
+from worldline.model.time import TimeLike
 
-ArbiterFactory = Callable[[Plan], Arbiter]
+ArbiterFactory = Callable[[Plan, Observer | None], Arbiter]
 
 
 class Schedule(Protocol):
@@ -191,22 +194,21 @@ class _Run:
         self,
         federation: Federation,
         schedule: Schedule,
-        arbiter: ArbiterFactory,
+        arbiter: Arbiter,
         watch: Watch | None,
         *,
         keep_journals: bool,
     ) -> None:
-        plan = federation.plan()
         self._schedule = schedule
         self._watcher = watch
         self._watched = time.monotonic()
-        self._arbiter = arbiter(plan)
-        self._strands = {
+        self._arbiter = arbiter
+        self._threads = {
             name: _ProgramThread(name, program, schedule, keep_journals)
             for name, program in sorted(federation.programs.items())
         }
-        self._able = [name for name, strand in self._strands.items() if not strand.guest]  # Sorted by name.
-        self._uninvited = [name for name, strand in self._strands.items() if strand.guest]
+        self._able = [name for name, thread in self._threads.items() if not thread.guest]  # Sorted by name.
+        self._uninvited = [name for name, thread in self._threads.items() if thread.guest]
         self._digest: bytes | None = None
 
     def finish(self) -> FederationOutcome:
@@ -221,10 +223,10 @@ class _Run:
                 self._arbiter.tell_passed()
             raise
         finally:
-            for strand in self._strands.values():
-                strand.break_off()
+            for thread in self._threads.values():
+                thread.break_off()
         taken_part = self._arbiter.participants()
-        journals = {name: self._strands[name].ledger.journal.entries or [] for name in taken_part}
+        journals = {name: self._threads[name].ledger.journal.entries or [] for name in taken_part}
         return outcome_of(self._arbiter, self._digest, journals)
 
     def _watch(self) -> None:
@@ -238,25 +240,25 @@ class _Run:
             raise self._stuck()
         gathering = self._arbiter.phase is Phase.GATHERING
         choose = self._schedule.choose_joining if gathering else self._schedule.choose
-        strand = self._strands[self._able[choose(self._able)]]
-        frame, strand.frame = strand.frame, []
-        for action in self._arbiter.handle(strand.name, *frame):
+        thread = self._threads[self._able[choose(self._able)]]
+        frame, thread.frame = thread.frame, []
+        for action in self._arbiter.handle(thread.name, *frame):
             self._carry_out(action)
         for event in frame:
             if isinstance(event, Invite):
-                self._welcome(event.newcomer, strand)
+                self._welcome(event.newcomer, thread)
         # Who joins last isn't the first to run on that account: the start is a choice of its own.
-        if strand.ready() and not strand.finished and not (gathering and strand.asking):
-            strand.resume(self._watch)
-        if strand.failure is not None:
-            raise self._failed(strand, strand.failure)
-        if not strand.frame and (strand.finished or not strand.ready()):
-            del self._able[bisect_left(self._able, strand.name)]
+        if thread.ready() and not thread.finished and not (gathering and thread.asking):
+            thread.resume(self._watch)
+        if thread.failure is not None:
+            raise self._failed(thread, thread.failure)
+        if not thread.frame and (thread.finished or not thread.ready()):
+            del self._able[bisect_left(self._able, thread.name)]
 
     def _welcome(self, name: str, inviting: _ProgramThread) -> None:
         """A guest comes when it has been invited: before that, nobody expects it."""
-        if name not in self._strands:
-            guests = [other for other, strand in self._strands.items() if strand.guest]
+        if name not in self._threads:
+            guests = [other for other, thread in self._threads.items() if thread.guest]
             raise UsageError(
                 f"it invites {name!r}, and there is no program of that name",
                 participant=inviting.name,
@@ -276,31 +278,39 @@ class _Run:
         if isinstance(action, Over):
             self._digest = action.digest
         else:
-            self._strands[action.to].answer = action
+            self._threads[action.to].answer = action
             self._enable(action.to)
 
     def _stuck(self) -> WorldlineError:
         reasons = "; ".join(str(why) for why in self._arbiter.why())
         return Stuck(f"nobody can go on: {reasons}")
 
-    def _failed(self, strand: _ProgramThread, failure: BaseException) -> BaseException:
-        self._arbiter.handle(OPERATOR, Lost(strand.name, repr(failure)))
+    def _failed(self, thread: _ProgramThread, failure: BaseException) -> BaseException:
+        self._arbiter.handle(OPERATOR, Lost(thread.name, repr(failure)))
         if isinstance(failure, KeyboardInterrupt):
             return failure
         if isinstance(failure, WorldlineError):
-            return located(failure).concerning(strand.name, strand.ledger.now)
-        error = ModelError(blame(failure), participant=strand.name, at=strand.ledger.now)
+            return located(failure).concerning(thread.name, thread.ledger.now)
+        error = ModelError(blame(failure), participant=thread.name, at=thread.ledger.now)
         error.__cause__ = failure
         return error
 
 
 def run(
     federation: Federation,
+    until: TimeLike | None = None,
     *,
+    observer: Observer | None = None,
+    watch: Watch | None = None,
     schedule: Schedule | None = None,
     arbiter: ArbiterFactory = Arbiter,
-    watch: Watch | None = None,
     keep_journals: bool = False,
 ) -> FederationOutcome:
-    """Run a federation in this process and return what came of it. `watch` is told now and then how far it is."""
-    return _Run(federation, schedule or InOrder(), arbiter, watch, keep_journals=keep_journals).finish()
+    """Run a federation in this process, and return its outcome.
+
+    It ends at `until`, if that is given, rather than at the federation's own end. `observer` is told everything that
+    happens, `watch` is told the status now and then.
+    """
+    planned = federation if until is None else replace(federation, end=until)
+    made = arbiter(planned.plan(), observer)
+    return _Run(planned, schedule or InOrder(), made, watch, keep_journals=keep_journals).finish()

@@ -20,7 +20,7 @@ from worldline.model.errors import ConfigurationError, Interrupted, LossError, M
 
 MODEL = "model"
 
-GIVEN: dict[str, Any] = {"seed": 0, "executor": "inline", "trace": False}
+GIVEN: dict[str, Any] = {"seed": 0}
 """What a function is given if it takes it, and what that is where nobody says otherwise."""
 
 _OLD_NAMES = ("federation", "ALGORITHM", "build")

@@ -14,10 +14,8 @@ from worldline.loading.parameters import parsed
 from worldline.model.errors import ConfigurationError, shown
 from worldline.spacetime.outcome import SpacetimeOutcome
 from worldline.spacetime.simulation import ForwardSimulation
-from worldline.workers.executor import as_executor
 
-FORM = "write def model(*, executor, seed, trace), which returns a ForwardSimulation"
-_HAND_ON = "write ForwardSimulation(..., executor=executor, seed=seed, trace=trace)"
+FORM = "write def model(*, seed), which returns a ForwardSimulation"
 
 
 class Example(Struct, frozen=True):
@@ -39,15 +37,13 @@ class Example(Struct, frozen=True):
         """What can be set, and what it is otherwise."""
         return self.definition.maker.parameters
 
-    def build(
-        self, *, executor: Any = "inline", seed: int | None = None, trace: bool = False, **parameters: Any
-    ) -> ForwardSimulation:
+    def build(self, *, seed: int | None = None, trace: bool = False, **parameters: Any) -> ForwardSimulation:
         """Set up a simulation; without a seed, with its own."""
-        given = {"executor": executor, "trace": trace} | ({} if seed is None else {"seed": seed})
-        made = self.definition.maker.make(given, parameters)
+        made = self.definition.maker.make({} if seed is None else {"seed": seed}, parameters)
         if not isinstance(made, ForwardSimulation):
             raise unfit(self.definition.where, "what its model returns", made, FORM)
-        check_handed_on(self.definition.where, made, executor, seed, trace=trace)
+        check_handed_on(self.definition.where, made, seed)
+        made.is_traced = trace
         return made
 
     def judged(self, simulation: ForwardSimulation, result: SpacetimeOutcome) -> str:
@@ -59,16 +55,12 @@ class Example(Struct, frozen=True):
         return parsed(self.name, self.parameters, texts)
 
 
-def check_handed_on(where: str, made: ForwardSimulation, executor: Any, seed: int | None, *, trace: bool) -> None:
-    """Refuse a simulation that was set up otherwise than it was asked for; nothing was asked for where it is None."""
-    handed_on = {
-        "seed": seed is None or made.seed == seed,
-        "trace": made.is_traced or not trace,
-        "executor": executor is None or made.executor == as_executor(executor),
-    }
-    for what, is_so in handed_on.items():
-        if not is_so:
-            raise ConfigurationError(f"{where}: its model doesn't hand on its {what}", advice=_HAND_ON)
+def check_handed_on(where: str, made: ForwardSimulation, seed: int | None) -> None:
+    """Refuse a simulation that was set up with another seed than it was asked for."""
+    if seed is not None and made.seed != seed:
+        raise ConfigurationError(
+            f"{where}: its model doesn't hand on its seed", advice="write ForwardSimulation(..., seed=seed)"
+        )
 
 
 def load_file(path: Path) -> Example:

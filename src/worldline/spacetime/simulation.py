@@ -76,12 +76,10 @@ class ForwardSimulation:
         self._outer = make_current(self._core)
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         self._core.setting_up = False
         self._core.stamp += 1  # From now on nobody has just been made.
         make_current(self._outer)
-        if kind is None and self.is_traced:
-            self._look_at_all()
 
     def _look_at_all(self) -> None:
         for body in self._core.bodies.values():
@@ -98,7 +96,12 @@ class ForwardSimulation:
 
     @property
     def executor(self) -> Executor:
+        """What runs it, unless `run` is told otherwise."""
         return self._executor
+
+    @executor.setter
+    def executor(self, executor: Executor | str) -> None:
+        self._executor = as_executor(executor, EXECUTORS)
 
     @property
     def is_main(self) -> bool:
@@ -132,7 +135,12 @@ class ForwardSimulation:
         return Plan(roster=tuple(self.agents), seed=self.seed, end=nanoseconds(until))
 
     def run(
-        self, until: float | None = None, *, observer: Observer | None = None, watch: Watch | None = None
+        self,
+        until: float | None = None,
+        *,
+        executor: Executor | str | None = None,
+        observer: Observer | None = None,
+        watch: Watch | None = None,
     ) -> SpacetimeOutcome:
         """Let everything happen that does before `until`, in lab time; return what came of it.
 
@@ -144,13 +152,16 @@ class ForwardSimulation:
             raise UsageError("the simulation is over", advice="make a new one")
         if self._core.setting_up:
             raise UsageError("the simulation is still being set up", advice="run it after the with block")
+        if executor is not None:
+            self.executor = executor
         end = self._end(until)
         core = self._core
-        if self._is_observed(observer):
+        is_observed = self._is_observed(observer)
+        if is_observed:
             check_end(end)
-            if not self.is_traced:
-                self._look_at_all()
-        elif not self.is_traced:
+        if is_observed or self.is_traced:
+            self._look_at_all()
+        else:
             core.trace = None
         begin_run()
         self._is_over = True

@@ -100,12 +100,9 @@ class ReadyFederation(Ready):
         if self.federation is not None:
             from worldline.federation.checker import SampledSchedule
             from worldline.federation.inprocess import run as run_in_process
-            from worldline.lock import Arbiter
 
             schedule = None if self.shake is None else SampledSchedule(self.shake)
-            return run_in_process(
-                self.federation, schedule=schedule, arbiter=lambda plan: Arbiter(plan, observer), watch=watch
-            )
+            return run_in_process(self.federation, observer=observer, watch=watch, schedule=schedule)
         from worldline.launch.launcher import Launch
 
         assert self.setup is not None

@@ -19,7 +19,6 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.targets import federation
 from worldline.targets.ready import Options, Ready
 from worldline.targets.texts import PYTHON, TOML, parts_of
-from worldline.workers.executor import readable_executor
 
 if TYPE_CHECKING:
     from worldline.nodes.algorithm import Algorithm
@@ -68,10 +67,6 @@ def _made(found: Definition, options: Options) -> Ready:
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
     rest = {name: text for name, text in texts.items() if name not in maker.parameters}
     given: dict[str, Any] = {} if options.seed is None else {"seed": options.seed}
-    # What can't be read is refused by whoever knows what can be used there.
-    executor = None if options.executor is None else readable_executor(options.executor)
-    if executor is not None and not isinstance(executor, federation.EXECUTORS):  # Those aren't for a function to use.
-        given["executor"] = executor
     made = maker.make(given, own)
     if _is(made, _ALGORITHM, _TRIAL):  # It may have parameters of its own.
         return _algorithm(made, rest, options, maker.parameters)

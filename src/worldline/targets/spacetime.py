@@ -40,8 +40,9 @@ class ReadySpacetime(ReadyMade[ForwardSimulation]):
 
 def ready(found: Definition, simulation: ForwardSimulation, options: Options) -> ReadySpacetime:
     """Take a simulation that was made, and what is said of its run."""
-    executor = None if options.executor is None else as_executor(options.executor, EXECUTORS)
-    check_handed_on(found.where, simulation, executor, options.seed, trace=False)
+    check_handed_on(found.where, simulation, options.seed)
+    if options.executor is not None:
+        simulation.executor = as_executor(options.executor, EXECUTORS)
     return ReadySpacetime(found, simulation, _end(found, options.until))
 
 

@@ -67,9 +67,7 @@ class Person(Agent):
 
 def model(
     *,
-    executor: Any = "inline",
     seed: int = 0,
-    trace: bool = False,
     people: int = 24,
     reach: float = 2.0,
     risk: float = 0.25,
@@ -81,9 +79,7 @@ def model(
         Minkowski(3),
         LambdaField(c=REACTION**2),
         box((0.0, 0.0), (SIDE, SIDE), "reflect"),
-        executor=executor,
         seed=seed,
-        trace=trace,
     )
     with simulation:
         crowd = [Person() for _ in range(people)]

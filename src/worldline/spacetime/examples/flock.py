@@ -69,9 +69,7 @@ def course_of(velocity: Vector) -> tuple[float, float]:
 
 def model(
     *,
-    executor: Any = "inline",
     seed: int = 0,
-    trace: bool = False,
     birds: int = 20,
     neighbours: int = 4,
     beat: float = 1.0,
@@ -80,7 +78,7 @@ def model(
     at_least(2, birds=birds)
     at_least(1, neighbours=neighbours)
     field = LambdaField(c=REACTION**2)
-    simulation = ForwardSimulation(Minkowski(3), field, executor=executor, seed=seed, trace=trace)
+    simulation = ForwardSimulation(Minkowski(3), field, seed=seed)
     with simulation:
         flock = [Bird() for _ in range(birds)]
         places = []

@@ -69,9 +69,9 @@ class Carol(Agent):
         self.log(f"{self.to_friend.target().name} answers")
 
 
-def model(*, executor: Any = "inline", seed: int = 0, trace: bool = False, wait: float = 2.5) -> ForwardSimulation:
+def model(*, seed: int = 0, wait: float = 2.5) -> ForwardSimulation:
     """Let Bob wait for so long, and then introduce the others."""
-    simulation = ForwardSimulation(Minkowski(3), executor=executor, seed=seed, trace=trace)
+    simulation = ForwardSimulation(Minkowski(3), seed=seed)
     with simulation:
         alice, bob, carol = Alice(), Bob(), Carol()
         for agent in (alice, bob, carol):

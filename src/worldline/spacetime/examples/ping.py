@@ -29,11 +29,9 @@ class Ping(Agent):
         self.to_other.send(Ping.ping)
 
 
-def model(
-    *, executor: Any = "inline", seed: int = 0, trace: bool = False, distance: float = 1.0, c: float = 0.0
-) -> ForwardSimulation:
+def model(*, seed: int = 0, distance: float = 1.0, c: float = 0.0) -> ForwardSimulation:
     """Put Bob at a distance from Alice, who begins."""
-    simulation = ForwardSimulation(Minkowski(4), LambdaField(c=c), executor=executor, seed=seed, trace=trace)
+    simulation = ForwardSimulation(Minkowski(4), LambdaField(c=c), seed=seed)
     with simulation:
         alice, bob = Ping(), Ping()
         alice.name, bob.name = "Alice", "Bob"

@@ -82,12 +82,10 @@ class Stage(Agent):
             self.is_busy = False
 
 
-def model(
-    *, executor: Any = "inline", seed: int = 0, trace: bool = False, items: int = 12, placed: bool = True
-) -> ForwardSimulation:
+def model(*, seed: int = 0, items: int = 12, placed: bool = True) -> ForwardSimulation:
     """Send so many items through the stages, which choose their velocities, or are all at rest."""
     at_least(1, items=items)
-    simulation = ForwardSimulation(Minkowski(2), executor=executor, seed=seed, trace=trace)
+    simulation = ForwardSimulation(Minkowski(2), seed=seed)
     with simulation:
         source = Source()
         source.name = "source"

@@ -77,16 +77,14 @@ class Judge(Agent):
 
 def model(
     *,
-    executor: Any = "inline",
     seed: int = 0,
-    trace: bool = False,
     runners: int = 3,
     slowest: float = 0.6,
     fastest: float = 0.96,
 ) -> ForwardSimulation:
     """Let so many run, each faster than the one before."""
     at_least(1, runners=runners)
-    simulation = ForwardSimulation(Minkowski(2), LambdaField(c=HAND_OVER**2), executor=executor, seed=seed, trace=trace)
+    simulation = ForwardSimulation(Minkowski(2), LambdaField(c=HAND_OVER**2), seed=seed)
     with simulation:
         judge = Judge()
         judge.name = "judge"
