@@ -24,25 +24,25 @@ from worldline.model import FOREVER, HOUR, MS, Network, Plan, link
 STEP = 10 * MS
 PAYLOAD = bytes(32)
 
-Neighbours = dict[str, list[str]]
+Neighbors = dict[str, list[str]]
 
 
-def clique(size: int) -> Neighbours:
+def clique(size: int) -> Neighbors:
     names = _names(size)
     return {name: [other for other in names if other != name] for name in names}
 
 
-def ring(size: int) -> Neighbours:
+def ring(size: int) -> Neighbors:
     names = _names(size)
     return {name: [names[place - 1], names[(place + 1) % size]] for place, name in enumerate(names)}
 
 
-def one_way_ring(size: int) -> Neighbours:
+def one_way_ring(size: int) -> Neighbors:
     names = _names(size)
     return {name: [names[place - 1]] for place, name in enumerate(names)}
 
 
-def grid(size: int) -> Neighbours:
+def grid(size: int) -> Neighbors:
     width = max(2, round(size**0.5))
     names = _names(width * width)
     return {
@@ -59,10 +59,10 @@ def _names(size: int) -> list[str]:
     return [f"p{number:05}" for number in range(size)]
 
 
-def federation(neighbours: Neighbours, latency: int = STEP) -> Arbiter:
-    """Start an arbiter in which everybody publishes on a topic of its own and listens to its neighbours'."""
-    arbiter = Arbiter(Plan(roster=tuple(neighbours), network=Network(default=link(latency))))
-    for name, others in neighbours.items():
+def federation(neighbors: Neighbors, latency: int = STEP) -> Arbiter:
+    """Start an arbiter in which everybody publishes on a topic of its own and listens to its neighbors'."""
+    arbiter = Arbiter(Plan(roster=tuple(neighbors), network=Network(default=link(latency))))
+    for name, others in neighbors.items():
         subscribes = tuple(Subscription(other) for other in dict.fromkeys(others))
         arbiter.handle(name, Join(publishes=(name,), subscribes=subscribes))
     return arbiter
@@ -103,12 +103,12 @@ def passing(arbiter: Arbiter, names: list[str]) -> Iterator[int]:
 Workload = Callable[[Arbiter, list[str]], Iterator[int]]
 
 
-def rate(make: Callable[[int], Neighbours], size: int, work: Workload, events: int, repeats: int) -> float:
+def rate(make: Callable[[int], Neighbors], size: int, work: Workload, events: int, repeats: int) -> float:
     """Return the median of events per second, after everybody has acted a few times."""
     rates = []
     for _ in range(repeats):
-        neighbours = make(size)
-        events_made = work(federation(neighbours), list(neighbours))
+        neighbors = make(size)
+        events_made = work(federation(neighbors), list(neighbors))
         spend(events_made, 8 * size)
         gc.collect()
         started = time.perf_counter()
@@ -128,7 +128,7 @@ def speed(console: Console, events: int, repeats: int, sizes: list[int]) -> None
     table = Table(title="Arbiter, events per second (one core)")
     for column in ("network", "participants", "workload", "events/s", "goal", "cost per event"):
         table.add_column(column, justify="left" if column in ("network", "workload") else "right")
-    plan: list[tuple[str, Callable[[int], Neighbours], list[int], str, Workload, dict[int, int]]] = [
+    plan: list[tuple[str, Callable[[int], Neighbors], list[int], str, Workload, dict[int, int]]] = [
         ("clique", clique, [8], "step and publish", stepping, {8: 100_000}),
         ("ring", ring, sizes, "step and publish", stepping, {1_000: 50_000}),
         ("grid", grid, sizes, "step and publish", stepping, {1_000: 50_000}),
@@ -148,9 +148,9 @@ def speed(console: Console, events: int, repeats: int, sizes: list[int]) -> None
 
 def memory(console: Console, messages: int) -> None:
     """Send many messages through one arbiter and look at what stays."""
-    neighbours = clique(8)
-    arbiter = federation(neighbours)
-    events_made = stepping(arbiter, list(neighbours))
+    neighbors = clique(8)
+    arbiter = federation(neighbors)
+    events_made = stepping(arbiter, list(neighbors))
     table = Table(title=f"Memory, {messages:,} messages to 7 receivers each through one arbiter")
     for column in ("messages", "retained for late subscribers", "allocated by Python"):
         table.add_column(column, justify="right")

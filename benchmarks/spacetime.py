@@ -3,9 +3,9 @@
 Ring: 1,000 agents at rest, each hands on what it gets; events per second of processor time, each contestant in a fresh
 process on the same core. SimPy has a callback for each place and the same latency everywhere; we work out for every
 hop where it is absorbed. On channels as they are by default, senders also learn of deaths, which takes waiting for
-both neighbours instead of one; on blind channels they don't, as in SimPy.
+both neighbors instead of one; on blind channels they don't, as in SimPy.
 
-Flock: agents in three dimensions with channels to their 10 nearest neighbours, each heard by one after the other,
+Flock: agents in three dimensions with channels to their 10 nearest neighbors, each heard by one after the other,
 every tenth event a new velocity. By the number of agents, because the cost of an event should depend on an agent's
 channels and not on how many others there are; and with 50 µs of work in every event on two workers, by the wall clock.
 """
@@ -25,7 +25,7 @@ from rich.table import Table
 
 PEERS = Path(__file__).resolve().parent / "peers"
 DEFAULT, BLIND, SIMPY, UNCOMPILED = "channels", "blind channels", "SimPy", "channels, uncompiled"
-NEIGHBOURS = 10
+NEIGHBORS = 10
 
 OF_SIMPY, OF_TWO, MEETING_US = 2.0, 1.6, 0.3
 
@@ -70,10 +70,8 @@ def ring(console: Console, runs: int, scale: float) -> None:
 def flock(console: Console, runs: int, scale: float) -> None:
     core = last_core()
     sizes = [round(size * scale) for size in (100, 1_000, 10_000)]
-    contest = {f"{size:,}": lambda size=size: ours("flock", size, NEIGHBOURS, 20, 0, 0, core=core) for size in sizes}
-    table = Table(
-        title=f"Events per second of one core's time, flocks with {NEIGHBOURS} neighbours each, by their size"
-    )
+    contest = {f"{size:,}": lambda size=size: ours("flock", size, NEIGHBORS, 20, 0, 0, core=core) for size in sizes}
+    table = Table(title=f"Events per second of one core's time, flocks with {NEIGHBORS} neighbors each, by their size")
     rates = []
     for name, run in contest.items():
         rates.append(shown(median(race(console, f"flock of {name}", {name: run}, runs), name)))
@@ -87,7 +85,7 @@ def workers(console: Console, runs: int, scale: float) -> None:
 
     def on(count: int) -> Facts:
         settled()
-        return ours("flock", size, NEIGHBOURS, until, 1, count)
+        return ours("flock", size, NEIGHBORS, until, 1, count)
 
     one, two = "inline", "processes(2)"
     found = race(console, f"flock of {size:,}, 50 µs an event", {one: lambda: on(0), two: lambda: on(2)}, runs)

@@ -19,7 +19,7 @@ PAGES = (DOCS / "first-agents.md", DOCS / "spacetime.md")
 EXAMPLE = ROOT / "examples" / "spacetime" / "probe.py"
 
 
-class Traveller(Reader):
+class Traveler(Reader):
     """Does what a page says, with one file of its own."""
 
     def __init__(self, folder: Path) -> None:
@@ -42,13 +42,13 @@ class Traveller(Reader):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_shows_what_its_commands_print(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
-    assert Traveller(tmp_path).retell(text) == text
+    assert Traveler(tmp_path).retell(text) == text
 
 
 def test_the_tutorial_ends_with_the_example(tmp_path: Path) -> None:
-    traveller = Traveller(tmp_path)
-    traveller.retell(PAGES[0].read_text())
-    assert traveller.own.read_text() == EXAMPLE.read_text()
+    traveler = Traveler(tmp_path)
+    traveler.retell(PAGES[0].read_text())
+    assert traveler.own.read_text() == EXAMPLE.read_text()
 
 
 def test_the_picture_is_the_one_that_is_drawn() -> None:
@@ -74,4 +74,4 @@ if __name__ == "__main__":
     (DOCS / "relay.svg").write_text(_relay(), encoding="utf-8")
     for page in PAGES:
         with TemporaryDirectory() as folder:
-            page.write_text(Traveller(Path(folder)).retell(page.read_text()))
+            page.write_text(Traveler(Path(folder)).retell(page.read_text()))

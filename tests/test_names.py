@@ -16,8 +16,8 @@ PROJECT = ROOT.parent.parent
 BUILDS = {"Draws": {"kernel/build.py", "kernel/draws.py"}}
 
 BRITISH = re.compile(
-    r"(?<!-)\b\w*(?:neighbour|behaviour|colour|favour|harbour|honour|centre|metre|licence|grey"
-    r"|cancelled|travell|modelled|modelling|labelled|[a-z]ise[sd]?\b(?<!rise)(?<!wise)(?<!raise)(?<!raises)(?<!raised))",
+    r"(?<!-)\b\w*(?:neighbor|behavior|color|favor|harbour|honor|center|metre|license|gray"
+    r"|canceled|travel|modeled|modeling|labeled|[a-z]ise[sd]?\b(?<!rise)(?<!wise)(?<!raise)(?<!raises)(?<!raised))",
     re.IGNORECASE,
 )
 

@@ -60,7 +60,7 @@ Facts = dict[str, Any]
 
 
 def stepping(n: int, steps: int, lookahead: int = 1, *, core: str = CORE, timeout_s: float = 120) -> Facts:
-    """A ring in which everybody publishes 32 bytes at every step, read by its neighbour `lookahead` steps later."""
+    """A ring in which everybody publishes 32 bytes at every step, read by its neighbor `lookahead` steps later."""
     plan = {"play": "stepping", "steps": steps, "lookahead": lookahead}
     reports = _run(n, plan, core, timeout_s)
     if wrong := sum(each["wrong"] for each in reports):
@@ -275,8 +275,8 @@ def _create(h: Any, plan: Facts, *, flags: tuple[str, ...] = (), **times: float)
     return h.helicsCreateCombinationFederate(f"f{plan['place']}", info)
 
 
-def _neighbours(h: Any, federate: Any, plan: Facts) -> tuple[Any, Any]:
-    """A publication of our own, and an input from the left neighbour."""
+def _neighbors(h: Any, federate: Any, plan: Facts) -> tuple[Any, Any]:
+    """A publication of our own, and an input from the left neighbor."""
     place, n = plan["place"], plan["n"]
     publication = h.helicsFederateRegisterGlobalPublication(federate, f"p{place}", h.HelicsDataType.RAW, "")
     return publication, h.helicsFederateRegisterSubscription(federate, f"p{(place - 1) % n}", "")
@@ -289,7 +289,7 @@ def _value(sender: int, step: int) -> bytes:
 def _play_stepping(h: Any, plan: Facts) -> None:
     place, lookahead, left = plan["place"], plan["lookahead"], (plan["place"] - 1) % plan["n"]
     federate = _create(h, plan, flags=("uninterruptible",), period=1.0, output_delay=lookahead - 0.5)
-    publication, incoming = _neighbours(h, federate, plan)
+    publication, incoming = _neighbors(h, federate, plan)
     h.helicsFederateEnterExecutingMode(federate)
     wrong = 0
     start = time.perf_counter()
@@ -307,7 +307,7 @@ def _play_token(h: Any, plan: Facts) -> None:
     """Hop k is sent to federate k modulo n; the first leaves federate 0."""
     place, n, hops = plan["place"], plan["n"], plan["hops"]
     federate = _create(h, plan, flags=("event_triggered",), output_delay=1.0)
-    publication, incoming = _neighbours(h, federate, plan)
+    publication, incoming = _neighbors(h, federate, plan)
     h.helicsFederateEnterExecutingMode(federate)
     missed = False
     start = time.perf_counter()
@@ -326,7 +326,7 @@ def _play_token(h: Any, plan: Facts) -> None:
 
 def _play_startup(h: Any, plan: Facts) -> None:
     federate = _create(h, plan, period=1.0)
-    _neighbours(h, federate, plan)
+    _neighbors(h, federate, plan)
     h.helicsFederateEnterExecutingMode(federate)
     report(executing_at=time.monotonic(), import_s=plan["import_s"])
     h.helicsFederateDisconnect(federate)
@@ -335,7 +335,7 @@ def _play_startup(h: Any, plan: Facts) -> None:
 def _play_kill(h: Any, plan: Facts) -> None:
     """Step until a call fails, or returns another time, or the federate's state has changed: and say which."""
     federate = _create(h, plan, flags=("uninterruptible",), period=1.0, output_delay=0.5)
-    publication, _ = _neighbours(h, federate, plan)
+    publication, _ = _neighbors(h, federate, plan)
     h.helicsFederateEnterExecutingMode(federate)
     report(executing=True)
     executing = h.helicsFederateGetState(federate)

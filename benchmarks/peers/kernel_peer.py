@@ -85,13 +85,13 @@ def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, un
     everybody = names(width * width, "node")
 
     class Node(Entity):
-        __slots__ = ("neighbours", "number", "turn")
+        __slots__ = ("neighbors", "number", "turn")
 
         def __init__(self, number: int) -> None:
             row, column = divmod(number, width)
             self.number = number
             self.turn = 0
-            self.neighbours = [
+            self.neighbors = [
                 everybody[(row + down) % width * width + (column + right) % width]
                 for down, right in ((0, 1), (1, 0), (0, -1), (-1, 0))
             ]
@@ -102,7 +102,7 @@ def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, un
 
         def on_hop(self, hops: int) -> None:
             self.turn = turn = (self.turn + 1) & 3
-            self.send(self.neighbours[turn], "hop", hops + 1)
+            self.send(self.neighbors[turn], "hop", hops + 1)
 
     simulation = Simulation(seed=SEED, network=Network(default=link(latency)))
     for number, name in enumerate(everybody):

@@ -31,7 +31,7 @@ Facts = dict[str, Any]
 
 
 def stepping(n: int, steps: int, *, timeout_s: float = 180) -> Facts:
-    """A ring in which everybody puts out 32 characters at every step, read by its neighbour one step later."""
+    """A ring in which everybody puts out 32 characters at every step, read by its neighbor one step later."""
     peer = f"mosaik {version()} tcp"
     plan = json.dumps({"n": n, "steps": steps, "timeout_s": timeout_s})
     with Children(timeout_s) as children:

@@ -51,17 +51,17 @@ def bare(size: int, degree: int, sources: int) -> Facts:
     topology = graph(size, degree)
 
     class Place(Entity):
-        __slots__ = ("distances", "links", "neighbours", "routes")
+        __slots__ = ("distances", "links", "neighbors", "routes")
 
         def __init__(self, node: int) -> None:
-            self.neighbours = [f"{neighbour:05}" for neighbour in topology.neighbours[node]]
-            self.links = {name: link for link, name in enumerate(self.neighbours)}
+            self.neighbors = [f"{neighbor:05}" for neighbor in topology.neighbors[node]]
+            self.links = {name: link for link, name in enumerate(self.neighbors)}
             self.distances = {node: 0}
             self.routes: dict[int, int] = {}
 
         def on_begin(self, _: None) -> None:
             bits = self.random.getrandbits
-            for name in self.neighbours:
+            for name in self.neighbors:
                 self.send(name, "message", (int(self.name), 0), delay=1 + (bits(64) * SECOND >> 64))
 
         def on_message(self, message: tuple[int, int]) -> None:
@@ -74,7 +74,7 @@ def bare(size: int, degree: int, sources: int) -> Facts:
                 self.routes[goal] = link
                 onward = (goal, distance)
                 send, bits = self.send, self.random.getrandbits
-                for each, name in enumerate(self.neighbours):
+                for each, name in enumerate(self.neighbors):
                     if each != link:
                         send(name, "message", onward, delay=1 + (bits(64) * SECOND >> 64))
 

@@ -102,7 +102,7 @@ def tickers(count: int, warm_up: int, until: int) -> Facts:
 
 
 def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, until: int) -> Facts:
-    """Every node sends on what it gets, to its four neighbours in turn, and every hop takes the same time.
+    """Every node sends on what it gets, to its four neighbors in turn, and every hop takes the same time.
 
     The first messages are spread over so much time; if that is 0, all nodes act at the same moments.
     """
@@ -110,20 +110,20 @@ def torus(width: int, messages: int, latency: int, spread: int, warm_up: int, un
     timeout = environment.timeout
 
     class Node:
-        __slots__ = ("neighbours", "turn")
+        __slots__ = ("neighbors", "turn")
 
         def __init__(self) -> None:
-            self.neighbours: list[Callable[[simpy.Event], None]] = []
+            self.neighbors: list[Callable[[simpy.Event], None]] = []
             self.turn = 0
 
         def on_hop(self, event: simpy.Event) -> None:
             self.turn = turn = (self.turn + 1) & 3
-            timeout(latency, event.value + 1).callbacks.append(self.neighbours[turn])
+            timeout(latency, event.value + 1).callbacks.append(self.neighbors[turn])
 
     nodes = [[Node() for _ in range(width)] for _ in range(width)]
     for row in range(width):
         for column in range(width):
-            nodes[row][column].neighbours = [
+            nodes[row][column].neighbors = [
                 nodes[(row + down) % width][(column + right) % width].on_hop
                 for down, right in ((0, 1), (1, 0), (0, -1), (-1, 0))
             ]
@@ -215,7 +215,7 @@ def bellman_ford(size: int, degree: int, sources: int) -> Facts:
         routes: dict[int, int] = {}
         get = stores[me].get
         # Where each link leads, and what number it has there.
-        ways = [(to, topology.neighbours[to].index(me)) for to in topology.neighbours[me]]
+        ways = [(to, topology.neighbors[to].index(me)) for to in topology.neighbors[me]]
         if me < sources:
             for to, there in ways:
                 send((me, 0), to, there)

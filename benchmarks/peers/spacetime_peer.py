@@ -57,13 +57,13 @@ def ring(size: int, hops: int, blind: int, tokens: int) -> Facts:
 
 
 class Bird(Agent):
-    """Moves on in another direction whenever it hears from a neighbour, and tells one of its own neighbours."""
+    """Moves on in another direction whenever it hears from a neighbor, and tells one of its own neighbors."""
 
-    neighbours: list[Channel]
+    neighbors: list[Channel]
     work_s = 0.0
 
     def __init__(self) -> None:
-        self.neighbours = []
+        self.neighbors = []
         self.turns = 0
 
     def hear(self, heading: float) -> None:
@@ -75,7 +75,7 @@ class Bird(Agent):
         draws = self.random
         if self.turns % 10 == 0:
             self.velocity = self.space.velocity(0.01 * heading, 0.01 * draws.random(), 0.01 * draws.random())
-        self.neighbours[self.turns % len(self.neighbours)].send(HEAR, draws.random() - 0.5)
+        self.neighbors[self.turns % len(self.neighbors)].send(HEAR, draws.random() - 0.5)
 
 
 HEAR = Bird.hear
@@ -87,8 +87,8 @@ class BusyBird(Bird):
     work_s = WORK_S
 
 
-def flock(size: int, neighbours: int, until: int, work: int, workers: int) -> Facts:
-    """A flock in three dimensions of space; everybody has channels to its nearest neighbours."""
+def flock(size: int, neighbors: int, until: int, work: int, workers: int) -> Facts:
+    """A flock in three dimensions of space; everybody has channels to its nearest neighbors."""
     executor: Executor = inline() if workers == 0 else processes(workers)
     space = Minkowski(4)
     simulation = ForwardSimulation(space, LambdaField(c=0.25), executor=executor, seed=SEED)
@@ -99,8 +99,8 @@ def flock(size: int, neighbours: int, until: int, work: int, workers: int) -> Fa
         birds = [BusyBird() if work else Bird() for _ in range(size)]
         for bird, place in zip(birds, places, strict=True):
             bird.jump_to((0.0, *place))
-        for number, near in enumerate(_nearest(places, neighbours, side)):
-            birds[number].neighbours = [Channel(birds[number], birds[other]) for other in near]
+        for number, near in enumerate(_nearest(places, neighbors, side)):
+            birds[number].neighbors = [Channel(birds[number], birds[other]) for other in near]
         for bird in birds:
             bird.hear(0.0)
     return _timed(simulation, float(until), by_wall=workers > 0 or bool(work))

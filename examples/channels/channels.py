@@ -1,13 +1,13 @@
 """Channels for radio stations: who can hear each other must not send on the same one.
 
-Every station tells its neighbours its id, and waits for all neighbours with higher ids to choose. Then it takes a
-channel at random that none of these has, and tells its neighbours. A station with d neighbours finds one among d + 1
+Every station tells its neighbors its id, and waits for all neighbors with higher ids to choose. Then it takes a
+channel at random that none of these has, and tells its neighbors. A station with d neighbors finds one among d + 1
 channels, since at most d are taken. Nobody waits for ever, since nobody waits in a circle: who waits for somebody has
-the lower id. Two neighbours don't take the same channel: the one with the lower id knows what the other has.
+the lower id. Two neighbors don't take the same channel: the one with the lower id knows what the other has.
 
 Who lacks something asks for it again, second by second. So messages may get lost and overtake each other, links may go
 down, and stations may crash, if all is well again in the end. The channel is stable: a station that forgot it would
-choose again, and could take what a lower neighbour has chosen in the meantime.
+choose again, and could take what a lower neighbor has chosen in the meantime.
 
 It is what docs/first-algorithm.md arrives at.
 """
@@ -22,7 +22,7 @@ from worldline.nodes.node import Send
 
 
 class Here(Struct, frozen=True):
-    """What a station tells its neighbours of itself."""
+    """What a station tells its neighbors of itself."""
 
     id: int
     channel: int | None
@@ -33,13 +33,13 @@ class Ask(Struct, frozen=True):
 
 
 class Station(Node):
-    """Channels for radio stations: higher ids choose first, and nobody takes what a neighbour has."""
+    """Channels for radio stations: higher ids choose first, and nobody takes what a neighbor has."""
 
     stable = ("channel",)
 
     def __init__(self, num_nodes: int, id: int, num_neighbors: int, send: Send) -> None:  # noqa: A002
         super().__init__(num_nodes, id, num_neighbors, send)
-        self.heard: dict[int, Here] = {}  # By link, what the neighbour there has told of itself.
+        self.heard: dict[int, Here] = {}  # By link, what the neighbor there has told of itself.
         self.channel: int | None = None
 
     def execute(self, event: Event) -> None:
@@ -81,12 +81,12 @@ class Station(Node):
             self.broadcast(self.here())
 
 
-@always("no two neighbours have the same channel")
+@always("no two neighbors have the same channel")
 def apart(run: Scheduler) -> bool:
     for node in run.nodes if run.last is None else [run.node(run.last)]:
-        for neighbour in run.topology.neighbours[node.id]:
-            same = node.channel is not None and node.channel == run.node(neighbour).channel
-            assert not same, f"{node.id} and {neighbour} are on channel {node.channel}"
+        for neighbor in run.topology.neighbors[node.id]:
+            same = node.channel is not None and node.channel == run.node(neighbor).channel
+            assert not same, f"{node.id} and {neighbor} are on channel {node.channel}"
     return True
 
 

@@ -17,7 +17,7 @@ class Series:
     """A curve; with `steps`, each value holds until the next."""
 
     label: str
-    colour: str
+    color: str
     points: Sequence[tuple[float, float]]
     steps: bool = False
 
@@ -36,7 +36,7 @@ class Marks:
     """Moments, drawn as a row of strokes below the panels."""
 
     label: str
-    colour: str
+    color: str
     moments: Sequence[float]
 
 
@@ -66,8 +66,8 @@ def chart(title: str, subtitle: str, seconds: Sequence[int], panels: Sequence[Pa
         parts += _panel(panel, TOP + place * (PANEL + GAP), x)
     for place, row in enumerate(marks):
         middle = rows + (place + 0.5) * ROW
-        parts += [_line(x(moment), middle - 7, x(moment), middle + 7, row.colour, 1.5) for moment in row.moments]
-        parts.append(_text(END + 14, middle + 4, row.label, row.colour))
+        parts += [_line(x(moment), middle - 7, x(moment), middle + 7, row.color, 1.5) for moment in row.moments]
+        parts.append(_text(END + 14, middle + 4, row.label, row.color))
     return "\n".join((*parts, "</svg>", ""))
 
 
@@ -92,18 +92,18 @@ def _panel(panel: Panel, top: float, x: Callable[[float], float]) -> list[str]:
         points = " ".join(f"{across:.1f},{down:.1f}" for across, down in corners)
         height = top + 14 + 20 * place
         parts += [
-            f'<polyline points="{points}" fill="none" stroke="{series.colour}" stroke-width="1.8"/>',
-            _line(END + 14, height, END + 34, height, series.colour, 2.5),
+            f'<polyline points="{points}" fill="none" stroke="{series.color}" stroke-width="1.8"/>',
+            _line(END + 14, height, END + 34, height, series.color, 2.5),
             _text(END + 42, height + 4, series.label),
         ]
     return parts
 
 
-def _line(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 1) -> str:
-    return f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke="{colour}" stroke-width="{width}"/>'
+def _line(x1: float, y1: float, x2: float, y2: float, color: str, width: float = 1) -> str:
+    return f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" stroke="{color}" stroke-width="{width}"/>'
 
 
-def _text(x: float, y: float, text: str, colour: str = INK, *, size: int = 12, anchor: str = "start") -> str:
+def _text(x: float, y: float, text: str, color: str = INK, *, size: int = 12, anchor: str = "start") -> str:
     return (
-        f'<text x="{x:.1f}" y="{y:.1f}" fill="{colour}" font-size="{size}" text-anchor="{anchor}">{escape(text)}</text>'
+        f'<text x="{x:.1f}" y="{y:.1f}" fill="{color}" font-size="{size}" text-anchor="{anchor}">{escape(text)}</text>'
     )

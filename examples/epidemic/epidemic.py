@@ -3,7 +3,7 @@
 Every island is an entity that knows how many of its people were never ill. Whoever falls ill becomes an entity of its
 own, created by the island: it meets people for some days, each of whom may catch it, then is well, and ends. Most that
 it meets live on the same island; some live on the next one, and a ferry goes there, which takes half a day to two days,
-and doesn't run in bad weather: a link with a latency and losses. Islands are linked to their neighbours and to nobody
+and doesn't run in bad weather: a link with a latency and losses. Islands are linked to their neighbors and to nobody
 else, and an ill person uses the links of its island.
 
 From `--quarantine` on, no ferry leaves or reaches the island in the middle: a partition, scheduled in simulated time.
@@ -29,9 +29,9 @@ CONTAGION = 0.25  # The chance to catch it from a meeting, if one can.
 class Island(Entity):
     """Counts its people, and decides which meetings have consequences."""
 
-    def __init__(self, people: int, neighbours: Sequence[str]) -> None:
+    def __init__(self, people: int, neighbors: Sequence[str]) -> None:
         self.people = people
-        self.neighbours = neighbours
+        self.neighbors = neighbors
         self.untouched = people
         self.ill = 0
 
@@ -41,20 +41,20 @@ class Island(Entity):
             self.untouched -= 1
             self.ill += 1
             self.record("ill", self.ill)
-            self.create(process(patient, self.name, self.neighbours))
+            self.create(process(patient, self.name, self.neighbors))
 
     def on_well(self, _: None) -> None:
         self.ill -= 1
         self.record("ill", self.ill)
 
 
-def patient(me: Entity, island: str, neighbours: Sequence[str]) -> Generator[Any, Any, None]:
+def patient(me: Entity, island: str, neighbors: Sequence[str]) -> Generator[Any, Any, None]:
     """Somebody who is ill: meets people for a week or so. The entity ends when this function does."""
     well = me.now + me.random.randint(4, 10) * DAY
     while (pause := me.random.exponential(15 * HOUR)) < well - me.now:
         yield pause
         travels = me.random.random() < 0.05
-        me.send(me.random.choice(neighbours) if travels else island, "meeting")
+        me.send(me.random.choice(neighbors) if travels else island, "meeting")
     yield well - me.now
     me.send(island, "well")
 
@@ -66,8 +66,8 @@ def model(*, islands: int = 7, people: int = 300, quarantine: str = "40d", seed:
     outages = partition([middle], [name for name in names if name != middle], quarantine)
     simulation = Simulation(network=Network(outages=outages), declared_only=True, seed=seed)
     for number, name in enumerate(names):
-        neighbours = [names[other] for other in (number - 1, number + 1) if 0 <= other < islands]
-        simulation.add(name, Island(people, neighbours))
+        neighbors = [names[other] for other in (number - 1, number + 1) if 0 <= other < islands]
+        simulation.add(name, Island(people, neighbors))
     for here, there in pairwise(names):
         simulation.connect(here, there, FERRY)
     for _ in range(10):
@@ -86,9 +86,9 @@ def outcome(simulation: Simulation, result: KernelOutcome) -> str:
         peak = max(ill.values)
         first, worst = ill.times[0] // DAY, ill.times[ill.values.index(peak)] // DAY
         lines.append(f"{name}: {spared}; first case on day {first}, {peak} ill on day {worst}")
-    cancelled = sum(result.dropped.values())
+    canceled = sum(result.dropped.values())
     return "\n".join(
-        [*lines, f"{result.events:,} events in {result.now // DAY} days; {cancelled} journeys didn't take place"]
+        [*lines, f"{result.events:,} events in {result.now // DAY} days; {canceled} journeys didn't take place"]
     )
 
 

@@ -4,7 +4,7 @@ Every router sends packets to others drawn at random, and passes on what isn't f
 along its column, the shorter way round. A link takes 2 ms, and sends only so many bytes per second; what comes while it
 is busy waits for its turn. That wait is all there is to see here: with twice the traffic, packets take much longer.
 
-Only neighbours are linked, and the links are declared. So the kernel knows which routers are close, gives each worker a
+Only neighbors are linked, and the links are declared. So the kernel knows which routers are close, gives each worker a
 patch of the torus, and a worker waits for those next to it only.
 
     worldline run examples/packet_network/packet_network.py --set rate=400 --executor "processes(2)"

@@ -84,7 +84,7 @@ def planner(self: Participant) -> None:
         if track is None or seen.part != track.part:
             if track is not None:
                 print(f"part {track.part}: {pictures} of 20 pictures came, the belt moves at {track.mm_per_s:.0f} mm/s")
-            # A new part lies on the same belt: what was learnt about its speed holds.
+            # A new part lies on the same belt: what was learned about its speed holds.
             track = Target(seen.part, image.sent, seen.mm, track.mm_per_s if track else 0.0)
             pictures = 1
             continue
@@ -94,7 +94,7 @@ def planner(self: Participant) -> None:
 
 
 def corrected(track: Target, time: int, mm: float) -> Target:
-    """Move the track on to a picture's time and some way towards what the picture shows (an alpha-beta filter)."""
+    """Move the track on to a picture's time and some way toward what the picture shows (an alpha-beta filter)."""
     surprise = mm - track.at(time)
     speed = track.mm_per_s + 0.3 * surprise * SECOND / (time - track.seen)
     return Target(track.part, time, round(track.at(time) + 0.7 * surprise, 3), round(speed, 3))

@@ -810,8 +810,8 @@ def test_what_is_kept_is_kept(worldline: Command, hasty: str, keep: str, left: s
     ("words", "problem"),
     [
         (
-            ("--seeds", "5", "--keep", "nodes,colour"),
-            "'colour' can't be kept (there are nodes, topology, parameters, faults, messages, seed; and of hasty: ",
+            ("--seeds", "5", "--keep", "nodes,color"),
+            "'color' can't be kept (there are nodes, topology, parameters, faults, messages, seed; and of hasty: ",
         ),
         (("--keep", "nodes"), "--keep is about shrinking, and nothing is shrunk"),
         (("--seeds", "5", "--no-shrink", "--keep", "nodes"), "--keep is about shrinking, and nothing is shrunk"),

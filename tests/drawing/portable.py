@@ -2,7 +2,7 @@
 
 What isn't on these lists isn't used before somebody has looked at it in all of them. Among what at least one of them
 doesn't know, or draws in another way: `paint-order`, `dominant-baseline`, `textPath`, `textLength`, `mask`, `filter`,
-`vector-effect`, `context-stroke`, `currentColor`, `var(...)`, `rgba(...)`, colours of eight digits, media queries,
+`vector-effect`, `context-stroke`, `currentColor`, `var(...)`, `rgba(...)`, colors of eight digits, media queries,
 styles other than attributes, lengths with units, `foreignObject`, raised and lowered digits.
 """
 
@@ -42,11 +42,11 @@ ELEMENTS: dict[str, set[str]] = {
     "stop": {"offset", "stop-color", "stop-opacity"},
     "marker": {"id", "viewBox", "refX", "refY", "markerWidth", "markerHeight", "markerUnits", "orient"},
 }
-_COLOUR = re.compile(r"#[0-9a-f]{6}|none|url\(#[\w-]+\)")
+_COLOR = re.compile(r"#[0-9a-f]{6}|none|url\(#[\w-]+\)")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?")
 _RULES = re.compile(r"(\.[\w-]+( \.[\w-]+)*:hover( [.\w-]+)?\{[a-z-]+:[#\w.]+(;[a-z-]+:[#\w.]+)*\})*")
 _VALUES = {
-    **dict.fromkeys(("fill", "stroke", "stop-color"), _COLOUR),
+    **dict.fromkeys(("fill", "stroke", "stop-color"), _COLOR),
     **dict.fromkeys(
         ("x", "y", "width", "height", "cx", "cy", "r", "font-size", "font-weight", "stroke-width"), _NUMBER
     ),

@@ -8,10 +8,10 @@ from worldline.drawing.lines import fading, looks_of
 from worldline.drawing.svg import PALETTE
 
 
-def test_kinds_differ_first_in_colour_then_in_dashes() -> None:
+def test_kinds_differ_first_in_color_then_in_dashes() -> None:
     looks = looks_of(f"kind {number}" for number in range(4 * len(PALETTE)))
     assert len(set(looks.values())) == len(looks) == 4 * len(PALETTE)
-    assert [look.colour for look in looks.values()][: len(PALETTE)] == list(PALETTE)
+    assert [look.color for look in looks.values()][: len(PALETTE)] == list(PALETTE)
     assert [look.dashes for look in looks.values()][: len(PALETTE) + 1] == [*[None] * len(PALETTE), "9 3"]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from worldline.drawing.plane import at_origin, between, distance, distance_from_line, on_curve, towards
+from worldline.drawing.plane import at_origin, between, distance, distance_from_line, on_curve, toward
 
 
 def test_points_of_a_line() -> None:
@@ -12,10 +12,10 @@ def test_points_of_a_line() -> None:
     assert between((0.0, 0.0), (4.0, 8.0), 0.25) == (1.0, 2.0)
 
 
-def test_towards_another_point_is_never_beyond_the_middle() -> None:
-    assert towards((0.0, 0.0), (10.0, 0.0), 3.0) == (3.0, 0.0)
-    assert towards((0.0, 0.0), (10.0, 0.0), 30.0) == (5.0, 0.0)
-    assert towards((2.0, 2.0), (2.0, 2.0), 3.0) == (2.0, 2.0)
+def test_toward_another_point_is_never_beyond_the_middle() -> None:
+    assert toward((0.0, 0.0), (10.0, 0.0), 3.0) == (3.0, 0.0)
+    assert toward((0.0, 0.0), (10.0, 0.0), 30.0) == (5.0, 0.0)
+    assert toward((2.0, 2.0), (2.0, 2.0), 3.0) == (2.0, 2.0)
 
 
 @pytest.mark.parametrize(

@@ -182,7 +182,7 @@ def test_a_refusal_says_why_and_the_run_goes_on(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", IMPOSTORS)
-def test_what_isnt_our_server_is_recognised(case: str) -> None:
+def test_what_isnt_our_server_is_recognized(case: str) -> None:
     words, kind, text = IMPOSTORS[case]
     if case == "heartbeats only":  # Here they are heard, and no answer.
         kind, text = LossError, "the server closed the connection"
@@ -232,8 +232,8 @@ def test_leaving_python_is_a_normal_end_of_a_program() -> None:
         assert server.wait(PROMPT_S).times == {"a": 5_000_000}
 
 
-def test_a_task_that_is_cancelled_while_it_waits_is_a_failure_of_its_participant() -> None:
-    async def cancelled(server: Server) -> None:
+def test_a_task_that_is_canceled_while_it_waits_is_a_failure_of_its_participant() -> None:
+    async def canceled(server: Server) -> None:
         task = asyncio.create_task(join(server, "b", lambda me: me.next()))
         while states(server)["b"] != "awaiting":  # It is the server's thread that is waited for.
             await asyncio.sleep(0.001)
@@ -245,7 +245,7 @@ def test_a_task_that_is_cancelled_while_it_waits_is_a_failure_of_its_participant
         computing = Strand(
             lambda: take_part(server, "a", lambda me: (eventually(lambda: server.host.over), me.advance(to="1h")))
         )
-        complete(cancelled(server))
+        complete(canceled(server))
         assert "b at 0s: the run was broken off: its program raised CancelledError" in str(computing.failure(PROMPT_S))
 
 

@@ -210,7 +210,7 @@ IMPOSTORS: dict[str, tuple[tuple[bytes, ...], type[WorldlineError], str]] = {
 
 
 @pytest.mark.parametrize("case", IMPOSTORS)
-def test_what_isnt_our_server_is_recognised(case: str) -> None:
+def test_what_isnt_our_server_is_recognized(case: str) -> None:
     words, kind, text = IMPOSTORS[case]
     with Impostor(*words) as impostor, pytest.raises(kind, match=text):
         connect(impostor.address, "a", token="secret")
@@ -311,7 +311,7 @@ def web_server() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("kind", ["tcp", "tls"])
-def test_a_web_server_that_waits_to_be_spoken_to_is_recognised(
+def test_a_web_server_that_waits_to_be_spoken_to_is_recognized(
     kind: str, web_server: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     impatient(monkeypatch, 0.1)
@@ -325,8 +325,8 @@ def test_a_server_that_is_only_slow_isnt_taken_for_something_else(monkeypatch: p
     monkeypatch.setattr(connection_module, "DOUBT_S", 0.05)
     monkeypatch.setattr(answering, "_PATIENCE_S", 0.1)
     doubted = threading.Event()
-    recognised = answering.recognised
-    monkeypatch.setattr(call_module, "recognised", lambda address: (recognised(address), doubted.set())[0])  # type: ignore[func-returns-value]
+    recognized = answering.recognized
+    monkeypatch.setattr(call_module, "recognized", lambda address: (recognized(address), doubted.set())[0])  # type: ignore[func-returns-value]
     with Server(plan(["a"])) as server:
         with held_up(server):
             slow = Strand(lambda: take_part(str(server.address), "a"))

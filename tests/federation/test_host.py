@@ -1,4 +1,4 @@
-"""The host without sockets: who is let in, what becomes of misbehaviour, and that little memory locks nobody up."""
+"""The host without sockets: who is let in, what becomes of misbehavior, and that little memory locks nobody up."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def test_a_guest_joins_once() -> None:
     assert refused(guest)[0] == "protocol"
 
 
-# --- Misbehaviour ---
+# --- Misbehavior ---
 
 TOO_LONG = (FRAME_MAX + 1).to_bytes(4, "big")
 MISDEEDS: dict[str, tuple[bytes, str]] = {

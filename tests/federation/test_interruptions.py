@@ -58,13 +58,13 @@ def federation() -> Federation:
 
 
 @given(st.lists(st.lists(st.integers(0, 12), max_size=3), min_size=TURNS, max_size=TURNS))
-def test_tasks_may_be_cancelled_at_any_point(cancelled_after: list[list[int]]) -> None:
-    """Each wait of one is cancelled after so many steps of the loop, again and again, before it is seen through."""
+def test_tasks_may_be_canceled_at_any_point(canceled_after: list[list[int]]) -> None:
+    """Each wait of one is canceled after so many steps of the loop, again and again, before it is seen through."""
 
     async def disturbed(me: AsyncParticipant) -> None:
         for turn in range(TURNS):
             call = step(me, turn)
-            for steps in cancelled_after[turn]:
+            for steps in canceled_after[turn]:
                 task = asyncio.ensure_future(call())
                 for _ in range(steps):
                     await asyncio.sleep(0)

@@ -14,7 +14,7 @@ from msgspec import Struct, json
 from worldline.history.plain import encoded, plain
 
 
-class Colour(Enum):
+class Color(Enum):
     RED = "red"
 
 
@@ -53,7 +53,7 @@ CASES = [
     (float("nan"), b'"NaN"'),
     ([float("inf"), float("-inf"), {float("nan"): -0.0}], b'["Infinity","-Infinity",{"NaN":-0.0}]'),
     (b"\xff", b'"/w=="'),
-    (Colour.RED, b'"red"'),
+    (Color.RED, b'"red"'),
     (Pose(1.0, {"b", "a"}), b'{"x":1.0,"tags":["a","b"]}'),
     (Tagged(1), b'{"type":"Tagged","x":1}'),
     ({"b": 1, "a": 2, 3: 4}, b'{"b":1,"a":2,"3":4}'),
@@ -81,7 +81,7 @@ def test_what_becomes_of_a_value(value: Any, expected: bytes) -> None:
 
 
 def test_plain_values_are_those_of_the_json() -> None:
-    assert plain({(1, 2): Colour.RED}) == {"[1,2]": "red"}
+    assert plain({(1, 2): Color.RED}) == {"[1,2]": "red"}
 
 
 def test_how_deep_the_caller_is_makes_no_difference() -> None:

@@ -58,14 +58,14 @@ class Hasty(Entity):
         self.schedule("early", delay=US)
 
     def on_late(self, _: None) -> None:
-        raise AssertionError("it was cancelled")
+        raise AssertionError("it was canceled")
 
     def on_early(self, _: None) -> None:
         self.record("early", self.now)
 
 
 def hasty() -> Simulation:
-    """More cancelled events than one worker keeps."""
+    """More canceled events than one worker keeps."""
     simulation = Simulation(network=Network(default=link("1us")))
     simulation.add("a", Hasty())
     simulation.add("b", Hasty())

@@ -149,11 +149,11 @@ def ties() -> Simulation:
 
 
 class Burster(Diarist):
-    """Does much without any time passing, then stirs up its neighbours, a nanosecond away."""
+    """Does much without any time passing, then stirs up its neighbors, a nanosecond away."""
 
-    def __init__(self, neighbours: list[str]) -> None:
+    def __init__(self, neighbors: list[str]) -> None:
         super().__init__()
-        self.neighbours = neighbours
+        self.neighbors = neighbors
 
     def start(self) -> None:
         self.schedule("burst", (6, 4), delay=0)
@@ -166,8 +166,8 @@ class Burster(Diarist):
             if steps == 3:
                 self.process(self.blink(rounds))
         elif rounds:
-            for neighbour in self.neighbours:
-                self.send(neighbour, "stir", rounds - 1, delay=1)
+            for neighbor in self.neighbors:
+                self.send(neighbor, "stir", rounds - 1, delay=1)
 
     def on_stir(self, rounds: int) -> None:
         self.write(rounds)
@@ -500,7 +500,7 @@ def shouts() -> Simulation:
 
 
 class Clerk(Diarist):
-    """Handlers that are generators, a handler for the rest, attributes in slots, timers that are cancelled."""
+    """Handlers that are generators, a handler for the rest, attributes in slots, timers that are canceled."""
 
     __slots__ = ("_alarm", "open_files", "unset")
 
@@ -596,7 +596,7 @@ def weather() -> Simulation:
 
 @model()
 def scales() -> Simulation:
-    """Latencies from a nanosecond to a second between neighbours, in one model."""
+    """Latencies from a nanosecond to a second between neighbors, in one model."""
     latencies = ["1ns", "1us", "1ms", "1s", "7ns", "uniform(1ns, 1s)", "1ns"]
     simulation = Simulation(network=Network(default=link("1h")), seed=4)
     names = [f"n{number}" for number in range(len(latencies))]
@@ -639,7 +639,7 @@ def tree() -> Simulation:
 
 @model()
 def cliques() -> Simulation:
-    """Two groups of close neighbours, a millisecond apart."""
+    """Two groups of close neighbors, a millisecond apart."""
     links = [
         (f"{side}{first}", f"{side}{second}", "uniform(1us, 2us)")
         for side in "lr"
@@ -877,19 +877,19 @@ def phold() -> Simulation:
 
 
 class Cell(Diarist):
-    """A cell of a torus: tells its neighbours its value in every round, and adds up theirs."""
+    """A cell of a torus: tells its neighbors its value in every round, and adds up theirs."""
 
-    def __init__(self, neighbours: list[str], value: int) -> None:
+    def __init__(self, neighbors: list[str], value: int) -> None:
         super().__init__()
-        self.neighbours = neighbours
+        self.neighbors = neighbors
         self.value = value
 
     def start(self) -> None:
         self.schedule("round", 0, delay=0)
 
     def on_round(self, number: int) -> None:
-        for neighbour in self.neighbours:
-            self.send(neighbour, "value", self.value)
+        for neighbor in self.neighbors:
+            self.send(neighbor, "value", self.value)
         if number < 8:
             self.schedule("round", number + 1, delay="1us")
 

@@ -232,8 +232,8 @@ def ties() -> Simulation:
     return simulation
 
 
-def cancelling() -> Simulation:
-    """So many timers are cancelled that the queue has to be cleared while it runs."""
+def canceling() -> Simulation:
+    """So many timers are canceled that the queue has to be cleared while it runs."""
 
     def act(me: Actor) -> Steps:
         for number in range(600):
@@ -255,7 +255,7 @@ MODELS: dict[str, Callable[[], Simulation]] = {
     "shop": shop,
     "links": links,
     "ties": ties,
-    "cancelling": cancelling,
+    "canceling": canceling,
 }
 
 
@@ -451,7 +451,7 @@ def test_whoever_was_created_and_has_ended_is_forgotten_while_the_simulation_goe
     assert sum(trace() is not None for trace in traces) <= 1  # The one that the last event was about.
 
 
-@pytest.mark.parametrize("kind", ["constant", "copied", "own", "cancelled", "outside", "undelivered", "lost"])
+@pytest.mark.parametrize("kind", ["constant", "copied", "own", "canceled", "outside", "undelivered", "lost"])
 def test_payloads_are_let_go_after_they_were_delivered_or_not(kind: str) -> None:
     payload: Any = ("a tuple of its own", kind) if kind not in ("copied", "lost") else ["a list", kind]
     network = Network(default=link(1, loss=1.0 if kind == "lost" else 0.0))
@@ -461,9 +461,9 @@ def test_payloads_are_let_go_after_they_were_delivered_or_not(kind: str) -> None
 
         def start(self) -> None:
             for _ in range(100):
-                if kind in ("own", "cancelled"):
+                if kind in ("own", "canceled"):
                     timer = self.schedule("x", payload, delay=5)
-                    if kind == "cancelled":
+                    if kind == "canceled":
                         self.cancel(timer)
                 elif kind != "outside":
                     self.send("b" if self.name == "a" else "a", "x", payload)
@@ -588,7 +588,7 @@ def most_pending(act: Callable[[Any], Steps], until: int = HOUR // 2) -> int:
     return most[0]
 
 
-def test_timers_that_are_always_cancelled_do_not_pile_up() -> None:
+def test_timers_that_are_always_canceled_do_not_pile_up() -> None:
     def act(me: Any) -> Steps:
         for _ in range(20_000):
             timer = me.schedule("x", delay=HOUR)

@@ -50,7 +50,7 @@ def test_placement_by_rule(name: str, placement: str) -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("name", MODELS)
 def test_placement_by_hand(name: str, seed: int) -> None:
-    """Everybody is put somewhere; with some luck, neighbours are apart and a worker has hardly anybody."""
+    """Everybody is put somewhere; with some luck, neighbors are apart and a worker has hardly anybody."""
     random, names = Random(f"{name} {seed}"), MODELS[name].build().model().names
     check(name, processes(3, placement={entity: random.randrange(3) for entity in names}))
 
@@ -111,7 +111,7 @@ def test_a_leak_between_entities_is_seen() -> None:
 # -- Where executors have differed
 
 
-def test_cancelled_events_are_the_same_everywhere() -> None:
+def test_canceled_events_are_the_same_everywhere() -> None:
     found = observe(hasty(), executor="processes(2)")
     assert not difference(observe(hasty()), found)
 

@@ -200,7 +200,7 @@ def test_a_timer_says_what_it_is_and_whether_it_will_ring() -> None:
     assert [(message.arrival, message.payload) for message in simulation["a"].got] == [(15, {"a": 1}), (20, None)]
 
 
-def test_a_cancelled_timer_does_not_ring_and_can_be_cancelled_once() -> None:
+def test_a_canceled_timer_does_not_ring_and_can_be_canceled_once() -> None:
     told: list[bool] = []
 
     def act(me: Actor) -> Steps:
@@ -216,7 +216,7 @@ def test_a_cancelled_timer_does_not_ring_and_can_be_cancelled_once() -> None:
     assert payloads(simulation["a"]) == [2]
 
 
-def test_a_timer_can_be_cancelled_at_the_moment_that_it_would_ring() -> None:
+def test_a_timer_can_be_canceled_at_the_moment_that_it_would_ring() -> None:
     class Fickle(Entity):
         rung: tuple[str, ...] = ()
 

@@ -295,7 +295,7 @@ class Naive:
             payload = f"{verb} {self.number[me]}"
             if verb == "send" or (verb == "reply" and sender) or (verb == "child" and self.children[me]):
                 to = name or (sender if verb == "reply" else self.children[me][-1])
-                # To itself it's a timer: but one that can't be cancelled.
+                # To itself it's a timer: but one that can't be canceled.
                 self.push(me, delay, to, payload)
             elif verb == "schedule":
                 self.timers[me].append(self.push(me, delay, me, payload))

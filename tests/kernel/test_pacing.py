@@ -138,7 +138,7 @@ class Schedule(Protocol):
 
 
 class Drawn:
-    """Draws from a seed. Some pairs and some workers are favoured, so that others lag far behind."""
+    """Draws from a seed. Some pairs and some workers are favored, so that others lag far behind."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)

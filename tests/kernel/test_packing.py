@@ -52,7 +52,7 @@ class Pair(NamedTuple):
     second: str
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = "red"
 
 
@@ -122,7 +122,7 @@ CHANGING = [
     bytearray(b"abc"),
     Order(1, ["nut", "bolt"]),
     Reading(0.5, {"a": 1}),
-    Colour.RED,
+    Color.RED,
     Level.HIGH,
     decimal.Decimal("1.50"),
     datetime.datetime(2020, 1, 2, 3, 4, 5, 6, datetime.UTC),

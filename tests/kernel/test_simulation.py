@@ -176,7 +176,7 @@ def test_time_does_not_pass_for_what_does_not_happen() -> None:
     assert seen == [10, 20, 30]
 
 
-def test_what_was_cancelled_leaves_no_trace_in_the_result() -> None:
+def test_what_was_canceled_leaves_no_trace_in_the_result() -> None:
     # Workers have queues of their own, which they clear at times of their own: it must not show.
     def run(timers: int) -> tuple[int, int]:
         def act(me: Actor) -> Steps:

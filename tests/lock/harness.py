@@ -16,7 +16,7 @@ from worldline.model import FOREVER, BrokenPromise, Message, Plan
 
 
 class Driver:
-    """One participant: its behaviour on top of its ledger, and what it has said but not told yet."""
+    """One participant: its behavior on top of its ledger, and what it has said but not told yet."""
 
     def __init__(self, name: str, world: World, random: Random, seen: Counter[str]) -> None:
         self.name = name
@@ -35,7 +35,7 @@ class Driver:
         starting = self.ledger.state is State.JOINED
         messages = self.ledger.receive(action)
         if starting:
-            self.behaviour = behave(self.member, Result(self.ledger.now))
+            self.behavior = behave(self.member, Result(self.ledger.now))
         self.waiting = False
         if self.ledger.state is State.LEFT:  # The run ended before this guest's start.
             self.done = True
@@ -45,10 +45,10 @@ class Driver:
 
     def go_on(self, result: Result | None) -> None:
         try:
-            op = self.behaviour.send(result) if result is not None else next(self.behaviour)
+            op = self.behavior.send(result) if result is not None else next(self.behavior)
             while (result := self.do(op)) is not None:
                 self.maybe_flush()
-                op = self.behaviour.send(result)
+                op = self.behavior.send(result)
             self.waiting = True
         except StopIteration:
             if self.ledger.ended:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.lock.worlds import Behaviour, Op, Result, World, behave
+from tests.lock.worlds import Behavior, Op, Result, World, behave
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import FOREVER, Message
 from worldline.model.buffer import Buffer
@@ -40,7 +40,7 @@ class _Subscription:
 @dataclass
 class _Actor:
     name: str
-    behaviour: Behaviour
+    behavior: Behavior
     start: int
     now: int
     history: History
@@ -147,10 +147,10 @@ class Oracle:
         """Let a participant act until it waits or leaves."""
         actor.waits_for = None
         try:
-            op = actor.behaviour.send(result) if result is not None else next(actor.behaviour)
+            op = actor.behavior.send(result) if result is not None else next(actor.behavior)
             while op.kind not in ("advance", "next"):
                 self.do(actor, op)
-                op = actor.behaviour.send(Result(actor.now, refused=op.kind == "break"))
+                op = actor.behavior.send(Result(actor.now, refused=op.kind == "break"))
             actor.waits_for = op
         except StopIteration:
             actor.history.left = actor.now

@@ -87,8 +87,8 @@ def test_a_stop_isnt_a_standstill() -> None:
 
 @pytest.mark.parametrize("execute", EXECUTORS)
 def test_a_topic_that_nobody_publishes_on_is_said_with_the_nearest(execute: Callable[[Federation], Outcome]) -> None:
-    misspelt = Program(listen, publishes=[], subscribes=["powr", "light"])
-    outcome = execute(federation(controller=Program(once), plant=misspelt, display=misspelt, other=CONTROLLER))
+    misspelled = Program(listen, publishes=[], subscribes=["powr", "light"])
+    outcome = execute(federation(controller=Program(once), plant=misspelled, display=misspelled, other=CONTROLLER))
     assert outcome.remarks() == [
         "display, plant subscribe to 'light', on which nobody publishes",
         "display, plant subscribe to 'powr', on which nobody publishes (did you mean 'power'?)",
@@ -145,7 +145,7 @@ def test_a_long_list_is_cut() -> None:
 
 def test_where_very_much_is_unheard_nobody_waits_for_the_names_that_were_meant() -> None:
     topics = [f"robot/{number}/pose" for number in range(3000)]
-    misspelt = Program(listen, publishes=[], subscribes=[topic.removesuffix("e") for topic in topics])
-    outcome = run(federation("10ms", camera=Program(clock, publishes=topics), plant=misspelt))
+    misspelled = Program(listen, publishes=[], subscribes=[topic.removesuffix("e") for topic in topics])
+    outcome = run(federation("10ms", camera=Program(clock, publishes=topics), plant=misspelled))
     assert len(outcome.unheard) == 3000
     assert outcome.remarks()[8:] == ["nor does anybody publish on 2,992 more"]

@@ -1,4 +1,4 @@
-"""The lock's behaviours that users may rely on, one test each, in the words of a user."""
+"""The lock's behaviors that users may rely on, one test each, in the words of a user."""
 
 from __future__ import annotations
 

@@ -79,10 +79,10 @@ class World:
         return "\n".join(lines)
 
 
-Behaviour = Generator[Op, Result, None]
+Behavior = Generator[Op, Result, None]
 
 
-def behave(member: Member, start: Result) -> Behaviour:
+def behave(member: Member, start: Result) -> Behavior:
     """Turn a script of relative operations into absolute ones, following the participant's own time."""
     now, promised = start.now, start.now
     subscribed = {subscription.topic for subscription in member.join.subscribes}

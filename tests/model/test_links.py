@@ -233,7 +233,7 @@ def test_an_outage_out_of_time_is_refused_by_name(start, end):
 
 @pytest.mark.parametrize("verb", ["", "Hold", "cut", "holdpartition", None, 1, True, ["hold"]], ids=repr)
 def test_an_outage_that_neither_cuts_nor_holds_is_refused_by_name(verb):
-    # Taken for a hold, a misspelt partition would deliver what it should lose.
+    # Taken for a hold, a misspelled partition would deliver what it should lose.
     outage = Outage(verb=verb, start=0, receiver="bob")
     text = refusal_of(Network(outages=(outage,)))
     assert text == f"outage of link * → bob on *: {verb!r} is neither partition nor hold"

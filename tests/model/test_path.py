@@ -369,7 +369,7 @@ def test_losses_at_both_ends_and_copies_are_independent_of_each_other_and_of_the
         assert share(len(arrivals) == 2 for arrivals in delivered) == pytest.approx(0.3, abs=0.03)
 
 
-def test_neighbouring_messages_are_lost_independently():
+def test_neighboring_messages_are_lost_independently():
     lost = [reason is not None for _, reason in fates(link("1ms", loss=0.5))]
     assert share(first and second for first, second in pairwise(lost)) == pytest.approx(0.25, abs=0.03)
 
@@ -766,7 +766,7 @@ EXPIRIES = [
     ("not a rule for another topic", {"rules": [{"topic": "twist", "sender": "a"}]}, 0, 5),
     ("not a rule for another sender", {"rules": [{"sender": "b"}]}, 0, 5),
     ("the release of a hold", {"outages": [("hold", 0, 30, {})]}, 0, 35),
-    ("a hold towards one receiver", {"outages": [("hold", 0, 30, {"receiver": "c"})]}, 0, 35),
+    ("a hold toward one receiver", {"outages": [("hold", 0, 30, {"receiver": "c"})]}, 0, 35),
     ("two holds in a row", {"outages": [("hold", 20, 40, {}), ("hold", 0, 20, {})]}, 0, 45),
     ("not a hold of another sender", {"outages": [("hold", 0, 30, {"sender": "b"})]}, 0, 5),
     ("not a hold of another topic", {"outages": [("hold", 0, 30, {"topic": "twist"})]}, 0, 5),

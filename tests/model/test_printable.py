@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from worldline.lock import Abort
 from worldline.lock.ledger import broken_off
 from worldline.model.errors import shortened
-from worldline.model.printable import printable, printable_colours, printable_json, printable_lines
+from worldline.model.printable import printable, printable_colors, printable_json, printable_lines
 
 ORDINARY = [
     "",
@@ -30,7 +30,7 @@ BIDI = list("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\
 
 @pytest.mark.parametrize("text", ORDINARY)
 def test_ordinary_texts_stay(text: str) -> None:
-    assert {shown(text) for shown in (printable, printable_lines, printable_colours, printable_json)} == {text}
+    assert {shown(text) for shown in (printable, printable_lines, printable_colors, printable_json)} == {text}
 
 
 @pytest.mark.parametrize("character", [*CONTROLS, *BIDI], ids=ascii)
@@ -38,7 +38,7 @@ def test_whatever_a_terminal_might_obey_is_escaped(character: str) -> None:
     escaped = character.encode("unicode_escape").decode()
     assert printable(f"a{character}b") == f"a{escaped}b"
     assert printable_lines(character) == (character if character in "\n\t" else escaped)
-    assert printable_colours(character) == (character if character == "\t" else escaped)
+    assert printable_colors(character) == (character if character == "\t" else escaped)
 
 
 @given(st.text())
@@ -60,8 +60,8 @@ def test_no_control_is_left_and_twice_is_once(text: str) -> None:
         ("\x9b31m", r"\x9b31m"),
     ],
 )
-def test_of_a_programs_escapes_colours_stay_and_nothing_else(text: str, shown: str) -> None:
-    assert printable_colours(text) == shown
+def test_of_a_programs_escapes_colors_stay_and_nothing_else(text: str, shown: str) -> None:
+    assert printable_colors(text) == shown
 
 
 @given(st.recursive(st.text(), lambda inner: st.dictionaries(st.text(), inner, max_size=3), max_leaves=5))

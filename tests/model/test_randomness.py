@@ -48,7 +48,7 @@ def test_draws_are_what_they_have_always_been(place, bits):
 
 
 def splitmix64(state):
-    """The generator as its author publishes it: a counter and a finaliser."""
+    """The generator as its author publishes it: a counter and a finalizer."""
     while True:
         state = (state + 0x9E3779B97F4A7C15) % 2**64
         z = state
@@ -77,7 +77,7 @@ def test_names_that_read_the_same_when_run_together_have_keys_of_their_own():
     assert len(keys) == 36
 
 
-def test_the_draws_of_neighbouring_keys_messages_and_numbers_are_all_different():
+def test_the_draws_of_neighboring_keys_messages_and_numbers_are_all_different():
     drawn = {draw_bits(*place) for place in product((KEY, KEY + 1, KEY ^ 2**63), range(2000), range(4))}
     assert len(drawn) == 3 * 2000 * 4
 

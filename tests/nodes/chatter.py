@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from worldline.model.errors import ConfigurationError
-from worldline.nodes.events import Event, NeighbourAdded, Protocol, Recover, Start, Timer
+from worldline.nodes.events import Event, NeighborAdded, Protocol, Recover, Start, Timer
 from worldline.nodes.faults import Fault, check_faults
 from worldline.nodes.node import Node, Send
 from worldline.nodes.scheduler import Scheduler
@@ -72,7 +72,7 @@ class Chatter(Node):
         self.seen.append(str(event))
         if isinstance(event, Recover):
             self.lives += 1
-        if isinstance(event, NeighbourAdded):
+        if isinstance(event, NeighborAdded):
             self.send(["new", event.link], event.link)
         if not self.patience:
             return

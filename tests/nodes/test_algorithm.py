@@ -73,7 +73,7 @@ def test_texts_become_what_their_defaults_are(name: str, text: str, value: Any) 
         ("count", "9" * 5000, "count can't be"),
         ("share", "half", "share can't be"),
         ("fast", "quickly", "fast can't be 'quickly' .*like False"),
-        ("colour", "red", "no parameter 'colour' .*count=3"),
+        ("color", "red", "no parameter 'color' .*count=3"),
     ],
 )
 def test_bad_parameters_are_refused(name: str, text: str, says: str) -> None:
@@ -100,7 +100,7 @@ def test_the_least_of_nodes_and_parameters_can_be_stated() -> None:
 @pytest.mark.parametrize(
     ("least", "problem"),
     [
-        ({"colour": 1}, "there is no least value of 'colour' .only of numbers: nodes, count."),
+        ({"color": 1}, "there is no least value of 'color' .only of numbers: nodes, count."),
         ({"share": 1}, "there is no least value of 'share'"),
         ({"fast": 1}, "there is no least value of 'fast'"),
         ({"nodes": 0}, "0 can't be the least nodes"),

@@ -104,8 +104,8 @@ def test_nodes_that_derive_from_nothing_come_back() -> None:
 
 
 def test_errors_come_back_with_the_nodes_name() -> None:
-    with pytest.raises(ModelError, match=r"node 0 at 0s: .*unexpected keyword argument 'colour'"):
-        pair(Chatter, parameters={"colour": "red"}).run(executor="processes(2)")
+    with pytest.raises(ModelError, match=r"node 0 at 0s: .*unexpected keyword argument 'color'"):
+        pair(Chatter, parameters={"color": "red"}).run(executor="processes(2)")
 
 
 def test_a_run_in_processes_is_one() -> None:

@@ -12,7 +12,7 @@ from tests.nodes.chatter import Chatter, Eager, Listener, Plain, Ticker, pair, s
 from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError, WorldlineError
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND
-from worldline.nodes import LinkDown, LinkUp, NeighbourAdded, Node, Protocol, Recover, Scheduler, Start, Timer
+from worldline.nodes import LinkDown, LinkUp, NeighborAdded, Node, Protocol, Recover, Scheduler, Start, Timer
 from worldline.nodes.events import Event
 from worldline.nodes.node import Send
 
@@ -335,14 +335,14 @@ def test_who_recovers_can_know_which_links_are_down() -> None:
     assert "Link down 0" in texts(run.node(1))
 
 
-# -- Neighbours that come and go
+# -- Neighbors that come and go
 
 
-def test_neighbours_are_added_with_the_next_number() -> None:
+def test_neighbors_are_added_with_the_next_number() -> None:
     class Greeter(Listener):
         def execute(self, event: Event) -> None:
             super().execute(event)
-            if isinstance(event, NeighbourAdded):
+            if isinstance(event, NeighborAdded):
                 assert self.links == [0, event.link]
                 assert self.num_neighbors == 2
                 assert self.weight(event.link) == 1
@@ -354,26 +354,26 @@ def test_neighbours_are_added_with_the_next_number() -> None:
     assert run.node(2).seen[-1] == (3 * SECOND, "welcome by 1")
     run = started("ring:4", Eager, link="1s", faults=["2s add 2 0"])
     run.run()
-    assert run.node(0).seen[-2:] == [(2 * SECOND, "Neighbour added 2"), (3 * SECOND, "2 after Neighbour added 2 by 2")]
+    assert run.node(0).seen[-2:] == [(2 * SECOND, "Neighbor added 2"), (3 * SECOND, "2 after Neighbor added 2 by 2")]
     assert run.node(2).links == [0, 1, 2]
 
 
 def test_what_is_under_way_over_a_link_that_is_removed_is_gone() -> None:
     run = pair(Eager, faults=["500ms remove 0 1"], trace=True)
     run.run()
-    assert [texts(node) for node in run.nodes] == [["Start", "Neighbour removed 0"]] * 2
+    assert [texts(node) for node in run.nodes] == [["Start", "Neighbor removed 0"]] * 2
     assert run.node(0).links == []
     assert "1 <- 0: hello (the link is gone)" in run.text()
 
 
-def test_a_neighbour_that_comes_back_has_a_new_number() -> None:
+def test_a_neighbor_that_comes_back_has_a_new_number() -> None:
     run = pair(Eager, faults=["500ms remove 0 1", "700ms add 0 1"], trace=True)
     run.run()
     assert run.node(0).seen == [
         (0, "Start"),
-        (500 * MS, "Neighbour removed 0"),
-        (700 * MS, "Neighbour added 1"),
-        (1700 * MS, "1 after Neighbour added 1 by 1"),
+        (500 * MS, "Neighbor removed 0"),
+        (700 * MS, "Neighbor added 1"),
+        (1700 * MS, "1 after Neighbor added 1 by 1"),
     ]
     assert "1 <- 0: hello (the link is gone)" in run.text()
 
@@ -445,7 +445,7 @@ def test_a_link_that_is_added_during_a_partition_is_cut_too() -> None:
     run = Scheduler(2, [], Eager, faults=["1s partition 0", "2s add 0 1"])
     run.start_all_nodes()
     run.run()
-    assert [texts(node) for node in run.nodes] == [["Start", "Neighbour added 0"]] * 2
+    assert [texts(node) for node in run.nodes] == [["Start", "Neighbor added 0"]] * 2
 
 
 # -- Timers
@@ -483,7 +483,7 @@ def test_a_timer_of_the_same_name_replaces_the_one_before() -> None:
     assert rung(acts).rung == [(10, ""), (20, "b"), (70, "a")]
 
 
-def test_a_timer_can_be_cancelled_once() -> None:
+def test_a_timer_can_be_canceled_once() -> None:
     def acts(node: Node) -> tuple[bool, ...]:
         node.set_timer(5, "a")
         return node.cancel_timer("a"), node.cancel_timer("a"), node.cancel_timer("never")
@@ -592,7 +592,7 @@ def test_a_link_that_was_removed_is_none() -> None:
 
     with pytest.raises(
         ModelError,
-        match=r"node 0 at 2s: on Neighbour removed 0: it has no link 0, in test_host\.py, line \d+ \(it has no links\)",
+        match=r"node 0 at 2s: on Neighbor removed 0: it has no link 0, in test_host\.py, line \d+ \(it has no links\)",
     ):
         pair(Insistent, faults=["2s remove 0 1"]).run()
 
@@ -776,12 +776,12 @@ def test_a_constructor_that_raises() -> None:
 
 
 def test_a_constructor_that_does_not_know_a_parameter() -> None:
-    with pytest.raises(ModelError, match=r"node 0 at 0s: .*unexpected keyword argument 'colour'"):
-        pair(Chatter, parameters={"colour": "red"}).run()
+    with pytest.raises(ModelError, match=r"node 0 at 0s: .*unexpected keyword argument 'color'"):
+        pair(Chatter, parameters={"color": "red"}).run()
 
 
 def test_a_constructor_that_raises_when_somebody_looks() -> None:
-    run = pair(Chatter, parameters={"colour": "red"})
+    run = pair(Chatter, parameters={"color": "red"})
     with pytest.raises(WorldlineError, match="node 0"):
         _ = run.nodes
 

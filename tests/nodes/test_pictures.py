@@ -113,7 +113,7 @@ GRAPHS = (
 
 
 def without_positions(text: str) -> Topology:
-    return Topology(as_topology(text).neighbours)
+    return Topology(as_topology(text).neighbors)
 
 
 @pytest.mark.parametrize("text", GRAPHS)
@@ -258,7 +258,7 @@ def test_routes_are_arrows_to_the_next_node() -> None:
     tables = [node.routing for node in run.nodes]
     root = parsed(topology_svg(run.topology, routes=routes_to(5, tables)))
     steps = [tuple(int(number) for number in said(each).split(" → ")) for each in of_class(root, "route")]
-    expected = [(node, run.topology.neighbours[node][table[5][1]]) for node, table in enumerate(tables) if node != 5]
+    expected = [(node, run.topology.neighbors[node][table[5][1]]) for node, table in enumerate(tables) if node != 5]
     assert steps == expected
     places = circles(root)
     for (a, b), arrow in zip(steps, of_class(root, "route"), strict=True):
@@ -273,7 +273,7 @@ def test_routes_are_arrows_to_the_next_node() -> None:
 
 def test_routes_around_a_torus_leave_and_come_in() -> None:
     topology = as_topology("torus:3x3")
-    link_to_0 = topology.neighbours[2].index(0)
+    link_to_0 = topology.neighbors[2].index(0)
     root = parsed(topology_svg(topology, routes=Routes(0, {2: link_to_0}, {0: 0, 2: 1})))
     leaving, coming = of_class(root, "route")
     places = circles(root)
@@ -389,7 +389,7 @@ def test_messages_between_the_same_nodes_at_the_same_time_are_matched_in_order()
     assert fates == {"slow": "under way", "fast": "received"}
 
 
-def test_kinds_have_colours_in_the_order_in_which_they_come_up() -> None:
+def test_kinds_have_colors_in_the_order_in_which_they_come_up() -> None:
     records = [
         NodeRecord(at=place, kind="sent", text="x", node=0, peer=1, what=what, arrivals=(place + 5,))
         for place, what in enumerate(("Zebra", "Ant", "Zebra", "Cat"))
@@ -678,7 +678,7 @@ def test_each_end_of_an_edge_has_the_number_that_its_node_knows_it_by(text: str)
     links = of_class(parsed(topology_svg(topology)), "link")
     expected = {
         f"link {link} of {here}, to {there}"
-        for here, row in enumerate(topology.neighbours)
+        for here, row in enumerate(topology.neighbors)
         for link, there in enumerate(row)
     }
     assert {said(each) for each in links} == expected

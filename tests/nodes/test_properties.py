@@ -190,7 +190,7 @@ def test_a_check_with_memory_is_new_for_each_run() -> None:
         judged(counts, node=Ticker, until="1s")
 
 
-# -- Travelling
+# -- Traveling
 
 
 @at_end("somebody has heard")

@@ -69,14 +69,14 @@ def test_no_text_raises_anything_but_a_configuration_error(text: str) -> None:
 
 
 def test_blanks_after_commas_are_allowed() -> None:
-    assert parse("tree: 7, arity=3").neighbours == parse("tree:7,arity=3").neighbours
+    assert parse("tree: 7, arity=3").neighbors == parse("tree:7,arity=3").neighbors
 
 
 # -- Edges
 
 
 def test_edges_of_the_command_line() -> None:
-    assert parse_edges("0-1, 0-2,1-2").neighbours == ((1, 2), (0, 2), (0, 1))
+    assert parse_edges("0-1, 0-2,1-2").neighbors == ((1, 2), (0, 2), (0, 1))
     assert parse_edges("0-1=5,2-1=0").weights == {(0, 1): 5, (1, 2): 0}
     assert parse_edges("0-1", 4).num_nodes == 4
     assert parse_edges("", 2).edges == []
@@ -130,7 +130,7 @@ def written(folder: Path, data: str | bytes, name: str = "net.edges") -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "neighbours"),
+    ("text", "neighbors"),
     [
         ("0 1\n1 2\n", ((1,), (0, 2), (1,))),
         ("# a comment\n\n0 1 # another\r\n2\t1\r\n", ((1,), (0, 2), (1,))),
@@ -142,10 +142,10 @@ def written(folder: Path, data: str | bytes, name: str = "net.edges") -> Path:
         (f"0 {'9' * 30}", ((1,), (0,))),
     ],
 )
-def test_edge_lists(tmp_path: Path, text: str, neighbours: Any) -> None:
+def test_edge_lists(tmp_path: Path, text: str, neighbors: Any) -> None:
     path = written(tmp_path, text)
-    assert read_file(path).neighbours == neighbours
-    assert as_topology(str(path)).neighbours == as_topology(path).neighbours == neighbours
+    assert read_file(path).neighbors == neighbors
+    assert as_topology(str(path)).neighbors == as_topology(path).neighbors == neighbors
 
 
 def test_weights_of_an_edge_list(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ def test_bad_edge_lists_are_refused_by_name(tmp_path: Path, data: bytes, says: s
 
 def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path: Path) -> None:
     path = written(tmp_path, "\ufeff1 0\n0 2\n")
-    assert read_file(path).neighbours == ((1, 2), (0,), (0,))
+    assert read_file(path).neighbors == ((1, 2), (0,), (0,))
 
 
 @pytest.mark.parametrize("name", ["nothing.edges", "nothing.graphml", "\0.txt"])
@@ -216,7 +216,7 @@ def test_what_networkx_writes_can_be_read(tmp_path: Path, kind: Any) -> None:
     graph.add_edge("oslo", "bonn", weight=4.0)
     nx.write_graphml_xml(kind(graph), tmp_path / "net.graphml")
     topology = as_topology(str(tmp_path / "net.graphml"))
-    assert topology.neighbours == ((1,), (0, 2), (1,))
+    assert topology.neighbors == ((1,), (0, 2), (1,))
     assert topology.weights == {(0, 1): 3, (1, 2): 4}
 
 
@@ -232,7 +232,7 @@ def test_what_networkx_writes_can_be_read(tmp_path: Path, kind: Any) -> None:
         (HEAD + "<graph", "isn't GraphML"),
         (HEAD + '<graph edgedefault="undirected"/></graphml>', "0 isn't a number of nodes"),
         (HEAD + WEIGHT.format("int") + ONE.format('<data key="d0">many</data>'), "isn't GraphML"),
-        (HEAD + WEIGHT.format("colour") + ONE.format('<data key="d0">3</data>'), "isn't GraphML"),
+        (HEAD + WEIGHT.format("color") + ONE.format('<data key="d0">3</data>'), "isn't GraphML"),
         (HEAD + WEIGHT.format("int") + ONE.format(f'<data key="d0">{"9" * 5000}</data>'), "isn't GraphML"),
         (HEAD + WEIGHT.format("int") + ONE.format("<data>3</data>"), "isn't GraphML"),
         (HEAD + WEIGHT.format("double") + ONE.format('<data key="d0">2.5</data>'), r"2\.5 isn't a weight"),

@@ -91,7 +91,7 @@ def facts(trial: Trial) -> dict[str, Any]:
     graph, script = trial.graph(), trial.script
     return {
         **structs.asdict(trial),
-        "topology": (graph.neighbours, graph.weights),
+        "topology": (graph.neighbors, graph.weights),
         "script": script and (script.usual, script.exceptions),
     }
 
@@ -155,7 +155,7 @@ def test_a_file_is_text_that_people_can_read_and_change(tmp_path: Path) -> None:
     assert json.loads(text) == {
         "algorithm": "bellman-ford",
         "seed": 2,
-        "neighbours": [[1, 2], [0, 2], [0, 1]],
+        "neighbors": [[1, 2], [0, 2], [0, 1]],
         "until": "10s",
         "usual": "5ms",
         "messages": [
@@ -225,7 +225,7 @@ GOOD: dict[str, Any] = {
     "format": 1,
     "algorithm": "bellman-ford",
     "seed": 1,
-    "neighbours": [[1, 2], [0, 2], [0, 1]],
+    "neighbors": [[1, 2], [0, 2], [0, 1]],
     "usual": "5ms",
     "messages": [{"sender": 0, "receiver": 1, "number": 1, "takes": ["1s"]}],
     "faults": ["1s crash 1"],
@@ -259,8 +259,8 @@ def test_what_is_no_schedule_is_refused(text: str | bytes, tmp_path: Path) -> No
         {"seed": 1.5},
         {"seed": None},
         {"parameters": [1]},
-        {"neighbours": "ring:3"},
-        {"neighbours": [[1.5], [0]]},
+        {"neighbors": "ring:3"},
+        {"neighbors": [[1.5], [0]]},
         {"weights": [[0, 1]]},
         {"fifo": "yes"},
         {"loss": "much"},
@@ -295,9 +295,9 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     [
         pytest.param({"algorithm": "bellmann-ford"}, "did you mean bellman-ford?"),
         pytest.param({"algorithm": ""}, "there is no algorithm"),
-        pytest.param({"neighbours": []}, "number of nodes"),
-        pytest.param({"neighbours": [[1, 2], [0], [0], [7]]}, "7"),
-        pytest.param({"neighbours": [[1], [0, 2], [0, 1]]}, "links go both ways"),
+        pytest.param({"neighbors": []}, "number of nodes"),
+        pytest.param({"neighbors": [[1, 2], [0], [0], [7]]}, "7"),
+        pytest.param({"neighbors": [[1], [0, 2], [0, 1]]}, "links go both ways"),
         pytest.param({"weights": [[0, 9, 1]]}, "no such edge"),
         pytest.param({"weights": [[0, 1, -1]]}, "isn't a weight"),
         pytest.param({"usual": "soon"}, "soon"),

@@ -16,8 +16,8 @@ from worldline.nodes import (
     Fault,
     LinkDown,
     LinkUp,
-    NeighbourAdded,
-    NeighbourRemoved,
+    NeighborAdded,
+    NeighborRemoved,
     Node,
     Protocol,
     Recover,
@@ -48,7 +48,7 @@ def test_the_run_of_the_clique_of_three_has_its_known_shape() -> None:
     for node in run.nodes:
         assert [distance for distance, _ in node.routing] == [0 if node.id == goal else 1 for goal in range(3)]
         for goal, (_, route) in enumerate(node.routing):
-            assert route is None if goal == node.id else run.topology.neighbours[node.id][route] == goal
+            assert route is None if goal == node.id else run.topology.neighbors[node.id][route] == goal
     assert not run.schedule()
 
 
@@ -224,7 +224,7 @@ def test_faults_can_be_inflicted_at_any_time() -> None:
     happened = [record.text for record in run.records if record.kind != "sent" and record.node in (1, None)]
     assert happened[1:4] == ["Crash", "Partition 0", "Repair"]
     assert "Recover" in happened
-    assert run.node(1).seen[-2:] == [(2 * SECOND, "Neighbour removed 0"), (3 * SECOND, "Neighbour added 1")]
+    assert run.node(1).seen[-2:] == [(2 * SECOND, "Neighbor removed 0"), (3 * SECOND, "Neighbor added 1")]
 
 
 def test_faults_in_the_past_are_refused() -> None:
@@ -361,12 +361,12 @@ class Talker(Node):
             case Recover():
                 self.lives += 1
                 self.broadcast(("back", self.id, self.lives))
-            case LinkUp(link) | NeighbourAdded(link):
+            case LinkUp(link) | NeighborAdded(link):
                 self.send(("up", self.id), link)
             case LinkDown(link):
                 self.send(("down", self.id), link)
                 self.set_timer(3, "b")
-            case NeighbourRemoved():
+            case NeighborRemoved():
                 self.cancel_timer("a")
             case Timer(name):
                 self.broadcast((name, self.id))
@@ -380,8 +380,8 @@ class Talker(Node):
 class Wire:
     """One direction of a link, as its sender and its receiver have it; they can differ within one moment."""
 
-    def __init__(self, neighbour: int, number: int, latency: int, incarnation: int) -> None:
-        self.neighbour = neighbour
+    def __init__(self, neighbor: int, number: int, latency: int, incarnation: int) -> None:
+        self.neighbor = neighbor
         self.number = number
         self.latency = latency
         self.incarnation = incarnation
@@ -413,11 +413,11 @@ class Place:
         wire = self.wires[link]
         why = "the link is down" if not wire.is_up else "sent into a partition" if wire.is_cut else ""
         arrivals = () if why else (self.model.now + wire.latency,)
-        self.model.history.append(("sent", self.model.now, self.id, wire.neighbour, str(message), arrivals, why))
+        self.model.history.append(("sent", self.model.now, self.id, wire.neighbor, str(message), arrivals, why))
         if not why:
             stamp = (wire.incarnation, wire.downs)
             self.order += 1
-            self.model.put(arrivals[0], self.id, self.order, wire.neighbour, "message", (message, self.id, stamp))
+            self.model.put(arrivals[0], self.id, self.order, wire.neighbor, "message", (message, self.id, stamp))
 
     def set_timer(self, delay: int, name: str) -> None:
         self.order += 1
@@ -440,8 +440,8 @@ class Place:
         node._surroundings = self  # type: ignore[assignment]
         return node
 
-    def wire_to(self, neighbour: int) -> Wire | None:
-        return next((wire for wire in self.wires.values() if wire.neighbour == neighbour), None)
+    def wire_to(self, neighbor: int) -> Wire | None:
+        return next((wire for wire in self.wires.values() if wire.neighbor == neighbor), None)
 
     def drop(self, message: Any, peer: int, why: str) -> None:
         self.model.history.append(("dropped", self.model.now, self.id, peer, str(message), (), why))
@@ -495,26 +495,26 @@ class Place:
             self.tell(LinkUp(wire.number))
             held, wire.held = wire.held, []
             for message, incarnation in held:
-                self.receive(message, wire.neighbour, (incarnation, wire.downs))
+                self.receive(message, wire.neighbor, (incarnation, wire.downs))
         elif verb == "add":
             self.connect(what, self.model.added)
             if self.node is not None:
                 self.node.num_neighbors = self.made
-            self.tell(NeighbourAdded(self.made - 1))
+            self.tell(NeighborAdded(self.made - 1))
         elif verb == "remove" and wire is not None:
             del self.wires[wire.number]
-            self.tell(NeighbourRemoved(wire.number))
+            self.tell(NeighborRemoved(wire.number))
         elif verb == "partition":
             for each in self.wires.values():
-                each.is_cut = each.is_cut or (each.neighbour in what) != (self.id in what)
+                each.is_cut = each.is_cut or (each.neighbor in what) != (self.id in what)
         elif verb == "repair":
             for each in self.wires.values():
                 each.is_cut = False
 
-    def connect(self, neighbour: int, latency: int) -> None:
-        before = self.incarnations.get(neighbour, 0)
-        self.wires[self.made] = Wire(neighbour, self.made, latency, before)
-        self.incarnations[neighbour] = before + 1
+    def connect(self, neighbor: int, latency: int) -> None:
+        before = self.incarnations.get(neighbor, 0)
+        self.wires[self.made] = Wire(neighbor, self.made, latency, before)
+        self.incarnations[neighbor] = before + 1
         self.made += 1
 
 
@@ -538,8 +538,8 @@ class Model:
         self.queue: list[tuple[Any, ...]] = []
         self.places = [Place(self, id) for id in range(self.nodes)]  # noqa: A001
         for place in self.places:
-            for neighbour in topology.neighbours[place.id]:
-                place.connect(neighbour, latencies[min(place.id, neighbour), max(place.id, neighbour)])
+            for neighbor in topology.neighbors[place.id]:
+                place.connect(neighbor, latencies[min(place.id, neighbor), max(place.id, neighbor)])
         number = 0
         for fault in faults:
             of_link = fault.verb in ("down", "up", "add", "remove")

@@ -37,7 +37,7 @@ def test_a_script_of_a_run_is_that_run(scenario: dict[str, Any], over: Any) -> N
     assert script_of(again.records, usual=5).exceptions == script.exceptions
 
 
-def test_that_holds_for_neighbours_that_come_back_too() -> None:
+def test_that_holds_for_neighbors_that_come_back_too() -> None:
     options: dict[str, Any] = {"faults": ["2s remove 0 1", "3s add 0 1"], "link": "uniform(1ms, 1s)", "trace": True}
     first = pair(Ticker, **options)
     first.run("5s")

@@ -67,13 +67,13 @@ def test_it_has_the_shape_that_networkx_gives_it(text: str, oracle: Any) -> None
 
 
 def test_a_ring_has_its_links_in_a_sense_of_direction() -> None:
-    for node, (before, after) in enumerate(parse("ring:5").neighbours):
+    for node, (before, after) in enumerate(parse("ring:5").neighbors):
         assert (before, after) == ((node - 1) % 5, (node + 1) % 5)
 
 
 def test_a_hypercubes_links_are_its_digits() -> None:
-    for node, row in enumerate(parse("hypercube:5").neighbours):
-        assert [node ^ neighbour for neighbour in row] == [1, 2, 4, 8, 16]
+    for node, row in enumerate(parse("hypercube:5").neighbors):
+        assert [node ^ neighbor for neighbor in row] == [1, 2, 4, 8, 16]
 
 
 def test_degrees_edges_and_diameters() -> None:
@@ -110,7 +110,7 @@ DRAWN = (
 
 
 def facts(topology: Topology) -> Any:
-    return topology.neighbours, topology.weights, topology.positions
+    return topology.neighbors, topology.weights, topology.positions
 
 
 @pytest.mark.parametrize("text", DRAWN)
@@ -122,7 +122,7 @@ def test_a_seed_always_draws_the_same_and_another_one_something_else(text: str) 
 def test_drawn_topologies_stay_what_they_are() -> None:
     """What a seed draws is part of every history: a change here changes all that was ever reported."""
     assert parse("random:6,p=0.5", seed=1).edges == RANDOM_OF_SEED_1
-    assert parse("ring:6,shuffled", seed=1).neighbours[0] == SHUFFLED_OF_SEED_1
+    assert parse("ring:6,shuffled", seed=1).neighbors[0] == SHUFFLED_OF_SEED_1
 
 
 RANDOM_OF_SEED_1 = [(0, 2), (0, 5), (1, 2), (1, 5), (2, 3), (2, 5), (3, 4), (3, 5)]
@@ -140,7 +140,7 @@ def test_barabasi_albert_has_m_edges_for_each_newcomer_and_a_few_large_ones() ->
     topology = parse("scale-free:200,m=2")
     assert len(topology.edges) == (200 - 2) * 2
     assert topology.is_connected
-    degrees = Counter(len(row) for row in topology.neighbours)
+    degrees = Counter(len(row) for row in topology.neighbors)
     assert max(degrees) > 15
     assert min(degrees) >= 1
 
@@ -222,7 +222,7 @@ def test_connected_adds_as_few_edges_as_possible(nodes: int, chance: float, seed
     assert after.is_connected
     assert set(before.edges) <= set(after.edges)
     assert len(after.edges) == len(before.edges) + len(before.components()) - 1
-    for row, longer in zip(before.neighbours, after.neighbours, strict=True):
+    for row, longer in zip(before.neighbors, after.neighbors, strict=True):
         assert longer[: len(row)] == row  # Old links keep their numbers.
 
 
@@ -239,10 +239,10 @@ def test_shuffled_renames_the_nodes_and_nothing_else(seed: int) -> None:
     assert after.positions is not None
     numbers = [after.positions.index(place) for place in before.positions]
     assert sorted(numbers) == list(range(10))
-    for node, row in enumerate(before.neighbours):
-        assert after.neighbours[numbers[node]] == tuple(numbers[neighbour] for neighbour in row)
-        for neighbour in row:
-            assert after.weight(numbers[node], numbers[neighbour]) == before.weight(node, neighbour)
+    for node, row in enumerate(before.neighbors):
+        assert after.neighbors[numbers[node]] == tuple(numbers[neighbor] for neighbor in row)
+        for neighbor in row:
+            assert after.weight(numbers[node], numbers[neighbor]) == before.weight(node, neighbor)
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.integers(0, 2**32))

@@ -33,7 +33,7 @@ class Told(Struct, frozen=True):
 
 
 class Teller(Node):
-    """Tells its neighbours some numbers."""
+    """Tells its neighbors some numbers."""
 
     def execute(self, event: Event) -> None:
         match event:

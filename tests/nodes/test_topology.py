@@ -1,4 +1,4 @@
-"""Topologies: what can be one, under which numbers neighbours know each other, and what is refused."""
+"""Topologies: what can be one, under which numbers neighbors know each other, and what is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from worldline.nodes.topology import NODES_MAX, Topology, of_adjacency, of_graph
 
 def test_links_are_numbered_in_the_order_of_the_edges() -> None:
     topology = Topology.of_edges(4, [(2, 0), (0, 1), (3, 0), (1, 3)])
-    assert topology.neighbours == ((2, 1, 3), (0, 3), (0,), (0, 1))
+    assert topology.neighbors == ((2, 1, 3), (0, 3), (0,), (0, 1))
     assert topology.edges == [(0, 1), (0, 2), (0, 3), (1, 3)]
     assert topology.num_nodes == 4
 
@@ -39,7 +39,7 @@ def test_local_links_lead_there_and_back(nodes: int, data: st.DataObject) -> Non
     edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     topology = Topology.of_edges(nodes, edges)
     assert topology.edges == sorted((b, a) for a, b in edges)
-    for node, row in enumerate(topology.neighbours):
+    for node, row in enumerate(topology.neighbors):
         assert list(row) == [a + b - node for a, b in edges if node in (a, b)]
     graph = nx.empty_graph(nodes)
     graph.add_edges_from(edges)
@@ -113,8 +113,8 @@ def test_what_is_no_adjacency_at_all_is_refused(adjacency: Any) -> None:
 
 
 def test_an_adjacency_keeps_the_order_of_its_rows() -> None:
-    assert of_adjacency({0: [2, 1], 2: [0], 1: [0]}).neighbours == ((2, 1), (0,), (0,))
-    assert as_topology([(1,), (0,)]).neighbours == ((1,), (0,))
+    assert of_adjacency({0: [2, 1], 2: [0], 1: [0]}).neighbors == ((2, 1), (0,), (0,))
+    assert as_topology([(1,), (0,)]).neighbors == ((1,), (0,))
 
 
 def test_there_must_be_a_position_for_each_node() -> None:
@@ -153,7 +153,7 @@ def test_names_become_numbers_in_their_order() -> None:
     graph.add_edge("a", "b", weight=3.0)
     graph.add_edge("c", "a", weight=2)
     topology = of_graph(graph)
-    assert topology.neighbours == ((1,), (0, 2), (1,))
+    assert topology.neighbors == ((1,), (0, 2), (1,))
     assert topology.weights == {(0, 1): 2, (1, 2): 3}
     assert topology.name == "net"
     assert topology.positions is None

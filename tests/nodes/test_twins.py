@@ -276,7 +276,7 @@ def test_a_drawn_graph_can_be_kept() -> None:
     found = search(trial, range(50)).failure
     assert found is not None
     failing = structs.replace(trial, seed=found.seed)
-    assert shrink(failing, keep="topology", runs_max=200).trial.graph().neighbours == failing.graph().neighbours
+    assert shrink(failing, keep="topology", runs_max=200).trial.graph().neighbors == failing.graph().neighbors
 
 
 def test_a_network_that_is_connected_stays_so() -> None:

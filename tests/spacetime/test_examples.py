@@ -19,7 +19,7 @@ PROBE = Path(__file__).parent.parent.parent / "examples" / "spacetime" / "probe.
 LANDING = "lands, at x1 > 0.5, 16.6667 years old"
 
 # What makes the larger ones small enough.
-SMALL: dict[str, dict[str, Any]] = {"flock": {"birds": 8, "neighbours": 3}, "epidemic": {"people": 10, "reach": 4.0}}
+SMALL: dict[str, dict[str, Any]] = {"flock": {"birds": 8, "neighbors": 3}, "epidemic": {"people": 10, "reach": 4.0}}
 
 
 def ran(name: str, executor: Any = "inline", **options: Any) -> tuple[ForwardSimulation, SpacetimeOutcome]:
@@ -123,7 +123,7 @@ def test_who_is_out_of_reach_stays_well() -> None:
     ("name", "parameters"),
     [
         ("flock", {"birds": 1}),
-        ("flock", {"neighbours": 0}),
+        ("flock", {"neighbors": 0}),
         ("epidemic", {"people": 0}),
         ("relay", {"runners": 0}),
         ("pipeline", {"items": 0}),

@@ -356,7 +356,7 @@ Column = Callable[[World], Any]
 EXAMPLES: dict[str, dict[str, Any]] = {
     "ping": {},
     "introduction": {},
-    "flock": {"birds": 8, "neighbours": 3, "seed": 3},
+    "flock": {"birds": 8, "neighbors": 3, "seed": 3},
     "epidemic": {"people": 10, "reach": 4.0, "seed": 3},
     "relay": {},
     "pipeline": {},

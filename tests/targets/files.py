@@ -57,7 +57,7 @@ NODES = """
 from worldline.nodes import Algorithm, Node, Start, at_end
 
 class Greeter(Node):
-    '''Says hello to its neighbours.'''
+    '''Says hello to its neighbors.'''
 
     def __init__(self, num_nodes, id, num_neighbors, send, *, times=1):
         super().__init__(num_nodes, id, num_neighbors, send)

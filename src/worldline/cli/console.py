@@ -16,9 +16,9 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
 
-from worldline.model.printable import printable, printable_colours, printable_lines
+from worldline.model.printable import printable, printable_colors, printable_lines
 
-_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+_COLOR = re.compile(r"\x1b\[[0-9;:]*m")
 
 
 class PlainConsole(Console):
@@ -54,13 +54,13 @@ def cell(text: str) -> str:
     return printable(text)
 
 
-def uncoloured(text: str) -> str:
-    """Return a line that a program has printed, for a place that has no colours."""
-    shown = printable_colours(text)
-    return _COLOUR.sub("", shown) if "\x1b" in shown else shown
+def uncolored(text: str) -> str:
+    """Return a line that a program has printed, for a place that has no colors."""
+    shown = printable_colors(text)
+    return _COLOR.sub("", shown) if "\x1b" in shown else shown
 
 
-def coloured(text: str) -> Text:
-    """Return a line that a program has printed, in its colours, which end with it."""
-    shown = printable_colours(text)
+def colored(text: str) -> Text:
+    """Return a line that a program has printed, in its colors, which end with it."""
+    shown = printable_colors(text)
     return Text.from_ansi(shown, end="") if "\x1b" in shown else Text(shown, end="")

@@ -5,9 +5,9 @@ Shapes, for --topology:
   clique:5  ring:8  line:4  star:6  hypercube:4  grid:4x5  torus:4x4
   tree:15,arity=2             a root, its children, theirs
   random:20,p=0.2             every edge with a probability
-  random:20,degree=4          as many neighbours on average
+  random:20,degree=4          as many neighbors on average
   scale-free:50,m=2           each new node has m links to older ones
-  small-world:50,k=4,p=0.1    a ring of k neighbours, some links lead elsewhere
+  small-world:50,k=4,p=0.1    a ring of k neighbors, some links lead elsewhere
   geometric:40,radius=0.25    anywhere in a square, links to all that are near
   Behind each:  ,connected  ,shuffled  ,weights=1-10  ,weights=1-999,distinct
 

@@ -14,7 +14,7 @@ from typing import Self, TextIO, cast
 from rich.live import Live
 from rich.text import Text
 
-from worldline.cli.console import PlainConsole, coloured, uncoloured
+from worldline.cli.console import PlainConsole, colored, uncolored
 from worldline.cli.output import ScreenOutput
 from worldline.history.status import THE_RUN, Status
 from worldline.model import FOREVER, format_time
@@ -23,7 +23,7 @@ from worldline.workers.standard_output import unwritable
 
 _FRESH_S = 0.25
 _PLAIN_S = 5.0
-_COLOURS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow")
+_COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "bright_yellow")
 
 
 class Screen:
@@ -39,7 +39,7 @@ class Screen:
         self._title = title
         self._quiet = quiet
         self._width = max(map(len, names), default=0)
-        self._colours = {name: _COLOURS[place % len(_COLOURS)] for place, name in enumerate(names)}
+        self._colors = {name: _COLORS[place % len(_COLORS)] for place, name in enumerate(names)}
         self._live: Live | None = None
         if self._is_live:
             self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
@@ -92,12 +92,12 @@ class Screen:
         begin, who = f"{'~' * about + format_time(now):>14}  ", name.ljust(self._width)
         if self._console.is_terminal:
             line = Text(begin)
-            line.append(who, style=self._colours.get(name, ""))
+            line.append(who, style=self._colors.get(name, ""))
             line.append("  ")
-            line.append_text(coloured(text))
+            line.append_text(colored(text))
             self._console.print(line)
         else:  # There may be a million of these, and there is nothing to lay out.
-            self.output.write(f"{begin}{printable(who)}  {uncoloured(text)}\n")
+            self.output.write(f"{begin}{printable(who)}  {uncolored(text)}\n")
         if self._prompting:
             self.output.wait_written()
         else:

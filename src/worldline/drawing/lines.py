@@ -1,4 +1,4 @@
-"""Lines of several kinds, told apart by their colours and dashes; and lines that fade."""
+"""Lines of several kinds, told apart by their colors and dashes; and lines that fade."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _SHADES = (0.9, 0.65, 0.42, 0.25, 0.1)
 class Look(NamedTuple):
     """How lines of one kind are drawn."""
 
-    colour: str
+    color: str
     dashes: str | None
 
 
 def looks_of(kinds: Iterable[str]) -> dict[str, Look]:
-    """Give kinds colours, in their order; when there are no more colours, dashes tell them apart."""
+    """Give kinds colors, in their order; when there are no more colors, dashes tell them apart."""
     return {
         kind: Look(PALETTE[place % len(PALETTE)], _DASHES[place // len(PALETTE) % len(_DASHES)])
         for place, kind in enumerate(kinds)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 Point = tuple[float, float]
 
 Curve = tuple[Point, Point, Point]
-"""Where it begins, the point that it bends towards, and where it ends."""
+"""Where it begins, the point that it bends toward, and where it ends."""
 
 
 def distance(a: Point, b: Point) -> float:
@@ -24,7 +24,7 @@ def between(a: Point, b: Point, share: float) -> Point:
     return a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share
 
 
-def towards(a: Point, b: Point, length: float) -> Point:
+def toward(a: Point, b: Point, length: float) -> Point:
     """Return the point so far from the first on the way to the second, but not beyond the middle."""
     return between(a, b, min(0.5, length / (distance(a, b) or 1.0)))
 

@@ -18,7 +18,7 @@ FAINT = "#cbd2d9"
 PAPER = "#ffffff"
 ALARM = "#b3261e"
 
-# Okabe and Ito's colours, which the colour-blind can tell apart, without the yellow that nobody can see on white.
+# Okabe and Ito's colors, which the color-blind can tell apart, without the yellow that nobody can see on white.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a5c00", "#3f3f3f")
 
 _FONT = "Helvetica, Arial, 'DejaVu Sans', sans-serif"  # Some viewers look at the first one only, and know no others.
@@ -76,12 +76,12 @@ def cross(x: float, y: float, arm: float) -> str:
     return f"{way(((x - arm, y - arm), (x + arm, y + arm)))}{way(((x - arm, y + arm), (x + arm, y - arm)))}"
 
 
-def arrow_head(colour: str, size: float) -> str:
+def arrow_head(color: str, size: float) -> str:
     """Define what `arrow_end` refers to: a line that has it ends in the arrow's tip."""
     return element(
         "marker",
-        element("path", d="M0 0.8L10 5L0 9.2L2.4 5z", fill=colour),
-        id=_head_name(colour, size),
+        element("path", d="M0 0.8L10 5L0 9.2L2.4 5z", fill=color),
+        id=_head_name(color, size),
         viewBox="0 0 10 10",
         refX=9.6,
         refY=5,
@@ -92,8 +92,8 @@ def arrow_head(colour: str, size: float) -> str:
     )
 
 
-def arrow_end(colour: str, size: float) -> str:
-    return f"url(#{_head_name(colour, size)})"
+def arrow_end(color: str, size: float) -> str:
+    return f"url(#{_head_name(color, size)})"
 
 
 def document(width: float, height: float, content: Iterable[str], *, kind: str, title: str, style: str = "") -> str:
@@ -149,6 +149,6 @@ def wrapped(text: str, width: float, size: float) -> list[str]:
     return lines
 
 
-def _head_name(colour: str, size: float) -> str:
+def _head_name(color: str, size: float) -> str:
     # The name says what it looks like: pictures on one page may have the same names for the same things only.
-    return f"head-{colour.removeprefix('#')}-{number(size).replace('.', '_')}"
+    return f"head-{color.removeprefix('#')}-{number(size).replace('.', '_')}"

@@ -1,7 +1,7 @@
 """The asyncio client: the same participant, awaited.
 
 What only tells (`publish`, `promise`, `subscribe`, ...) doesn't wait and isn't awaited; `advance`, `next` and
-`messages` are. A call that is cancelled while it waits for its answer is taken up by the same call again.
+`messages` are. A call that is canceled while it waits for its answer is taken up by the same call again.
 """
 
 from __future__ import annotations
@@ -261,7 +261,7 @@ class AsyncParticipant(Operations):
     async def _yield(self) -> None:
         """Give others in this loop their turn, the heartbeat too, and the server time to take what it was told.
 
-        Before anything is done: a call that is cancelled here has changed nothing.
+        Before anything is done: a call that is canceled here has changed nothing.
         """
         await asyncio.sleep(0)
         await self._connection.drain()
@@ -303,7 +303,7 @@ async def connect_async(
         plug.close()
         raise await loop.run_in_executor(None, call.untrusted, error) from error
     try:
-        welcome = await connection.greet(call.greeting, None if call.known else call.recognise)
+        welcome = await connection.greet(call.greeting, None if call.known else call.recognize)
         return AsyncParticipant(call.ledger(welcome), connection)
     except BaseException:
         await connection.close()

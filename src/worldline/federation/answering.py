@@ -17,7 +17,7 @@ _PATIENCE_S = 1.0
 _REQUEST = b"HEAD / HTTP/1.0\r\n\r\n"
 
 
-def recognised(address: Address) -> UsageError | None:
+def recognized(address: Address) -> UsageError | None:
     """Return what to do instead of connecting to this address, if it is known what answers there."""
     for words in (b"", _client_hello(), _REQUEST):
         heard = _answer(address, words)

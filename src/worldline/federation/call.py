@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from worldline.federation.address import Address, parse_address
-from worldline.federation.answering import recognised
+from worldline.federation.answering import recognized
 from worldline.federation.bystander import be_brief
 from worldline.federation.declaration import Declaration, Declared, said_at_joining
 from worldline.federation.environment import read_surroundings
@@ -98,16 +98,16 @@ class Call:
         """Connect; to a server in this very process without a detour over the network."""
         return dial(self._target, patience_s) if isinstance(self._target, Address) else self._target.pair()
 
-    def recognise(self) -> None:
+    def recognize(self) -> None:
         """Raise what answers instead of our server, if that can be found out."""
-        found = recognised(self._target) if isinstance(self._target, Address) else None
+        found = recognized(self._target) if isinstance(self._target, Address) else None
         if found is not None:
             raise found
 
     def untrusted(self, error: Exception) -> WorldlineError:
         """Return a failed TLS handshake as an error."""
         is_distrust = isinstance(error, ssl.SSLCertVerificationError)
-        found = recognised(self._target) if isinstance(self._target, Address) and not is_distrust else None
+        found = recognized(self._target) if isinstance(self._target, Address) and not is_distrust else None
         return found or untrusted(error)
 
     @property

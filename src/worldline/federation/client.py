@@ -119,7 +119,7 @@ def connect(
                 plug = Encrypted(call.tls.wrap_socket(plug, server_hostname=call.host), GREETING_S)
             except OSError as error:
                 raise call.untrusted(error) from error
-        doubt = None if call.known else call.recognise
+        doubt = None if call.known else call.recognize
         connection = SocketConnection(plug, call.greeting, call.name, call.shake, doubt=doubt)
         return Client(call.ledger(connection.welcome), connection)
     except BaseException:

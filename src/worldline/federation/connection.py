@@ -4,7 +4,7 @@ When to send what only tells, apart from a request:
 
 - a promise and a control operation at once: others may be waiting for them;
 - anything else with the next of these, or with the first operation half a millisecond after the last frame: one
-  system call for many steps that are served from what was granted ahead, and no long silence towards others.
+  system call for many steps that are served from what was granted ahead, and no long silence toward others.
 
 The program's thread and the pulse's use it side by side: whoever writes or reads holds the lock for it.
 

@@ -10,7 +10,7 @@ else the two builds share, but for the lines that ask for `cython.compiled`. Loo
 calls are what its time goes into; what is rare is in plain modules, `trouble.py` and `account.py`.
 
 The order of events is the one order of arrivals: (arrival, sent, sender's rank, sender's order). Ranks are places in
-the roster sorted by name, doubled. A sender that was created during the run has the odd rank between its neighbours by
+the roster sorted by name, doubled. A sender that was created during the run has the odd rank between its neighbors by
 name; where two such share a rank, their names decide. So keys compare as in `model.message`, on every worker, without
 anybody having to number newcomers for all. An order is twice the sequence number; the odd one is the copy that a
 link made.
@@ -92,7 +92,7 @@ INTERRUPTION = "interrupt!"  # The topic of an interruption from another entity;
 _LAST = cython.declare(cython.longlong, TIME_MAX)
 _NEVER = cython.declare(cython.longlong, -1)  # No order is negative.
 _BURST_MAX = cython.declare(cython.longlong, 1_000_000)
-_CANCELLED_MAX = cython.declare(cython.Py_ssize_t, 1_000)
+_CANCELED_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 
 # C variables: to look up a module's own names takes longer than a turn of the queue.
 _seal = cython.declare(object, seal)
@@ -145,8 +145,8 @@ class Engine:
         self.now = self.events = 0
         self.actor = self.failed = self.observer = self._entry = self._topic = self._text = None
         self._number_of_topic = -1
-        self._cancelled = self._chain_of_topic = 0
-        self._patience = _CANCELLED_MAX
+        self._canceled = self._chain_of_topic = 0
+        self._patience = _CANCELED_MAX
         self._leaving = []
         self._free_numbers = []
         self._topics = []
@@ -601,7 +601,7 @@ class EntityBase:
         rings = own.is_live
         if rings:
             own.is_live = False
-            engine._cancelled += 1
+            engine._canceled += 1
         return rings
 
     def interrupt(self, to: Text, cause: Any = None, *, delay: TimeLike | None = None) -> None:

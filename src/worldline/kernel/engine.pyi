@@ -26,7 +26,7 @@ class Engine:
     failed: Any
     observer: Any  # An observer, or None.
     _entry: tuple[Any, ...]
-    _cancelled: int
+    _canceled: int
     _patience: int
     def __init__(self, roster: Roster, *, latency: int, least: int) -> None: ...
     @property

@@ -103,7 +103,7 @@ def advance(engine: Engine, end: cython.longlong, limit: cython.longlong) -> int
                     engine._unpin(goal)
             if engine._leaving:
                 engine._let_go()
-            if engine._cancelled > engine._patience:
+            if engine._canceled > engine._patience:
                 purge(engine)
     except BaseException as error:
         fail(engine, error, target, what)

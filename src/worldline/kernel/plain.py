@@ -64,7 +64,7 @@ def advance(engine: Engine, end: int, limit: int) -> int:
                     result = function(target) if what is STARTS else function(target, payload)
                     if result is not None:
                         adopt(target, result, what is STARTS)
-            if engine._cancelled > engine._patience:
+            if engine._canceled > engine._patience:
                 purge(engine)
             if handled == limit:
                 break

@@ -51,7 +51,7 @@ NOTHING_TO_INTERRUPT = "had nothing to interrupt"
 _LAST = cython.declare(cython.longlong, TIME_MAX)
 _NEVER = cython.declare(cython.longlong, -1)  # No order is negative.
 _PENDING = cython.declare(object, object())
-_CANCELLED_MAX = cython.declare(cython.Py_ssize_t, 1_000)
+_CANCELED_MAX = cython.declare(cython.Py_ssize_t, 1_000)
 _Generator = cython.declare(object, GeneratorType)
 
 
@@ -134,7 +134,7 @@ def _stop_waiting(process: Process) -> cython.int:
         process._waits_on = None
     if process._ticket != _NEVER:
         process._ticket = _NEVER
-        process._owner._wl_engine._cancelled += 1
+        process._owner._wl_engine._canceled += 1
     process._value = None
     return 0
 
@@ -341,7 +341,7 @@ def end_entity(entity: Any) -> None:
         core._wl_state = ENDED
         core._wl_inbox = None
         engine.roster.ended(core)
-        engine._cancelled += core._wl_ahead
+        engine._canceled += core._wl_ahead
         if cython.compiled:
             engine._leaving.append(core)
 
@@ -349,22 +349,22 @@ def end_entity(entity: Any) -> None:
 @cython.cfunc
 @cython.exceptval(-1, check=False)
 def purge(engine: Engine) -> cython.int:
-    """Take the dead events out of the queue, if they are most of it: timers that are cancelled would pile up.
+    """Take the dead events out of the queue, if they are most of it: timers that are canceled would pile up.
 
     Otherwise it looks again when twice as many are dead, since to count what is in the queue may take a while.
     """
-    if 2 * engine._cancelled > len(engine.queue):
-        engine._cancelled = 0
+    if 2 * engine._canceled > len(engine.queue):
+        engine._canceled = 0
         for number in engine.queue.purge(_is_dead):
             core: EntityBase = engine.queue.table[number]
             if core._wl_rank & 1:
                 engine._unpin(number)
-    engine._patience = max(_CANCELLED_MAX, 2 * engine._cancelled)
+    engine._patience = max(_CANCELED_MAX, 2 * engine._canceled)
     return 0
 
 
 def _is_dead(event: Any, order: int) -> bool:
-    """Whether nothing will come of an event: a timer that was cancelled, a process that was woken by something else.
+    """Whether nothing will come of an event: a timer that was canceled, a process that was woken by something else.
 
     The queue asks when it takes such events out, so this also counts them off.
     """

@@ -194,7 +194,7 @@ def _check_topics(place: TomlPlace, topics: Iterable[str], participants: Tables)
 def _is_known(document: Document, *keys: str) -> bool:
     """Whether these keys of all participants could be read: only then can it be said that something isn't there.
 
-    A key that doesn't exist may be one of them, misspelt.
+    A key that doesn't exist may be one of them, misspelled.
     """
     unread = [steps for steps in document.refused if steps[:1] == ("participants",)]
     return not any(len(steps) < 3 or steps[2] in keys or steps[2] not in PARTICIPANT.keys for steps in unread)

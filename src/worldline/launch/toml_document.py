@@ -193,7 +193,7 @@ class TomlPlace:
                 meant += get_close_matches(key[:99], table.keys, 1, 0.7)
                 place.note(_unknown(key, table, self.document.tables))
         for group in table.needs:
-            # A misspelt key is one mistake, not two.
+            # A misspelled key is one mistake, not two.
             if not any(key in self.value or key in meant for key in group):
                 advice = f" (write {', '.join(group[:-1])} or {group[-1]})" if len(group) > 1 else ""
                 self.document.note((*self.steps, group[0]), f"it is missing{advice}")
@@ -214,7 +214,7 @@ def said(value: object) -> str:
 
 
 def quoted(text: str) -> str:
-    """Write a name in quotes, on one line, however it is spelt."""
+    """Write a name in quotes, on one line, however it is spelled."""
     clipped = text if len(text) <= 400 else f"{text[:397]}..."
     return json.dumps(clipped, ensure_ascii=not clipped.isprintable())
 

@@ -1,6 +1,6 @@
 """What a run that ended well may still have to tell: that everybody waited in the end, or somebody listened in vain.
 
-Both are legal, so neither is an error; both are what a misspelt topic looks like. Whatever is noted here follows from
+Both are legal, so neither is an error; both are what a misspelled topic looks like. Whatever is noted here follows from
 simulated times and declarations alone, so it is the same in every interleaving.
 """
 

@@ -287,14 +287,14 @@ class Bounds:
                 frontier.append((latency, serial, sender, origin))
         heapify(frontier)
         while frontier:
-            distance, _, sleeper, towards = heappop(frontier)
+            distance, _, sleeper, toward = heappop(frontier)
             if floor + distance >= best:
                 return best
             if sleeper in met:
                 continue
             if floor + distance >= demand and len(met) >= _SLEEPERS_MAX:
                 return floor + distance
-            met[sleeper] = (towards, distance)
+            met[sleeper] = (toward, distance)
             for sender, latency in sleeper.ins:
                 far = distance + latency
                 reach = sender.value + far
@@ -330,14 +330,14 @@ class Bounds:
             unreachable = max(unreachable, blocker.promise + far + 1)
         passed = sleeper
         while passed is not origin:  # Through a sleeper comes nothing earlier than its promise.
-            towards, distance = met[passed]
+            toward, distance = met[passed]
             unreachable = max(unreachable, passed.promise + distance + 1)
-            passed = towards
+            passed = toward
         demand = self._modest(origin, demand, unreachable)
         while sleeper is not origin:
-            towards, distance = met[sleeper]
+            toward, distance = met[sleeper]
             self._ride(sleeper, demand - distance, blocker, demand - far)
-            blocker, far, sleeper = sleeper, distance, towards
+            blocker, far, sleeper = sleeper, distance, toward
         self._ride(origin, demand, blocker, demand - far)
 
     def _modest(self, clock: Clock, demand: int, unreachable: int) -> int:

@@ -82,7 +82,7 @@ class Path:
         `number` counts the sender's messages on this topic.
 
         A lost message has an arrival as well, the one that it would have had: whether its loss concerns a subscriber
-        must not depend on when the arbiter learnt of the subscription, so it is judged like any other message.
+        must not depend on when the arbiter learned of the subscription, so it is judged like any other message.
         """
         link = self._link
         departure = self._departure(sent)

@@ -15,14 +15,14 @@ from __future__ import annotations
 import re
 
 # Controls, invisible characters that change how others are shown, separators of lines and paragraphs, halves of
-# characters. Not the joiners U+200C and U+200D, without which Persian and many emoji are misspelt.
+# characters. Not the joiners U+200C and U+200D, without which Persian and many emoji are misspelled.
 _HARMFUL = (
     r"\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     r"\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e007f"
 )
 _ANY = re.compile(f"[{_HARMFUL}]")
 _BUT_LINES = re.compile(rf"(?![\n\t])[{_HARMFUL}]")
-_BUT_COLOURS = re.compile(rf"(?P<colour>\x1b\[[0-9;:]{{0,64}}m)|(?!\t)[{_HARMFUL}]")
+_BUT_COLORS = re.compile(rf"(?P<color>\x1b\[[0-9;:]{{0,64}}m)|(?!\t)[{_HARMFUL}]")
 _IN_JSON = re.compile(rf"(?!\n)[{_HARMFUL}]")
 
 
@@ -36,9 +36,9 @@ def printable_lines(text: str) -> str:
     return text if text.isprintable() else _BUT_LINES.sub(_escaped, text)
 
 
-def printable_colours(text: str) -> str:
-    """Return a line that a program has printed, with its tabs and colours. Whoever shows it sees that those end."""
-    return text if text.isprintable() else _BUT_COLOURS.sub(lambda match: match["colour"] or _escaped(match), text)
+def printable_colors(text: str) -> str:
+    """Return a line that a program has printed, with its tabs and colors. Whoever shows it sees that those end."""
+    return text if text.isprintable() else _BUT_COLORS.sub(lambda match: match["color"] or _escaped(match), text)
 
 
 def printable_json(text: str) -> str:

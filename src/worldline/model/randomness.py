@@ -4,7 +4,7 @@ A draw is a function of its key alone: (run seed, purpose, names, sequence numbe
 nobody's draws shift when somebody else draws more, joins later or is served in another order.
 
 The names are hashed once into a 64-bit key (blake2b, well defined on every platform); each draw then mixes the key
-with two counters by SplitMix64's finaliser, which is a handful of integer operations in any language and vectorises
+with two counters by SplitMix64's finalizer, which is a handful of integer operations in any language and vectorizes
 in compiled code.
 """
 

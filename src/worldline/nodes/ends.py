@@ -39,7 +39,7 @@ class LinkEnd:
         "last",
         "link",
         "name",
-        "neighbour",
+        "neighbor",
         "node",
         "number",
         "opened",
@@ -49,15 +49,15 @@ class LinkEnd:
         "went_down_before",
     )
 
-    def __init__(self, setting: tuple[int, int], node: int, neighbour: int, link: int, over: Link, weight: int) -> None:
+    def __init__(self, setting: tuple[int, int], node: int, neighbor: int, link: int, over: Link, weight: int) -> None:
         """`setting` is the number of nodes and the seed."""
         num_nodes, seed = setting
-        self.given = (setting, node, neighbour, link, over, weight)
+        self.given = (setting, node, neighbor, link, over, weight)
         self.node = node
-        self.neighbour = neighbour
+        self.neighbor = neighbor
         self.link = link
         self.weight = weight
-        self.name = name_of(neighbour, num_nodes)
+        self.name = name_of(neighbor, num_nodes)
         self.is_up = True
         self.is_cut = self.is_gone = False
         self.went_down = self.went_down_before = -1
@@ -72,7 +72,7 @@ class LinkEnd:
         self.delay = _drawing(over.latency, Draws(seed, "latency", own, self.name))
 
     def follow(self, earlier: LinkEnd) -> None:
-        """Go on counting and drawing where an earlier end of a link to the same neighbour has stopped."""
+        """Go on counting and drawing where an earlier end of a link to the same neighbor has stopped."""
         self.number, self.last, self.path, self.delay = earlier.number, earlier.last, earlier.path, earlier.delay
 
     def carry(self, message: Any, now: int, script: Script | None) -> tuple[tuple[int, ...], str]:
@@ -83,7 +83,7 @@ class LinkEnd:
         if self.is_cut:
             return (), PARTITIONED
         if script is not None:
-            delays = script.delays((self.node, self.neighbour, self.number))
+            delays = script.delays((self.node, self.neighbor, self.number))
             if self.fifo:
                 delays = tuple(self._in_order(now, delay) for delay in delays)
             return delays, "" if delays else LOST

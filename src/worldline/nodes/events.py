@@ -44,13 +44,13 @@ class LinkUp(Meta, frozen=True):
     link: int
 
 
-class NeighbourAdded(Meta, frozen=True):
+class NeighborAdded(Meta, frozen=True):
     """There is a new link; it has the next free number."""
 
     link: int
 
 
-class NeighbourRemoved(Meta, frozen=True):
+class NeighborRemoved(Meta, frozen=True):
     """A link is gone for good; its number isn't used again."""
 
     link: int

@@ -30,8 +30,8 @@ from worldline.nodes.events import (
     LinkDown,
     LinkUp,
     Meta,
-    NeighbourAdded,
-    NeighbourRemoved,
+    NeighborAdded,
+    NeighborRemoved,
     Protocol,
     Recover,
     Start,
@@ -70,10 +70,10 @@ class HostSetting(NamedTuple):
     script: Script | None
     executed: Callable[[int], None] | None  # Is called with the id of a node after each of its events.
 
-    def end(self, node: int, neighbour: int, link: int, weight: int) -> LinkEnd:
-        """Make an end of a link, at a node: what goes to its neighbour goes in there."""
-        over = self.others.get((min(node, neighbour), max(node, neighbour)), self.over)
-        return LinkEnd((self.num_nodes, self.seed), node, neighbour, link, over, weight)
+    def end(self, node: int, neighbor: int, link: int, weight: int) -> LinkEnd:
+        """Make an end of a link, at a node: what goes to its neighbor goes in there."""
+        over = self.others.get((min(node, neighbor), max(node, neighbor)), self.over)
+        return LinkEnd((self.num_nodes, self.seed), node, neighbor, link, over, weight)
 
 
 class NodeHost(Entity):
@@ -305,14 +305,14 @@ class NodeHost(Entity):
         for name in names:
             setattr(recovered, name, getattr(lost, name))
 
-    def on_down(self, neighbour: int) -> None:
-        end = self._end(neighbour)
+    def on_down(self, neighbor: int) -> None:
+        end = self._end(neighbor)
         if end is not None and end.is_up:
             end.go_down(self.now)
             self._tell(LinkDown(end.link))
 
-    def on_up(self, neighbour: int) -> None:
-        end = self._end(neighbour)
+    def on_up(self, neighbor: int) -> None:
+        end = self._end(neighbor)
         if end is None or end.is_up:
             return
         end.come_up(self.now)
@@ -322,10 +322,10 @@ class NodeHost(Entity):
             self._receive(end, incoming)
 
     def on_add(self, added: tuple[int, int]) -> None:
-        """Take a new link; one to a neighbour that was removed before gets a new number too."""
+        """Take a new link; one to a neighbor that was removed before gets a new number too."""
         self.disturb()
-        neighbour, weight = added
-        end = self._setting.end(self.id, neighbour, self._numbered, weight)
+        neighbor, weight = added
+        end = self._setting.end(self.id, neighbor, self._numbered, weight)
         end.opened = self.now
         end.is_cut = any(self._is_cut(end, group) for group in self._groups)
         earlier = self._by_name.get(end.name)
@@ -336,17 +336,17 @@ class NodeHost(Entity):
         self._by_name[end.name] = end
         if isinstance(self.node, Node):
             self.node.num_neighbors = self._numbered
-        self._tell(NeighbourAdded(end.link))
+        self._tell(NeighborAdded(end.link))
 
-    def on_remove(self, neighbour: int) -> None:
-        end = self._end(neighbour)
+    def on_remove(self, neighbor: int) -> None:
+        end = self._end(neighbor)
         if end is None:
             return
         end.is_gone = True
         del self._ends[end.link]
         for incoming in end.held:
             tell_dropped(self, end, incoming, REMOVED)
-        self._tell(NeighbourRemoved(end.link))
+        self._tell(NeighborRemoved(end.link))
 
     def on_partition(self, group: tuple[int, ...]) -> None:
         """Cut the links to the other side; nobody is told."""
@@ -363,16 +363,16 @@ class NodeHost(Entity):
         tell_happened(self, "Repair")
 
     def _is_cut(self, end: LinkEnd, group: tuple[int, ...]) -> bool:
-        return (end.neighbour in group) != (self.id in group)
+        return (end.neighbor in group) != (self.id in group)
 
     def _tell(self, event: Meta) -> None:
         if self.is_up:
             self._act(event)
 
-    def _end(self, neighbour: int) -> LinkEnd | None:
+    def _end(self, neighbor: int) -> LinkEnd | None:
         """Return the end of a link that something happens to, if it is there."""
         self.disturb()
-        end = self._by_name.get(name_of(neighbour, self._setting.num_nodes))
+        end = self._by_name.get(name_of(neighbor, self._setting.num_nodes))
         return None if end is None or end.is_gone else end
 
 

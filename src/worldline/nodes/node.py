@@ -47,7 +47,7 @@ class _Nowhere:
 class Node:
     """One participant of a distributed algorithm.
 
-    It knows how many nodes there are, its own global id, and its neighbours only as local links, numbered from 0.
+    It knows how many nodes there are, its own global id, and its neighbors only as local links, numbered from 0.
     Derive from it and write `execute`; take parameters of the algorithm as keyword arguments.
 
     A crash takes all that a node has, but for the attributes that are named in `stable`.
@@ -68,13 +68,13 @@ class Node:
         raise NotImplementedError
 
     def broadcast(self, message: Any, *, but: int | None = None) -> None:
-        """Send a message to every neighbour, except over one link if one is named."""
+        """Send a message to every neighbor, except over one link if one is named."""
         for link in self.links:
             if link != but:
                 self.send(message, link)
 
     def route(self, root: int) -> tuple[int | None, int | None]:
-        """Return the local link that leads towards a node, and how far it is, for pictures; None is not known."""
+        """Return the local link that leads toward a node, and how far it is, for pictures; None is not known."""
         return None, None
 
     # -- What the simulator offers, from Start on
@@ -95,7 +95,7 @@ class Node:
 
     @property
     def links(self) -> list[int]:
-        """The local links that there are: 0 to `num_neighbors` - 1, but for those whose neighbour was removed."""
+        """The local links that there are: 0 to `num_neighbors` - 1, but for those whose neighbor was removed."""
         return self._surroundings.links
 
     def log(self, text: object) -> None:

@@ -35,14 +35,14 @@ class Delivery(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TrialFile(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """All that a run depends on. `neighbours` are in the order of local links; weights are (a, b, weight)."""
+    """All that a run depends on. `neighbors` are in the order of local links; weights are (a, b, weight)."""
 
     format: int
     algorithm: str = ""
     file: str = ""
     seed: int = 0
     parameters: dict[str, Any] = {}
-    neighbours: tuple[tuple[int, ...], ...] = ()
+    neighbors: tuple[tuple[int, ...], ...] = ()
     weights: tuple[tuple[int, int, int], ...] = ()
     latency: str = ""
     fifo: bool | None = None
@@ -65,7 +65,7 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
         file="" if file is None else os.path.relpath(file, path.parent),  # They are moved together.
         seed=trial.seed,
         parameters={name: _finite(value) for name, value in trial.parameters.items()},
-        neighbours=graph.neighbours,
+        neighbors=graph.neighbors,
         weights=tuple((a, b, weight) for (a, b), weight in sorted(graph.weights.items()) if weight != 1),
         latency=trial.latency or "",
         fifo=trial.fifo,
@@ -116,7 +116,7 @@ def _trial(schedule: TrialFile, file: Path | None) -> Trial:
             for each in schedule.messages
         }
         script = Script(as_latency(schedule.usual), deliveries)
-    topology = Topology(schedule.neighbours, weights={(a, b): weight for a, b, weight in schedule.weights})
+    topology = Topology(schedule.neighbors, weights={(a, b): weight for a, b, weight in schedule.weights})
     for each in schedule.messages:
         _check(each, topology.num_nodes)
     if schedule.messages and not schedule.usual:

@@ -115,8 +115,8 @@ class Scheduler:
 
     def _ends(self, setting: HostSetting, node: int) -> list[LinkEnd]:
         return [
-            setting.end(node, neighbour, link, self.topology.weight(node, neighbour))
-            for link, neighbour in enumerate(self.topology.neighbours[node])
+            setting.end(node, neighbor, link, self.topology.weight(node, neighbor))
+            for link, neighbor in enumerate(self.topology.neighbors[node])
         ]
 
     # -- Looking
@@ -208,11 +208,11 @@ class Scheduler:
         self.inflict(Fault(self._time(at), "up", (a, b)))
 
     def add_link(self, a: int, b: int, at: TimeLike | None = None) -> None:
-        """Let two nodes become neighbours; both are told."""
+        """Let two nodes become neighbors; both are told."""
         self.inflict(Fault(self._time(at), "add", (a, b)))
 
     def remove_link(self, a: int, b: int, at: TimeLike | None = None) -> None:
-        """Let two nodes be neighbours no more; both are told."""
+        """Let two nodes be neighbors no more; both are told."""
         self.inflict(Fault(self._time(at), "remove", (a, b)))
 
     def partition(self, group: Iterable[int], at: TimeLike | None = None) -> None:

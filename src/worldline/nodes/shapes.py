@@ -82,15 +82,15 @@ def hypercube(dimension: int) -> Topology:
     if not 0 <= dimension <= 20:
         raise ConfigurationError(f"a hypercube of {shown(dimension)} dimensions can't be made", advice="use 0 to 20")
     n = 2**dimension
-    neighbours = [[a ^ (1 << digit) for digit in range(dimension)] for a in range(n)]
-    return Topology(neighbours, positions=_projected(dimension), name=f"hypercube:{dimension}")
+    neighbors = [[a ^ (1 << digit) for digit in range(dimension)] for a in range(n)]
+    return Topology(neighbors, positions=_projected(dimension), name=f"hypercube:{dimension}")
 
 
 # -- Drawn by the seed. networkx has these as everybody knows them; it is loaded only if one is asked for.
 
 
 def random(n: int, *, p: float | None = None, degree: float | None = None, seed: int = 0) -> Topology:
-    """Erdős–Rényi: every edge exists with probability p, or so that nodes have `degree` neighbours on average."""
+    """Erdős–Rényi: every edge exists with probability p, or so that nodes have `degree` neighbors on average."""
     _at_least(1, n)
     if (p is None) == (degree is None):
         raise ConfigurationError(
@@ -154,7 +154,7 @@ def connected(topology: Topology, *, seed: int = 0) -> Topology:
     if len(groups) == 1:
         return topology
     draws = Stream(seed, "topology", "bridges")
-    rows = [list(row) for row in topology.neighbours]
+    rows = [list(row) for row in topology.neighbors]
     joined = groups[0]
     for group in groups[1:]:
         a, b = draws.choice(joined), draws.choice(group)
@@ -169,8 +169,8 @@ def shuffled(topology: Topology, *, seed: int = 0) -> Topology:
     numbers = list(range(topology.num_nodes))
     Stream(seed, "topology", "numbers").shuffle(numbers)
     rows: list[list[int]] = [[] for _ in numbers]
-    for node, row in enumerate(topology.neighbours):
-        rows[numbers[node]] = [numbers[neighbour] for neighbour in row]
+    for node, row in enumerate(topology.neighbors):
+        rows[numbers[node]] = [numbers[neighbor] for neighbor in row]
     weights = {_sorted(numbers[a], numbers[b]): weight for (a, b), weight in topology.weights.items()}
     positions = topology.positions
     if positions is not None:
@@ -193,7 +193,7 @@ def weighted(topology: Topology, least: int, most: int, *, distinct: bool = Fals
         drawn = [draws.randint(least, most) for _ in edges]
     weights = dict(zip(edges, drawn, strict=True))
     name = _named(topology, f"weights={least}-{most}" + (",distinct" if distinct else ""))
-    return _changed(topology, topology.neighbours, weights, name)
+    return _changed(topology, topology.neighbors, weights, name)
 
 
 def _named(topology: Topology, change: str) -> str:

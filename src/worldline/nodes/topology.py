@@ -16,19 +16,19 @@ EDGES_MAX = 50_000_000
 class Topology:
     """Nodes 0 to n - 1 and the links between them.
 
-    `neighbours[a]` are the nodes that a has links to, in the order of its local link ids. Weights are whole numbers, of
+    `neighbors[a]` are the nodes that a has links to, in the order of its local link ids. Weights are whole numbers, of
     edges (a, b) with a < b. `positions` are where nodes stand in a picture, if the shape says so.
     """
 
     def __init__(
         self,
-        neighbours: Sequence[Sequence[int]],
+        neighbors: Sequence[Sequence[int]],
         *,
         weights: Mapping[Edge, int] | None = None,
         positions: Sequence[tuple[float, float]] | None = None,
         name: str = "",
     ) -> None:
-        self.neighbours = tuple(tuple(row) for row in neighbours)
+        self.neighbors = tuple(tuple(row) for row in neighbors)
         self.name = name
         self.positions = None if positions is None else tuple(positions)
         self._check()
@@ -51,7 +51,7 @@ class Topology:
         A third number of a pair is its weight.
         """
         _check_number_of_nodes(num_nodes)
-        neighbours: list[list[int]] = [[] for _ in range(num_nodes)]
+        neighbors: list[list[int]] = [[] for _ in range(num_nodes)]
         given = dict(weights or {})
         seen: dict[Edge, None] = {}
         for edge in edges:
@@ -61,20 +61,20 @@ class Topology:
                     f"there are two edges between {a} and {b}", advice="every edge is listed once, and goes both ways"
                 )
             seen[min(a, b), max(a, b)] = None
-            neighbours[a].append(b)
-            neighbours[b].append(a)
+            neighbors[a].append(b)
+            neighbors[b].append(a)
             if len(edge) == 3:
                 given[a, b] = edge[2]
-        return cls(neighbours, weights=given, positions=positions, name=name)
+        return cls(neighbors, weights=given, positions=positions, name=name)
 
     @property
     def num_nodes(self) -> int:
-        return len(self.neighbours)
+        return len(self.neighbors)
 
     @property
     def edges(self) -> list[Edge]:
         """The pairs (a, b) with a < b, sorted."""
-        return sorted((a, b) for a, row in enumerate(self.neighbours) for b in row if a < b)
+        return sorted((a, b) for a, row in enumerate(self.neighbors) for b in row if a < b)
 
     def weight(self, a: int, b: int) -> int:
         return self.weights[min(a, b), max(a, b)]
@@ -89,10 +89,10 @@ class Topology:
             seen[first] = True
             group = [first]
             for node in group:  # Grows while it is walked.
-                for neighbour in self.neighbours[node]:
-                    if not seen[neighbour]:
-                        seen[neighbour] = True
-                        group.append(neighbour)
+                for neighbor in self.neighbors[node]:
+                    if not seen[neighbor]:
+                        seen[neighbor] = True
+                        group.append(neighbor)
             found.append(sorted(group))
         return found
 
@@ -102,7 +102,7 @@ class Topology:
 
     def edges_within(self, component: Sequence[int]) -> int:
         """Count the edges of a component."""
-        return sum(len(self.neighbours[node]) for node in component) // 2
+        return sum(len(self.neighbors[node]) for node in component) // 2
 
     @property
     def is_connected(self) -> bool:
@@ -111,8 +111,8 @@ class Topology:
     def text(self) -> str:
         """Write for each node its local links and where they lead: ``0 -> 0-1, 1-2``."""
         lines = ["Topology:"]
-        for node, row in enumerate(self.neighbours):
-            links = ", ".join(f"{link}-{neighbour}" for link, neighbour in enumerate(row))
+        for node, row in enumerate(self.neighbors):
+            links = ", ".join(f"{link}-{neighbor}" for link, neighbor in enumerate(row))
             lines.append(f"{node} -> {links}" if links else f"{node} ->")
         return "\n".join((*lines, "---"))
 
@@ -121,19 +121,19 @@ class Topology:
 
     def _check(self) -> None:
         _check_number_of_nodes(self.num_nodes)
-        for node, row in enumerate(self.neighbours):
-            for neighbour in row:
-                _ends((node, neighbour), self.num_nodes)
-        rows = [frozenset(row) for row in self.neighbours]
-        for node, row in enumerate(self.neighbours):
-            for neighbour in row:
-                if node not in rows[neighbour]:
+        for node, row in enumerate(self.neighbors):
+            for neighbor in row:
+                _ends((node, neighbor), self.num_nodes)
+        rows = [frozenset(row) for row in self.neighbors]
+        for node, row in enumerate(self.neighbors):
+            for neighbor in row:
+                if node not in rows[neighbor]:
                     raise ConfigurationError(
-                        f"{node} has a link to {neighbour}, which has none to {node}", advice="links go both ways"
+                        f"{node} has a link to {neighbor}, which has none to {node}", advice="links go both ways"
                     )
             if len(rows[node]) < len(row):
                 twice = next(each for place, each in enumerate(row) if each in row[:place])
-                raise ConfigurationError(f"{node} has two links to {twice}", advice="list each neighbour once")
+                raise ConfigurationError(f"{node} has two links to {twice}", advice="list each neighbor once")
         if self.positions is not None and len(self.positions) != self.num_nodes:
             raise ConfigurationError(f"there are {len(self.positions)} positions for {self.num_nodes} nodes")
 
@@ -149,7 +149,7 @@ class Topology:
 
 
 def of_adjacency(adjacency: Mapping[int, Iterable[int]] | Sequence[Sequence[int]], *, name: str = "") -> Topology:
-    """Make a topology from the neighbours of each node, whose order is that of the local links."""
+    """Make a topology from the neighbors of each node, whose order is that of the local links."""
     rows: Any = adjacency
     if isinstance(adjacency, Mapping):
         if any(node not in adjacency for node in range(len(adjacency))):
@@ -160,7 +160,7 @@ def of_adjacency(adjacency: Mapping[int, Iterable[int]] | Sequence[Sequence[int]
     if isinstance(rows, str | bytes) or not all(_is_row(row) for row in rows):
         raise ConfigurationError(
             f"{shown(adjacency)} isn't an adjacency list",
-            advice="write for each node its neighbours: [[1, 2], [0], [0]]",
+            advice="write for each node its neighbors: [[1, 2], [0], [0]]",
         )
     return Topology([list(row) for row in rows], name=name)
 

@@ -17,7 +17,7 @@ Signs of intervals are exact. But the points themselves are rounded: a point on 
 the last place of its coordinates and of those of the trajectory's start. So a law counts as kept if it is kept at a
 lab time that differs by that much (`slack`), and no more.
 
-Before the run the initialising agent acts, in whose future everything is: there agents jump anywhere.
+Before the run the initializing agent acts, in whose future everything is: there agents jump anywhere.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Population(Stepping):
         return body
 
     def maker(self) -> Body:
-        """Return who acts: an agent, or before the run the initialising agent, which everything is in the future of."""
+        """Return who acts: an agent, or before the run the initializing agent, which everything is in the future of."""
         return self.beginning if self.acting is None else self.acting
 
     def rename(self, body: Body, name: str) -> None:

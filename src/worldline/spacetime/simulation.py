@@ -35,7 +35,7 @@ EXECUTORS = (Inline, Processes, Mpi, Shuffled)
 class ForwardSimulation:
     """Agents in a space, and one history of what they do to each other.
 
-    Set it up under ``with simulation:``, where code is executed by the initialising agent, in whose future everything
+    Set it up under ``with simulation:``, where code is executed by the initializing agent, in whose future everything
     is; then ``simulation.run(until=100)``, in lab time. `boundary` is one `Boundary`, or several.
     """
 

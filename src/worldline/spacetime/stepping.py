@@ -589,7 +589,7 @@ def first_lane(body: Body) -> Lane:
         return best
     lane: Lane
     place: cython.Py_ssize_t
-    tied = [1, 2]  # Whose neighbours above are due at that time.
+    tied = [1, 2]  # Whose neighbors above are due at that time.
     while tied:
         place = tied.pop()
         if place >= size or body.dues[place] != least:

@@ -1,4 +1,4 @@
-"""Recognises what isn't our protocol by its first bytes, so that it can be called by its name."""
+"""Recognizes what isn't our protocol by its first bytes, so that it can be called by its name."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def test_following_routes_leads_to_the_goal_and_is_as_long_as_the_tables_say() -
         for goal in range(10):
             here, length = source.id, 0
             while here != goal:
-                there = run.topology.neighbours[here][run.node(here).routing[goal][1]]
+                there = run.topology.neighbors[here][run.node(here).routing[goal][1]]
                 length += run.topology.weight(here, there)
                 here = there
             assert length == source.routing[goal][0]
@@ -94,7 +94,7 @@ def test_in_the_clique_of_three_everybody_is_one_step_from_everybody() -> None:
         run = tried(model, seed)
         for node in run.nodes:
             for goal, route in enumerate(node.routing):
-                link = None if goal == node.id else run.topology.neighbours[node.id].index(goal)
+                link = None if goal == node.id else run.topology.neighbors[node.id].index(goal)
                 assert route == (0 if goal == node.id else 1, link)
 
 
@@ -127,7 +127,7 @@ def test_the_trace_has_the_topology_first_and_then_lines_of_four_shapes() -> Non
     assert final == "1: routing table updated -> [0: dist 1, route 0; 1: dist 0, route *; 2: dist 1, route 1]"
 
 
-def test_whoever_updates_its_table_tells_it_to_all_neighbours_at_once() -> None:
+def test_whoever_updates_its_table_tells_it_to_all_neighbors_at_once() -> None:
     run = Scheduler.over("clique:3", BellmanFord, seed=3, trace=True)
     run.start_all_nodes()
     run.run()

@@ -67,7 +67,7 @@ def test_each_of_two_rings_has_its_leader() -> None:
 
 
 def test_what_isnt_a_ring_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"node 0 at 0s: it has 1 neighbours.*rings"):
+    with pytest.raises(ConfigurationError, match=r"node 0 at 0s: it has 1 neighbors.*rings"):
         tried(model, 0, "line:4")
 
 

@@ -48,7 +48,7 @@ def test_any_node_can_be_the_root() -> None:
         tried(model, 1, "grid:3x3", parameters={"root": 9})
 
 
-def test_a_root_without_neighbours_has_done_everything_itself() -> None:
+def test_a_root_without_neighbors_has_done_everything_itself() -> None:
     run = tried(model, 0, "line:1")
     assert run.node(0).declared
     assert run.node(0).sent == []

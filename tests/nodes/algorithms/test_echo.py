@@ -41,7 +41,7 @@ def test_parents_are_a_tree_that_networkx_knows_as_one(seed: int) -> None:
     tree = nx.Graph()
     for node in run.nodes:
         if node.parent is not None:
-            tree.add_edge(node.id, run.topology.neighbours[node.id][node.parent])
+            tree.add_edge(node.id, run.topology.neighbors[node.id][node.parent])
     assert nx.is_tree(tree)
     assert sorted(tree) == list(range(12))
     assert run.node(7).parent is None

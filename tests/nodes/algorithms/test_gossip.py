@@ -176,9 +176,9 @@ class Secretive(Gossip):
     ("node", "only", "options", "reason"),
     [
         (Forgetful, HEARSAY, {"faults": (fault("20s", "crash", 1), fault("21s", "recover", 1))}, "1 has forgotten it"),
-        (Clairvoyant, HEARSAY, {}, "2 knows it, and none of its neighbours does"),
+        (Clairvoyant, HEARSAY, {}, "2 knows it, and none of its neighbors does"),
         (Distorts, HEARSAY, {}, "knows 'HELLO', which nobody told"),
-        (Easygoing, IN_VAIN, {"parameters": {"patience": 1}}, "0 has lost interest, and none of its neighbours knows"),
+        (Easygoing, IN_VAIN, {"parameters": {"patience": 1}}, "0 has lost interest, and none of its neighbors knows"),
         (Secretive, EVERYBODY, {}, "1 doesn't know"),
     ],
 )

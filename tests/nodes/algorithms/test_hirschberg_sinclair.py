@@ -18,7 +18,7 @@ def messages_expected(topology: Topology) -> int:
     """Compute from the order on the ring how many messages there are: that doesn't depend on latencies."""
     order = [0]
     while len(order) < topology.num_nodes:
-        order.append(topology.neighbours[order[-1]][1])
+        order.append(topology.neighbors[order[-1]][1])
     total = len(order)
     for place, node in enumerate(order):
         following = order[place + 1 :] + order[: place + 1]
@@ -59,12 +59,12 @@ def test_rings_neednt_be_oriented() -> None:
 
 def test_a_candidate_gets_into_the_phase_that_its_surroundings_allow() -> None:
     run = tried(model, 0, "ring:16")
-    # 0 and 15 are neighbours, as are all that follow each other: only the highest gets anywhere.
+    # 0 and 15 are neighbors, as are all that follow each other: only the highest gets anywhere.
     assert [node.phase for node in run.nodes] == [0] * 15 + [4]
 
 
 def test_what_isnt_a_ring_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="node 0 at 0s: it has 3 neighbours"):
+    with pytest.raises(ConfigurationError, match="node 0 at 0s: it has 3 neighbors"):
         tried(model, 0, "clique:4")
 
 

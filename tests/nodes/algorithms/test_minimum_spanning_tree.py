@@ -115,8 +115,8 @@ def test_it_needs_links_in_order() -> None:
 class TakesAnyLink(MinimumSpanningTree):
     """Begins with its first link, whatever that weighs."""
 
-    def _meet(self, neighbour: int, link: int) -> None:
-        super()._meet(neighbour, link)
+    def _meet(self, neighbor: int, link: int) -> None:
+        super()._meet(neighbor, link)
         self.weights[link] = (link, *self.weights[link][1:])
 
 
@@ -138,7 +138,7 @@ class AbsorbsInSecret(MinimumSpanningTree):
 
 class NeverKnowsWhenToStop(MinimumSpanningTree):
     def _take_report(self, best: Any, link: int) -> None:
-        if (best, self.best) != (NO_LINK, NO_LINK) or link != self.towards_core:
+        if (best, self.best) != (NO_LINK, NO_LINK) or link != self.toward_core:
             super()._take_report(best, link)
 
 

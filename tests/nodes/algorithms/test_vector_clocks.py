@@ -103,7 +103,7 @@ def test_the_own_entry_counts_the_own_events() -> None:
         assert sum(happening.source is None for happening in node.history) == 9
 
 
-def test_who_has_no_neighbours_knows_only_of_itself() -> None:
+def test_who_has_no_neighbors_knows_only_of_itself() -> None:
     run = tried(model, 0, Topology.of_edges(3, [(0, 1)]), parameters={"rounds": 4})
     assert run.node(2).clock == [0, 0, 4]
     assert run.node(2).lamport == 4

@@ -159,18 +159,18 @@ def test_ends_of_channels_are_dashed_and_their_arrival_marked() -> None:
     assert {"end of a channel", "channel attached"} <= set(texts(of_class(root, "legend")[0]))
 
 
-def test_a_worldline_changes_its_colour_where_its_agent_does() -> None:
+def test_a_worldline_changes_its_color_where_its_agent_does() -> None:
     root = drawn([*lived("a", (0.0, "well"), (2.0, "ill"), (6.0, "well"), end=10.0), *lived("b", (0.0, "well"))])
     line, other = of_class(root, "worldline")
     well, ill = (spots(each) for each in of_class(line, "way"))
-    colours = [each.get("stroke") or line.get("stroke") for each in of_class(line, "way")]
-    assert colours == list(PALETTE[:2])
+    colors = [each.get("stroke") or line.get("stroke") for each in of_class(line, "way")]
+    assert colors == list(PALETTE[:2])
     assert other.get("stroke") == PALETTE[0]
     unit = (well[0][1] - well[-1][1]) / 10
     assert [y for _, y in well] == pytest.approx([well[0][1] - unit * time for time in (0, 2, 6, 10)], abs=0.02)
     assert [y for _, y in ill] == pytest.approx([well[0][1] - unit * time for time in (2, 6)], abs=0.02)
     assert texts(of_class(root, "legend")[0]) == ["well", "ill"]
-    # A name that stands beside a line of several colours has none of them.
+    # A name that stands beside a line of several colors has none of them.
     assert [each.get("fill") for group in of_class(root, "names") for each in group] == [None, None]
 
 
@@ -193,7 +193,7 @@ def test_a_change_on_the_way_and_at_a_jump() -> None:
     assert (start, end) == (second[-1], third[0])
 
 
-def test_lambdas_and_marks_have_the_colour_of_that_moment() -> None:
+def test_lambdas_and_marks_have_the_color_of_that_moment() -> None:
     records = [*lived("a", (0.0, "well"), (2.0, "ill")), *lived("b", (0.0, "well"))]
     records += lambdas("a", "b", ((1.0, 0.0), (1.5, 0.0)), ((3.0, 0.0), (3.5, 0.0)))
     root = drawn(records)

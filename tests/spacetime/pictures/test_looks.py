@@ -1,4 +1,4 @@
-"""Who is drawn how: by class, by what agents say, or each in a colour of its own; always in the same way."""
+"""Who is drawn how: by class, by what agents say, or each in a color of its own; always in the same way."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ def story(*lives: list[AgentRecord], until: float | None = None) -> SpacetimePic
 
 
 def explained(*lives: list[AgentRecord], **options: Any) -> dict[str, str]:
-    return {kind.text: kind.look.colour for kind in Looks(story(*lives, **options)).kinds}
+    return {kind.text: kind.look.color for kind in Looks(story(*lives, **options)).kinds}
 
 
-def test_agents_of_one_class_have_colours_of_their_own() -> None:
+def test_agents_of_one_class_have_colors_of_their_own() -> None:
     found = story(lived("a"), lived("b"))
     looks = Looks(found)
     assert looks.kinds == []
-    assert [looks.at(life, 1.0).colour for life in found.lives] == list(PALETTE[:2])
+    assert [looks.at(life, 1.0).color for life in found.lives] == list(PALETTE[:2])
 
 
 def test_agents_of_several_classes_are_drawn_by_class() -> None:
     found = story(lived("a", kind="Base"), lived("b", kind="Probe"), lived("c", kind="Base"))
     looks = Looks(found)
     assert [kind.text for kind in looks.kinds] == ["Base", "Probe"]
-    assert [looks.at(life, 1.0).colour for life in found.lives] == [PALETTE[0], PALETTE[1], PALETTE[0]]
+    assert [looks.at(life, 1.0).color for life in found.lives] == [PALETTE[0], PALETTE[1], PALETTE[0]]
 
 
 def test_what_they_say_counts_even_if_it_is_the_same() -> None:
@@ -54,7 +54,7 @@ def test_older_records_have_no_class() -> None:
     assert list(explained(straight("a", (0, 0), (9, 0)), lived("b", (3.0, "ill")))) == ["agent", "Person", "ill"]
 
 
-def test_colours_go_by_what_appears_first_so_that_what_comes_later_changes_none() -> None:
+def test_colors_go_by_what_appears_first_so_that_what_comes_later_changes_none() -> None:
     lives = lived("p2", (0.0, "well"), (2.0, "ill")), lived("p10", (0.0, "ill"), (5.0, "immune"))
     assert explained(*lives) == dict(zip(["well", "ill", "immune"], PALETTE, strict=False))
     assert explained(*lives, until=4.0) == dict(zip(["well", "ill"], PALETTE, strict=False))
@@ -65,7 +65,7 @@ def test_a_look_counts_from_where_it_was_noted() -> None:
     found = story(lived("a", (0.0, "well"), (2.0, "ill"), (5.0, "")))
     assert found.lives[0].looks == [((0.0, 0.0), "well"), ((2.0, 0.0), "ill"), ((5.0, 0.0), "Person")]
     looks = Looks(found)
-    assert [looks.at(found.lives[0], time).colour for time in (-1.0, 0.0, 1.9, 2.0, 4.9, 5.0, 99.0)] == [
+    assert [looks.at(found.lives[0], time).color for time in (-1.0, 0.0, 1.9, 2.0, 4.9, 5.0, 99.0)] == [
         PALETTE[place] for place in (0, 0, 0, 1, 1, 2, 2)
     ]
     assert looks.change
@@ -91,6 +91,6 @@ def test_more_looks_than_can_be_told_apart_are_drawn_alike() -> None:
     looks = Looks(found)
     assert len(looks.kinds) == KINDS_MAX
     assert len({kind.look for kind in looks.kinds}) == KINDS_MAX
-    assert (looks.kinds[-1].text, looks.kinds[-1].place, looks.kinds[-1].look.colour) == ("11 others", None, SOFT)
-    assert {looks.at(life, 0.0).colour for life in found.lives[KINDS_MAX - 1 :]} == {SOFT}
+    assert (looks.kinds[-1].text, looks.kinds[-1].place, looks.kinds[-1].look.color) == ("11 others", None, SOFT)
+    assert {looks.at(life, 0.0).color for life in found.lives[KINDS_MAX - 1 :]} == {SOFT}
     assert "others" not in Looks(story(*every[:KINDS_MAX])).kinds[-1].text

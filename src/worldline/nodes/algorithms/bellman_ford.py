@@ -2,10 +2,10 @@
 
 Every node keeps a routing table: for each node of the network the shortest distance that it knows of, and the local
 link by which messages go there. In the beginning it knows the way to itself only. It tells its table to all of its
-neighbours. Who gets a neighbour's table looks whether any way over that neighbour is shorter than the one it knows; if
-one is, it changes its table and tells it to all of its neighbours.
+neighbors. Who gets a neighbor's table looks whether any way over that neighbor is shorter than the one it knows; if
+one is, it changes its table and tells it to all of its neighbors.
 
-Distances only ever shrink, and none is shorter than the true one, so it comes to an end. Then no neighbour knows a
+Distances only ever shrink, and none is shorter than the true one, so it comes to an end. Then no neighbor knows a
 shorter way, and that's what shortest paths are. Messages may overtake each other: an old table only offers ways that
 exist but are long. What must not happen is that one gets lost, or that a link vanishes: then tables are wrong for ever.
 """
@@ -37,7 +37,7 @@ class Table(Struct, frozen=True):
 
 
 class BellmanFord(Node):
-    """Shortest paths: neighbours tell each other their routing tables until nothing gets better."""
+    """Shortest paths: neighbors tell each other their routing tables until nothing gets better."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
@@ -58,7 +58,7 @@ class BellmanFord(Node):
         return link, distance
 
     def _learn(self, table: Table, link: int) -> bool:
-        """Take over what is shorter over this neighbour; return whether anything is."""
+        """Take over what is shorter over this neighbor; return whether anything is."""
         weight = self.weight(link)
         learned = False
         for goal, (distance, _) in enumerate(table.routing):
@@ -86,9 +86,9 @@ def distances(run: Scheduler, source: int) -> list[int | None]:
         distance, node = heappop(reached)
         if found[node] is None:
             found[node] = distance
-            for neighbour in run.topology.neighbours[node]:
-                if found[neighbour] is None:
-                    heappush(reached, (distance + run.topology.weight(node, neighbour), neighbour))
+            for neighbor in run.topology.neighbors[node]:
+                if found[neighbor] is None:
+                    heappush(reached, (distance + run.topology.weight(node, neighbor), neighbor))
     return found
 
 
@@ -121,9 +121,9 @@ def nearer(run: Scheduler) -> bool:
     for node in run.nodes:
         for goal, (distance, link) in enumerate(node.routing):
             if link is not None:
-                neighbour = run.topology.neighbours[node.id][link]
-                rest = run.node(neighbour).routing[goal][0]
-                assert rest + run.topology.weight(node.id, neighbour) == distance, (
+                neighbor = run.topology.neighbors[node.id][link]
+                rest = run.node(neighbor).routing[goal][0]
+                assert rest + run.topology.weight(node.id, neighbor) == distance, (
                     f"{node.id} goes to {goal} over {link}"
                 )
     return True

@@ -1,12 +1,12 @@
 """Bellman–Ford with ids.
 
-Instead of whole routing tables, single entries go round. Every node announces its own id to its neighbours, as being at
+Instead of whole routing tables, single entries go round. Every node announces its own id to its neighbors, as being at
 distance 0. Who hears of an id, and is nearer to it over the link by which it came than by any way that it has known,
-notes the distance and the link, and passes both the id and its own distance on to all neighbours but that one. Messages
+notes the distance and the link, and passes both the id and its own distance on to all neighbors but that one. Messages
 are plain pairs of an id and the sender's distance.
 
 It is right for the reasons for which `bellman_ford` is: a distance that goes round is the length of a way that exists,
-it only ever shrinks, and what made it shrink was told to everybody whom it could concern. (The neighbour whom it came
+it only ever shrinks, and what made it shrink was told to everybody whom it could concern. (The neighbor whom it came
 from is none of these: back over that link it would be no shorter than what it has.) Messages may overtake each other,
 none may get lost. A node that hears of others before its own start passes that on as well.
 

@@ -1,12 +1,12 @@
 """Chandy and Lamport's snapshot: a picture of a system that goes on moving.
 
-The system is a bank. Every node has money, and now and then sends a random part of it to a random neighbour. How much
+The system is a bank. Every node has money, and now and then sends a random part of it to a random neighbor. How much
 is there altogether? Asking all nodes at the same moment isn't possible, and asking one after the other counts money
 twice that has moved in between, or misses it while it is under way.
 
 One node begins: it records its own balance, sends a marker over each of its links, and from then on records what comes
 in by each link, until a marker comes in by it. Who gets a marker for the first time does the same; the link by which
-the marker came has nothing more to record. A node that has a marker from every neighbour is done. Nobody stops paying.
+the marker came has nothing more to record. A node that has a marker from every neighbor is done. Nobody stops paying.
 
 The marker on a link stands between what its sender paid before recording its balance and what it paid after. Links must
 be FIFO, so who gets it has got all of the former and none of the latter, and has recorded its own balance by then: no
@@ -145,10 +145,10 @@ class Cut:
 
     def bounds(self, run: Scheduler, sender: int, receiver: int) -> tuple[int, int]:
         """Return how many payments from one to another were received, and how many sent, before the cut."""
-        neighbours = run.topology.neighbours
+        neighbors = run.topology.neighbors
         return (
-            self.got[receiver][neighbours[receiver].index(sender)],
-            self.paid[sender][neighbours[sender].index(receiver)],
+            self.got[receiver][neighbors[receiver].index(sender)],
+            self.paid[sender][neighbors[sender].index(receiver)],
         )
 
 
@@ -156,7 +156,7 @@ class Consistent(Cut):
     """No payment is received before the cut and sent after it."""
 
     def judge(self, run: Scheduler, node: ChandyLamport, is_new: bool) -> None:
-        for other in run.topology.neighbours[node.id]:
+        for other in run.topology.neighbors[node.id]:
             if is_new and other in self.paid:
                 for sender, receiver in ((node.id, other), (other, node.id)):
                     received, sent = self.bounds(run, sender, receiver)
@@ -173,13 +173,13 @@ class Crossing(Cut):
         self.judged: dict[tuple[int, int], bool] = {}
 
     def judge(self, run: Scheduler, node: ChandyLamport, is_new: bool) -> None:
-        for link, sender in enumerate(run.topology.neighbours[node.id]):
+        for link, sender in enumerate(run.topology.neighbors[node.id]):
             if link in node.open or (sender, node.id) in self.judged:
                 continue
             self.judged[sender, node.id] = True
             assert sender in self.paid, f"{node.id} takes all of {sender} for recorded, which hasn't begun"
             received, sent = self.bounds(run, sender, node.id)
-            made = run.node(sender).paid[run.topology.neighbours[sender].index(node.id)]
+            made = run.node(sender).paid[run.topology.neighbors[sender].index(node.id)]
             assert node.on_links[link] == made[received:sent], (
                 f"from {sender} to {node.id} {made[received:sent]} were under way, not {node.on_links[link]}"
             )
@@ -210,9 +210,9 @@ def undisturbed(run: Scheduler) -> bool:
         assert not node.payments, f"{node.id} hasn't made {node.payments} of its payments"
         by_the_books = node.money - sum(map(sum, node.paid)) + sum(map(sum, node.got))
         assert node.balance == by_the_books, f"{node.id} has {node.balance}, and by its books {by_the_books}"
-        for link, neighbour in enumerate(run.topology.neighbours[node.id]):
-            got = run.node(neighbour).got[run.topology.neighbours[neighbour].index(node.id)]
-            assert got == node.paid[link], f"{node.id} has paid {node.paid[link]} to {neighbour}, which got {got}"
+        for link, neighbor in enumerate(run.topology.neighbors[node.id]):
+            got = run.node(neighbor).got[run.topology.neighbors[neighbor].index(node.id)]
+            assert got == node.paid[link], f"{node.id} has paid {node.paid[link]} to {neighbor}, which got {got}"
     return True
 
 

@@ -84,7 +84,7 @@ def check_on_ring(num_neighbors: int) -> None:
     """Refuse a node that can't be on a ring."""
     if num_neighbors != 2:
         raise ConfigurationError(
-            f"it has {num_neighbors} neighbours", advice="this election is for rings: use ring:8,shuffled"
+            f"it has {num_neighbors} neighbors", advice="this election is for rings: use ring:8,shuffled"
         )
 
 

@@ -1,7 +1,7 @@
 """Termination detection for a diffusing computation, after Dijkstra and Scholten.
 
 A computation begins at one node, the root. Whoever has work does it, which takes some time, and then may send work to
-some of its neighbours, at random; so it spreads, and no node can see for itself when all of it is done. The root finds
+some of its neighbors, at random; so it spreads, and no node can see for itself when all of it is done. The root finds
 out.
 
 Each piece of work that is sent gets one acknowledgement. A node that wasn't engaged and gets work is engaged by it: the
@@ -178,9 +178,9 @@ def is_tree(run: Scheduler) -> bool:
         if node.is_engaged:
             _check_way_to_root(run, node)
         else:
-            for neighbour in run.topology.neighbours[node.id]:
-                is_child = _parent_of(run, run.node(neighbour)) is node
-                assert not is_child, f"{node.id} isn't engaged, and has the child {neighbour}"
+            for neighbor in run.topology.neighbors[node.id]:
+                is_child = _parent_of(run, run.node(neighbor)) is node
+                assert not is_child, f"{node.id} isn't engaged, and has the child {neighbor}"
     return True
 
 
@@ -197,7 +197,7 @@ def _check_way_to_root(run: Scheduler, node: DijkstraScholten) -> None:
 def _parent_of(run: Scheduler, node: DijkstraScholten) -> DijkstraScholten | None:
     if not node.is_engaged or node.parent is None:
         return None
-    parent: DijkstraScholten = run.node(run.topology.neighbours[node.id][node.parent])
+    parent: DijkstraScholten = run.node(run.topology.neighbors[node.id][node.parent])
     return parent
 
 

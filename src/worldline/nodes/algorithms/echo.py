@@ -1,9 +1,9 @@
 """The echo algorithm: a wave that comes back.
 
-The initiator sends a wave to all of its neighbours. Who is reached by it for the first time remembers the link as the
+The initiator sends a wave to all of its neighbors. Who is reached by it for the first time remembers the link as the
 one to its parent, and sends the wave on over all other links. Every node then waits until something has come in by
-each of these other links. That is either an echo, of a neighbour whose parent it is, or the wave itself, of one that
-was reached by somebody else; each counts as that neighbour's answer. When it has all answers, it sends its own echo to
+each of these other links. That is either an echo, of a neighbor whose parent it is, or the wave itself, of one that
+was reached by somebody else; each counts as that neighbor's answer. When it has all answers, it sends its own echo to
 its parent. The initiator has no parent: when it has all answers, it decides.
 
 Echoes add up: each says how many nodes there are below and including its sender, the wave says none. So what the
@@ -124,7 +124,7 @@ def right_count(run: Scheduler) -> bool:
 @at_end("parents form a tree of all who can be reached, with the initiator as its root")
 def spanning_tree(run: Scheduler) -> bool:
     root = run.node(0).initiator
-    parents = {node.id: run.topology.neighbours[node.id][node.parent] for node in run.nodes if node.parent is not None}
+    parents = {node.id: run.topology.neighbors[node.id][node.parent] for node in run.nodes if node.parent is not None}
     assert sorted((root, *parents)) == run.topology.component(root), f"these have parents: {sorted(parents)}"
     for node in parents:
         ancestor = node

@@ -1,7 +1,7 @@
 """Flooding.
 
-One node, the initiator, has news, and sends it to all of its neighbours. Who gets it for the first time takes it, and
-sends it to all neighbours but the one it came from. Who gets it again does nothing.
+One node, the initiator, has news, and sends it to all of its neighbors. Who gets it for the first time takes it, and
+sends it to all neighbors but the one it came from. Who gets it again does nothing.
 
 So it crosses every link, and reaches whoever can be reached. Each node sends once over each of its links, but for the
 one by which it got the news; only the initiator has no such link. In a component of n nodes and m links these are

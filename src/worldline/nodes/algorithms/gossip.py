@@ -1,21 +1,21 @@
 """Gossip: rumours spread by chance.
 
-One node, the initiator, knows a rumour. Whoever knows it tells it to one neighbour in every round, drawn at random.
+One node, the initiator, knows a rumour. Whoever knows it tells it to one neighbor in every round, drawn at random.
 Rounds are timers of each node's own, nobody waits for anybody. That needs nothing of the links: what gets lost, or
-meets a neighbour that is down, is made up for by the next rounds. What a node knows it keeps through crashes.
+meets a neighbor that is down, is made up for by the next rounds. What a node knows it keeps through crashes.
 
-With `pull`, those who don't know anything ask a neighbour in every round, which tells the rumour if it knows it.
+With `pull`, those who don't know anything ask a neighbor in every round, which tells the rumour if it knows it.
 That's faster in the end, when few are left who haven't heard it: they needn't wait for being found.
 
 With a `patience` of k, a node loses interest when it has told the rumour k times in vain, to somebody who answered that
 it was no news. Then all comes to an end, at the price that perhaps some never hear of it, unless they ask. With a
 patience of 0, nobody ever stops, and the run has to be ended.
 
-Certain is: nobody knows a rumour that nobody told, nobody forgets it, and who has lost interest has a neighbour who
+Certain is: nobody knows a rumour that nobody told, nobody forgets it, and who has lost interest has a neighbor who
 knows. That everybody knows in the end is only probable. If none loses interest, the chance that one is left out falls
-by a constant factor with every round: a node that has d neighbours, who know and have d neighbours each, is told by
+by a constant factor with every round: a node that has d neighbors, who know and have d neighbors each, is told by
 none of them in r rounds with probability (1 - 1/d)^(d r), below e^-r. That everybody knows is demanded at the end, and
-there are 200 rounds, 60 of them after all faults. On shapes where some have very many neighbours it takes more of them.
+there are 200 rounds, 60 of them after all faults. On shapes where some have very many neighbors it takes more of them.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Ask(Struct, frozen=True):
 
 
 class Gossip(Node):
-    """Rumours: whoever knows one tells it to a random neighbour from time to time."""
+    """Rumours: whoever knows one tells it to a random neighbor from time to time."""
 
     stable = ("rumour", "in_vain")
 
@@ -124,7 +124,7 @@ class Gossip(Node):
 
 
 class OnlyHearsay:
-    """Who knows a rumour has it from a neighbour that knew it before; it is the initiator's, and nobody forgets it.
+    """Who knows a rumour has it from a neighbor that knew it before; it is the initiator's, and nobody forgets it.
 
     Looks only at the node that has acted.
     """
@@ -142,16 +142,16 @@ class OnlyHearsay:
 
     def _check_source(self, run: Scheduler, node: Gossip) -> None:
         assert node.rumour == run.node(node.initiator).text, f"{node.id} knows {node.rumour!r}, which nobody told"
-        heard = any(neighbour in self.knowing for neighbour in run.topology.neighbours[node.id])
-        assert node.id == node.initiator or heard, f"{node.id} knows it, and none of its neighbours does"
+        heard = any(neighbor in self.knowing for neighbor in run.topology.neighbors[node.id])
+        assert node.id == node.initiator or heard, f"{node.id} knows it, and none of its neighbors does"
 
 
-@always("who has lost interest has a neighbour who knows")
+@always("who has lost interest has a neighbor who knows")
 def in_vain_for_a_reason(run: Scheduler) -> bool:
     for node in run.acted:
         if node.has_lost_interest:
-            knowing = [neighbour for neighbour in run.topology.neighbours[node.id] if run.node(neighbour).rumour]
-            assert knowing, f"{node.id} has lost interest, and none of its neighbours knows"
+            knowing = [neighbor for neighbor in run.topology.neighbors[node.id] if run.node(neighbor).rumour]
+            assert knowing, f"{node.id} has lost interest, and none of its neighbors knows"
     return True
 
 

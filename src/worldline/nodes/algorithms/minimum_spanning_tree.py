@@ -18,12 +18,12 @@ the lightest of all, and `ChangeRoot` goes to the node that has it, which sends 
 leads out, the tree is complete, and both ends of the core know it. No fragment waits for ever, since one of the lowest
 level, and among these the one with the lightest link out, isn't kept waiting by anybody.
 
-The algorithm needs all weights to be different. So that it can be used where they aren't, neighbours tell each other
+The algorithm needs all weights to be different. So that it can be used where they aren't, neighbors tell each other
 their ids first; links of the same weight are ordered by the ids of their ends, the lower one first.
 
 A node handles what comes over a link in the order in which it was sent: links must be FIFO, and mustn't lose anything.
 (A message that a node can't act on yet waits in the node; others may be handled before it.) With n nodes and m links it
-takes at most 5 n log₂ n + 2m messages, besides the 2m that introduce neighbours: a link is rejected once, by at most
+takes at most 5 n log₂ n + 2m messages, besides the 2m that introduce neighbors: a link is rejected once, by at most
 two messages, and on each of at most log₂ n levels a node gets one `Initiate` and one `Accept`, and sends at most one
 `Test` that is accepted, one `Report`, and one `ChangeRoot` or `Connect`. If the network isn't connected each component
 gets its own tree.
@@ -55,7 +55,7 @@ Role = Literal["basic", "branch", "rejected"]
 
 
 class Hello(Struct, frozen=True):
-    """A neighbour's id."""
+    """A neighbor's id."""
 
     id: int
 
@@ -136,7 +136,7 @@ class MinimumSpanningTree(Node):
         # The fragment
         self.level = 0
         self.fragment: Weight = NO_LINK
-        self.towards_core = -1
+        self.toward_core = -1
         # The search for its lightest link
         self.is_searching = False
         self.tested: int | None = None
@@ -176,13 +176,13 @@ class MinimumSpanningTree(Node):
             case Test(level):
                 return self.is_awake and level <= self.level
             case Report():  # Of the core's other end: only when this end knows its own side.
-                return link != self.towards_core or not self.is_searching
+                return link != self.toward_core or not self.is_searching
         return True
 
     def _act_on(self, message: Any, link: int) -> None:
         match message:
-            case Hello(neighbour):
-                self._meet(neighbour, link)
+            case Hello(neighbor):
+                self._meet(neighbor, link)
             case Connect(level):
                 self._connect(level, link)
             case Initiate():
@@ -202,8 +202,8 @@ class MinimumSpanningTree(Node):
 
     # -- Joining
 
-    def _meet(self, neighbour: int, link: int) -> None:
-        self.weights[link] = (self.weight(link), min(self.id, neighbour), max(self.id, neighbour))
+    def _meet(self, neighbor: int, link: int) -> None:
+        self.weights[link] = (self.weight(link), min(self.id, neighbor), max(self.id, neighbor))
         if len(self.weights) == self.num_neighbors:
             self.is_awake = True
             lightest = min(self.weights, key=self.weights.__getitem__)
@@ -222,7 +222,7 @@ class MinimumSpanningTree(Node):
 
     def _initiate(self, message: Initiate, link: int) -> None:
         self.level, self.fragment, self.is_searching = message.level, message.fragment, message.is_searching
-        self.towards_core = link
+        self.toward_core = link
         self.best, self.best_link = NO_LINK, -1
         self.log(f"level {self.level} of {_text(self.fragment)}")
         for other in self.links:
@@ -264,10 +264,10 @@ class MinimumSpanningTree(Node):
     def _report_if_known(self) -> None:
         if self.reports_lacking == 0 and self.tested is None:
             self.is_searching = False
-            self.send(Report(self.best), self.towards_core)
+            self.send(Report(self.best), self.toward_core)
 
     def _take_report(self, best: Weight, link: int) -> None:
-        if link != self.towards_core:
+        if link != self.toward_core:
             self.reports_lacking -= 1
             if best < self.best:
                 self.best, self.best_link = best, link
@@ -304,8 +304,8 @@ def kruskal(topology: Topology) -> list[Edge]:
 
 def branches(run: Scheduler, node: int) -> list[Edge]:
     """Return the edges that a node takes for a part of the tree."""
-    neighbours = run.topology.neighbours[node]
-    ends = [neighbours[link] for link, role in enumerate(run.node(node).roles) if role == "branch"]
+    neighbors = run.topology.neighbors[node]
+    ends = [neighbors[link] for link, role in enumerate(run.node(node).roles) if role == "branch"]
     return [(min(node, end), max(node, end)) for end in ends]
 
 
@@ -339,7 +339,7 @@ def is_known_at_core(run: Scheduler) -> bool:
         knowing = [node for node in component if run.node(node).is_complete]
         assert len(knowing) == min(2, len(component)), f"{knowing} know that their tree is complete"
         if len(knowing) == 2:
-            assert tuple(knowing) in branches(run, knowing[0]), f"{knowing} aren't neighbours in the tree"
+            assert tuple(knowing) in branches(run, knowing[0]), f"{knowing} aren't neighbors in the tree"
     return True
 
 

@@ -18,7 +18,7 @@ Two proposers can outbid each other for ever. So each waits for a random time be
 those who refuse how high it has to go. Those who have no value after such a time ask again, by a new ballot if they are
 proposers, and who knows the value tells it to them. So messages may get lost and overtake each other, and nodes may
 crash; if a majority reaches each other for long enough, all who are up learn the value in the end. A ballot takes up to
-3 n messages and those of n acceptors who tell everybody: n². Everybody must be a neighbour of everybody.
+3 n messages and those of n acceptors who tell everybody: n². Everybody must be a neighbor of everybody.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ been voted for by a node that has all the committed entries, whose log wasn't be
 Term, vote and log are stable; the rest is lost in a crash and told by the next leader. Messages may get lost, overtake
 each other and come twice. Nothing happens without a majority that reaches each other, and the timeouts should be much
 longer than messages take, otherwise leaders don't last; what they have done stays all the same. A heartbeat takes a
-message and an answer per follower. Everybody must be a neighbour of everybody. Nodes are known by the links that lead
+message and an answer per follower. Everybody must be a neighbor of everybody. Nodes are known by the links that lead
 to them; only the candidate a node has voted for must be known beyond a crash, so candidates give their ids.
 
 What clients would ask for, leaders invent: a command with every heartbeat, until the log has `commands` entries. Then
@@ -34,7 +34,7 @@ from msgspec import Struct
 from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique, demand_duration
-from worldline.nodes.events import Event, NeighbourAdded, NeighbourRemoved, Protocol, Recover, Start, Timer
+from worldline.nodes.events import Event, NeighborAdded, NeighborRemoved, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node
 from worldline.nodes.properties import always, at_end, eventually
 from worldline.nodes.scheduler import Scheduler
@@ -118,10 +118,10 @@ class Raft(Node):
                 if self.role == "leader":
                     self._make_command()
                     self._replicate()
-            case NeighbourAdded(link):
+            case NeighborAdded(link):
                 self.next_index[link] = len(self.entries)
                 self.match_index[link] = 0
-            case NeighbourRemoved(link):  # Its node may come back over another link, and must not count twice.
+            case NeighborRemoved(link):  # Its node may come back over another link, and must not count twice.
                 self.match_index.pop(link, None)
 
     def _receive(self, message: AppendEntries | Appended | RequestVote | Vote, link: int) -> None:

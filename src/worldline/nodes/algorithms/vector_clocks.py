@@ -11,7 +11,7 @@ if that is true of neither, they are concurrent. Lamport's clock is a single num
 known: it grows from what happened before to what happened after, but says nothing the other way round.
 
 What nodes do here is nothing but an occasion: in every round each does something by itself, or sends a message to a
-random neighbour. Clocks need nothing of the links: what is lost or late only makes fewer events known. Through a crash
+random neighbor. Clocks need nothing of the links: what is lost or late only makes fewer events known. Through a crash
 a node has to keep its clock, or it would count the same numbers twice.
 
 Messages also carry which event sent them, as a node and the place in its history. No clock is computed from that: it is

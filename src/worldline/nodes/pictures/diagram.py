@@ -147,7 +147,7 @@ class _NodesDiagram:
         height = self.floor + 36 + 17 * (len(caption) + (self.flaw is not None))
         labels = self._message_labels()
         content = [
-            element("defs", [arrow_head(colour, self.head) for colour in self._colours()]) if self.looks else "",
+            element("defs", [arrow_head(color, self.head) for color in self._colors()]) if self.looks else "",
             text_at(20, 26, fitted(self.title, self.width - 40, 15), size=15, font_weight=600) if self.title else "",
             *self.legend.drawn(20.0, self.legend_top),
             *self._network(),
@@ -183,8 +183,8 @@ class _NodesDiagram:
         messages = "1 message" if len(fates) == 1 else f"{len(fates):,} messages"
         return f"{nodes}, {messages}: {', '.join(parts)}" if fates else f"{nodes}, no messages"
 
-    def _colours(self) -> list[str]:
-        return list(dict.fromkeys(look.colour for look in self.looks.values()))
+    def _colors(self) -> list[str]:
+        return list(dict.fromkeys(look.color for look in self.looks.values()))
 
     # -- Time and lifelines
 
@@ -235,7 +235,7 @@ class _NodesDiagram:
         for kind, look in self.looks.items():
             messages = [self._arrow(each, look) for each in self.story.messages if each.what == kind]
             shades: dict[str, Value | None] = {"stroke_width": self.stroke, "stroke_opacity": self.opacity}
-            drawn.append(element("g", messages, fill="none", stroke=look.colour, **shades))
+            drawn.append(element("g", messages, fill="none", stroke=look.color, **shades))
         return drawn
 
     def _arrow(self, message: DrawnMessage, look: Look) -> str:
@@ -244,7 +244,7 @@ class _NodesDiagram:
         if len(self.story.messages) <= _WIDE_TARGETS_UP_TO:
             parts.append(path((start, end), class_="target", stroke_opacity=0, stroke_width=9))
         if message.fate == "received":
-            parts.append(path((start, end), stroke_dasharray=look.dashes, marker_end=arrow_end(look.colour, self.head)))
+            parts.append(path((start, end), stroke_dasharray=look.dashes, marker_end=arrow_end(look.color, self.head)))
         elif message.fate == "under way":
             parts += fading(start, end)
         else:
@@ -293,8 +293,8 @@ class _NodesDiagram:
             if spot is not None:
                 turn = " ".join(f"{value:.4f}" for value in (*along, -along[1], along[0]))
                 turned = f"matrix({turn} {number(spot[0])} {number(spot[1])})"
-                colour = self.looks[message.what].colour
-                drawn.append(element("text", escaped(text), transform=turned, font_size=10, fill=colour))
+                color = self.looks[message.what].color
+                drawn.append(element("text", escaped(text), transform=turned, font_size=10, fill=color))
         return haloed(drawn, class_="texts", text_anchor="middle")
 
     def _free_spot(self, start: Point, along: Point, length: float, width: float) -> Point | None:
@@ -332,8 +332,8 @@ class _NodesDiagram:
                 discs = text_discs((left + width / 2, base - 3), width, 9)
                 if left + width < self.width and self.room.is_free(discs):
                     self.room.take(discs)
-                    colour = ALARM if mark.what in ("Crash", "LinkDown") else INK
-                    labels.append(text_at(left, base, text, size=9, fill=colour))
+                    color = ALARM if mark.what in ("Crash", "LinkDown") else INK
+                    labels.append(text_at(left, base, text, size=9, fill=color))
                     break
         return [*drawn, *haloed(labels, class_="mark-texts")]
 

@@ -1,9 +1,9 @@
 """Finds places for nodes that have none: so that as far apart in the picture as they are in the graph.
 
 The stress of a picture is how much distances in it differ from those in the graph, where short ones count more. It is
-brought down pair by pair: each pair in turn is moved towards the distance that it should have, first all the way, later
+brought down pair by pair: each pair in turn is moved toward the distance that it should have, first all the way, later
 less and less, so that in the end all agree (Zheng, Pawar and Goodman, "Graph Drawing by Stochastic Gradient Descent").
-In large graphs only neighbours are taken as pairs, and everybody with some pivots, each of which stands for those
+In large graphs only neighbors are taken as pairs, and everybody with some pivots, each of which stands for those
 around it (Ortmann, Klimenta and Brandes, "A Sparse Stress Model").
 
 Only sums, products and square roots are computed, which every machine rounds in the same way, and long sums by `fsum`,
@@ -25,7 +25,7 @@ _PIVOTS_LEAST, _PIVOTS_MOST = 40, 100
 _PIVOT_PULLS = 80_000  # Between least and most, as many pivots as make so many pulls.
 _SLOWLY_UP_TO = 120
 _COOLING_SLOWLY, _COOLING_FAST = 0.75, 0.5  # How much less pairs are moved from round to round.
-_FINEST = 0.02  # When neighbours are moved by less than this share of what is missing, it is enough.
+_FINEST = 0.02  # When neighbors are moved by less than this share of what is missing, it is enough.
 _ROUNDS_APART = 40
 _GAP = 1.2  # Between components, where 1 is the length of an edge.
 _ASPECT = 1.5
@@ -47,7 +47,7 @@ def arranged(topology: Topology) -> list[Point]:
     boxes = []
     for nodes in topology.components():
         numbers = {node: number for number, node in enumerate(nodes)}
-        rows = [[numbers[neighbour] for neighbour in topology.neighbours[node]] for node in nodes]
+        rows = [[numbers[neighbor] for neighbor in topology.neighbors[node]] for node in nodes]
         boxes.append((nodes, upright(connected_places(rows))))
     for nodes, corner, inside in packed(boxes):
         for node, (x, y) in zip(nodes, inside, strict=True):
@@ -59,7 +59,7 @@ def arranged(topology: Topology) -> list[Point]:
 
 
 def connected_places(rows: Sequence[Sequence[int]]) -> list[Point]:
-    """Return places of the nodes of a connected graph, given their neighbours."""
+    """Return places of the nodes of a connected graph, given their neighbors."""
     if len(rows) == 1:
         return [(0.0, 0.0)]
     draws = Stream(0, "picture", "layout")
@@ -154,10 +154,10 @@ def hops(rows: Sequence[Sequence[int]], source: int) -> list[int]:
     distances[source] = 0
     reached = [source]
     for node in reached:  # Grows while it is walked.
-        for neighbour in rows[node]:
-            if distances[neighbour] < 0:
-                distances[neighbour] = distances[node] + 1
-                reached.append(neighbour)
+        for neighbor in rows[node]:
+            if distances[neighbor] < 0:
+                distances[neighbor] = distances[node] + 1
+                reached.append(neighbor)
     return distances
 
 

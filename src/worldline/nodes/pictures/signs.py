@@ -60,10 +60,10 @@ def glyph(what: str, x: float, y: float) -> str:
         return element("circle", cx=x, cy=y, r=4.5, fill=PAPER, stroke=_WELL, stroke_width=2)
     if what in ("LinkDown", "LinkUp"):  # A plug that is pulled out, or in.
         is_down = what == "LinkDown"
-        colour, gap = (ALARM, 2.5) if is_down else (_WELL, 0.0)
+        color, gap = (ALARM, 2.5) if is_down else (_WELL, 0.0)
         arms = ((x, y - 6), (x, y - gap)), ((x, y + gap), (x, y + 6))
         bars = [way(((x - 3.5, y + side), (x + 3.5, y + side))) for side in ((-gap, gap) if is_down else (0.0,))]
-        return element("path", d="".join((*map(way, arms), *bars)), stroke=colour, stroke_width=2, fill="none")
+        return element("path", d="".join((*map(way, arms), *bars)), stroke=color, stroke_width=2, fill="none")
     return element("rect", x=x - 3, y=y - 3, width=6, height=6, fill=SOFT)
 
 
@@ -85,10 +85,10 @@ def _glyph_sample(what: str) -> Callable[[float, float], str]:
 def _line_sample(look: Look, head: float) -> Callable[[float, float], str]:
     return lambda x, y: path(
         ((x, y), (x + 24, y)),
-        stroke=look.colour,
+        stroke=look.color,
         stroke_width=1.6,
         stroke_dasharray=look.dashes,
-        marker_end=arrow_end(look.colour, head),
+        marker_end=arrow_end(look.color, head),
     )
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from worldline.drawing.halo import haloed
 from worldline.drawing.labels import Disc, LabelSpace, text_discs
-from worldline.drawing.plane import Curve, Point, between, distance, distance_from_line, on_curve, towards
+from worldline.drawing.plane import Curve, Point, between, distance, distance_from_line, on_curve, toward
 from worldline.drawing.svg import (
     FAINT,
     INK,
@@ -84,9 +84,9 @@ def _steps(topology: Topology, routes: Routes | None) -> dict[int, int]:
         return {}
     found: dict[int, int] = {}
     for node, link in sorted(routes.links.items()):
-        if not 0 <= node < topology.num_nodes or not 0 <= link < len(topology.neighbours[node]):
+        if not 0 <= node < topology.num_nodes or not 0 <= link < len(topology.neighbors[node]):
             raise ConfigurationError(f"a route leads from {node} over its link {link}, and there is no such link")
-        found[node] = topology.neighbours[node][link]
+        found[node] = topology.neighbors[node][link]
     return found
 
 
@@ -149,7 +149,7 @@ class _Plot:
             lines.append("Edges that leave at the border come in on the other side.")
         if self.routes is not None:
             root = self.routes.root
-            lines.append(f"Arrows: the next step towards {root}.")
+            lines.append(f"Arrows: the next step toward {root}.")
             lines.append("Small figures: distances. The nearer, the darker.")
             without = sum(node != root and node not in self.steps for node in range(n))
             if without:
@@ -210,8 +210,8 @@ class _Plot:
         start, end = self.frame.places[edge[0]], self.frame.places[edge[1]]
         bend = self.bends.get((min(edge), max(edge)))
         if bend is None:
-            return way((towards(start, end, self.frame.radius), towards(end, start, self.frame.radius + 0.8)))
-        first, last = towards(start, bend, self.frame.radius), towards(end, bend, self.frame.radius + 0.8)
+            return way((toward(start, end, self.frame.radius), toward(end, start, self.frame.radius + 0.8)))
+        first, last = toward(start, bend, self.frame.radius), toward(end, bend, self.frame.radius + 0.8)
         points = " ".join(map(number, (*bend, *last)))
         return f"{way((first,))}Q{points}"
 
@@ -232,8 +232,8 @@ class _Plot:
             self.room.take(_along(inner, outer))
             if self.shows_ids:
                 x, y = self._outside(here, there, _STUB + 8)
-                colour = _ROUTE if is_route else SOFT
-                drawn.append(text_at(x, y + 3, str(there), size=9, fill=colour, stroke="none", text_anchor="middle"))
+                color = _ROUTE if is_route else SOFT
+                drawn.append(text_at(x, y + 3, str(there), size=9, fill=color, stroke="none", text_anchor="middle"))
                 self.room.take(text_discs((x, y), text_width(str(there), 9), 9))
         return drawn
 
@@ -253,7 +253,7 @@ class _Plot:
         drawn = []
         for edge in self.edges:
             for here, there in (edge, edge[::-1]):
-                text = str(self.topology.neighbours[here].index(there))
+                text = str(self.topology.neighbors[here].index(there))
                 spot = self._spot_of_link(here, there, text)
                 if spot is not None:
                     radius = _LINK * 0.62 + (len(text) - 1) * 2.2
@@ -319,7 +319,7 @@ class _Plot:
         digits = len(str(self.topology.num_nodes - 1))
         size = min(13.0, 1.75 * radius / max(1.7, 0.62 * digits))
         for node, (x, y) in enumerate(self.frame.places):
-            fill, stroke, ink = self._colours(node)
+            fill, stroke, ink = self._colors(node)
             lost = self.routes is not None and node != self.routes.root and node not in self.steps
             dash = "3 2" if lost else None
             circle = element("circle", cx=x, cy=y, r=radius, fill=fill, stroke=stroke, stroke_dasharray=dash)
@@ -328,8 +328,8 @@ class _Plot:
             drawn.append(element("g", (hover(self._described(node)), circle, label), class_="node"))
         return [element("g", drawn, text_anchor="middle", stroke_width=max(0.7, min(1.4, radius / 8)))]
 
-    def _colours(self, node: int) -> tuple[str, str, str]:
-        """Return the colours of a node's inside, of its border and of its id."""
+    def _colors(self, node: int) -> tuple[str, str, str]:
+        """Return the colors of a node's inside, of its border and of its id."""
         if self.routes is None:
             return _NODE, "#52606d", INK
         if node == self.routes.root:
@@ -341,7 +341,7 @@ class _Plot:
         return _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))], _ROUTE, INK
 
     def _described(self, node: int) -> str:
-        links = ", ".join(f"{link}-{each}" for link, each in enumerate(self.topology.neighbours[node]))
+        links = ", ".join(f"{link}-{each}" for link, each in enumerate(self.topology.neighbors[node]))
         said = f"node {node}; links: {links}" if links else f"node {node}; no links"
         if self.routes is not None and node in self.routes.distances:
             said = f"{said}; distance to {self.routes.root}: {self.routes.distances[node]}"

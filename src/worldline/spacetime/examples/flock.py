@@ -25,16 +25,16 @@ AGREES = 0.05  # Within this of a speed, two birds fly alike.
 
 
 class Bird(Agent):
-    """Flies as its neighbours do."""
+    """Flies as its neighbors do."""
 
-    neighbours: list[Channel]
+    neighbors: list[Channel]
     beat: float
     courses: dict[str, tuple[float, float]]
     first_course: tuple[float, float]
     is_agreed = False
 
     def set_out(self, place: tuple[float, float], course: tuple[float, float], beat: float) -> None:
-        self.neighbours = []
+        self.neighbors = []
         self.courses = {}
         self.beat = beat
         self.first_course = course
@@ -43,7 +43,7 @@ class Bird(Agent):
         self.after(beat * (0.5 + self.random.random()), Bird.flap)
 
     def flap(self) -> None:
-        for channel in self.neighbours:
+        for channel in self.neighbors:
             channel.send(Bird.hear, self.name, course_of(self.velocity))
         self.after(self.beat, Bird.flap)
 
@@ -71,12 +71,12 @@ def model(
     *,
     seed: int = 0,
     birds: int = 20,
-    neighbours: int = 4,
+    neighbors: int = 4,
     beat: float = 1.0,
 ) -> ForwardSimulation:
     """Let so many birds set out on a disc; each listens to so many that are nearest, and is heard by them."""
     at_least(2, birds=birds)
-    at_least(1, neighbours=neighbours)
+    at_least(1, neighbors=neighbors)
     field = LambdaField(c=REACTION**2)
     simulation = ForwardSimulation(Minkowski(3), field, seed=seed)
     with simulation:
@@ -91,7 +91,7 @@ def model(
             bird.set_out(places[-1], course, beat)
         for number, bird in enumerate(flock):
             others = sorted(range(birds), key=lambda other: (dist(places[number], places[other]), other))
-            bird.neighbours = [Channel(bird, flock[other]) for other in others[1 : neighbours + 1]]
+            bird.neighbors = [Channel(bird, flock[other]) for other in others[1 : neighbors + 1]]
     return simulation
 
 

@@ -33,7 +33,7 @@ class Runner(Agent):
     age_at_end = -1.0
 
     def shown_as(self) -> str:
-        """Have a colour of its own in pictures."""
+        """Have a color of its own in pictures."""
         return self.name
 
     def take(self, legs_run: int) -> None:

@@ -25,7 +25,7 @@ _PLACES = 4_000  # and so many places along the longer side.
 _NEAR = 0.6
 _FATES = ("absorbed", "vanished", "under way")
 
-# The same colours for dark surroundings: those that couldn't be seen there are lighter.
+# The same colors for dark surroundings: those that couldn't be seen there are lighter.
 _NIGHT = ("#4aa3df", "#ff8a3d", "#2fc79b", "#e39cc3", "#f0b429", "#8fd0f5", "#c9a94a", "#c5ccd3")
 
 

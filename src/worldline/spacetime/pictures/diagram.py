@@ -245,9 +245,9 @@ class _MinkowskiDiagram:
     def _heads(self) -> list[str]:
         if not self.story.flights:
             return []
-        colours = dict.fromkeys(self._colour(flight.source, flight.emitted) for flight in self.story.flights)
-        heads = dict.fromkeys([(SOFT, HEAD), *((colour, self.head) for colour in colours)])
-        return [arrow_head(colour, size) for colour, size in heads]
+        colors = dict.fromkeys(self._color(flight.source, flight.emitted) for flight in self.story.flights)
+        heads = dict.fromkeys([(SOFT, HEAD), *((color, self.head) for color in colors)])
+        return [arrow_head(color, size) for color, size in heads]
 
     # -- Axes
 
@@ -290,16 +290,16 @@ class _MinkowskiDiagram:
     def _arrows(self) -> list[str]:
         drawn: dict[str, list[str]] = {}
         for flight in self.story.flights:
-            colour = self._colour(flight.source, flight.emitted)
-            drawn.setdefault(colour, []).append(self._arrow(flight, colour))
+            color = self._color(flight.source, flight.emitted)
+            drawn.setdefault(color, []).append(self._arrow(flight, color))
         shades: dict[str, Value | None] = {"stroke_width": self.lambda_stroke, "stroke_opacity": self.lambda_opacity}
-        return [element("g", lines, fill="none", stroke=colour, **shades) for colour, lines in drawn.items()]
+        return [element("g", lines, fill="none", stroke=color, **shades) for color, lines in drawn.items()]
 
-    def _arrow(self, flight: Flight, colour: str) -> str:
+    def _arrow(self, flight: Flight, color: str) -> str:
         start, end = self.at(flight.source, flight.emitted), self.at(flight.target, flight.end)
         parts = [hover(str(flight))]
         if flight.fate == "absorbed":
-            head = arrow_end(colour, self.head) if distance(start, end) > self.head else None
+            head = arrow_end(color, self.head) if distance(start, end) > self.head else None
             parts.append(path((start, end), stroke_dasharray=dashes_of(flight), marker_end=head))
         else:
             parts += fading(start, end)
@@ -336,8 +336,8 @@ class _MinkowskiDiagram:
                 strokes[-1][1].append(end)
         return [(look, line) for look, line in strokes if len(line) > 1]
 
-    def _colour(self, name: str, at: Coordinates) -> str:
-        return self.looks.at(self.lives[name], at[0]).colour
+    def _color(self, name: str, at: Coordinates) -> str:
+        return self.looks.at(self.lives[name], at[0]).color
 
     def _worldlines(self, ways: dict[str, list[list[Point]]]) -> list[str]:
         drawn = []
@@ -353,13 +353,13 @@ class _MinkowskiDiagram:
             strokes: dict[Look, str] = {}
             for look, stroke in self._strokes(life):
                 strokes[look] = strokes.get(look, "") + way(stroke)
-            first = self.looks.along(life)[0][1].look.colour
+            first = self.looks.along(life)[0][1].look.color
             parts += [
                 element(
                     "path",
                     d=stroke,
                     class_="way",
-                    stroke=None if look.colour == first else look.colour,
+                    stroke=None if look.color == first else look.color,
                     stroke_dasharray=look.dashes,
                 )
                 for look, stroke in strokes.items()
@@ -376,7 +376,7 @@ class _MinkowskiDiagram:
         frame = self.frame
         self.names.avoid(lines, ((frame.left - 8, frame.top), (frame.left - 8, self.floor), (frame.right, self.floor)))
         wanted = [
-            Name(shortened(name, _NAME_UP_TO), "" if self.looks.change else self._colour(name, (0.0,)), line)
+            Name(shortened(name, _NAME_UP_TO), "" if self.looks.change else self._color(name, (0.0,)), line)
             for name, line in zip(ways, lines, strict=True)
         ]
         written = self.names.placed(wanted, self.name_size)
@@ -392,7 +392,7 @@ class _MinkowskiDiagram:
         for life, moment, sign in self.signs:
             x, y = self.at(life.name, moment.at)
             said = hover(f"{life.name} at {point(moment.at)}, local time {moment.local_time:.6g}: {described(moment)}")
-            mark = glyph(sign, x, y, self._colour(life.name, moment.at), self.sign_size)
+            mark = glyph(sign, x, y, self._color(life.name, moment.at), self.sign_size)
             drawn.append(element("g", (said, mark), class_="event"))
         return [element("g", drawn, class_="events")] if drawn else []
 

@@ -1,9 +1,9 @@
 """Chooses how agents are drawn: alike if they are shown as the same.
 
 An agent is shown as what it says itself, `shown_as`, or else by its class. What appears first in the run, by lab time
-and then by the agent's name, gets the first colour, whatever comes later; so a longer run doesn't change the colours of
-a shorter one. When there are no more colours, dashes and shapes tell looks apart; and when there are no more of these,
-the rest is drawn alike and in grey. If all agents are of one class and none says more, each has a colour of its own.
+and then by the agent's name, gets the first color, whatever comes later; so a longer run doesn't change the colors of
+a shorter one. When there are no more colors, dashes and shapes tell looks apart; and when there are no more of these,
+the rest is drawn alike and in gray. If all agents are of one class and none says more, each has a color of its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Kind(NamedTuple):
 
 
 class Looks:
-    """How the agents of a story are drawn; `kinds` are what the legend explains: none if each has a colour of its own.
+    """How the agents of a story are drawn; `kinds` are what the legend explains: none if each has a color of its own.
 
     `change` says whether anybody's look does.
     """

@@ -20,7 +20,7 @@ class Name(NamedTuple):
     """A text that is to be put beside a line."""
 
     text: str
-    colour: str
+    color: str
     line: Sequence[Point]
 
 
@@ -66,13 +66,13 @@ class Names:
     def _beside(self, name: Name, size: float, covers_lines: bool, most: int | None) -> str:
         width = text_width(name.text, size) * _BOLD
         for left, base in islice(_candidates(name.line, width, size), most):
-            written = self._tried(left, base, name.text, width, size, name.colour, covers_lines=covers_lines)
+            written = self._tried(left, base, name.text, width, size, name.color, covers_lines=covers_lines)
             if written:
                 return written
         return ""
 
     def _tried(
-        self, left: float, base: float, text: str, width: float, size: float, colour: str, *, covers_lines: bool
+        self, left: float, base: float, text: str, width: float, size: float, color: str, *, covers_lines: bool
     ) -> str:
         if left < self._left or left + width > self._right:
             return ""
@@ -80,7 +80,7 @@ class Names:
         if not self._texts.is_free(discs) or not (covers_lines or self._lines.is_free(discs)):
             return ""
         self._texts.take(discs)
-        return text_at(left, base, text, size=size, fill=colour or None)
+        return text_at(left, base, text, size=size, fill=color or None)
 
 
 def _candidates(line: Sequence[Point], width: float, size: float) -> Iterator[Point]:

@@ -34,11 +34,11 @@ function lookAt(agent, time) {
   while (high - low > 1) { const mid = (low + high) >> 1; if (looks[mid][0] <= time) low = mid; else high = mid; }
   return looks[low][1];
 }
-// A look's place says how it is drawn; those for which there are no more colours and shapes have none, and are grey.
+// A look's place says how it is drawn; those for which there are no more colors and shapes have none, and are gray.
 const placeOf = look => isShared ? data.looks[look][1] : look;
-const colourOf = look => placeOf(look) < 0 ? theme.soft : colours[placeOf(look) % colours.length];
+const colorOf = look => placeOf(look) < 0 ? theme.soft : colors[placeOf(look) % colors.length];
 const shapeOf = look => isShared ? Math.max(0, Math.floor(placeOf(look) / data.day.length)) % shapes : 0;
-const hue = (agent, time) => colourOf(lookAt(agent, time));
+const hue = (agent, time) => colorOf(lookAt(agent, time));
 
 // Trace the outline of a body: a circle, a square, a triangle or a rhomb.
 function outline(on, shape, x, y, radius) {
@@ -89,7 +89,7 @@ for (const each of flights) {
 }
 
 // The window: from units of the data to pixels.
-let width = 0, height = 0, ratio = 1, zoom = 1, left = 0, low = 0, past = 1, colours = [], theme = {};
+let width = 0, height = 0, ratio = 1, zoom = 1, left = 0, low = 0, past = 1, colors = [], theme = {};
 const [xMin, yMin, xMax, yMax] = data.box;
 function measure() {
   const box = canvas.getBoundingClientRect();
@@ -106,7 +106,7 @@ function measure() {
   const style = getComputedStyle(document.documentElement);
   for (const name of ["paper", "ink", "soft", "faint", "light", "alarm"])
     theme[name] = style.getPropertyValue("--" + name).trim();
-  colours = night.matches ? data.night : data.day;
+  colors = night.matches ? data.night : data.day;
   explain();
 }
 const sx = x => left + zoom * x;
@@ -322,7 +322,7 @@ const many = agents.length, radius = many > 400 ? 2.6 : many > 60 ? 3.6 : 5.5;
 function bodies(here) {
   agents.forEach((agent, place) => {
     const spot = here[place], last = agent.t.length - 1, look = lookAt(agent, now);
-    pen.fillStyle = pen.strokeStyle = colourOf(look);
+    pen.fillStyle = pen.strokeStyle = colorOf(look);
     if (!spot) {
       if (agent.died && !flat && agent.t[last] < now) {
         pen.globalAlpha = 0.45; pen.lineWidth = 1.6;
@@ -418,13 +418,13 @@ function explain() {
     legend.append(item);
     return number;
   };
-  const crossed = (on, colour, arm) => {
-    on.strokeStyle = colour; on.lineWidth = 2; on.beginPath();
+  const crossed = (on, color, arm) => {
+    on.strokeStyle = color; on.lineWidth = 2; on.beginPath();
     for (const sign of [1, -1]) { on.moveTo(8 - arm, 8 - arm * sign); on.lineTo(8 + arm, 8 + arm * sign); }
     on.stroke();
   };
   data.looks.forEach(([text], look) => counts.push(entry(text, on => {
-    on.fillStyle = colourOf(look); outline(on, shapeOf(look), 8, 8, 5.5); on.fill();
+    on.fillStyle = colorOf(look); outline(on, shapeOf(look), 8, 8, 5.5); on.fill();
   })));
   if (flights.length) entry("lambda", on => { on.fillStyle = theme.soft; outline(on, 0, 8, 8, 2.4); on.fill(); });
   if (data.died.length) entry("death", on => crossed(on, theme.soft, 4));

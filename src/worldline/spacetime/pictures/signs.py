@@ -43,27 +43,27 @@ def sign_of(moment: Moment, maker: str) -> str:
     return EVENT if "absorbed" in kinds or "sent" in kinds else ""
 
 
-def glyph(sign: str, x: float, y: float, colour: str, size: float) -> str:
+def glyph(sign: str, x: float, y: float, color: str, size: float) -> str:
     """Draw what stands for an event; `size` is 1 where there is plenty of room."""
     if sign == FAILURE:
         ring = element("circle", cx=x, cy=y, r=6.5, fill=PAPER, stroke=ALARM, stroke_width=2)
         return ring + element("path", d=cross(x, y, 3), stroke=ALARM, stroke_width=2, fill="none")
     if sign == "death":
-        return element("path", d=cross(x, y, 4.2 * size), stroke=colour, stroke_width=2.2 * size, fill="none")
+        return element("path", d=cross(x, y, 4.2 * size), stroke=color, stroke_width=2.2 * size, fill="none")
     if sign == "birth":
-        return element("circle", cx=x, cy=y, r=3.4 * size, fill=PAPER, stroke=colour, stroke_width=1.6 * size)
+        return element("circle", cx=x, cy=y, r=3.4 * size, fill=PAPER, stroke=color, stroke_width=1.6 * size)
     if sign == "boundary reached":
         half = 3.0 * size
-        return element("rect", x=x - half, y=y - half, width=2 * half, height=2 * half, fill=colour)
+        return element("rect", x=x - half, y=y - half, width=2 * half, height=2 * half, fill=color)
     if sign in ("channel attached", "timer"):
         arm = (4.2 if sign == "channel attached" else 3.2) * size
         rhomb = way(((x, y - arm), (x + arm, y), (x, y + arm), (x - arm, y)))
-        fill = PAPER if sign == "timer" else colour
-        return element("path", d=f"{rhomb}z", fill=fill, stroke=colour, stroke_width=1.2 * size)
+        fill = PAPER if sign == "timer" else color
+        return element("path", d=f"{rhomb}z", fill=fill, stroke=color, stroke_width=1.2 * size)
     if sign == "logged":
-        ring = element("circle", cx=x, cy=y, r=3.6 * size, fill=PAPER, stroke=colour, stroke_width=1.2 * size)
-        return ring + element("circle", cx=x, cy=y, r=1.4 * size, fill=colour)
-    return element("circle", cx=x, cy=y, r=2.1 * size, fill=colour)
+        ring = element("circle", cx=x, cy=y, r=3.6 * size, fill=PAPER, stroke=color, stroke_width=1.2 * size)
+        return ring + element("circle", cx=x, cy=y, r=1.4 * size, fill=color)
+    return element("circle", cx=x, cy=y, r=2.1 * size, fill=color)
 
 
 def dashes_of(flight: Flight) -> str | None:
@@ -76,7 +76,7 @@ def entries_of(
     """Return what the legend explains: only what there is."""
     there = dict.fromkeys(signs)
     entries = [
-        Entry(shortened(kind.text, _KIND_UP_TO), _line(kind.look.colour, 2.4, kind.look.dashes)) for kind in kinds
+        Entry(shortened(kind.text, _KIND_UP_TO), _line(kind.look.color, 2.4, kind.look.dashes)) for kind in kinds
     ]
     entries = entries or [Entry("worldline", _line(INK, 2.0, None))]
     if jumps:
@@ -94,8 +94,8 @@ def entries_of(
     return entries + [Entry(sign, _glyph(sign)) for sign in order if sign in there]
 
 
-def _line(colour: str, width: float, dashes: str | None) -> Callable[[float, float], str]:
-    return lambda x, y: path(((x, y), (x + 24, y)), stroke=colour, stroke_width=width, stroke_dasharray=dashes)
+def _line(color: str, width: float, dashes: str | None) -> Callable[[float, float], str]:
+    return lambda x, y: path(((x, y), (x + 24, y)), stroke=color, stroke_width=width, stroke_dasharray=dashes)
 
 
 def _arrow(dashes: str | None) -> Callable[[float, float], str]:
