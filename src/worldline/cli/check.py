@@ -23,19 +23,19 @@ def check(
         str,
         typer.Argument(
             metavar="FILE.toml|FILE.py[:NAME]",
-            help="A federation's file, or a Python file that defines one as `model`, or as NAME.",
+            help="A federation's file, or a Python file that defines one as `model` or NAME.",
         ),
     ],
-    schedules: Annotated[int, typer.Option(min=1, help="How many schedules to try at the most.")] = SCHEDULES_MAX,
+    schedules: Annotated[int, typer.Option(min=1, help="Maximum number of schedules to try.")] = SCHEDULES_MAX,
     seconds_max: Annotated[
-        float | None, typer.Option(min=0.001, help="Begin no further schedule after so many seconds.")
+        float | None, typer.Option(min=0.001, help="Start no more schedules after this many seconds.")
     ] = None,
-    first_sample: Annotated[int, typer.Option(min=0, help="The number of the first sampled schedule.")] = 0,
+    first_sample: Annotated[int, typer.Option(min=0, help="Number of the first sampled schedule.")] = 0,
     schedule: Annotated[
-        str | None, typer.Option(help="Try this one only: in-order, sample:17, choices:0.2.1 or frames:0.2.1.")
+        str | None, typer.Option(help="Try only this schedule: in-order, sample:17, choices:0.2.1 or frames:0.2.1.")
     ] = None,
 ) -> None:
-    """Run a federation under many schedules and compare every delivery; a difference is non-determinism."""
+    """Run a federation under many schedules and compare every delivery; any difference is non-determinism."""
     console = PlainConsole()
     with contextlib.redirect_stdout(
         io.StringIO()

@@ -18,18 +18,16 @@ from worldline.cli.leaving import leave_in_order
 from worldline.cli.values import spare
 
 ABOUT = {
-    "run": "Run a federation, a simulation of the kernel, a distributed algorithm or agents in spacetime, to its end.",
-    "serve": "Serve one run of a federation to participants that others start.",
+    "run": "Run a federation, a kernel simulation, a distributed algorithm or agents in spacetime.",
+    "serve": "Serve one run of a federation to participants started elsewhere.",
     "init": "Write a small federation to start from: federation.toml and federation.py.",
-    "check": "Run a federation under many schedules and compare every delivery; a difference is non-determinism.",
-    "verify": "Run a target over executors, hash seeds, start orders, builds, and twice: one digest must come of it.",
-    "diff": "Say where two runs part: the first difference of each member, the earliest cause, and how it went on from"
-    " there.",
-    "info": "Say what is in a recording: who took part, what was sent, what got lost, and whether the file is intact.",
-    "digest": "Print the digest of a recorded run, on a line of its own; an error if the file isn't whole and"
-    " unaltered.",
+    "check": "Run a federation under many schedules and compare every delivery; any difference is non-determinism.",
+    "verify": "Run a target twice, and across executors, hash seeds, start orders and builds; compare the digests.",
+    "diff": "Show where two runs diverge: each member's first difference, the earliest cause, and what followed.",
+    "info": "Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.",
+    "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",
     "nodes": "Run a distributed algorithm and print what happens, or try it on many seeds.",
-    "spacetime": "Run agents that send each other functions at the speed of light, and print what they note.",
+    "spacetime": "Run agents that send each other functions at the speed of light, and print what they log.",
 }
 """What each command does: the first paragraph of the docstring of the function `NAME` in `worldline.cli.NAME`."""
 
@@ -95,7 +93,7 @@ def _say_version(wanted: bool) -> None:
 @app.callback()
 def _worldline(
     version_wanted: Annotated[
-        bool, typer.Option("--version", help="Say which version this is.", callback=_say_version, is_eager=True)
+        bool, typer.Option("--version", help="Show the version and exit.", callback=_say_version, is_eager=True)
     ] = False,
 ) -> None:
     """Deterministic distributed simulation."""

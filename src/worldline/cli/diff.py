@@ -1,4 +1,4 @@
-"""`worldline diff`: where two runs part, why, and how it went on from there.
+"""`worldline diff`: where two runs diverge, why, and what followed.
 
 What isn't a recording yet is run first, as `worldline run` would, in a process of its own: two runs in one process
 could share what neither of them may.
@@ -27,7 +27,7 @@ from worldline.targets.run_processes import RunProcesses, VariantRun
 from worldline.targets.variants import Factor, Variant
 
 _DIFFERS = 1
-_RUNS = "Of targets, which are run first"
+_RUNS = "For targets, which are run first"
 _Texts = list[str] | None
 
 
@@ -44,47 +44,47 @@ class Choice(NamedTuple):
 
 
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A recording; or a target, as for `worldline run`.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="A recording, or a target as for `worldline run`.")],
     b: Annotated[
-        str | None, typer.Argument(metavar="B", help="Another one. Without it: A once more, with other options.")
+        str | None, typer.Argument(metavar="B", help="Another one (default: A again, with other options).")
     ] = None,
     to: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Show how it came to this member (default: the last one to part)."),
+        typer.Option(
+            metavar="NAME", help="Trace how the difference reached this member (default: the last to diverge)."
+        ),
     ] = None,
     show_all: Annotated[
-        bool, typer.Option("--all", help="Show every member that differs, not only the first.")
+        bool, typer.Option("--all", help="Show every member that differs, not just the first.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     settings: Annotated[
         _Texts,
-        typer.Option("--set", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="Set a parameter, in both runs."),
+        typer.Option("--set", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="Set a parameter in both runs."),
     ] = None,
     settings_a: Annotated[
-        _Texts, typer.Option("--set-a", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="The same in A only.")
+        _Texts, typer.Option("--set-a", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="Set a parameter in A only.")
     ] = None,
     settings_b: Annotated[
-        _Texts, typer.Option("--set-b", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="The same in B only.")
+        _Texts, typer.Option("--set-b", rich_help_panel=_RUNS, metavar="NAME=VALUE", help="Set a parameter in B only.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="The seed of both runs.")] = None,
-    seed_a: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="The seed of A.")] = None,
-    seed_b: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="The seed of B.")] = None,
-    until: Annotated[
-        str | None, typer.Option(rich_help_panel=_RUNS, metavar="TIME", help="When both runs end.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="Seed of both runs.")] = None,
+    seed_a: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="Seed of A.")] = None,
+    seed_b: Annotated[int | None, typer.Option(rich_help_panel=_RUNS, help="Seed of B.")] = None,
+    until: Annotated[str | None, typer.Option(rich_help_panel=_RUNS, metavar="TIME", help="End of both runs.")] = None,
     executor: Annotated[
-        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Where both run.")
+        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Executor of both runs.")
     ] = None,
     executor_a: Annotated[
-        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Where A runs.")
+        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Executor of A.")
     ] = None,
     executor_b: Annotated[
-        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Where B runs.")
+        str | None, typer.Option(rich_help_panel=_RUNS, metavar="EXECUTOR", help="Executor of B.")
     ] = None,
 ) -> None:
-    """Say where two runs part: the first difference of each member, the earliest cause, and how it went on from there.
+    """Show where two runs diverge: each member's first difference, the earliest cause, and what followed.
 
-    Exit code 0 if the same happened in both, 1 if not.
+    The exit code is 0 if the same happened in both, 1 if not.
     """
     common = _options(settings, None, until, None)
     of_a = _options(settings_a, _one(seed_a, seed), None, _one(executor_a, executor))

@@ -12,7 +12,7 @@ from worldline.recording import Condition, Recording
 
 
 def digest(file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")]) -> None:
-    """Print the digest of a recorded run, on a line of its own; an error if the file isn't whole and unaltered."""
+    """Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered."""
     recording = Recording(file)
     verdict = recording.verify()
     if verdict.condition is Condition.ALTERED:

@@ -1,4 +1,4 @@
-"""`worldline info`: say what is in a recording, and whether it is what was recorded; or what is installed here."""
+"""`worldline info`: show what a recording contains, and whether it is intact; or what is installed here."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _STYLES = {
 
 def info(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="A recording; without one: this machine.")
+        Path | None, typer.Argument(metavar="FILE", help="A recording (default: describe this installation).")
     ] = None,
 ) -> None:
-    """Say what is in a recording: who took part, what was sent, what got lost, and whether the file is intact.
+    """Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.
 
-    Without a file, say what is installed here: versions, whether the kernel is compiled, how floats are computed.
+    Without a file, describe this installation: versions, whether the kernel is compiled, how floats are computed.
     """
     console = PlainConsole(wraps=True)
     if not console.is_terminal:

@@ -86,7 +86,9 @@ FILES = {"federation.toml": FEDERATION_TOML, "federation.py": FEDERATION_PY}
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(help="Where to write it; made if it isn't there.")] = Path(),
+    directory: Annotated[
+        Path, typer.Argument(metavar="FOLDER", help="Where to write it; created if missing.")
+    ] = Path(),
 ) -> None:
     """Write a small federation to start from: federation.toml and federation.py."""
     write_files(directory, FILES)

@@ -35,130 +35,136 @@ EPILOG = SYNTAX
 LIST = "list"
 CLAIMED = "claimed"
 _SUMMARY_MAX = 78
-_NETWORK, _FAULTS, _END, _SEEDS, _SHOWN = "The network", "What goes wrong", "The end", "Many seeds", "What is shown"
+_NETWORK, _FAULTS, _END, _SEEDS, _SHOWN = "Network", "Faults", "End of the run", "Many seeds", "Output"
 
 
 @interruptible()
 def nodes(
     context: typer.Context,
     algorithm: Annotated[
-        str | None, typer.Argument(metavar="ALGORITHM|list", help="Its name; `list` shows those that there are.")
+        str | None, typer.Argument(metavar="ALGORITHM|list", help="Name of a built-in algorithm; `list` lists them.")
     ] = None,
     file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.py", help="Your own: a file with `model`, or one class of nodes."),
+        typer.Option(metavar="FILE.py", help="Your own algorithm: a file with `model`, or with one node class."),
     ] = None,
     topology: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=_NETWORK, metavar="SHAPE|FILE", help="Where it runs: a shape (below), .graphml or .edges."
+            rich_help_panel=_NETWORK, metavar="SHAPE|FILE", help="A shape (below), or a .graphml or .edges file."
         ),
     ] = None,
     edges: Annotated[
-        str | None, typer.Option(rich_help_panel=_NETWORK, metavar="EDGES", help="0-1,0-2,1-2; with weights 0-1=5.")
+        str | None,
+        typer.Option(rich_help_panel=_NETWORK, metavar="EDGES", help="The edges: 0-1,0-2,1-2; with weights: 0-1=5."),
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="What every draw follows from; with --seeds, the first one (default: 0)."),
+        typer.Option(help="Seed of all random draws; with --seeds, the first one (default: 0)."),
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option(rich_help_panel=_SEEDS, min=1, help="Try that many seeds, until one fails.")
+        int | None, typer.Option(rich_help_panel=_SEEDS, min=1, help="Try this many seeds, until one fails.")
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(rich_help_panel=_SEEDS, min=1, help="Processes that try seeds (default: one for each processor)."),
+        typer.Option(rich_help_panel=_SEEDS, min=1, help="Number of worker processes (default: one per processor)."),
     ] = None,
     parameters: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter of the algorithm.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set an algorithm parameter.")
     ] = None,
     latency: Annotated[
         str | None,
-        typer.Option(rich_help_panel=_NETWORK, metavar="LATENCY", help="How long messages take (below): 5ms."),
+        typer.Option(rich_help_panel=_NETWORK, metavar="LATENCY", help="Message latency (below): 5ms."),
     ] = None,
     fifo: Annotated[
         bool | None,
-        typer.Option("--fifo/--no-fifo", rich_help_panel=_NETWORK, help="Whether messages on a link keep their order."),
+        typer.Option("--fifo/--no-fifo", rich_help_panel=_NETWORK, help="Keep messages on a link in order, or not."),
     ] = None,
     loss: Annotated[
-        float, typer.Option(rich_help_panel=_FAULTS, min=0.0, max=1.0, help="Which share of the messages gets lost.")
+        float, typer.Option(rich_help_panel=_FAULTS, min=0.0, max=1.0, help="Fraction of messages to lose.")
     ] = 0.0,
     fault: Annotated[
         list[str] | None,
-        typer.Option(rich_help_panel=_FAULTS, metavar="FAULT", help='What goes wrong, and when (below): "2s crash 1".'),
+        typer.Option(rich_help_panel=_FAULTS, metavar="FAULT", help='A fault and its time (below): "2s crash 1".'),
     ] = None,
     faults: Annotated[
         str | None,
         typer.Option(
             rich_help_panel=_FAULTS,
             metavar="KINDS",
-            help="Faults that the seed draws (below): crash,loss=0.1; or `claimed`: those that it stands.",
+            help="Faults to draw from the seed (below): crash,loss=0.1; or `claimed`: those the algorithm claims to tolerate.",
         ),
     ] = None,
     until: Annotated[
-        str | None, typer.Option(rich_help_panel=_END, metavar="TIME", help="When the run ends, if not by itself.")
+        str | None,
+        typer.Option(
+            rich_help_panel=_END, metavar="TIME", help="End the run at this time, if it hasn't ended by itself."
+        ),
     ] = None,
     events_max: Annotated[
         int | None,
         typer.Option(
-            rich_help_panel=_END, min=1, help=f"After so many events ({EVENTS_MAX:,}) it is taken to have no end."
+            rich_help_panel=_END,
+            min=1,
+            help=f"Consider a run endless after this many events (default: {EVENTS_MAX:,}).",
         ),
     ] = None,
     seconds_max: Annotated[
         float,
         typer.Option(
-            rich_help_panel=_END, min=0.001, help="After so many seconds of real time a run is taken to have no end."
+            rich_help_panel=_END, min=0.001, help="Consider a run endless after this many seconds of real time."
         ),
     ] = SECONDS_MAX,
     schedule: Annotated[
-        Path | None, typer.Option(metavar="FILE.json", help="Run a schedule that --save has written.")
+        Path | None, typer.Option(metavar="FILE.json", help="Run a schedule written by --save.")
     ] = None,
     save_to: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE.json", help="Write down the run, or the shrunk one, whole.")
+        Path | None,
+        typer.Option("--save", metavar="FILE.json", help="Save the run, or the shrunk failure, as a schedule."),
     ] = None,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", rich_help_panel=_SEEDS, help="Try all seeds, and count those that fail.")
+        bool, typer.Option("--keep-going", rich_help_panel=_SEEDS, help="Try all seeds and count failures.")
     ] = False,
     no_properties: Annotated[
-        bool, typer.Option("--no-properties", rich_help_panel=_SEEDS, help="Judge nothing, which is faster.")
+        bool, typer.Option("--no-properties", rich_help_panel=_SEEDS, help="Check no properties, which is faster.")
     ] = False,
     no_shrink: Annotated[
-        bool, typer.Option("--no-shrink", rich_help_panel=_SEEDS, help="Leave what fails as it was found.")
+        bool, typer.Option("--no-shrink", rich_help_panel=_SEEDS, help="Don't shrink the failure.")
     ] = False,
     keep: Annotated[
         str | None,
         typer.Option(
-            rich_help_panel=_SEEDS, metavar="NAMES", help="What shrinking leaves as it is (below): nodes,rounds."
+            rich_help_panel=_SEEDS, metavar="NAMES", help="What shrinking leaves alone (below): nodes,rounds."
         ),
     ] = None,
     record: Annotated[
         Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.mcap", help="Record the run.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", rich_help_panel=_SHOWN, help="Replace a file that isn't a recording, too.")
+        bool,
+        typer.Option("--force", rich_help_panel=_SHOWN, help="Replace existing files even if they aren't recordings."),
     ] = False,
     diagram: Annotated[
-        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw its space-time diagram.")
+        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw a space-time diagram.")
     ] = None,
     topology_plot: Annotated[
-        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw the topology, with routes.")
+        Path | None, typer.Option(rich_help_panel=_SHOWN, metavar="FILE.svg", help="Draw the topology and routes.")
     ] = None,
     root: Annotated[
         int,
-        typer.Option(
-            "--routes-to", rich_help_panel=_SHOWN, metavar="NODE", help="Whither the routes lead that are drawn."
-        ),
+        typer.Option("--routes-to", rich_help_panel=_SHOWN, metavar="NODE", help="Node that the drawn routes lead to."),
     ] = 0,
     times: Annotated[
-        bool, typer.Option("--times", rich_help_panel=_SHOWN, help="Put the time in front of every line.")
+        bool, typer.Option("--times", rich_help_panel=_SHOWN, help="Prefix each line with the time.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", rich_help_panel=_SHOWN, help="Print the trace as JSON, a record on each line.")
+        bool, typer.Option("--json", rich_help_panel=_SHOWN, help="Print the trace as JSON, one record per line.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", rich_help_panel=_SHOWN, help="Print no trace.")] = False,
 ) -> None:
     """Run a distributed algorithm and print what happens, or try it on many seeds.
 
-    A run is fixed by its options and its seed. What fails is repeated by the command that is printed with it.
+    Options and seed determine the run. A failure comes with the command that repeats it.
     """
     console = PlainConsole()
     if algorithm == LIST and file is None:

@@ -3,13 +3,13 @@
 SYNTAX = """\
 Shapes, for --topology:
   clique:5  ring:8  line:4  star:6  hypercube:4  grid:4x5  torus:4x4
-  tree:15,arity=2             a root, its children, theirs
-  random:20,p=0.2             every edge with a probability
-  random:20,degree=4          as many neighbors on average
-  scale-free:50,m=2           each new node has m links to older ones
-  small-world:50,k=4,p=0.1    a ring of k neighbors, some links lead elsewhere
-  geometric:40,radius=0.25    anywhere in a square, links to all that are near
-  Behind each:  ,connected  ,shuffled  ,weights=1-10  ,weights=1-999,distinct
+  tree:15,arity=2             a root, its children, and so on
+  random:20,p=0.2             each edge with probability p
+  random:20,degree=4          this many neighbors on average
+  scale-free:50,m=2           each new node links to m older ones
+  small-world:50,k=4,p=0.1    a ring with k neighbors each, some links rewired
+  geometric:40,radius=0.25    random points in a square, linked if near
+  Append to any:  ,connected  ,shuffled  ,weights=1-10  ,weights=1-999,distinct
 
 Latencies, for --latency:
   5ms  "uniform(1ms, 9ms)"  "exponential(1ms, 20ms)"  "normal(6ms, 1ms, 4ms)"
@@ -20,13 +20,13 @@ Faults, for --fault:
   "1s down 0 2"  "2s up 0 2"  "1s add 0 3"  "1s remove 0 1"
 
 Kinds of faults, for --faults:
-  crash=2,partition=1,link=2,loss=0.1,duplication=0.1   or some of these
+  crash=2,partition=1,link=2,loss=0.1,duplication=0.1   or any of these
 
-What is kept, for --keep, while a failure is shrunk:
-  nodes        how many nodes there are
+What shrinking leaves alone, for --keep:
+  nodes        the number of nodes
   topology     the graph itself
-  parameters   all parameters, or the name of each: rounds
-  faults       all faults, those too that the seed drew
-  messages     how long every message takes
-  seed         what the seed draws
+  parameters   all parameters; or name them: rounds
+  faults       all faults, including those drawn from the seed
+  messages     the latency of every message
+  seed         everything drawn from the seed
 """

@@ -12,22 +12,22 @@ from worldline.model import UsageError
 if TYPE_CHECKING:
     from worldline.recording import Shelf
 
-Seed = Annotated[int | None, typer.Option(help="What every draw follows from (default: as the target has it).")]
+Seed = Annotated[int | None, typer.Option(help="Seed of all random draws (default: the target's own).")]
 Until = Annotated[
     str | None,
-    typer.Option(metavar="TIME", help="When it ends, 20s; in spacetime a lab time, 100 (default: as it has it)."),
+    typer.Option(
+        metavar="TIME", help="End of the run: 20s, or in spacetime a lab time such as 100 (default: the target's own)."
+    ),
 ]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="Set a parameter of the model, or a key of a federation's file, such as link.latency=5ms.",
+        help="Set a model parameter, or a key in a federation's file, such as link.latency=5ms.",
     ),
 ]
-Force = Annotated[
-    bool, typer.Option("--force", help="Replace what is where the recording goes, even if it isn't a recording.")
-]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files even if they aren't recordings.")]
 NoRecord = Annotated[bool, typer.Option("--no-record", help="Record nothing.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")]
 

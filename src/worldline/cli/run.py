@@ -29,8 +29,8 @@ def run(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="FILE.toml, a federation; FILE.py[:NAME], which defines `model`; or the name of an algorithm or an"
-            " example that comes with Worldline: raft, relay.",
+            help="FILE.toml, a federation; FILE.py[:NAME], which defines `model` or NAME; or the name of a built-in"
+            " algorithm or example: raft, relay.",
         ),
     ],
     seed: Seed = None,
@@ -39,30 +39,32 @@ def run(
         str | None,
         typer.Option(
             metavar="EXECUTOR",
-            help="inline, processes(4), mpi or shuffled(7); for federations in-process, tcp or unix. All give the"
-            " same.",
+            help="inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp or unix. All give the"
+            " same result.",
         ),
     ] = None,
     settings: Settings = None,
     record: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.mcap", help="Where to record (default: federations in NAME.mcap, others not)."),
+        typer.Option(
+            metavar="FILE.mcap", help="Where to record (default: NAME.mcap for federations, nowhere for others)."
+        ),
     ] = None,
     no_record: NoRecord = False,
     force: Force = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object at the end, and all else to standard error.")
+        bool, typer.Option("--json", help="Print one JSON object at the end, everything else to standard error.")
     ] = False,
     quiet: Quiet = False,
     traceback: Annotated[
-        bool, typer.Option("--traceback", help="If the model fails, print its whole traceback.")
+        bool, typer.Option("--traceback", help="Print the full traceback if the model fails.")
     ] = False,
     realtime: Annotated[
         float | None,
         typer.Option(
             rich_help_panel=_FEDERATIONS,
             metavar="RATE",
-            help="Go no faster than this many simulated seconds per second.",
+            help="Run at most this many simulated seconds per real second.",
         ),
     ] = None,
     shake: Annotated[
@@ -71,7 +73,8 @@ def run(
             rich_help_panel=_FEDERATIONS,
             min=0,
             metavar="NUMBER",
-            help="Start in a random order, and delay frames at random; in-process, a random schedule: same digest.",
+            help="Seed for a random start order and frame delays, or in-process for a random schedule. The digest"
+            " stays the same.",
         ),
     ] = None,
     listen: Annotated[
@@ -83,9 +86,9 @@ def run(
         ),
     ] = None,
 ) -> None:
-    """Run a federation, a simulation of the kernel, a distributed algorithm or agents in spacetime, to its end.
+    """Run a federation, a kernel simulation, a distributed algorithm or agents in spacetime.
 
-    A run is fixed by the target, its settings and its seed; the executor doesn't change it.
+    Target, settings and seed determine the run; the executor doesn't affect it.
     """
     options = Options(
         seed=seed,

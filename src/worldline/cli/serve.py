@@ -28,33 +28,34 @@ from worldline.targets.federation import from_file
 def serve(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The file that describes the federation.")],
     listen: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="tcp://HOST:PORT, tls://HOST:PORT or unix:///PATH.")
+        str, typer.Option(metavar="ADDRESS", help="Where to listen: tcp://HOST:PORT, tls://HOST:PORT or unix:///PATH.")
     ] = "tcp://127.0.0.1:7475",
     token_file: Annotated[
-        Path | None, typer.Option(help=f"The file with the token that participants need (or set {TOKEN}).")
+        Path | None, typer.Option(help=f"File with the token that participants must present (or set {TOKEN}).")
     ] = None,
     token_directory: Annotated[
-        Path | None, typer.Option(help="A directory with a token for each: a file by the name of each participant.")
+        Path | None, typer.Option(metavar="FOLDER", help="Folder with one token file per participant, named after it.")
     ] = None,
     certificate: Annotated[Path | None, typer.Option(help="The server's certificate, for tls://.")] = None,
-    key: Annotated[Path | None, typer.Option(help="The certificate's key, if it is in a file of its own.")] = None,
+    key: Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")] = None,
     authority: Annotated[
-        Path | None, typer.Option(help="Whose certificates participants have to show, for tls:// (default: none).")
+        Path | None,
+        typer.Option(help="Authority whose certificates participants must present, for tls:// (default: none)."),
     ] = None,
     seed: Seed = None,
     until: Until = None,
     settings: Settings = None,
     realtime: Annotated[
-        float | None, typer.Option(metavar="RATE", help="Go no faster than this many simulated seconds per second.")
+        float | None, typer.Option(metavar="RATE", help="Run at most this many simulated seconds per real second.")
     ] = None,
     record: Annotated[
-        Path | None, typer.Option(metavar="FILE.mcap", help="Where to record (default: NAME.mcap here).")
+        Path | None, typer.Option(metavar="FILE.mcap", help="Where to record (default: NAME.mcap in this folder).")
     ] = None,
     no_record: NoRecord = False,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Serve one run of a federation to participants that others start."""
+    """Serve one run of a federation to participants started elsewhere."""
     ready = from_file(file, Options(seed=seed, until=until, settings=tuple(settings or ())), startable=False)
     warn_of(ready)
     setup = ready.setup

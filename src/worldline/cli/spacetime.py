@@ -35,39 +35,41 @@ def spacetime(
         str | None,
         typer.Argument(
             metavar="EXAMPLE|list|RUN.mcap",
-            help="Its name; `list` shows those that there are. A recording is looked at, and not run.",
+            help="Name of an example; `list` lists them. A recording is shown, not run.",
         ),
     ] = None,
-    file: Annotated[Path | None, typer.Option(metavar="FILE.py", help="Your own: a file that defines `model`.")] = None,
-    seed: Annotated[int | None, typer.Option(help="What every draw follows from (else as the example says).")] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE.py", help="Your own model: a file that defines `model`.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all random draws (default: the example's own).")] = None,
     until: Annotated[
-        float | None, typer.Option(metavar="TIME", help="When the run ends, in lab time (else as the example says).")
+        float | None, typer.Option(metavar="TIME", help="End of the run, in lab time (default: the example's own).")
     ] = None,
     executor: Annotated[
         str,
         typer.Option(
             metavar="EXECUTOR",
-            help="inline, processes(2) or mpi; or shuffled(7): inline, in an order that 7 draws. All give the same.",
+            help="inline, processes(2), mpi or shuffled(7) (inline, order seeded by 7). All give the same result.",
         ),
     ] = "inline",
     parameters: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set a parameter of the example.")
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Set an example parameter.")
     ] = None,
-    diagram: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw its Minkowski diagram.")] = None,
+    diagram: Annotated[Path | None, typer.Option(metavar="FILE.svg", help="Draw a Minkowski diagram.")] = None,
     animation: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Make a page on which agents move.")
+        Path | None, typer.Option(metavar="FILE.html", help="Write a page that animates the agents.")
     ] = None,
     record: Annotated[Path | None, typer.Option(metavar="FILE.mcap", help="Record the run.")] = None,
     force: Force = False,
     check: Annotated[
         bool, typer.Option("--check", help="Check that nothing was absorbed outside the future of its emission.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all records as JSON, one on each line.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the outcome alone.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all records as JSON, one per line.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")] = False,
 ) -> None:
-    """Run agents that send each other functions at the speed of light, and print what they note.
+    """Run agents that send each other functions at the speed of light, and print what they log.
 
-    A run is fixed by its options and its seed; the executor doesn't change it.
+    Options and seed determine the run; the executor doesn't affect it.
     """
     if example == LIST and file is None:
         _list(PlainConsole())

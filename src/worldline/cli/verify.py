@@ -27,32 +27,35 @@ _NAME, _DIGEST, _NUMBER = 14, 32, 10
 
 
 def verify(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="What `worldline run` takes: a file, or a name.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="A file or name, as for `worldline run`.")],
     seed: Seed = None,
     until: Until = None,
     executor: Annotated[
-        str | None, typer.Option(metavar="EXECUTOR", help="Where the first run is, with which others are compared.")
+        str | None,
+        typer.Option(metavar="EXECUTOR", help="Executor of the first run, which the others are compared with."),
     ] = None,
     changes: Settings = None,
     only: Annotated[
         str | None,
-        typer.Option(metavar="VARIANT,...", help="Try only these: again, hash-seed, executor, 'processes(2)'..."),
+        typer.Option(
+            metavar="VARIANT,...", help="Run only these variants: again, hash-seed, executor, 'processes(2)'..."
+        ),
     ] = None,
-    mpi: Annotated[bool, typer.Option("--mpi", help="Try it on two ranks of MPI, too.")] = False,
+    mpi: Annotated[bool, typer.Option("--mpi", help="Run it on two MPI ranks, too.")] = False,
     seconds_max: Annotated[
-        float | None, typer.Option(min=0, metavar="S", help="Compare nothing more after so many seconds.")
+        float | None, typer.Option(min=0, metavar="S", help="Stop comparing after this many seconds.")
     ] = None,
     junit: Annotated[
-        Path | None, typer.Option(metavar="FILE.xml", help="Write what came of it for CI, a test case per variant.")
+        Path | None, typer.Option(metavar="FILE.xml", help="Write a JUnit report for CI, one test case per variant.")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of the table.")] = False,
     keep: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Keep the recordings of two runs that differ there.")
+        Path | None, typer.Option(metavar="FOLDER", help="Where to keep the recordings of two runs that differ.")
     ] = None,
 ) -> None:
-    """Run a target over executors, hash seeds, start orders, builds, and twice: one digest must come of it.
+    """Run a target twice, and across executors, hash seeds, start orders and builds; compare the digests.
 
-    On a difference, say where two runs part, and exit with 1.
+    If they differ, show where two runs diverge, and exit with 1.
     """
     if junit is not None:
         destination(junit)
