@@ -1,7 +1,7 @@
 """Worldline: deterministic distributed simulation.
 
-Components that each keep a clock of their own exchange messages, and the history that they produce together depends
-on their inputs alone: not on scheduling, machine, number of workers or luck.
+Components, each with its own clock, exchange messages. The history that they produce together depends on their inputs
+alone: not on scheduling, machine, number of workers or luck.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 
-# Who imports a part of Worldline, or starts its command, shouldn't have to wait for all of it.
+# Whoever imports a part of Worldline, or starts its command, shouldn't have to wait for all of it.
 _HOMES = {
     **dict.fromkeys(["Federation", "Program"], "worldline.federation.program"),
     "Limits": "worldline.federation.host",
@@ -83,7 +83,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is asked for."""
+    """Import a public name on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOMES.get(name, "worldline.model")), name)

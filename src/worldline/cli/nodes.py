@@ -92,7 +92,8 @@ def nodes(
         typer.Option(
             rich_help_panel=_FAULTS,
             metavar="KINDS",
-            help="Faults to draw from the seed (below): crash,loss=0.1; or `claimed`: those the algorithm claims to tolerate.",
+            help="Faults to draw from the seed (below): crash,loss=0.1; or `claimed`: those the algorithm claims to"
+            " tolerate.",
         ),
     ] = None,
     until: Annotated[

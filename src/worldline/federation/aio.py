@@ -201,7 +201,7 @@ class AsyncConnection(asyncio.Protocol):
 
 
 class AsyncParticipant(Operations):
-    """A participant of a run, for asyncio. Use it in an `async with` statement, as `Client` in a `with`."""
+    """A participant of a run, for asyncio. Use it in an `async with` statement, like `Client` in a `with`."""
 
     def __init__(self, ledger: Ledger, connection: AsyncConnection) -> None:
         super().__init__(ledger, connection)
@@ -240,19 +240,19 @@ class AsyncParticipant(Operations):
         self._lock = ForkedLock(self.name)
 
     async def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
-        """Go to a time, or so much further, and return, in order, every message that arrives before it."""
+        """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
         await self._yield()
         messages = self._ledger.advance(self._target(to, by))
         return await self._wait() if messages is None else self._served(messages)
 
     async def next(self, until: TimeLike | None = None) -> list[Message]:
-        """Go to the next arrival and return all messages of that very time, or go to `until` and return none."""
+        """Advance to the next arrival and return all messages of that exact time, or to `until` and return none."""
         await self._yield()
         messages = self._ledger.next(until)
         return await self._wait() if messages is None else self._served(messages)
 
     async def messages(self, until: TimeLike | None = None) -> AsyncIterator[Message]:
-        """Iterate over the messages that arrive before `until`, moving to each one's arrival."""
+        """Iterate over the messages that arrive before `until`, advancing to the arrival of each."""
         limit = TIME_MAX if until is None else as_time(until)
         while self.now < limit and (batch := await self.next(until)):
             for message in batch:
@@ -287,7 +287,7 @@ async def connect_async(
     patience_s: float = PATIENCE_S,
     **given: Unpack[Credentials],
 ) -> AsyncParticipant:
-    """Connect to a server as one of its participants, from asyncio; arguments as for `connect`."""
+    """Connect to a server as one of its participants, from asyncio; takes the same arguments as `connect`."""
     call = Call(address, name, **given)
     loop = asyncio.get_running_loop()
     plug = await loop.run_in_executor(None, call.dial, patience_s)

@@ -149,7 +149,7 @@ class Divergence:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What the checker found: how many schedules it tried, whether these were all, and the first difference, if any."""
+    """What the checker found: how many schedules it tried, whether those were all, and the first difference, if any."""
 
     digest: bytes
     schedules: int
@@ -157,7 +157,7 @@ class CheckReport:
     divergence: Divergence | None = None
 
     def demand_same(self) -> None:
-        """Raise if a schedule made a difference."""
+        """Raise if any schedule made a difference."""
         if self.divergence is not None:
             raise NonDeterminism(f"{self.divergence.reason}: {self.divergence}", schedule=self.divergence.schedule)
 
@@ -171,10 +171,10 @@ def check(
     arbiter: ArbiterFactory = Arbiter,
     progress: Callable[[int], None] | None = None,
 ) -> CheckReport:
-    """Try every schedule if there are few enough, and seeded samples in between; `schedules` at the most.
+    """Try every schedule if there are few enough, alternating with seeded samples; at most `schedules` in all.
 
-    Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it.
-    After so many seconds of real time no further one is begun. `progress` is told how many have been tried.
+    Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it. No
+    new schedule starts after `seconds_max` seconds of real time. `progress` is told how many have been tried.
     """
     until = inf if seconds_max is None else time.monotonic() + seconds_max
     trial = _Trial(federation, arbiter)

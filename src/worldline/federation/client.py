@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Client(Participant):
-    """A participant that is connected to a server.
+    """A participant connected to a server.
 
-    Use it in a `with` statement: entering waits for the start of the run, leaving it leaves the run, and an exception
-    in it is told to the others as the cause of the run's end.
+    Use it in a `with` statement: entering waits for the start of the run, exiting leaves the run, and an exception
+    inside is reported to the others as the reason why the run ended.
     """
 
     def __init__(self, ledger: Ledger, connection: SocketConnection) -> None:
@@ -67,13 +67,13 @@ class Client(Participant):
         return isinstance(error, RunEnded)
 
     def leave(self) -> None:
-        """Leave the run; raise if it has been broken off."""
+        """Leave the run; raise if it was broken off."""
         if self._ledger.state is State.COMPUTING and not self.ended:
             self._wire.look()
         super().leave()
 
     def close(self) -> None:
-        """Hang up. Without `leave`, the others take this participant for lost."""
+        """Hang up. Without `leave`, the others consider this participant lost."""
         self._hang_up(patient=False)
 
     def disown(self) -> None:
@@ -103,12 +103,12 @@ def connect(
 ) -> Client:
     """Connect to a server as one of its participants.
 
-    What isn't given is taken from the environment that `worldline run` makes: in a process that it has started,
-    ``with worldline.connect() as me:`` is enough. `federation` is the one that it wants to be part of, and `token` what
-    shows that it may. For ``tls://``, `authority` is the file of certificates to trust, and `certificate`, with its
-    `key`, the one to show to a server that asks for it. Other keywords are what a `Program` declares: `publishes`,
-    `subscribes`, `period`, `latency_least`, `controls`; what isn't declared here is as the server's file has it.
-    `patience_s` is how long to wait for a server that isn't up yet.
+    Arguments that aren't given come from the environment that `worldline run` sets up: in a process that it started,
+    ``with worldline.connect() as me:`` is enough. `federation` is the federation to join, and `token` shows that the
+    participant may join it. For ``tls://``, `authority` is the file of certificates to trust, and `certificate`, with
+    its `key`, the one to present to a server that asks for it. Other keywords are what a `Program` declares:
+    `publishes`, `subscribes`, `period`, `latency_least`, `controls`; for anything not declared here, the server's file
+    decides. `patience_s` is how long to wait for a server that isn't up yet.
     """
     call = Call(address, name, **given)
     plug: socket.socket | Encrypted = call.dial(patience_s)

@@ -308,7 +308,7 @@ def run(
 ) -> FederationOutcome:
     """Run a federation in this process, and return its outcome.
 
-    It ends at `until`, if that is given, rather than at the federation's own end. `observer` is told everything that
+    If `until` is given, the run ends there rather than at the federation's own end. `observer` is told everything that
     happens, `watch` is told the status now and then.
     """
     planned = federation if until is None else replace(federation, end=until)

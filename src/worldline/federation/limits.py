@@ -1,4 +1,4 @@
-"""How much a server puts up with. Set in a federation's file, under [limits], or by whoever makes a `Server`."""
+"""How much a server tolerates. Set in a federation's file, under [limits], or by whoever makes a `Server`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ class Limits:
     """Sizes in bytes, times in seconds of the wall clock, which isn't simulated time.
 
     `unreachable_s`   how long a participant's machine may give no sign of life before it counts as lost.
-    `silence_s`       how long a participant itself may say nothing, not even a heartbeat; None: that is no fault, since
-                      it may be computing, or stopped.
+    `silence_s`       how long a participant itself may say nothing, not even a heartbeat; None: forever, since it may
+                      be computing, or stopped.
     `handshake_s`     how long a connection may take to say who it is.
-    `join_s`          how long the run waits for one who hasn't joined; None: for ever.
-    `memory_max`      for what all participants together have sent and somebody may still have to be given: who has
+    `join_s`          how long the run waits for a participant that hasn't joined; None: forever.
+    `memory_max`      for what all participants together have sent and others may still receive: a participant that has
                       more than its share, and is ahead of others, isn't read until they have caught up.
-    `under_way_max`   for the same, where nobody can be held back: the one that everybody waits for has sent it.
-    `flood_max`       how much of that one may send without going on itself.
-    `unread_max`      how much may be put out for a participant that doesn't read it.
+    `under_way_max`   for the same, where nobody can be held back: the one that everybody waits for sent it.
+    `flood_max`       how much of that a participant may send without advancing itself.
+    `unread_max`      how much may be queued for a participant that doesn't read it.
     `frame_max`       the longest frame; payloads are shorter by 64 KiB, and never longer than 16 MiB.
     `topics_max`      how many topics a participant may publish on and subscribe to.
     `events_max`      how many events a frame may hold.
-    `frames_max`      how many frames a participant may send in a second before it isn't read for the rest of it.
+    `frames_max`      how many frames a participant may send per second; beyond that it isn't read until the next.
     `strangers_max`   how many connections may be waiting to be admitted.
     """
 

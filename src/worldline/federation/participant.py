@@ -47,7 +47,7 @@ class Connection(ArbiterLink, Protocol):
 
 
 class Operations:
-    """What all participants can do without waiting. All times are nanoseconds or text such as ``"5ms"``."""
+    """What every participant can do without waiting. All times are nanoseconds or text such as ``"5ms"``."""
 
     def __init__(self, ledger: Ledger, courier: ArbiterLink) -> None:
         self._ledger = ledger
@@ -73,7 +73,7 @@ class Operations:
 
     @property
     def digest(self) -> bytes:
-        """The hash of all that this participant has received and sent so far."""
+        """The hash of everything that this participant has received and sent so far."""
         return self._ledger.journal.digest()
 
     def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
@@ -83,31 +83,31 @@ class Operations:
             self._say()
 
     def promise(self, until: TimeLike) -> None:
-        """Promise to send nothing before `until`: others needn't wait for this participant until then."""
+        """Promise to send nothing before `until`, so that others needn't wait for this participant until then."""
         with self._lock:
             self._ledger.promise(until)
             self._say(urgent=True)
 
     def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
-        """Receive what arrives on a topic from now on."""
+        """Receive messages on a topic from now on."""
         with self._lock:
             self._ledger.subscribe(topic, buffer)
             self._say()
 
     def unsubscribe(self, topic: str) -> None:
-        """Receive a topic no longer."""
+        """Stop receiving messages on a topic."""
         with self._lock:
             self._ledger.unsubscribe(topic)
             self._say()
 
     def invite(self, newcomer: str, at: TimeLike) -> None:
-        """Let a newcomer join at a time; nobody passes that time before it is there."""
+        """Let a newcomer join at a given time; nobody passes that time before the newcomer is there."""
         with self._lock:
             self._ledger.invite(newcomer, at)
             self._say(urgent=True)
 
     def stop(self, at: TimeLike) -> None:
-        """End the run at a time, the same for everybody."""
+        """End the run at a given time, the same for everybody."""
         with self._lock:
             self._ledger.stop(at)
             self._say(urgent=True)
@@ -120,11 +120,11 @@ class Operations:
 
     @property
     def random(self) -> Stream:
-        """The participant's own draws, like those of `random.Random`; fixed by the run's seed and its name."""
+        """The participant's own random draws, like `random.Random`; determined by the run's seed and its name."""
         return self._ledger.stream()
 
     def stream(self, name: str) -> Stream:
-        """Return a named stream of draws next to `random`: drawing from one doesn't shift what the other gives."""
+        """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
         return self._ledger.stream(name)
 
     def catch_up(self) -> None:
@@ -163,13 +163,13 @@ class Participant(Operations):
         self._connection = connection
 
     def join(self) -> None:
-        """Wait until the run starts, or until this newcomer's time."""
+        """Wait until the run starts, or until the time at which this newcomer joins."""
         with self._lock:
             self._asked += self._ledger.take_outbox()
         self._wait()
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
-        """Go to a time, or so much further, and return, in order, every message that arrives before it."""
+        """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
         target = to if to is not None and by is None else self._target(to, by)
         with self._lock:
             messages = self._ledger.advance(target)
@@ -180,9 +180,10 @@ class Participant(Operations):
         return self._wait()
 
     def next(self, until: TimeLike | None = None) -> list[Message]:
-        """Go to the next arrival and return all messages of that very time, or go to `until` and return none.
+        """Advance to the next arrival and return all messages of that exact time, or to `until` and return none.
 
-        Without `until` it waits as long as anything can come: it returns none only when the run has ended for it.
+        Without `until`, wait as long as anything can arrive: an empty result then means that the run has ended for this
+        participant.
         """
         with self._lock:
             messages = self._ledger.next(until)
@@ -193,9 +194,9 @@ class Participant(Operations):
         return self._wait()
 
     def messages(self, until: TimeLike | None = None) -> Iterator[Message]:
-        """Iterate over the messages that arrive before `until`, moving to each one's arrival.
+        """Iterate over the messages that arrive before `until`, advancing to the arrival of each.
 
-        All messages of one moment are given together: leaving the loop between two of them loses the rest.
+        All messages of one moment are delivered together: leaving the loop between two of them loses the rest.
         """
         limit = TIME_MAX if until is None else as_time(until)
         while self.now < limit and (batch := self.next(until)):

@@ -15,7 +15,7 @@ from worldline.model.time import TimeLike
 
 @dataclass(frozen=True)
 class Program(Declaration):
-    """What one participant does, besides what it declares. A `guest` comes when somebody invites it."""
+    """What one participant does, along with what it declares. A `guest` joins when somebody invites it."""
 
     run: Callable[[Participant], object]
     _: KW_ONLY
@@ -34,7 +34,7 @@ class Program(Declaration):
 
 @dataclass(frozen=True)
 class Federation:
-    """Programs by name, the network between them, the seed, and the end of the run if it has a fixed one."""
+    """Programs by name, the network between them, the seed, and the end of the run if it is fixed."""
 
     programs: Mapping[str, Program]
     network: Network = field(default_factory=Network)
@@ -42,7 +42,7 @@ class Federation:
     end: TimeLike | None = None
 
     def plan(self) -> Plan:
-        """Return the plan of the run, checked."""
+        """Return the plan of the run, after checking it."""
         if not isinstance(self.programs, Mapping):
             raise ConfigurationError(f"{shown(self.programs)} isn't a mapping from names to programs")
         for name, program in self.programs.items():

@@ -58,12 +58,12 @@ _LINGER_S = 2.0
 class Server:
     """Serves one run to participants that connect.
 
-    It listens on loopback unless told otherwise, and on any other interface only with a token. `port` 0 takes a free
-    one; `address` says which. `token` is one for all, or one for each participant by name, so that nobody can take
-    another's. For ``tls://`` it shows a `certificate`; with an `authority`, clients have to show one of that
-    authority's. `declared` is what participants declare, by name, as far as it is settled here: see `agreed`.
-    `observer` is told all that happens; `pace` is how fast simulated time may go against the wall clock at the most
-    (1.0: real time).
+    It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
+    `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's.
+    For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
+    authority. `declared` is what participants declare, by name, as far as it is settled here: see `agreed`. `observer`
+    is told everything that happens; `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real
+    time).
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class Server:
     # --- From outside, in any thread ---
 
     def open(self) -> Address:
-        """Listen; return the address to connect to, with the port that was taken."""
+        """Start listening; return the address to connect to, including the port that was picked."""
         if self._closed:
             raise UsageError("a server serves one run, and this one's is over", advice="make a new Server")
         if self._listener is None:
@@ -144,7 +144,7 @@ class Server:
         self._thread.join()
 
     def wait(self, timeout_s: float | None = None) -> FederationOutcome:
-        """Wait for the end of the run, and return what came of it."""
+        """Wait for the end of the run, and return its outcome."""
         if self._thread is None:
             raise UsageError("the server doesn't run in a thread of its own", advice="use serve(), or `with`")
         self._thread.join(timeout_s)
@@ -153,7 +153,7 @@ class Server:
         return self.outcome()
 
     def outcome(self) -> FederationOutcome:
-        """Return what came of the run; raise why nothing did."""
+        """Return the outcome of the run; if there is none, raise the reason."""
         host = self.host
         if host.failure is not None:
             raise host.failure
@@ -162,16 +162,16 @@ class Server:
         return outcome_of(host.arbiter, host.digest)
 
     def end(self, error: WorldlineError) -> None:
-        """Break the run off; everybody is told why."""
+        """Break off the run; everybody is told why."""
         self.order(lambda: self.host.end(error))
 
     def hold_at(self, until: TimeLike | None) -> None:
-        """Let nobody pass this time until it is moved; None takes the barrier away. Changes no result."""
+        """Let nobody pass this time until it is moved; None removes the barrier. The result stays the same."""
         held = FOREVER if until in (None, FOREVER) else as_time(until, "a barrier")
         self.order(lambda: self._hold_at(held))
 
     def pair(self) -> socket.socket:
-        """Return a connection for a participant in this very process."""
+        """Return a connection for a participant in this process."""
         if self.host.over:
             raise LossError("the server has ended, and its run with it")
         ours, theirs = socket.socketpair()
@@ -179,9 +179,9 @@ class Server:
         return theirs
 
     def ask(self, question: Callable[[], T]) -> T:
-        """Have something looked up in the server's thread, such as ``server.host.waiting``, and return it.
+        """Evaluate something in the server's thread, such as ``server.host.waiting``, and return it.
 
-        What the question raises is raised here; the run goes on.
+        An exception in it is raised here; the run goes on.
         """
         if self._served_by in (None, threading.get_ident()):
             return question()  # Nobody else touches its state.
@@ -204,7 +204,7 @@ class Server:
                     return question()
 
     def order(self, order: Callable[[], None]) -> None:
-        """Have something done in the server's thread, where alone its state may be touched."""
+        """Do something in the server's thread, the only one that may touch its state."""
         self._orders.append(order)
         if self._alarm is not None:  # Otherwise it isn't served yet, and will be done first of all.
             with contextlib.suppress(BlockingIOError, OSError):  # Full: it is awake. Closed: nobody listens any more.
@@ -213,7 +213,7 @@ class Server:
     # --- In the server's thread ---
 
     def serve(self, watch: Watch | None = None, *, watch_every_s: float = 0.5) -> FederationOutcome | None:
-        """Serve until the run is over. `watch` is told now and then how far it is, also while nothing happens."""
+        """Serve until the run is over. `watch` is told the status now and then, even while nothing happens."""
         self.open()
         self._served_by = threading.get_ident()
         try:
@@ -360,7 +360,7 @@ class Server:
         self._selector.close()  # This process's copy of it.
 
     def close(self) -> None:
-        """Send what is still to be sent, as far as it is taken off our hands in time, and close everything."""
+        """Send what is still to be sent, as far as peers accept it in time, and close everything."""
         if self._closed:
             return
         self._closed = True

@@ -16,9 +16,9 @@ from worldline.model.randomness import Stream
 
 
 class Entity(EntityBase):
-    """Something with a name, a state of its own and a clock, that others reach by messages only.
+    """Something with a name, its own state and its own clock, which others reach only by messages.
 
-    A message of the topic ``x`` is given to the method ``on_x(payload)``; if there is none, to ``handle(message)``; if
+    A message of the topic ``x`` goes to the method ``on_x(payload)``; if there is none, to ``handle(message)``; if
     there is none either, to a process that receives it. ``start()`` is called when the entity enters the simulation.
     Any of these may be a generator: then it is a process, and what it yields is what it waits for.
     """
@@ -32,22 +32,22 @@ class Entity(EntityBase):
         check_class(cls, Entity, PROPERTIES, METHODS)
 
     def create(self, entity: Entity, name: str | None = None) -> str:
-        """Let a new entity enter, now, and return its name: this one's, a slash, and the given name or a number."""
+        """Add a new entity now, and return its name: this one's, a slash, and the given name or a number."""
         if not isinstance(entity, Entity):
             raise UsageError(f"{shown(entity)} isn't an Entity", advice="make one: create(Customer(...))")
         created: str = self._wl_roster.create(self, entity, name)
         return created
 
     def process(self, generator: Generator[Any, Any, Any]) -> Process:
-        """Start a `Process` beside what the entity does already: ``charging = self.process(self.charge())``."""
+        """Start a `Process` alongside what the entity does already: ``charging = self.process(self.charge())``."""
         return begin_process(self, generator)
 
     def end(self) -> None:
-        """Be no more: processes are closed, timers void; what is still under way to the entity vanishes."""
+        """Leave the simulation: processes are closed, timers canceled; messages under way to the entity vanish."""
         end_entity(self)
 
     def record(self, what: str, value: Any) -> None:
-        """Write a value into the monitor of that name, as of now."""
+        """Record a value in the monitor of that name, as of now."""
         check_name(what, "a monitor")
         self._wl_note((what, value))
         monitors = extras_of(self).monitors
@@ -56,7 +56,7 @@ class Entity(EntityBase):
         monitors[what].record(self.now, value)
 
     def stream(self, name: str) -> Stream:
-        """Return a named stream of draws, next to `random`: drawing from one doesn't shift what the other gives."""
+        """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
         streams = extras_of(self).streams
         if name not in streams:
             streams[name] = Stream(self._wl_roster.seed, self.name, name)
@@ -87,7 +87,7 @@ class _Running(Entity):
 
 
 def process(function: Callable[..., Generator[Any, Any, Any]], *arguments: Any, **named: Any) -> Entity:
-    """Make an entity of a generator function, which is called with the entity and the arguments given here."""
+    """Make an entity from a generator function, which is called with the entity and the arguments given here."""
     if not isgeneratorfunction(function):
         raise UsageError(f"{shown(function)} isn't a generator function", advice="a process waits with yield")
     return _Running(function, arguments, named)

@@ -40,8 +40,8 @@ _PASSES_AFTER = 1_000  # Events, until an observer is told what is final.
 class Simulation:
     """Entities, the links between them, and one history of what they do.
 
-    Without a network, any two entities can send each other messages with whatever delay. With `declared_only`, only
-    those that `connect` or a rule of the network links can.
+    Without a network, any two entities can send each other messages with any delay. With `declared_only`, only those
+    linked by `connect` or by a rule of the network can.
     """
 
     def __init__(self, *, network: Network = _MICROSTEP, seed: int = 0, declared_only: bool = False) -> None:
@@ -61,7 +61,7 @@ class Simulation:
     # -- Building
 
     def add(self, name: str, entity: Entity) -> str:
-        """Let an entity take part, under a name, and return the name."""
+        """Add an entity under a name, and return the name."""
         self._check_not_over()
         check_name(name, "an entity")
         if not isinstance(entity, Entity):
@@ -97,7 +97,7 @@ class Simulation:
             self._rules.append(Rule(sender=source, receiver=goal, link=between))
 
     def send(self, to: str, topic: str, payload: Any = None, *, at: TimeLike | None = None) -> None:
-        """Send a message from outside, that arrives at a time, or now; its sender has no name."""
+        """Send a message from outside, to arrive at a given time or now; its sender has no name."""
         self._check_not_over()
         time = self.now if at is None else as_time(at)
         if time < self.now:
@@ -115,7 +115,7 @@ class Simulation:
     # -- Running
 
     def observe(self, observer: Observer) -> None:
-        """Let somebody look on from the start on, also if the simulation isn't run but stepped."""
+        """Attach an observer before the start, whether the simulation is then run or stepped."""
         if observer is not self._observer:
             if self._worker is not None or self._result is not None:
                 raise UsageError(
@@ -142,16 +142,15 @@ class Simulation:
         events_max: int | None = None,
         observer: Observer | None = None,
     ) -> KernelOutcome:
-        """Let everything happen before `until`, or all there is, and return what came of it.
+        """Run all events before `until`, or all there are, and return the outcome.
 
         The result is the same whatever the executor: ``"inline"``, ``"processes(4)"``, ``"mpi"``. Inline, a simulation
-        can be run further; the others run it once. `watch` is told now and then how far it is (under MPI, how far
-        this rank is). `events_max` ends a run that takes more events: it will hardly end by itself. (Under MPI there is
+        can be run further; the others run it once. `watch` is told the status now and then (under MPI, that of this
+        rank). `events_max` ends a run that takes more events, since it would hardly end by itself. (Under MPI there is
         no such limit.)
 
-        An observer is told what happens, from the start on: the same, in the same order, whatever the executor.
-        Inline, it is also told of further runs. Under MPI all that was told comes at the end, on every rank that has
-        given one.
+        An observer is told what happens, from the start: the same, in the same order, whatever the executor. Inline, it
+        is also told of further runs. Under MPI it is told everything at the end, on every rank that has given one.
         """
         end = FOREVER if until is None else as_time(until, "the end")
         chosen = as_executor(executor, EXECUTORS)
@@ -174,14 +173,14 @@ class Simulation:
         return self._advance(FOREVER, 1) == 1
 
     def result(self) -> KernelOutcome:
-        """Return what came of it so far."""
+        """Return the outcome so far."""
         if self._result is not None:
             return self._result
         return combined([self._begun().part()], None)
 
     @property
     def culprit(self) -> Entity | None:
-        """Who was acting when the simulation was broken off."""
+        """Which entity was acting when the simulation was broken off."""
         failed: Entity | None = None if self._worker is None else self._worker.engine.failed
         return failed
 
@@ -193,7 +192,7 @@ class Simulation:
         return name in self._entities
 
     def model(self) -> Model:
-        """Return the whole simulation as executors take it, checked."""
+        """Return the whole simulation in the form that executors take, checked."""
         names = tuple(sorted(self._entities))
         network = self._network
         check_network(network, names)
@@ -206,9 +205,9 @@ class Simulation:
         return Model(names, self._entities, topology, self._seed, tuple(self._sendings))
 
     def plan(self, until: TimeLike | None = None) -> Plan:
-        """Return what fixes a run's history apart from the entities themselves, for the header of a recording.
+        """Return what determines a run's history apart from the entities themselves, for the header of a recording.
 
-        Its roster are those who have been added; who is created during the run isn't known before.
+        Its roster lists the entities that were added; those created during the run aren't known before.
         """
         model = self.model()
         end = None if until is None else as_time(until, "the end")

@@ -77,7 +77,7 @@ _ACTING = ROWS[State.COMPUTING]  # Looked up often: where all acts are legal.
 class RunEnded(BaseException):
     """The run has ended; there is nothing left to do but return.
 
-    Not an `Exception`: a program that catches all of those in a loop would go round for ever.
+    Not an `Exception`: a program that catches all exceptions in a loop would go on forever.
     """
 
 

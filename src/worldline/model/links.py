@@ -24,7 +24,7 @@ from worldline.model.time import FOREVER, MS, TimeLike, format_time, is_time
 
 
 class Link(Struct, frozen=True, kw_only=True):
-    """How messages fare from one sender to one receiver. Bandwidth is in bytes per second; None is unlimited."""
+    """What happens to messages from one sender to one receiver. Bandwidth is in bytes per second; None is unlimited."""
 
     latency: Latency
     loss_at_sender: float = 0.0
@@ -35,7 +35,7 @@ class Link(Struct, frozen=True, kw_only=True):
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A link, and the messages it holds for; None matches every name."""
+    """A link, and the messages it applies to; None matches every name."""
 
     link: Link
     topic: str | None = None
@@ -47,7 +47,7 @@ class Rule(Struct, frozen=True, kw_only=True):
 
 
 class Outage(Struct, frozen=True, kw_only=True):
-    """A time span [start, end) in which the matching messages are lost (partition) or kept back (hold)."""
+    """A time span [start, end) in which matching messages are lost (partition) or held back (hold)."""
 
     verb: Literal["partition", "hold"]
     start: int
@@ -70,7 +70,7 @@ class Outage(Struct, frozen=True, kw_only=True):
 
 
 class Network(Struct, frozen=True, kw_only=True):
-    """All links of a run. `control_latency` is the least time between an invite or a stop and its effect."""
+    """All links of a run. `control_latency` is the minimum time between an invite or a stop and its effect."""
 
     default: Link = Link(latency=Fixed(MS))
     rules: tuple[Rule, ...] = ()
@@ -87,9 +87,9 @@ def link(
     fifo: bool = False,
     bandwidth: int | None = None,
 ) -> Link:
-    """Describe a link; ``link("5ms", loss=0.1)`` is a fixed latency and a loss at the receiver.
+    """Describe a link; ``link("5ms", loss=0.1)`` has a fixed latency, and loses messages at the receiver.
 
-    A latency is also written as text: ``link("uniform(4ms, 9ms)")`` is ``link(uniform("4ms", "9ms"))``.
+    A latency can also be text: ``link("uniform(4ms, 9ms)")`` is ``link(uniform("4ms", "9ms"))``.
     """
     made = Link(
         latency=as_distribution(latency),
@@ -113,7 +113,7 @@ def partition(
 def hold(
     left: Iterable[str], right: Iterable[str], start: TimeLike, release: TimeLike | None = None
 ) -> tuple[Outage, ...]:
-    """Keep back what two groups of participants send each other, in both directions, until the release."""
+    """Hold back what two groups of participants send each other, in both directions, until the release."""
     return _between("hold", left, right, start, release)
 
 

@@ -19,7 +19,7 @@ NAME_LENGTH_MAX = 255
 
 
 class Message(NamedTuple):
-    """What one receiver gets: the datagram and when it arrives there."""
+    """What one receiver gets: the datagram and the time at which it arrives there."""
 
     arrival: int
     sent: int

@@ -16,7 +16,7 @@ from worldline.model.time import TimeLike, is_time
 class Plan(Struct, frozen=True, kw_only=True):
     """Who takes part, over which network, with which seed, until when (None: until all have left).
 
-    `guests` are names that rules and outages may use though they aren't there from the beginning.
+    `guests` are names that rules and outages may use although they aren't there from the beginning.
     """
 
     roster: tuple[str, ...]
@@ -34,7 +34,7 @@ def plan(
     seed: int = 0,
     end: TimeLike | None = None,
 ) -> Plan:
-    """Make a plan and check all of it."""
+    """Make a plan and check it completely."""
     made = Plan(
         roster=roster if isinstance(roster, str) else tuple(roster),  # type: ignore[arg-type] # refused below
         guests=tuple(guests),

@@ -31,7 +31,7 @@ def is_time(value: object) -> bool:
 
 
 def format_time(time: int) -> str:
-    """Write a time so that `parse_time` reads it back exactly: ``5ms``, ``1.5s``, ``2h``."""
+    """Format a time so that `parse_time` reads it back exactly: ``5ms``, ``1.5s``, ``2h``."""
     if time >= FOREVER:
         return "forever"
     if time < 0:

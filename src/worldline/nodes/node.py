@@ -16,13 +16,13 @@ Send = Callable[[Any, int], None]
 
 
 class Executes(Interface):
-    """All that the simulator asks of a node. Its class takes the arguments of `Node`; a `Node` can do more."""
+    """All that the simulator requires of a node. Its class takes the arguments of `Node`; a `Node` can do more."""
 
     def execute(self, event: Event, /) -> None: ...
 
 
 class NodeContext(Interface):
-    """What a node can do besides sending."""
+    """What a node can do apart from sending."""
 
     @property
     def now(self) -> int: ...
@@ -47,10 +47,10 @@ class _Nowhere:
 class Node:
     """One participant of a distributed algorithm.
 
-    It knows how many nodes there are, its own global id, and its neighbors only as local links, numbered from 0.
-    Derive from it and write `execute`; take parameters of the algorithm as keyword arguments.
+    It knows how many nodes there are, its own global id, and its neighbors only as local links, numbered from 0. Derive
+    from it and write `execute`; take parameters of the algorithm as keyword arguments.
 
-    A crash takes all that a node has, but for the attributes that are named in `stable`.
+    A crash wipes everything that a node has, except the attributes named in `stable`.
     """
 
     stable: ClassVar[tuple[str, ...]] = ()
@@ -68,46 +68,46 @@ class Node:
         raise NotImplementedError
 
     def broadcast(self, message: Any, *, but: int | None = None) -> None:
-        """Send a message to every neighbor, except over one link if one is named."""
+        """Send a message to every neighbor, except over one link if it is named."""
         for link in self.links:
             if link != but:
                 self.send(message, link)
 
     def route(self, root: int) -> tuple[int | None, int | None]:
-        """Return the local link that leads toward a node, and how far it is, for pictures; None is not known."""
+        """Return the local link that leads toward a node, and the distance, for pictures; None means unknown."""
         return None, None
 
     # -- What the simulator offers, from Start on
 
     @property
     def now(self) -> int:
-        """The simulated time, in nanoseconds. To look at: no algorithm should need it."""
+        """The simulated time, in nanoseconds. For inspection: no algorithm should need it."""
         return self._surroundings.now
 
     @property
     def random(self) -> Draws:
-        """The node's own draws, as those of `random.Random`; fixed by the run's seed and the node's id."""
+        """The node's own random draws, like `random.Random`; determined by the run's seed and the node's id."""
         return self._surroundings.random
 
     def stream(self, name: str) -> Stream:
-        """Return a named stream of draws next to `random`: drawing from one doesn't shift what the other gives."""
+        """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
         return self._surroundings.stream(name)
 
     @property
     def links(self) -> list[int]:
-        """The local links that there are: 0 to `num_neighbors` - 1, but for those whose neighbor was removed."""
+        """The local links that exist: 0 to `num_neighbors` - 1, except those whose neighbor was removed."""
         return self._surroundings.links
 
     def log(self, text: object) -> None:
-        """Write a line into the trace."""
+        """Write a line to the trace."""
         self._surroundings.log(text)
 
     def set_timer(self, delay: TimeLike, name: str = "") -> None:
-        """Let a `Timer` event happen later. Setting one of the same name again replaces it."""
+        """Schedule a `Timer` event. Setting a timer of the same name again replaces it."""
         self._surroundings.set_timer(delay, name)
 
     def cancel_timer(self, name: str = "") -> bool:
-        """Make sure that a timer doesn't run out; return whether it was running."""
+        """Cancel a timer; return whether it was running."""
         return self._surroundings.cancel_timer(name)
 
     def weight(self, link: int) -> int:

@@ -39,11 +39,11 @@ _LINKS_OF = ("down", "up", "add", "remove")
 
 
 class Scheduler:
-    """Runs a distributed algorithm: nodes of a class on a topology.
+    """Runs a distributed algorithm: nodes of one class on a topology.
 
-    `link` says what all links do to messages, or `links` those of single edges. `parameters` are given to every node
-    as keyword arguments. What is under way on a link that goes down is dropped, or with ``on_link_down="keep"`` kept.
-    With `trace`, what happens is kept in `records`, or given to a function.
+    `link` describes all links, or `links` those of individual edges. Every node gets `parameters` as keyword arguments.
+    Messages under way on a link that goes down are dropped, or kept with ``on_link_down="keep"``. With `trace`, what
+    happens is kept in `records`, or passed to a function.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class Scheduler:
 
     @classmethod
     def over(cls, topology: Any, node: Callable[..., Executes], *, seed: int = 0, **options: Any) -> Scheduler:
-        """Make one on a `Topology`, a text such as ``"ring:8"``, an adjacency list, a networkx graph, or a file."""
+        """Make one over a `Topology`, a text such as ``"ring:8"``, an adjacency list, a networkx graph, or a file."""
         made = as_topology(topology, seed=seed)
         return cls(made.num_nodes, made, node, seed=seed, **options)
 
@@ -123,16 +123,16 @@ class Scheduler:
 
     @property
     def nodes(self) -> list[Any]:
-        """The nodes, by their ids. One that is down is as it was when it crashed; see `up`."""
+        """The nodes, by id. A node that is down is as it was when it crashed; see `up`."""
         return [host.create_node() for host in self._hosts.values()]
 
     @property
     def acted(self) -> list[Any]:
-        """Who has just acted, for checks: one node, or at the end all of them."""
+        """Which nodes have just acted, for checks: one of them, or at the end all."""
         return self.nodes if self.last is None else [self.node(self.last)]
 
     def node(self, id: int) -> Any:  # noqa: A002
-        """One node, by its id."""
+        """One node, by id."""
         host = self._host(id)
         return host.create_node() if host.node is None else host.node
 
@@ -141,7 +141,7 @@ class Scheduler:
         return self.topology.num_nodes
 
     def plan(self, until: TimeLike | None = None) -> Plan:
-        """Return what fixes a run apart from the nodes themselves, for the header of a recording."""
+        """Return what determines a run apart from the nodes themselves, for the header of a recording."""
         return plan_of(self.topology, self.link, self.seed, None if until is None else as_time(until, "the end"))
 
     @property
@@ -149,7 +149,7 @@ class Scheduler:
         return self._simulation.now
 
     def is_up(self, node: int) -> bool:
-        """Whether a node hasn't crashed, or has recovered."""
+        """Whether a node has never crashed, or has recovered."""
         return self._host(node).is_up
 
     @property
@@ -159,21 +159,21 @@ class Scheduler:
 
     @property
     def faults_so_far(self) -> int:
-        """How many faults have come to pass; what ends one isn't one."""
+        """How many faults have happened; whatever ends a fault doesn't count."""
         return sum(fault.at <= self.now and fault.verb not in ENDINGS for fault in self._faults)
 
     @property
     def events_of_nodes(self) -> int:
-        """How many messages have arrived and timers have run out: all events but starts and faults."""
+        """How many messages have arrived and timers have expired: all events except starts and faults."""
         return self._simulation.result().events - sum(at <= self.now for at in self._sent_at)
 
     @property
     def digest(self) -> bytes:
-        """The hash of all that has happened so far."""
+        """The hash of everything that has happened so far."""
         return self._simulation.result().digest
 
     def result(self) -> KernelOutcome:
-        """Return what came of it so far."""
+        """Return the outcome so far."""
         return self._simulation.result()
 
     def text(self, *, times: bool = False) -> str:
@@ -183,24 +183,24 @@ class Scheduler:
     # -- Doing something to nodes and links
 
     def start_all_nodes(self) -> None:
-        """Let the algorithm begin at every node, now, in the order of their ids."""
+        """Start the algorithm at every node, now, in the order of their ids."""
         for node in range(self.num_nodes):
             self.start(node)
 
     def start(self, node: int, at: TimeLike | None = None) -> None:
-        """Let the algorithm begin at one node, now or later."""
+        """Start the algorithm at one node, now or later."""
         self._send(self._host(node).id, "begin", None, self._time(at))
 
     def crash(self, node: int, at: TimeLike | None = None) -> None:
-        """Let a node be dead until it recovers: it loses all but what is `stable`, and whatever is sent to it."""
+        """Crash a node until it recovers: it loses everything that isn't `stable`, and whatever is sent to it."""
         self.inflict(Fault(self._time(at), "crash", (node,)))
 
     def recover(self, node: int, at: TimeLike | None = None) -> None:
-        """Let a node that has crashed begin anew, with a `Recover` event."""
+        """Restart a crashed node, with a `Recover` event."""
         self.inflict(Fault(self._time(at), "recover", (node,)))
 
     def link_down(self, a: int, b: int, at: TimeLike | None = None) -> None:
-        """Let a link carry nothing; both ends are told."""
+        """Stop a link from carrying messages; both ends are told."""
         self.inflict(Fault(self._time(at), "down", (a, b)))
 
     def link_up(self, a: int, b: int, at: TimeLike | None = None) -> None:
@@ -208,23 +208,23 @@ class Scheduler:
         self.inflict(Fault(self._time(at), "up", (a, b)))
 
     def add_link(self, a: int, b: int, at: TimeLike | None = None) -> None:
-        """Let two nodes become neighbors; both are told."""
+        """Make two nodes neighbors; both are told."""
         self.inflict(Fault(self._time(at), "add", (a, b)))
 
     def remove_link(self, a: int, b: int, at: TimeLike | None = None) -> None:
-        """Let two nodes be neighbors no more; both are told."""
+        """Remove the link between two nodes, which are neighbors no longer; both are told."""
         self.inflict(Fault(self._time(at), "remove", (a, b)))
 
     def partition(self, group: Iterable[int], at: TimeLike | None = None) -> None:
-        """Let everything get lost that a group and the others send each other, until the repair. Nobody is told."""
+        """Lose everything that a group and the others send each other, until the repair. Nobody is told."""
         self.inflict(Fault(self._time(at), "partition", tuple(group)))
 
     def repair(self, at: TimeLike | None = None) -> None:
-        """Put an end to all partitions."""
+        """End all partitions."""
         self.inflict(Fault(self._time(at), "repair"))
 
     def inflict(self, fault: Fault | str) -> None:
-        """Let a fault happen at its time; it may be a text such as ``"2s crash 1"``."""
+        """Schedule a fault at its time; it may be a text such as ``"2s crash 1"``."""
         given = as_fault(fault)
         check_faults((*self._faults, given), self.topology)
         self._send_out(given)
@@ -260,7 +260,7 @@ class Scheduler:
     # -- Running
 
     def schedule(self) -> bool:
-        """Let the next event happen; return False if there is none, and the run is over."""
+        """Execute the next event; return False if there is none, and the run is over."""
         if self._simulation.step():
             return True
         self.is_over, self.is_cut = True, False
@@ -276,14 +276,14 @@ class Scheduler:
         observer: Observer | None = None,
         watch: Watch | None = None,
     ) -> KernelOutcome:
-        """Let everything happen before `until`, or all there is; raise a `Violation` if a property doesn't hold.
+        """Run all events before `until`, or all there are; raise a `Violation` if a property doesn't hold.
 
-        An algorithm that goes on for more than `events_max` events without an end is taken to have none. A run can be
-        continued; what must hold eventually, or at the end, is judged at the end of every piece. `watch` is told now
-        and then how far it is.
+        An algorithm that takes more than `events_max` events is considered endless. A run can be continued; properties
+        that must hold eventually, or at the end, are judged at the end of every piece. `watch` is told the status now
+        and then.
 
-        An observer is told all that happens, from the start on: the same, in the same order, whatever the executor.
-        Properties that are looked at after every event need the inline executor, since they may look at all nodes.
+        An observer is told everything that happens, from the start: the same, in the same order, whatever the executor.
+        Properties that are checked after every event need the inline executor, since they may look at all nodes.
         """
         if not self._sent_at:
             raise UsageError("no node was started, so nothing can happen", advice="call start_all_nodes() first")

@@ -27,7 +27,7 @@ _AHEAD = 3  # Blocks handed out per worker before the first has come back.
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    """What a search has found. `digest` is over the histories of all seeds that were tried."""
+    """What a search found. `digest` covers the histories of all seeds that were tried."""
 
     tried: int
     events: int
@@ -64,11 +64,11 @@ def search(
     keeps_going: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Report:
-    """Try seeds in their order, until one fails; `file` is where the algorithm was loaded from, if it was.
+    """Try seeds in order until one fails; `file` is the file that the algorithm was loaded from, if any.
 
-    With `keeps_going`, the others are tried too, and those that fail are counted.
+    With `keeps_going`, the other seeds are tried too, and failures are counted.
 
-    A seed that takes more than `seconds_max` seconds of real time counts as a failure: it will hardly end at all.
+    A seed that takes more than `seconds_max` seconds of real time counts as a failure: it probably never ends.
     """
     if not isinstance(trial, Trial):
         raise UsageError(f"{shown(trial)} isn't a trial", advice="search Trial(algorithm=...)")

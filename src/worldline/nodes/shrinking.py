@@ -50,10 +50,10 @@ T = TypeVar("T")
 
 
 class Shrunk(Struct, frozen=True, kw_only=True):
-    """A trial that fails, with little left to leave out, and its history.
+    """A failing trial with little left to remove, and its history.
 
-    `drawn` is what the seed had decided before: how many messages take how long, and how many faults there are.
-    `unsure` is what might be smaller, if its least value were stated: no run shows what can work.
+    `drawn` is what the seed had decided before: how many messages have which latency, and how many faults there are.
+    `unsure` names what might be smaller if its minimum were stated: no run shows what can work.
     """
 
     trial: Trial
@@ -66,11 +66,11 @@ class Shrunk(Struct, frozen=True, kw_only=True):
 
     @property
     def left(self) -> int:
-        """How much of that it takes."""
+        """How much of that the failure needs."""
         return _decisions(self.trial)
 
     def text(self) -> str:
-        """Say what the schedule is, in words."""
+        """Describe the schedule in words."""
         graph, script = self.trial.graph(), self.trial.script
         exceptions = {} if script is None else script.exceptions
         usual = f"messages take what seed {self.trial.seed} draws"
@@ -97,9 +97,9 @@ def shrink(
     seconds_max: float | None = SECONDS_MAX,
     progress: Callable[[int], None] | None = None,
 ) -> Shrunk:
-    """Return the shortest schedule that is found for the failure of a trial; no run of it takes longer than that.
+    """Return the shortest schedule found that fails in the same way as the trial.
 
-    `keep` names what stays as it is: ``"nodes,rounds"``.
+    No run that it tries takes longer than `seconds_max`. `keep` names what must stay as it is: ``"nodes,rounds"``.
     """
     kept = as_kept(keep, trial.algorithm)
     outcome = trial.run()

@@ -30,9 +30,9 @@ from worldline.workers.executor import Executor, Inline, as_executor
 
 
 class Trial(Struct, frozen=True, kw_only=True):
-    """What a run depends on. What isn't said is as the algorithm has it.
+    """Everything that a run depends on. What isn't given is up to the algorithm.
 
-    `kinds` are faults that the seed draws, by how many; `faults` are written down.
+    `kinds` are faults drawn from the seed, with how many of each; `faults` are written out.
     """
 
     algorithm: Algorithm
@@ -75,11 +75,11 @@ class Trial(Struct, frozen=True, kw_only=True):
         )
 
     def plan(self) -> Plan:
-        """Return what fixes a run apart from the nodes themselves, for the header of a recording."""
+        """Return what determines a run apart from the nodes themselves, for the header of a recording."""
         return plan_of(self.graph(), self.link(), self.seed, self.end())
 
     def pinned(self) -> Trial:
-        """Return the same trial with its topology and its faults written down."""
+        """Return the same trial with its topology and its faults written out."""
         graph = self.graph()
         rest = {kind: number for kind, number in self.kinds.items() if kind in SHARES}
         drawn: tuple[Fault, ...] = ()
@@ -102,7 +102,7 @@ class Trial(Struct, frozen=True, kw_only=True):
     def scheduler(
         self, *, trace: bool | Callable[[NodeRecord], None] = False, properties: tuple[Property, ...] | None = None
     ) -> Scheduler:
-        """Return the run, about to begin; the properties are the algorithm's, unless others are given."""
+        """Return the run, ready to start; the properties are the algorithm's, unless others are given."""
         pinned = self.pinned()
         made = Scheduler.over(
             pinned.topology,
@@ -125,10 +125,10 @@ class Trial(Struct, frozen=True, kw_only=True):
         observer: Observer | None = None,
         watch: Watch | None = None,
     ) -> TrialOutcome:
-        """Run it, and return what came of it; what is wrong with the model is an outcome as well.
+        """Run it, and return the outcome; a failure of the model is an outcome, too.
 
-        On other executors than the inline one, properties that are looked at after every event are left out, as the
-        outcome remarks; and of a run that fails before its end only the failure is known.
+        On executors other than inline, properties that are checked after every event are left out, as the outcome
+        remarks; and of a run that fails before its end only the failure is known.
         """
         chosen = as_executor(executor, EXECUTORS)
         is_inline = isinstance(chosen, Inline)
@@ -161,7 +161,7 @@ class Trial(Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class TrialOutcome(Outcome):
-    """What came of a trial. `faults` is how many have struck, and `unseen` are properties that weren't looked at."""
+    """The outcome of a trial. `faults` is how many happened, and `unseen` are properties that weren't checked."""
 
     seed: int
     faults: int

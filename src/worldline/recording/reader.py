@@ -37,7 +37,7 @@ class Arrival(NamedTuple):
 
 
 class Unheard(NamedTuple):
-    """A message that reached nobody, because nobody listened or because it got lost on all of its ways."""
+    """A message that reached nobody, because nobody listened or because it was lost on the way to everybody."""
 
     sent: int
     sender: str
@@ -47,7 +47,7 @@ class Unheard(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """A message that would have reached a receiver then, but got lost."""
+    """A message that would have reached a receiver at that time, but was lost."""
 
     at: int
     sent: int
@@ -66,7 +66,7 @@ _Entry = TypeVar("_Entry", Arrival, Unheard, Loss)
 
 
 class Condition(Enum):
-    """In which state a file is. In all but the last, what can be read is what happened."""
+    """The state of a file. In all but the last, what can be read is what happened."""
 
     INTACT = "intact"
     BROKEN_OFF = "broken off"  # The run was, and the file says so.
@@ -75,7 +75,7 @@ class Condition(Enum):
 
 
 class RecordingVerdict(NamedTuple):
-    """What was found out about a file. `until`: all that was sent before is there; None: there is no such time."""
+    """What was found out about a file. Everything sent before `until` is there; None: there is no such time."""
 
     condition: Condition
     text: str
@@ -86,7 +86,7 @@ class RecordingVerdict(NamedTuple):
 
 
 class Recording:
-    """A recorded run. Of what was cut off, all whole chunks can be read; `verify` says how far that is."""
+    """A recorded run. Of a file that was cut off, all whole chunks can be read; `verify` says how far they reach."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = Path(path)
@@ -110,7 +110,7 @@ class Recording:
 
     @property
     def scan(self) -> Scan:
-        """Where things are in the file, for readers that go another way."""
+        """Where things are in the file, for other kinds of readers."""
         return self._scan
 
     # --- What was recorded ---
@@ -123,7 +123,7 @@ class Recording:
         start: TimeLike = 0,
         end: TimeLike | None = None,
     ) -> Iterator[Arrival]:
-        """Yield what arrived in [start, end), on these topics and at these receivers, in the order of arrivals."""
+        """Yield what arrived in [start, end), on these topics and at these receivers, in order of arrival."""
         if isinstance(topics, str) or isinstance(receivers, str):
             raise UsageError("topics and receivers are given as a list, not as one text")
         paths = {
@@ -151,7 +151,7 @@ class Recording:
         return self._in_order(arrival, start, end)
 
     def unheard(self, *, start: TimeLike = 0, end: TimeLike | None = None) -> Iterator[Unheard]:
-        """Yield what was sent in [start, end) and reached nobody, in the order of sending."""
+        """Yield what was sent in [start, end) and reached nobody, in order of sending."""
         paths = {
             number: path
             for number, channel in self._channels.items()
@@ -169,7 +169,7 @@ class Recording:
         return self._in_order(unheard, start, end)
 
     def losses(self, *, start: TimeLike = 0, end: TimeLike | None = None) -> Iterator[Loss]:
-        """Yield what got lost on its way and would have arrived in [start, end), in the order of arrivals."""
+        """Yield what was lost on its way and would have arrived in [start, end), in order of arrival."""
         ours = {number for number, channel in self._channels.items() if channel.metadata == LOST_CHANNEL}
 
         def loss(message: Message) -> Loss | None:
@@ -186,11 +186,11 @@ class Recording:
         return self._survey.counts()
 
     def loss_counts(self) -> tuple[LossCount, ...]:
-        """Return how much got lost, by receiver, topic and reason; if the run is complete, also in buffers."""
+        """Return how much was lost, by receiver, topic and reason; if the run is complete, including buffers."""
         return self._survey.losses() if self.outcome is None else self.outcome.losses
 
     def span(self) -> tuple[int, int] | None:
-        """Return the earliest and the latest time in the file, None if there is no message in it."""
+        """Return the earliest and the latest time in the file, None if it contains no message."""
         chunks = self._scan.chunks
         return (min(chunk.earliest for chunk in chunks), max(chunk.latest for chunk in chunks)) if chunks else None
 
@@ -242,7 +242,7 @@ class Recording:
     # --- Whether it is what was written ---
 
     def verify(self) -> RecordingVerdict:
-        """Read everything and say whether it is what was written, and all of it."""
+        """Read everything and say whether it is what was written, and whether it is complete."""
         survey = self._survey
         damage = self._scan.damage or survey.damage or self.damage_in_short()
         if damage is None and self._scan.whole:
@@ -263,7 +263,7 @@ class Recording:
         return Survey(self._scan)
 
     def damage_in_short(self) -> str | None:
-        """Say why the file isn't what was written, as far as that is seen without unpacking it; None: nothing is."""
+        """Say how the file is damaged, as far as that shows without unpacking it; None if nothing shows."""
         if self._scan.damage is not None or not self._scan.whole:
             return self._scan.damage
         if self.outcome is None or self._scan.outcome is None:

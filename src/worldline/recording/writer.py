@@ -62,7 +62,7 @@ _encode = json.Encoder(order="deterministic").encode
 
 
 class Schema(NamedTuple):
-    """How tools are to understand the payloads on a topic: as MCAP has it, in one of the encodings that it knows."""
+    """How tools are to interpret the payloads on a topic: an MCAP schema, in one of the encodings that MCAP knows."""
 
     name: str
     encoding: str
@@ -70,11 +70,11 @@ class Schema(NamedTuple):
 
 
 class Recorder:
-    """Records one run. A path that it is given must be new, unless `overwrite`; a file that it is given stays open.
+    """Records one run. A path must be new, unless `overwrite`; a file object stays open.
 
-    `encodings` says how the payloads on a topic are to be read, ``{"pose": "json"}``, and `encoding` how those on
-    all others; nothing means plain bytes. `schemas` says, by topic, what is in them. The clock decides nothing but when
-    a file shows what isn't a whole chunk yet.
+    `encodings` says how the payloads on a topic are encoded, ``{"pose": "json"}``, and `encoding` how those on all
+    others are; none means plain bytes. `schemas` says, by topic, what they contain. The clock only decides when a file
+    shows what isn't a whole chunk yet.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Recorder:
 
     @property
     def begun(self) -> bool:
-        """Whether anybody has ever started."""
+        """Whether any member has ever started."""
         return bool(self._parts)
 
     def began(self, who: str, at: int) -> None:
@@ -168,7 +168,8 @@ class Recorder:
     def passed(self, time: int) -> None:
         """Write what has become final, if it is worth it: cheap, however often it is called.
 
-        To be called often: a file then holds all that has been final for a second, whatever happens to this process.
+        Call it often: the file then holds everything that has been final for a second, whatever happens to this
+        process.
         """
         if self._gap is not None or self._output.broken:
             return  # Whoever was told of it will abandon this; nothing may follow what is missing.
@@ -184,16 +185,17 @@ class Recorder:
     # --- What its owner does ---
 
     def give_up(self) -> None:
-        """Wait no more for whoever reads the recording, if it is a pipe. May be called from a signal's handler."""
+        """Stop waiting for whoever reads the recording, if it is a pipe. May be called from a signal handler."""
         self._output.give_up()
 
     def close(self, *, dropped: Mapping[tuple[str, str, str], int] | None = None, end: int | None = None) -> None:
-        """Finish the file: the run is over, and everything that was told is final.
+        """Finish the file: the run is over, and everything that was reported is final.
 
-        What isn't settled by then and would have arrived at `end` or later, if not said the plan's, is still under way.
+        Whatever isn't settled by then and would have arrived at `end` (by default the plan's) or later is still under
+        way.
 
-        `dropped` counts, by (receiver, topic, reason), what else wasn't received: dropped by buffers. Losses that
-        are in the file may be among it; they are counted from the file.
+        `dropped` counts, by (receiver, topic, reason), what else wasn't received: dropped by buffers. It may include
+        losses that are in the file; those are counted from the file.
         """
         if self._closed:
             raise UsageError("the recording is closed already")
@@ -214,9 +216,10 @@ class Recorder:
     ) -> None:
         """Finish the file of a run that was broken off: what is final is kept, and the file says who and why.
 
-        With an `end`, all that was told is final, as in `close`: whoever says so knows that nothing else happened.
+        With an `end`, everything that was reported is final, as in `close`: whoever gives it knows that nothing else
+        happened.
 
-        Does nothing if the recorder is closed already, so that it can stand wherever things may go wrong.
+        Does nothing if the recorder is closed already, so it can be called wherever things may go wrong.
         """
         if self._closed:
             return

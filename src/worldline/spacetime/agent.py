@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 
 
 class Agent:
-    """An object that is somewhere, moves, and executes the functions that reach it. Derive your own from it.
+    """An object that has a position, moves, and executes the functions that reach it. Derive your own from it.
 
-    One that is made by another begins where that is; before the run, at the origin, and may jump anywhere. Its
-    attributes are its own: others only send it functions, over channels. What follows is for its own code, in events.
+    An agent made by another starts where that one is; one made before the run starts at the origin, and may jump
+    anywhere. Its attributes are its own: others only send it functions, over channels. What follows is for its own
+    code, in events.
 
-    Pictures show it by its class, unless it has a `shown_as`: a text that says what it is like now, such as ``"ill"``,
-    or a method that returns one. It is asked for after each of its events, if the run is traced, and is in no digest.
+    Pictures show it by its class, unless it has a `shown_as`: a text that describes its present state, such as
+    ``"ill"``, or a method that returns one. It is evaluated after each of its events, if the run is traced, and is in
+    no digest.
     """
 
     _wl_body: Body
@@ -46,10 +48,10 @@ class Agent:
 
     @property
     def name(self) -> str:
-        """What it is called, in errors, traces and digests; it can be named right after it was made.
+        """Its name in errors, traces and digests; it can be set right after the agent was made.
 
-        Who was made by another agent has that one's name before its own: ``queen/bee``; or, after many generations,
-        what stands for it: see `model.lineage`.
+        An agent made by another has that one's name before its own: ``queen/bee``; or, after many generations, what
+        stands for it: see `model.lineage`.
         """
         return self._wl_body.name
 
@@ -71,7 +73,7 @@ class Agent:
 
     @property
     def position(self) -> Vector:
-        """Where the last event was; in an event, that one."""
+        """Where the last event was; during an event, where that one is."""
         return self._wl_seen().point
 
     @position.setter
@@ -80,7 +82,7 @@ class Agent:
 
     @property
     def velocity(self) -> Vector:
-        """The 4-velocity V: V·V = 1. Set it to move on in another way."""
+        """The 4-velocity V: V·V = 1. Set it to change course."""
         return self._wl_seen().trajectory.velocity
 
     @velocity.setter
@@ -99,7 +101,7 @@ class Agent:
 
     @property
     def random(self) -> Random:
-        """Draws of its own: what others draw, and when, doesn't matter."""
+        """Its own random draws: what others draw, and when, doesn't matter."""
         return cast("Random", self._wl_core.draws(self._wl_seen()))
 
     @random.setter
@@ -107,11 +109,11 @@ class Agent:
         _refuse_to_set("random")
 
     def stream(self, name: str) -> Stream:
-        """Return a named stream of draws next to `random`: drawing from one doesn't shift what the other gives."""
+        """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""
         return cast("Stream", self._wl_core.draws(self._wl_seen(), name))
 
     def jump_to(self, point: Point) -> None:
-        """Be at another point at once, which must be in the future, or where light from here is."""
+        """Move at once to another point, which must be in this one's future light cone, or on it."""
         core = self._wl_acting("jump")
         goal = as_vector(point, self.space.n, "where to jump")
         is_bound = not core.setting_up or any(lane.sent for lane in self._wl_body.outs)
@@ -124,7 +126,7 @@ class Agent:
         core.jump(self._wl_body, goal)
 
     def after(self, local_time: float, function: Any, *arguments: Any) -> None:
-        """Call a function of its own (a method's name, say) after so much of its local time."""
+        """Call one of its own functions (a method's name, say) after this much of its local time."""
         core = self._wl_acting("wait")
         is_number = isinstance(local_time, int | float) and not isinstance(local_time, bool)
         if not is_number or not isfinite(local_time) or local_time <= 0:
@@ -139,16 +141,16 @@ class Agent:
         core.set_timer(self._wl_body, float(local_time), sealed, carried, content)
 
     def reference(self) -> RemoteReference:
-        """Return what can be sent to others, so that they can make a channel to this agent."""
+        """Return a reference that can be sent to others, so that they can make a channel to this agent."""
         self._wl_acting("give references to itself")
         return RemoteReference(self._wl_core, None, self._wl_body)
 
     def log(self, text: str) -> None:
-        """Note a text, with where and when: it is in the records of a run that is traced, and in every digest."""
+        """Log a text, with place and time: it is in the records of a traced run, and in every digest."""
         self._wl_acting("log").log(self._wl_body, str(text))
 
     def die(self) -> None:
-        """End: its channels are closed, and what is under way to it vanishes. Who sends to it is told when it knows."""
+        """Die: its channels are closed, and what is under way to it vanishes. Senders are told when they can know."""
         self._wl_acting("die").end(self._wl_body, False)
 
     def _wl_seen(self) -> Body:
@@ -197,7 +199,7 @@ _PROPERTIES = ("local_time", "name", "position", "random", "space", "velocity")
 
 
 class AgentWrapper(Agent):
-    """Makes an agent of any object: functions that are sent to it are called with the object."""
+    """Makes an agent from any object: functions that are sent to it are called with the object."""
 
     def __init__(self, wrapped: Any) -> None:
         self.object = wrapped
@@ -205,7 +207,7 @@ class AgentWrapper(Agent):
 
 
 def kind_of(agent: Agent) -> str:
-    """Return the name of an agent's class; if it does nothing but wrap an object, of that object's."""
+    """Return the name of an agent's class; if it only wraps an object, that of the object's class."""
     wrapped = getattr(agent, "object", agent) if type(agent) is AgentWrapper else agent
     return type(wrapped).__name__
 

@@ -18,7 +18,7 @@ from worldline.spacetime.reference import RemoteReference, lane_found, lane_told
 
 
 class Channel(ChannelEnd):
-    """A way from one agent to another: ``Channel(alice, bob).send(Ping.ping)``.
+    """A one-way connection from one agent to another: ``Channel(alice, bob).send(Ping.ping)``.
 
     What is sent arrives in the order in which it was sent, as fast as light. The source must be the agent that acts, or
     one that it has just made; so must the target, unless it is a `RemoteReference`. If the target dies, the source is
@@ -52,16 +52,16 @@ class Channel(ChannelEnd):
 
     @property
     def is_open(self) -> bool:
-        """Whether something can be sent: it hasn't been closed, and the target isn't known to be dead."""
+        """Whether anything can be sent: it hasn't been closed, and the target isn't known to be dead."""
         return bool(self.lane.open)
 
     def target(self) -> RemoteReference:
-        """Return a reference to the agent at the other end, to be sent to a third one."""
+        """Return a reference to the agent at the other end, which can be sent to a third one."""
         self.core.check_sender(self.lane)
         return RemoteReference(self.core, self.lane, self.lane.target, channel=self)
 
     def close(self) -> None:
-        """Let nothing more be sent. What is under way arrives."""
+        """Send nothing more. What is under way still arrives."""
         self.core.check_sender(self.lane)
         self.core.close(self.lane)
 

@@ -36,7 +36,7 @@ class ForwardSimulation:
     """Agents in a space, and one history of what they do to each other.
 
     Set it up under ``with simulation:``, where code is executed by the initializing agent, in whose future everything
-    is; then ``simulation.run(until=100)``, in lab time. `boundary` is one `Boundary`, or several.
+    lies; then call ``simulation.run(until=100)``, in lab time. `boundary` is one `Boundary`, or several.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class ForwardSimulation:
 
     @property
     def executor(self) -> Executor:
-        """What runs it, unless `run` is told otherwise."""
+        """What runs it, unless `run` is given another one."""
         return self._executor
 
     @executor.setter
@@ -105,7 +105,7 @@ class ForwardSimulation:
 
     @property
     def is_main(self) -> bool:
-        """Whether this process is the one to print: under MPI, one of them is."""
+        """Whether this process is the one that prints: under MPI, one of them does."""
         return self._executor.is_main
 
     @property
@@ -114,7 +114,7 @@ class ForwardSimulation:
 
     @property
     def agents(self) -> dict[str, Agent]:
-        """All agents by name: to look at, before a run and after. Those that the run has made are gone if they died."""
+        """All agents by name, to inspect before and after a run. Those made during the run are gone if they died."""
         return {name: body.agent for name, body in sorted(self._core.bodies.items())}
 
     def __getitem__(self, name: str) -> Agent:
@@ -130,7 +130,7 @@ class ForwardSimulation:
         return scene_of(self.space.n, self.field, self.boundaries, until)
 
     def plan(self, until: float) -> Plan:
-        """Return what fixes a run apart from the agents themselves, for the header of a recording."""
+        """Return what determines a run apart from the agents themselves, for the header of a recording."""
         check_end(until)
         return Plan(roster=tuple(self.agents), seed=self.seed, end=nanoseconds(until))
 
@@ -142,11 +142,11 @@ class ForwardSimulation:
         observer: Observer | None = None,
         watch: Watch | None = None,
     ) -> SpacetimeOutcome:
-        """Let everything happen that does before `until`, in lab time; return what came of it.
+        """Run everything that happens before `until`, in lab time; return the outcome.
 
         The outcome is the same whatever the executor. Without `until`, a boundary must end time for every agent.
-        `observer` is told all of it when it is over; under MPI, that of each rank that has one. `watch` is told now and
-        then how far it is, in billionths of lab time.
+        `observer` is told everything when the run is over; under MPI, on each rank that has one. `watch` is told the
+        status now and then, with times in billionths of lab time.
         """
         if self._is_over:
             raise UsageError("the simulation is over", advice="make a new one")
