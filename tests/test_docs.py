@@ -13,6 +13,41 @@ from worldline.lock.states import diagram
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+WRAPPED = [*PAGES, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
+LINKED = [*WRAPPED, *sorted((ROOT / "examples").glob("*/README.md"))]
+COLUMNS_MAX = 120
+
+
+def path_in_project(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def without_fenced_code(text: str) -> str:
+    """Return a page with its fenced code emptied, but as many lines as before: those are counted."""
+    fenced = re.compile(r"^( *)```.*?^\1```$", re.DOTALL | re.MULTILINE)
+    return fenced.sub(lambda block: "\n" * block[0].count("\n"), text)
+
+
+def anchors(text: str) -> set[str]:
+    """Return what the headings of a page can be linked to as, by GitHub's rules."""
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ +(.*?) *$", without_fenced_code(text), re.MULTILINE):
+        name = re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+        number = 0
+        while (anchor := f"{name}-{number}" if number else name) in found:
+            number += 1
+        found.add(anchor)
+    return found
+
+
+def long_lines(text: str) -> list[int]:
+    """Return the numbers of the lines that could be wrapped: not those of tables, and not a link or an image alone."""
+    alone = re.compile(r" *([-*] )?!?\[[^\]]*\]\([^)]*\)[.,;:]?")
+    return [
+        number
+        for number, line in enumerate(without_fenced_code(text).splitlines(), 1)
+        if len(line) > COLUMNS_MAX and not line.startswith("|") and not alone.fullmatch(line)
+    ]
 
 
 def python_blocks(page: Path) -> list[str]:
@@ -25,10 +60,28 @@ def command(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[st
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", LINKED, ids=path_in_project)
 def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https://)([^)#]+)", page.read_text()):
-        assert (page.parent / target).exists(), target
+    text = without_fenced_code(page.read_text())
+    for target, anchor in re.findall(r"\]\((?!https://)([^)#]*)(?:#([^)]*))?\)", text):
+        file = page.parent / target if target else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file.read_text()), f"{target}#{anchor}"
+
+
+def test_headings_have_the_anchors_that_github_gives_them() -> None:
+    text = "# A file: `model`\n```\n# a comment\n```\n## Executors, traces\n## Limits\n### Limits\n"
+    assert anchors(text) == {"a-file-model", "executors-traces", "limits", "limits-1"}
+
+
+@pytest.mark.parametrize("page", WRAPPED, ids=path_in_project)
+def test_prose_is_wrapped(page: Path) -> None:
+    assert long_lines(page.read_text()) == []
+
+
+def test_only_what_can_be_wrapped_is_too_long() -> None:
+    long = "word " * 30
+    assert long_lines(f"{long}\n```\n{long}\n```\n| {long} |\n![{long}](plot.svg)\n- {long}\n") == [1, 7]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -16,7 +16,7 @@ Times are whole nanoseconds. Payloads are bytes; what a room has as objects it e
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 LOG, META = "worldline/log", "worldline/meta"
 """The topics of notes that all rooms have: lines that members write, and what the simulator does to them."""
@@ -28,8 +28,10 @@ UNDER_WAY = "still under way at the end"
 """Why a message is lost that the end of the run overtook."""
 
 
-class Observer(Protocol):
+class Observer:
     """Sees who takes part from when to when, every message and where it goes, and what members note.
+
+    Derive from it, and write the methods for what you want to know; the others do nothing.
 
     `detail` is the room's own account of the same thing, for an observer of that room that keeps it; others ignore it.
     It can be pickled, since it may come from a worker.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from worldline.history.observer import Observer
+
 Key = tuple[Any, ...]
 """The place of what happens in the one order of a run: its time, and whatever decides between what happens then."""
 
@@ -12,7 +14,7 @@ Call = tuple[Key, str, tuple[Any, ...]]
 """When something was told, by which method of the observer, and with what."""
 
 
-class Teller:
+class Teller(Observer):
     """An observer that keeps what it is told until somebody takes it.
 
     `key()` says at what the run is. Who tells of one thing in the course of another has told it at that other one: so

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from worldline.history.observer import Observer
 from worldline.nodes.trace import NodeRecord
@@ -11,7 +11,7 @@ from worldline.nodes.trace import NodeRecord
 _COPIES_MAX = 1_000
 
 
-class HostObserver:
+class HostObserver(Observer):
     """An observer of hosts.
 
     A host that drops a message knows it by the kernel's number; that of a copy isn't the message's, and which is which
@@ -20,7 +20,7 @@ class HostObserver:
 
     def __init__(self, take: Callable[[NodeRecord], None] | None, observer: Observer | None) -> None:
         self._take = take
-        self._observer = cast(Observer, _Nobody()) if observer is None else observer
+        self._observer = Observer() if observer is None else observer  # If only a trace is wanted.
         self._copies: dict[tuple[str, int], tuple[int, int, int]] = {}  # → number, which copy, until when.
         self._copies_max = _COPIES_MAX
 
@@ -64,13 +64,3 @@ class HostObserver:
     def _keep(self, record: NodeRecord) -> None:
         if self._take is not None:
             self._take(record)
-
-
-class _Nobody:
-    """Doesn't listen to anything: only a trace is wanted."""
-
-    def __getattr__(self, _: str) -> Callable[..., None]:
-        return _ignore
-
-
-def _ignore(*_: object) -> None: ...

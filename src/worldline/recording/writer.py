@@ -19,6 +19,7 @@ from msgspec import json
 
 from worldline.history.account import Fate
 from worldline.history.journal import run_digest
+from worldline.history.observer import Observer
 from worldline.model.errors import LossError, UsageError, WorldlineError
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER
@@ -69,7 +70,7 @@ class Schema(NamedTuple):
     data: bytes
 
 
-class Recorder:
+class Recorder(Observer):
     """Records one run. A path must be new, unless `overwrite`; a file object stays open.
 
     `encodings` says how the payloads on a topic are encoded, ``{"pose": "json"}``, and `encoding` how those on all
