@@ -82,8 +82,12 @@ class ScreenOutput(io.TextIOBase):
 
     def _wait_until(self, size: int) -> None:
         with self._changed:
-            while self._size > size and self.failure is None and not self._given_up:
-                self._changed.wait(_LOOK_S)
+            self._changed_to(size)
+
+    def _changed_to(self, size: int) -> None:
+        """Wait, apart from the lock: a signal's handler that raised at the loop's jump back would leave it locked."""
+        while self._size > size and self.failure is None and not self._given_up:
+            self._changed.wait(_LOOK_S)
 
     # --- In its thread ---
 

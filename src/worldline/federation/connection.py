@@ -114,9 +114,7 @@ class SocketConnection:
             del events[:]
         self._write(b"")
         with self._reading:
-            while (answer := self._conversation.answer()) is None:
-                self._receive()
-            return answer
+            return self._answer()
 
     def is_due(self, *, urgent: bool) -> bool:
         now = time.monotonic()
@@ -187,10 +185,21 @@ class SocketConnection:
             self._unsent.append(_Piece(data))
         try:
             with self._writing:
-                while self._unsent:
-                    self._send(self._unsent[0])
+                self._send_all()
         except OSError as error:
             raise self._reason(error) from error
+
+    # These loops are apart from where the locks are held: a signal's handler that raises at a loop's jump back leaves
+    # the lock locked there, since CPython (seen in 3.13) counts that jump as outside of the `with`.
+
+    def _answer(self) -> Action:
+        while (answer := self._conversation.answer()) is None:
+            self._receive()
+        return answer
+
+    def _send_all(self) -> None:
+        while self._unsent:
+            self._send(self._unsent[0])
 
     def _send(self, piece: _Piece) -> None:
         """Send what fits. A server may let a participant wait that is far ahead."""

@@ -48,13 +48,18 @@ class TimeStamps:
             is_whole = not lines[-1]
             text += (b"\n" + stamp).join(lines[:-1] if is_whole else lines) + (b"\n" if is_whole else b"")
             self._unfinished = None if is_whole else descriptor
-            left = memoryview(text)
-            while left:
-                left = left[os.write(descriptor, left) :]
+            _write_all(descriptor, text)
 
     def _stamped(self, descriptor: int, name: str, errors: str) -> io.TextIOWrapper:
         binary = _Stamped(descriptor, self, name)
         return io.TextIOWrapper(binary, encoding="utf-8", errors=errors, newline="\n", write_through=True)
+
+
+def _write_all(descriptor: int, text: bytes) -> None:
+    """Write it, apart from the lock: a signal's handler that raised at the loop's jump back would leave it locked."""
+    left = memoryview(text)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 class _Stamped(io.FileIO):
