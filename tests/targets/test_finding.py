@@ -9,7 +9,7 @@ import pytest
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, MODELS, NODES, SPACETIME, write
 from worldline.history.status import Status
-from worldline.model import UsageError, link
+from worldline.model import ConfigurationError, UsageError, link
 from worldline.nodes import algorithms
 from worldline.recording import Recording
 from worldline.targets import Options, Ready, prepare
@@ -102,6 +102,14 @@ def test_a_federation_takes_them_too(tmp_path: Path) -> None:
     assert (found.plan().seed, found.plan().end) == (8, 2_000_000_000)
     assert found.plan().network.default == link("30ms")
     assert found.executor == "in-process"
+
+
+def test_files_of_every_kind_may_say_when_they_end(tmp_path: Path) -> None:
+    found = prepare(write(tmp_path, f'UNTIL = "70ms"\n{FEDERATION}'), Options())
+    assert found.plan().end == 70_000_000
+    assert prepare(write(tmp_path, f'UNTIL = "70ms"\n{NODES}'), Options()).run().now <= 70_000_000
+    with pytest.raises(ConfigurationError, match="UNTIL = 5 doesn't say of what"):
+        prepare(write(tmp_path, f"UNTIL = 5\n{FEDERATION}"), Options())
 
 
 def test_parameters_of_a_function_and_of_its_algorithm_can_be_set(tmp_path: Path) -> None:

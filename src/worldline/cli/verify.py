@@ -36,7 +36,7 @@ def verify(
     ] = None,
     changes: Settings = None,
     only: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="VARIANT,...", help="Run only these variants: again, hash-seed, executor, 'processes(2)'..."
         ),
@@ -59,7 +59,7 @@ def verify(
     """
     if junit is not None:
         destination(junit)
-    names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]
+    names = None if only is None else [name.strip() for name in ",".join(only).split(",") if name.strip()]
     if names is not None:
         _check_only(
             names, target, Options(seed=seed, until=until, executor=executor, settings=tuple(changes or ())), mpi

@@ -12,12 +12,15 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from worldline.loading.definition import MODEL, Definition, defines_model, definition_in, unfit
 from worldline.loading.parameters import pairs, parsed
 from worldline.loading.python_file import load_module
 from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.model.time import format_time
 from worldline.targets import federation
-from worldline.targets.ready import Options, Ready
+from worldline.targets.ready import Options, Ready, end_in
 from worldline.targets.texts import PYTHON, TOML, parts_of
 
 if TYPE_CHECKING:
@@ -68,6 +71,8 @@ def _made(found: Definition, options: Options) -> Ready:
     rest = {name: text for name, text in texts.items() if name not in maker.parameters}
     given: dict[str, Any] = {} if options.seed is None else {"seed": options.seed}
     made = maker.make(given, own)
+    if _is(made, _FEDERATION, _ALGORITHM, _TRIAL):
+        options = _ended(found, options)
     if _is(made, _ALGORITHM, _TRIAL):  # It may have parameters of its own.
         return _algorithm(made, rest, options, maker.parameters)
     parsed(found.name, maker.parameters, rest)  # None of these is one.
@@ -82,6 +87,12 @@ def _made(found: Definition, options: Options) -> Ready:
 
         return spacetime.ready(found, made, options)
     raise unfit(found.where, "what its model returns", made, FORM)
+
+
+def _ended(found: Definition, options: Options) -> Options:
+    """Return what is wanted of a run that ends when its file says so, unless somebody says otherwise."""
+    end = end_in(found) if options.until is None else None
+    return options if end is None else replace(options, until=format_time(end))
 
 
 def _algorithm(

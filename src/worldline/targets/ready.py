@@ -11,7 +11,8 @@ from msgspec import Struct
 from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.model.errors import Interrupted
+from worldline.loading.definition import Definition
+from worldline.model.errors import ConfigurationError, Interrupted
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.workers.executor import Executor
@@ -35,6 +36,17 @@ class Options(Struct, frozen=True, kw_only=True):
 def end_of(options: Options) -> int | None:
     """Return when somebody wants a run to end, where that is a time; None if nobody says."""
     return None if options.until is None else as_time(options.until, "a time for --until")
+
+
+def end_in(found: Definition) -> int | None:
+    """Return when a file says that its run ends; a bare number there is hardly meant in nanoseconds."""
+    said = found.until
+    if isinstance(said, int) and not isinstance(said, bool):
+        raise ConfigurationError(
+            f"{found.where}: UNTIL = {said} doesn't say of what",
+            advice=f'write UNTIL = "{said}s", or "{said}ns" if that is meant',
+        )
+    return None if said is None else as_time(said, f"the UNTIL of {found.where}")
 
 
 class Ready(ABC):

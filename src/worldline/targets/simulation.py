@@ -9,10 +9,9 @@ from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.loading.definition import Definition
 from worldline.model.errors import ConfigurationError
 from worldline.model.plan import Plan
-from worldline.model.reading import as_time
 from worldline.model.time import format_time
 from worldline.targets.made import ReadyMade
-from worldline.targets.ready import Options, end_of
+from worldline.targets.ready import Options, end_in, end_of
 from worldline.workers.executor import Executor, as_executor
 
 
@@ -44,16 +43,5 @@ def ready(found: Definition, simulation: Simulation, options: Options) -> ReadyS
             f"{found.where}: its model doesn't hand on its seed",
             advice="write def model(*, seed=0), and Simulation(seed=seed) in it",
         )
-    end = _end(found) if options.until is None else end_of(options)
+    end = end_in(found) if options.until is None else end_of(options)
     return ReadySimulation(found, simulation, chosen, end)
-
-
-def _end(found: Definition) -> int | None:
-    """Return when a file says that its run ends; a bare number there is hardly meant in nanoseconds."""
-    said = found.until
-    if isinstance(said, int) and not isinstance(said, bool):
-        raise ConfigurationError(
-            f"{found.where}: UNTIL = {said} doesn't say of what",
-            advice=f'write UNTIL = "{said}s", or "{said}ns" if that is meant',
-        )
-    return None if said is None else as_time(said, f"the UNTIL of {found.where}")
