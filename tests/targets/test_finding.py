@@ -107,9 +107,10 @@ def test_a_federation_takes_them_too(tmp_path: Path) -> None:
 def test_files_of_every_kind_may_say_when_they_end(tmp_path: Path) -> None:
     found = prepare(write(tmp_path, f'UNTIL = "70ms"\n{FEDERATION}'), Options())
     assert found.plan().end == 70_000_000
-    assert prepare(write(tmp_path, f'UNTIL = "70ms"\n{NODES}'), Options()).run().now <= 70_000_000
+    algorithm = prepare(write(tmp_path, f'UNTIL = "70ms"\n{NODES}', "algorithm.py"), Options())
+    assert (algorithm.kind, algorithm.plan().end) == ("nodes", 70_000_000)
     with pytest.raises(ConfigurationError, match="UNTIL = 5 doesn't say of what"):
-        prepare(write(tmp_path, f"UNTIL = 5\n{FEDERATION}"), Options())
+        prepare(write(tmp_path, f"UNTIL = 5\n{FEDERATION}", "unclear.py"), Options())
 
 
 def test_parameters_of_a_function_and_of_its_algorithm_can_be_set(tmp_path: Path) -> None:
