@@ -132,7 +132,7 @@ class Draws:
 
     def exponential(self, mean: Mean) -> int:
         """Draw whole nanoseconds, exponentially distributed: `round(expovariate(1 / mean))` without its detours."""
-        if isinstance(mean, (str, timedelta)):
+        if type(mean) is not int and type(mean) is not float and isinstance(mean, (str, timedelta)):
             mean = as_time(mean, "a mean")
         drawn: cython.double = (self._bits() >> 11) * _UNIT
         delay: cython.double = -log(1.0 - drawn) * mean + 0.5
