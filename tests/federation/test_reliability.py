@@ -332,7 +332,7 @@ def test_the_system_asks_a_silent_machine_for_signs_of_life() -> None:
     with Server(plan(["a"]), limits=Limits(unreachable_s=20.0)) as server:
         with connect(str(server.address), "a") as me:
             assert settings(me._wire._plain) == [1, 8, 4, 3]
-            (plug,) = server._plugs
+            (plug,) = server._connections
             assert settings(plug._socket) == [1, 8, 4, 3]
         assert server.wait(PROMPT_S).digest
 

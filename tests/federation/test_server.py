@@ -478,7 +478,7 @@ def test_connections_that_are_sent_away_and_stay_dont_pile_up(monkeypatch: pytes
         most = 0
         for _ in range(40):
             held.enter_context(socket.create_connection((server.address.place, server.address.port)))
-            most = max(most, in_server(server, lambda: len(server._plugs)))
+            most = max(most, in_server(server, lambda: len(server._connections)))
         assert most <= 7
 
 

@@ -135,7 +135,7 @@ def histories(run: SmallRun) -> dict[str, list[Deed]]:
         for at, sent, sender, _, topic, payload in sorted(arrivals):
             found[receiver].append((at, 0, sent, sender, ranks[at, sent, sender], topic, payload))
             ranks[at, sent, sender] += 1
-    return {name: sorted(deeds) for name, deeds in found.items()}
+    return {name: sorted(actions) for name, actions in found.items()}
 
 
 def first_differences(a: SmallRun, b: SmallRun) -> dict[str, tuple[int, int]]:
@@ -152,29 +152,29 @@ def first_differences(a: SmallRun, b: SmallRun) -> dict[str, tuple[int, int]]:
 
 
 def minimal_members(a: SmallRun, b: SmallRun) -> set[str]:
-    """Return who holds a deed that differs, and that nothing which differs has led to."""
+    """Return who holds a action that differs, and that nothing which differs has led to."""
     found = set()
     for mine, other in ((a, b), (b, a)):
         ours, theirs = histories(mine), histories(other)
-        unlike = {name: set(deeds) - set(theirs[name]) for name, deeds in ours.items()}
-        unlike_there = {name: set(deeds) - set(ours[name]) for name, deeds in theirs.items()}
-        for name, deeds in unlike.items():
-            for deed in deeds:
-                if any(each[:5] < deed[:5] for each in unlike_there[name]):
+        unlike = {name: set(actions) - set(theirs[name]) for name, actions in ours.items()}
+        unlike_there = {name: set(actions) - set(ours[name]) for name, actions in theirs.items()}
+        for name, actions in unlike.items():
+            for action in actions:
+                if any(each[:5] < action[:5] for each in unlike_there[name]):
                     continue
-                if not any(_differs(unlike, unlike_there, *past) for past in _past(ours, name, deed)):
+                if not any(_differs(unlike, unlike_there, *past) for past in _past(ours, name, action)):
                     found.add(name)
     return found
 
 
-def _differs(unlike: dict[str, set[Deed]], unlike_there: dict[str, set[Deed]], name: str, deed: Deed) -> bool:
+def _differs(unlike: dict[str, set[Deed]], unlike_there: dict[str, set[Deed]], name: str, action: Deed) -> bool:
     """Whether this or something before it differs, also by what is missing here."""
-    return deed in unlike[name] or any(each[:5] < deed[:5] for each in unlike_there[name])
+    return action in unlike[name] or any(each[:5] < action[:5] for each in unlike_there[name])
 
 
-def _past(ours: dict[str, list[Deed]], name: str, deed: Deed) -> Iterator[tuple[str, Deed]]:
-    """Yield all that has led to a deed, however long ago."""
-    open_, seen = [(name, deed)], set()
+def _past(ours: dict[str, list[Deed]], name: str, action: Deed) -> Iterator[tuple[str, Deed]]:
+    """Yield all that has led to a action, however long ago."""
+    open_, seen = [(name, action)], set()
     while open_:
         who, what = open_.pop()
         before = [(who, each) for each in ours[who] if each < what]

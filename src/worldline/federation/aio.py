@@ -37,9 +37,9 @@ _FAREWELL_S = 2.0
 class AsyncConnection(asyncio.Protocol):
     """A connection to a server, driven by the event loop."""
 
-    def __init__(self, name: str, plug: socket.socket) -> None:
+    def __init__(self, name: str, dialed: socket.socket) -> None:
         self._name = name
-        self._plug = plug
+        self._socket = dialed
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._conversation = Conversation(name)
@@ -97,7 +97,7 @@ class AsyncConnection(asyncio.Protocol):
         finally:
             shaking.cancel()
         self._heartbeat_s = welcome.heartbeat / 1e9
-        expect_signs_of_life(self._plug, 4 * self._heartbeat_s)
+        expect_signs_of_life(self._socket, 4 * self._heartbeat_s)
         self._beat()
         return welcome
 
@@ -151,7 +151,7 @@ class AsyncConnection(asyncio.Protocol):
         """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
         self.disowned = True
         self._conversation.end = not_ours(self._name)
-        self._plug.close()
+        self._socket.close()
 
     # --- Inside ---
 
@@ -190,7 +190,7 @@ class AsyncConnection(asyncio.Protocol):
             self._write(HEARTBEAT)
         if now - self._looked > _WAKE_S:
             self._looked = now
-            if not self._gone and is_unreachable(self._plug, 4 * self._heartbeat_s):
+            if not self._gone and is_unreachable(self._socket, 4 * self._heartbeat_s):
                 assert self._transport is not None
                 self._break(self._conversation.unreachable(4 * self._heartbeat_s))
                 self._transport.abort()
@@ -290,17 +290,17 @@ async def connect_async(
     """Connect to a server as one of its participants, from asyncio; takes the same arguments as `connect`."""
     call = Call(address, name, **given)
     loop = asyncio.get_running_loop()
-    plug = await loop.run_in_executor(None, call.dial, patience_s)
-    plug.setblocking(False)
+    dialed = await loop.run_in_executor(None, call.dial, patience_s)
+    dialed.setblocking(False)
     try:
         _, connection = await loop.create_connection(
-            lambda: AsyncConnection(call.name, plug),
-            sock=plug,
+            lambda: AsyncConnection(call.name, dialed),
+            sock=dialed,
             ssl=call.tls,
             server_hostname=call.host if call.tls else None,
         )
     except (OSError, ssl.SSLError) as error:
-        plug.close()
+        dialed.close()
         raise await loop.run_in_executor(None, call.untrusted, error) from error
     try:
         welcome = await connection.greet(call.greeting, None if call.known else call.recognize)

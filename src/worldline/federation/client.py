@@ -111,17 +111,17 @@ def connect(
     decides. `patience_s` is how long to wait for a server that isn't up yet.
     """
     call = Call(address, name, **given)
-    plug: socket.socket | Encrypted = call.dial(patience_s)
+    dialed: socket.socket | Encrypted = call.dial(patience_s)
     try:
         if call.tls is not None:
-            assert isinstance(plug, socket.socket)
+            assert isinstance(dialed, socket.socket)
             try:
-                plug = Encrypted(call.tls.wrap_socket(plug, server_hostname=call.host), GREETING_S)
+                dialed = Encrypted(call.tls.wrap_socket(dialed, server_hostname=call.host), GREETING_S)
             except OSError as error:
                 raise call.untrusted(error) from error
         doubt = None if call.known else call.recognize
-        connection = SocketConnection(plug, call.greeting, call.name, call.shake, doubt=doubt)
+        connection = SocketConnection(dialed, call.greeting, call.name, call.shake, doubt=doubt)
         return Client(call.ledger(connection.welcome), connection)
     except BaseException:
-        plug.close()
+        dialed.close()
         raise

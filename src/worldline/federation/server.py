@@ -101,7 +101,7 @@ class Server:
         self._thread: threading.Thread | None = None
         self._orders: list[Callable[[], None]] = []
         self._alarm: socket.socket | None = None
-        self._plugs: dict[ServerConnection, None] = {}  # The oldest first.
+        self._connections: dict[ServerConnection, None] = {}  # The oldest first.
         # All of its sockets read into the same memory, and what has come in is copied out of it: much cheaper than to
         # ask the system for as much each time.
         self._buffer = memoryview(bytearray(_BUFFER_SIZE))
@@ -260,15 +260,15 @@ class Server:
                 self._keep_pace(now)
                 paces = now + _PACE_S
             if now >= ticks:
-                for plug in list(self._plugs):
-                    plug.look(now)
+                for connection in list(self._connections):
+                    connection.look(now)
                 host.tick(now)
                 if self._deaf:
                     assert self._listener is not None
                     self._deaf = False
                     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-                for plug in list(self._plugs):
-                    plug.expire(now, _LINGER_S)
+                for connection in list(self._connections):
+                    connection.expire(now, _LINGER_S)
                 ticks = now + tick_s
             if now >= watches:
                 arbiter.tell_passed()
@@ -311,31 +311,33 @@ class Server:
     def _accept(self) -> None:
         assert self._listener is not None
         try:
-            connection, _ = self._listener.accept()
+            accepted, _ = self._listener.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):  # No file is free for it: the next tick listens again.
                 self._selector.unregister(self._listener)
                 self._deaf = True
             return  # Or the one that knocked has gone.
-        self._take(connection, tls=self._tls is not None)
+        self._take(accepted, tls=self._tls is not None)
 
-    def _take(self, connection: socket.socket, *, tls: bool) -> None:
+    def _take(self, accepted: socket.socket, *, tls: bool) -> None:
         try:
             tls_context = self._tls if tls else None
-            plug = ServerConnection(connection, tls_context, self.host, self._selector, self._buffer, self._plugs.pop)
+            connection = ServerConnection(
+                accepted, tls_context, self.host, self._selector, self._buffer, self._connections.pop
+            )
         except OSError:  # It has gone already.
-            connection.close()
+            accepted.close()
         else:
-            self._plugs[plug] = None
+            self._connections[connection] = None
             self._make_room()
 
     def _make_room(self) -> None:
         """Don't wait long for those to go who have been sent away, if there are many: each takes a file and memory."""
         host = self.host
-        if len(self._plugs) - len(host.sessions) > 2 * host.limits.strangers_max:
-            for plug in self._plugs:
-                if plug.session.closing and not plug.session.name:
-                    plug.close("it didn't go")
+        if len(self._connections) - len(host.sessions) > 2 * host.limits.strangers_max:
+            for connection in self._connections:
+                if connection.session.closing and not connection.session.name:
+                    connection.close("it didn't go")
                     return
 
     def _send_all(self) -> None:
@@ -343,15 +345,15 @@ class Server:
         while host.dirty:
             dirty, host.dirty = host.dirty, []
             for session in dirty:
-                plug = session.owner
-                assert isinstance(plug, ServerConnection)
-                plug.write()
+                connection = session.owner
+                assert isinstance(connection, ServerConnection)
+                connection.write()
 
     def disown(self) -> None:
         """Let go of all sockets in a forked process: not a word, and nothing that keeps them open."""
         self._closed, self._served_by = True, None
-        for plug in self._plugs:
-            plug.disown()
+        for connection in self._connections:
+            connection.disown()
         if self._listener is not None:
             self._listener.close()
         if self._alarm is not None:
@@ -372,13 +374,13 @@ class Server:
                 Path(self.address.place).unlink(missing_ok=True)
         deadline = time.monotonic() + _LINGER_S
         self._send_all()
-        for plug in list(self._plugs):
-            plug.finish()
-        while self._plugs and time.monotonic() < deadline:
+        for connection in list(self._connections):
+            connection.finish()
+        while self._connections and time.monotonic() < deadline:
             for key, _ in self._selector.select(_TICK_S / 10):
                 key.data()
-        for plug in list(self._plugs):
-            plug.close("the run is over")
+        for connection in list(self._connections):
+            connection.close("the run is over")
         self._selector.close()
         if self._alarm is not None:
             self._alarm.close()

@@ -1,9 +1,9 @@
 """What members do in one of two runs, and what differs in what one of them sent at one moment.
 
-A sender's numbers are no part of a deed: one message more would change all that follow. The place of a message among
+A sender's numbers are no part of a action: one message more would change all that follow. The place of a message among
 those that its sender sent at the same moment is; so another order of the same messages is a difference.
 
-Whom a message reaches isn't the sender's deed, where it publishes for anybody who listens. But where a message that
+Whom a message reaches isn't the sender's action, where it publishes for anybody who listens. But where a message that
 both runs sent concerns members in one, others in the other, and nobody in both, its sender has addressed it otherwise.
 """
 
@@ -74,14 +74,14 @@ class SendingsAt:
             for place, (at, number, _) in enumerate(sorted(there))
         ]
 
-    def fates(self, receiver: str, deed: MemberAction) -> tuple[Fate, ...] | None:
+    def fates(self, receiver: str, action: MemberAction) -> tuple[Fate, ...] | None:
         """Return what became, at a receiver, of what the other run sent; None, if it wasn't sent here."""
         found = tuple(
             fate
             for fate, place in self._arrivals.get(receiver, ())
-            if (self.sent[place].topic, self.sent[place].payload) == (deed.topic, deed.payload)
+            if (self.sent[place].topic, self.sent[place].payload) == (action.topic, action.payload)
         )
-        return found if found or self._alike.holds(deed) else None
+        return found if found or self._alike.holds(action) else None
 
 
 class _Alike:
@@ -91,26 +91,26 @@ class _Alike:
         self._places: dict[tuple[str, bytes], dict[str | int, deque[int]]] = {}
         self._taken: set[int] = set()
         for place in places:
-            deed = sent[place]
-            names = self._places.setdefault((deed.topic, deed.payload), {})
-            for name in (_ANY, *(deed.to or (_NOBODY,))):
+            action = sent[place]
+            names = self._places.setdefault((action.topic, action.payload), {})
+            for name in (_ANY, *(action.to or (_NOBODY,))):
                 names.setdefault(name, deque()).append(place)
 
-    def holds(self, deed: MemberAction) -> bool:
-        return self._first(deed) is not None
+    def holds(self, action: MemberAction) -> bool:
+        return self._first(action) is not None
 
-    def take(self, deed: MemberAction) -> int | None:
+    def take(self, action: MemberAction) -> int | None:
         """Return the first place of a message that was sent like this one; it isn't found again."""
-        first = self._first(deed)
+        first = self._first(action)
         if first is not None:
             self._taken.add(first)
         return first
 
-    def _first(self, deed: MemberAction) -> int | None:
-        names = self._places.get((deed.topic, deed.payload))
+    def _first(self, action: MemberAction) -> int | None:
+        names = self._places.get((action.topic, action.payload))
         if names is None:
             return None
-        wanted = (_NOBODY, *deed.to) if deed.to else (_ANY,)
+        wanted = (_NOBODY, *action.to) if action.to else (_ANY,)
         firsts = [self._first_left(names[name]) for name in wanted if name in names]
         return min((place for place in firsts if place is not None), default=None)
 
@@ -122,8 +122,8 @@ class _Alike:
 
 def sent_otherwise(a: SendingsAt, b: SendingsAt) -> Pair:
     """Return the first of a member's messages at a moment that only A holds, and the first that only B holds."""
-    contents: list[Hashable] = [(deed.topic, deed.payload, deed.to) for deed in a.sent]
-    others: list[Hashable] = [(deed.topic, deed.payload, deed.to) for deed in b.sent]
+    contents: list[Hashable] = [(action.topic, action.payload, action.to) for action in a.sent]
+    others: list[Hashable] = [(action.topic, action.payload, action.to) for action in b.sent]
     only_a, only_b = _unmatched(contents, others)
     alike = _Alike(b.sent, only_b)
     for place in only_a:
@@ -139,8 +139,8 @@ def received_otherwise(receiver: str, a: SendingsAt, b: SendingsAt) -> Pair:
     one, other = _first_unlike(
         ours,
         theirs,
-        [(deed.at, deed.topic, deed.payload) for deed in ours],
-        [(deed.at, deed.topic, deed.payload) for deed in theirs],
+        [(action.at, action.topic, action.payload) for action in ours],
+        [(action.at, action.topic, action.payload) for action in theirs],
     )
     return (
         None if one is None else one._replace(elsewhere=b.fates(receiver, one)),
@@ -149,7 +149,7 @@ def received_otherwise(receiver: str, a: SendingsAt, b: SendingsAt) -> Pair:
 
 
 def _first_unlike(ours: list[MemberAction], theirs: list[MemberAction], contents: Content, others: Content) -> Pair:
-    """Return the first deeds that have no match, or stand in another order."""
+    """Return the first actions that have no match, or stand in another order."""
     only_a, only_b = _unmatched(contents, others)
     one = ours[only_a[0]] if only_a else None
     other = theirs[only_b[0]] if only_b else None

@@ -103,32 +103,32 @@ def _order(parting: Parting) -> tuple[int, int, str]:
 
 
 def _reason(parting: Parting, partings: Partings, earliest: Parting | None, same_network: bool) -> Reason:
-    deed = parting.first
+    action = parting.first
     if _is_alone(parting):
         maker = parting.member.rpartition(SEPARATOR)[0]
-        if maker in partings.of and partings.of[maker].at <= deed.at:
+        if maker in partings.of and partings.of[maker].at <= action.at:
             return Reason(parting, Origin.MAKER, maker)
         return Reason(parting, Origin.PRESENCE)
     if _is_the_end(parting, partings):
         before = earliest or parting
-        is_before = before.at < deed.at or (before is not parting and _is_the_end(before, partings))
+        is_before = before.at < action.at or (before is not parting and _is_the_end(before, partings))
         return Reason(parting, Origin.END, before.member if is_before else None)
-    if deed.act is not ActionKind.RECEIVES:
+    if action.act is not ActionKind.RECEIVES:
         return Reason(parting, Origin.ITSELF)
-    if deed.peer in partings.of and _is_senders(deed, partings, same_network):
-        return Reason(parting, Origin.SENDER, deed.peer)
-    return Reason(parting, Origin.NETWORK if deed.elsewhere else Origin.LISTENING)
+    if action.peer in partings.of and _is_senders(action, partings, same_network):
+        return Reason(parting, Origin.SENDER, action.peer)
+    return Reason(parting, Origin.NETWORK if action.elsewhere else Origin.LISTENING)
 
 
 def _is_alone(parting: Parting) -> bool:
     return parting.first.act is ActionKind.BEGINS and (parting.a is None or parting.b is None)
 
 
-def _is_senders(deed: MemberAction, partings: Partings, same_network: bool) -> bool:
+def _is_senders(action: MemberAction, partings: Partings, same_network: bool) -> bool:
     """Whether the sender of what was received has sent otherwise: this, or before."""
-    if deed.elsewhere is None or deed.reordered:
+    if action.elsewhere is None or action.reordered:
         return True
-    return same_network and partings.sends_part.get(deed.peer, deed.at) <= deed.sent
+    return same_network and partings.sends_part.get(action.peer, action.at) <= action.sent
 
 
 def _is_the_end(parting: Parting, partings: Partings) -> bool:
@@ -136,9 +136,9 @@ def _is_the_end(parting: Parting, partings: Partings) -> bool:
     ended_a, ended_b = partings.ended
     if ended_a == ended_b:
         return False
-    deed = parting.first
+    action = parting.first
     here, there = (ended_b, ended_a) if parting.is_only_in_b else (ended_a, ended_b)
-    return deed.at >= there or (deed.act is ActionKind.ENDS and deed.at == here)
+    return action.at >= there or (action.act is ActionKind.ENDS and action.at == here)
 
 
 def _advice(name: str, names: list[str]) -> str:

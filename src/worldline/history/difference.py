@@ -152,8 +152,8 @@ class Difference:
         which = "that is recorded" if self.unseen_before else "cause"
         yield f"first {which}: {named(step.member)} at {format_time(step.at)}, {step.what}"
         shown = _versions(step)
-        for side, deed, text in zip("AB", (step.a, step.b), shown, strict=True):
-            when = "" if deed is None or deed.at == step.at else f"at {format_time(deed.at)}: "
+        for side, action, text in zip("AB", (step.a, step.b), shown, strict=True):
+            when = "" if action is None or action.at == step.at else f"at {format_time(action.at)}: "
             yield f"  {side}: {when}{text}"
         yield from (f"  {difference}" for difference in _few(step.fields()))
         if cause.origin in (Origin.NETWORK, Origin.LISTENING):
@@ -202,7 +202,7 @@ class Difference:
 def _versions(step: Step) -> tuple[str, str]:
     if step.a is not None and step.b is not None:
         return contents(step.a, step.b)
-    a, b = ("nothing like it" if deed is None else content(deed) for deed in (step.a, step.b))
+    a, b = ("nothing like it" if action is None else content(action) for action in (step.a, step.b))
     return a, b
 
 

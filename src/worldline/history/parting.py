@@ -2,11 +2,11 @@
 
 A member's history is what it received, in the order of arrivals, and what it sent and noted; at the same moment it
 receives before it sends. (Also that it began, and that it ended.) Two histories of a member are sorted lists, so they
-part at the least deed that only one of them holds, whatever else differs later. That is why one walk over both runs
+part at the least action that only one of them holds, whatever else differs later. That is why one walk over both runs
 finds it, in the order in which things were sent, without putting anybody's history together:
 
 D1. What both runs hold alike can be passed over, whatever it is and in whatever pieces.
-D2. A message arrives after it was sent. So once both the first deed that only A holds and the first that only B holds
+D2. A message arrives after it was sent. So once both the first action that only A holds and the first that only B holds
     lie before what is being sent now, that member is settled; when all are, the rest needn't be read.
 """
 
@@ -24,7 +24,7 @@ _UNKNOWN = "one of the runs had ended by then"
 
 @dataclass
 class Parting:
-    """Where a member's two histories part: the first deed that only A holds, and the first that only B holds."""
+    """Where a member's two histories part: the first action that only A holds, and the first that only B holds."""
 
     member: str
     a: MemberAction | None = None
@@ -33,8 +33,8 @@ class Parting:
     @property
     def first(self) -> MemberAction:
         """The earlier of the two: up to here, both histories are the same."""
-        deeds = [deed for deed in (self.a, self.b) if deed is not None]
-        return min(deeds, key=lambda deed: deed.key)
+        actions = [action for action in (self.a, self.b) if action is not None]
+        return min(actions, key=lambda action: action.key)
 
     @property
     def at(self) -> int:
@@ -130,8 +130,8 @@ class _Walk:
         if a.began != b.began:
             self._note(name, MemberAction(a.began, ActionKind.BEGINS), MemberAction(b.began, ActionKind.BEGINS))
         if a.ended != b.ended:
-            deeds = [None if end is None else MemberAction(end, ActionKind.ENDS) for end in (a.ended, b.ended)]
-            self._note(name, deeds[0], deeds[1])
+            actions = [None if end is None else MemberAction(end, ActionKind.ENDS) for end in (a.ended, b.ended)]
+            self._note(name, actions[0], actions[1])
         if a.chain != b.chain and name not in self.found.of:
             self.found.unseen.append(name)
 

@@ -56,9 +56,9 @@ def step_of(parting: Parting) -> Step:
     return Step(first.at, parting.member, _what(first), a, b)
 
 
-def _corresponds(deed: MemberAction, first: MemberAction) -> bool:
+def _corresponds(action: MemberAction, first: MemberAction) -> bool:
     """Whether this can be shown as the other version of the same."""
-    return (deed.act, deed.topic, deed.peer) == (first.act, first.topic, first.peer)
+    return (action.act, action.topic, action.peer) == (first.act, first.topic, first.peer)
 
 
 def steps_of(chain: list[Reason]) -> Iterator[Step]:
@@ -68,34 +68,34 @@ def steps_of(chain: list[Reason]) -> Iterator[Step]:
         step = step_of(reason.parting)
         first = reason.parting.first
         if reason.origin is Origin.SENDER and not _is_this(before.parting.first, first):
-            deeds = [
-                None if deed is None else deed._replace(at=deed.sent, act=ActionKind.SENDS, peer="")
-                for deed in (step.a, step.b)
+            actions = [
+                None if action is None else action._replace(at=action.sent, act=ActionKind.SENDS, peer="")
+                for action in (step.a, step.b)
             ]
-            yield Step(first.sent, before.parting.member, f"sends {printable(first.topic)}", deeds[0], deeds[1])
+            yield Step(first.sent, before.parting.member, f"sends {printable(first.topic)}", actions[0], actions[1])
         yield step
 
 
-def _is_this(deed: MemberAction, received: MemberAction) -> bool:
+def _is_this(action: MemberAction, received: MemberAction) -> bool:
     """Whether what was received is what somebody had done."""
-    return deed.act is ActionKind.SENDS and (deed.at, deed.topic) == (received.sent, received.topic)
+    return action.act is ActionKind.SENDS and (action.at, action.topic) == (received.sent, received.topic)
 
 
-def _what(deed: MemberAction) -> str:
-    topic = printable(deed.topic)
-    if deed.act is ActionKind.RECEIVES:
-        return f"receives {topic} from {named(deed.peer)}"
-    if deed.act is ActionKind.SENDS:
-        return _NOTES.get(deed.topic) or f"sends {topic}"
-    return "begins" if deed.act is ActionKind.BEGINS else "ends"
+def _what(action: MemberAction) -> str:
+    topic = printable(action.topic)
+    if action.act is ActionKind.RECEIVES:
+        return f"receives {topic} from {named(action.peer)}"
+    if action.act is ActionKind.SENDS:
+        return _NOTES.get(action.topic) or f"sends {topic}"
+    return "begins" if action.act is ActionKind.BEGINS else "ends"
 
 
 def _versions(step: Step) -> str:
     """Say what differs, in a few words."""
     a, b = step.a, step.b
     if a is None or b is None:
-        deed = a or b
-        text = "" if deed is None or deed.act in (ActionKind.BEGINS, ActionKind.ENDS) else f": {content(deed)}"
+        action = a or b
+        text = "" if action is None or action.act in (ActionKind.BEGINS, ActionKind.ENDS) else f": {content(action)}"
         return f"only in {'A' if b is None else 'B'}{text}"
     times = "" if a.at == b.at else f"at {format_time(a.at)} in A, at {format_time(b.at)} in B"
     if a.reordered and b.reordered:
@@ -108,8 +108,10 @@ def _versions(step: Step) -> str:
     return f"{times}: {changed}" if times else changed
 
 
-def content(deed: MemberAction) -> str:
-    return deed.act.name.lower() if deed.act in (ActionKind.BEGINS, ActionKind.ENDS) else payload_text(deed.payload)
+def content(action: MemberAction) -> str:
+    return (
+        action.act.name.lower() if action.act in (ActionKind.BEGINS, ActionKind.ENDS) else payload_text(action.payload)
+    )
 
 
 def contents(a: MemberAction, b: MemberAction) -> tuple[str, str]:
@@ -147,14 +149,14 @@ def _names(names: tuple[str, ...]) -> str:
     return ", ".join(map(named, names)) or "nobody"
 
 
-def _deed_json(deed: MemberAction | None) -> dict[str, Any] | None:
-    if deed is None:
+def _deed_json(action: MemberAction | None) -> dict[str, Any] | None:
+    if action is None:
         return None
-    found: dict[str, Any] = {"at": deed.at, "act": deed.act.name.lower()}
-    if deed.act in (ActionKind.RECEIVES, ActionKind.SENDS):
-        found |= {"topic": deed.topic, "sent": deed.sent, "payload": payload_text(deed.payload)}
-    if deed.act is ActionKind.RECEIVES:
-        found["sender"] = deed.peer
-    if deed.reordered:
+    found: dict[str, Any] = {"at": action.at, "act": action.act.name.lower()}
+    if action.act in (ActionKind.RECEIVES, ActionKind.SENDS):
+        found |= {"topic": action.topic, "sent": action.sent, "payload": payload_text(action.payload)}
+    if action.act is ActionKind.RECEIVES:
+        found["sender"] = action.peer
+    if action.reordered:
         found["reordered"] = True
     return found

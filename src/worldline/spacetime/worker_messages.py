@@ -82,7 +82,7 @@ class Update(NamedTuple):
 
 
 class IdleReport(NamedTuple):
-    """Nothing can happen at a worker, which has sent and taken in so many tidings to and from each other.
+    """Nothing can happen at a worker, which has sent and taken in that many updates to and from each other.
 
     `is_alive`: somebody hasn't ended there, for whom that would be wrong. `is_swept`: garbage was collected since.
     """
