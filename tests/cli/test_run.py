@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.federation.transports import PATIENCE_S, PROMPT_S, eventually
+from tests.liveness import is_running
 from worldline.cli import main
 from worldline.model import LossError
 from worldline.recording import Condition, Recording
@@ -500,13 +501,6 @@ def test_a_socket_named_relative_to_here_is_found(worldline: Command, tmp_path: 
 # --- Ended from outside ---
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
 # The command, with less patience for those who don't go.
 HURRIED = """
 from worldline.cli import main
@@ -553,7 +547,7 @@ def test_an_interrupted_run_leaves_a_recording_and_no_processes(sign: signal.Sig
         assert child.stdout is not None
         rest = child.stdout.read()
         assert f"worldline: interrupted by {sign.name}" in rest
-        eventually(lambda: not any(map(alive, pids)), PROMPT_S)
+        eventually(lambda: not any(map(is_running, pids)), PROMPT_S)
     verdict = Recording(tmp_path / "play.mcap").verify()
     assert verdict.condition is Condition.BROKEN_OFF
     assert f"interrupted by {sign.name}" in str(verdict)
@@ -566,7 +560,7 @@ def test_an_impatient_user_leaves_no_processes_either(tmp_path: Path) -> None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(0.3)
         assert child.returncode in (130, -signal.SIGINT)  # A shell shows both alike.
-        eventually(lambda: not any(map(alive, pids)), PROMPT_S)
+        eventually(lambda: not any(map(is_running, pids)), PROMPT_S)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
+from tests.liveness import is_running
 from worldline.kernel import Entity, Simulation, process, receive
 from worldline.model import MS, SECOND, US, ModelError, Network, UsageError, link
 
@@ -479,11 +480,3 @@ def slow_parent(folder: str) -> Simulation:
     for name, role in (("a", "busy"), ("b", "idle"), ("c", "victim")):
         simulation.add(name, Witness(role, folder, os.getpid()))
     return simulation
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process is there, and no zombie."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except (FileNotFoundError, ProcessLookupError):
-        return False

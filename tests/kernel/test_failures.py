@@ -33,12 +33,12 @@ from tests.kernel.culprits import (
     from_outside,
     from_outside_at_once,
     idle_and_busy,
-    is_running,
     players,
     slow_parent,
     unlinked,
 )
 from tests.kernel.models import MODELS
+from tests.liveness import is_running
 from worldline.kernel import Entity, Simulation, processes
 from worldline.kernel.share import LeftBehind
 from worldline.model import MS, US, ConfigurationError, LossError, ModelError, UsageError, WorldlineError

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.federation.transports import PATIENCE_S, Strand, eventually
+from tests.liveness import is_running
 from worldline.launch.keeper_client import KeeperClient
 from worldline.model import LossError, UsageError
 
@@ -50,13 +51,6 @@ brief = parent
 NEVER_CONNECTS = '["sh", "-c", "trap \'\' TERM HUP; echo pid $$; sleep 1000 & echo pid $!; wait"]'
 
 
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
-
-
 @contextlib.contextmanager
 def launched(
     folder: Path, *roles: str, pids: int, **commands: str
@@ -87,21 +81,21 @@ def launched(
 
 def test_nothing_stays_when_the_launcher_is_killed(tmp_path: Path) -> None:
     with launched(tmp_path, "waiting", "computing", "stopped", "parent", pids=5) as (child, pids):
-        assert all(map(alive, pids))
+        assert all(map(is_running, pids))
         os.killpg(child.pid, signal.SIGKILL)  # With all that is in its process group, as a job's end would.
-        eventually(lambda: not any(map(alive, pids)), PATIENCE_S)
+        eventually(lambda: not any(map(is_running, pids)), PATIENCE_S)
 
 
 def test_commands_that_never_connect_dont_stay_either(tmp_path: Path) -> None:
     with launched(tmp_path, other=NEVER_CONNECTS, pids=2) as (child, pids):
         child.kill()
-        eventually(lambda: not any(map(alive, pids)), PATIENCE_S)
+        eventually(lambda: not any(map(is_running, pids)), PATIENCE_S)
 
 
 def test_nothing_stays_after_success(tmp_path: Path) -> None:
     with launched(tmp_path, "brief", pids=2) as (child, pids):
         assert child.wait(PATIENCE_S) == 0
-        assert not any(map(alive, pids))
+        assert not any(map(is_running, pids))
         assert child.stdout is not None
         rest = child.stdout.read()
     # One has hidden whose it is.
@@ -118,7 +112,7 @@ def test_who_is_left_without_a_keeper_ends_too(tmp_path: Path) -> None:
     with launched(tmp_path, "computing", "stopped", pids=2) as (child, pids):
         os.kill(keeper_of(child.pid), signal.SIGKILL)
         assert child.wait(PATIENCE_S) == LossError.exit_code
-        assert not any(map(alive, pids))
+        assert not any(map(is_running, pids))
 
 
 def test_a_keeper_that_was_stopped_goes_on_when_it_is_needed(tmp_path: Path) -> None:
@@ -128,7 +122,7 @@ def test_a_keeper_that_was_stopped_goes_on_when_it_is_needed(tmp_path: Path) -> 
             child.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 child.wait(0.2)
-        eventually(lambda: not any(map(alive, pids)), PATIENCE_S)
+        eventually(lambda: not any(map(is_running, pids)), PATIENCE_S)
 
 
 # --- The keeper itself ---

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually
+from tests.liveness import is_running
 from worldline.federation.environment import ADDRESS, NAME, LaunchEnvironment
 from worldline.launch.processes import OUTPUT, ParticipantProcesses, describe_exit
 from worldline.launch.setup import ParticipantSetup
@@ -45,13 +46,6 @@ def start(processes: ParticipantProcesses, tmp_path: Path) -> Callable[..., None
             processes.start(part, LaunchEnvironment(address="tcp://127.0.0.1:1", name=name))
 
     return start_all
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 def test_lines_are_passed_on_with_name_and_time(
@@ -149,11 +143,11 @@ def test_those_who_dont_end_are_ended_with_all_they_have_started(
     eventually(lambda: len(heard) == 3)
     pids = {name: int(text) for name, _, text in heard}
     eventually(lambda: "parent" in processes.exited())
-    assert alive(pids["parent"])  # Its child goes on, and holds its output open.
+    assert is_running(pids["parent"])  # Its child goes on, and holds its output open.
     begun = time.monotonic()
     processes.finish(0.1)
     assert time.monotonic() - begun < PROMPT_S * 2
-    assert not any(map(alive, pids.values()))
+    assert not any(map(is_running, pids.values()))
     assert processes.ended() == ["polite", "stubborn"]
     assert processes.failed() == {}  # What the launcher did itself is no failure of theirs.
     assert [text for name, _, text in heard if name == "parent"][1:] == [

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.federation.transports import eventually
-from tests.kernel.culprits import is_running
+from tests.liveness import is_running
 from worldline.model import ConfigurationError, ModelError
 from worldline.workers.failures import Failure
 from worldline.workers.mesh import Mesh, PeerGone
