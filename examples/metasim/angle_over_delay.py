@@ -17,8 +17,8 @@ from worldline import Federation, Network, Program, link, run
 from worldline.drawing.svg import ALARM, INK
 
 DELAYS_MS = (20, 40, 60)
-LOSSES = (0.5, 0.7, 0.8)
-LOSSY_MS = 20  # The delay of the network that loses messages.
+LOSSES = (0.1, 0.3, 0.5)
+LOSSY_MS = 40  # The delay of the network that loses messages.
 DELAY_MS_MAX = 200
 SEED = 1
 BLUES = ("#7fb8da", "#2f86c1", "#0b4f86")
@@ -75,23 +75,23 @@ def draw(seconds: float) -> str:
     for loss, color in zip(LOSSES, BLUES, strict=True):
         angles = angles_over(LOSSY_MS, loss, seconds)
         fell = fell_at(angles)
-        print(f"{loss:.0%} lost: " + ("it stands" if fell is None else f"it falls at {fell:.2f} s"))
-        losses.append(curve(f"{loss:.0%} lost", angles, color))
+        print(f"{loss:.0%} are lost: " + ("it stands" if fell is None else f"it falls at {fell:.2f} s"))
+        losses.append(curve(f"{loss:.0%} are lost", angles, color))
     return chart(
         "An inverted pendulum and its controller in two processes",
         "State and torque are sent every 5 ms; the controller was designed without delay in mind",
         seconds,
         "°",
         (
-            Panel("angle, every message takes …", -20, 20, delays),
-            Panel(f"angle, every message takes {LOSSY_MS} ms, and …", -20, 20, losses),
+            Panel("Angle when every message takes …", -10, 30, delays),
+            Panel(f"Angle when every message takes {LOSSY_MS} ms, and …", -10, 30, losses),
         ),
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=4.0, help="how long each run is (default: 4)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long each run is (default: 3)")
     parser.add_argument("--out", type=Path, default=Path("pendulum.svg"), help="the picture (default: pendulum.svg)")
     options = parser.parse_args()
     options.out.write_text(draw(options.seconds), encoding="utf-8")
