@@ -1,0 +1,1 @@
+"""Metasim: simulators in several processes that exchange LCM messages as if they were one simulation."""
