@@ -67,8 +67,9 @@ class PublicLcm(Observer):
     @property
     def lost(self) -> int:
         """How many messages didn't get out, over all places that they should have got to."""
+        ends: list[Feed | PublicLog] = [*self._feeds, *self._logs]
         unread = 0 if self._broker is None else self._broker.lost
-        return unread + sum(each.lost + each.nameless for each in (*self._feeds, *self._logs))
+        return unread + sum(each.lost + each.nameless for each in ends)
 
     def report(self) -> list[str]:
         """Say how many messages went where, and how many were lost: a line for each."""
@@ -127,10 +128,11 @@ class PublicLcm(Observer):
         for log in self._logs:
             log.write(log.pending.take())
             log.flush()
-        return all([feed.drain(timeout_s) for feed in self._feeds])
+        drained = [feed.drain(timeout_s) for feed in self._feeds]
+        return all(drained)
 
     def close(self, end: int | None = None) -> None:
-        """Let out what is settled, and end it. With an `end`, all that was told of is settled: the run was over then."""
+        """Let out what is settled, and end it. With an `end`, all that was told is settled: the run was over then."""
         if end is not None:
             self.passed(end)
         for log in self._logs:

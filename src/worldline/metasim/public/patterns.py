@@ -37,7 +37,7 @@ class _State:
     ahead: list[_State] = field(default_factory=list)
 
 
-# A piece of a pattern, from where it is entered to where it is left; and what makes one, anew each time that it repeats.
+# A piece of a pattern, from where it is entered to where it is left; and what makes one, anew for each repetition.
 _Part = tuple[_State, _State]
 _Maker = Callable[[], _Part]
 
