@@ -163,7 +163,7 @@ def test_who_does_not_read_loses_whole_messages_which_are_counted() -> None:
         ),
     ],
 )
-def test_who_does_not_keep_to_the_rules_is_dropped_and_nobody_else(broker: TcpqBroker, said: bytes, reason: str) -> None:
+def test_who_breaks_the_rules_is_dropped_and_nobody_else(broker: TcpqBroker, said: bytes, reason: str) -> None:
     with subscribers(broker, "A") as (decent,), socket.create_connection(broker_address(broker)) as stranger:
         stranger.settimeout(_PATIENCE_S)
         stranger.sendall(said)

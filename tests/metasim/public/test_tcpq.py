@@ -1,4 +1,4 @@
-"""The tcpq codec: whatever the pieces, the same frames; whatever isn't the protocol is refused, and nothing is hoarded."""
+"""The tcpq codec: the same frames however they are cut, and whatever isn't the protocol is refused."""
 
 from __future__ import annotations
 

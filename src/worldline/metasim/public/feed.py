@@ -17,19 +17,20 @@ from worldline.model.errors import LossError
 
 QUEUE_BYTES_MAX = 2**25
 _EVENT_COST = 200  # Bytes that an event takes besides its payload; about.
-_LINGER_S = 2.0
+LINGER_S = 2.0
 
 
 class Feed:
     """Passes events on to an outlet. `count` are out, `lost` never will be; `nameless` have too long a name for LCM."""
 
-    def __init__(self, outlet: Outlet, *, queue_bytes_max: int = QUEUE_BYTES_MAX) -> None:
+    def __init__(self, outlet: Outlet, *, queue_bytes_max: int = QUEUE_BYTES_MAX, linger_s: float = LINGER_S) -> None:
         self.outlet = outlet
         self.count = 0
         self.lost = 0
         self.nameless = 0
         self.trouble = ""
         self._queue_bytes_max = queue_bytes_max
+        self._linger_s = linger_s
         self._events: deque[PublicEvent] = deque()
         self._size = 0
         self._closing = False
@@ -51,14 +52,14 @@ class Feed:
                     self._size += size
             self._changed.notify_all()
 
-    def drain(self, timeout_s: float = _LINGER_S) -> bool:
+    def drain(self, timeout_s: float) -> bool:
         """Wait until all is out, but not for longer than that; return whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._size, timeout_s)
 
     def close(self) -> None:
         """End it, when all is out or can't be helped."""
-        self.drain()
+        self.drain(self._linger_s)
         with self._changed:
             self._closing = True
             self._changed.notify_all()

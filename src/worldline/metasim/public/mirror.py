@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Self
 
 from worldline.history.observer import Observer
 from worldline.metasim.public.broker import TcpqBroker
-from worldline.metasim.public.feed import QUEUE_BYTES_MAX, Feed
+from worldline.metasim.public.feed import LINGER_S, QUEUE_BYTES_MAX, Feed
 from worldline.metasim.public.log import PublicLog
 from worldline.metasim.public.outlets import open_outlet
 from worldline.metasim.public.timeline import Timeline
@@ -28,8 +29,8 @@ class PublicLcm(Observer):
     """Mirrors a run. `to` is where: ``udpm://239.255.76.67:7667?ttl=0``, ``tcpq://HOST:PORT`` or the path of a log.
 
     With `serve`, ``127.0.0.1:0`` for instance, it is a broker itself, for those who can't use multicast: `url` is what
-    they need. Whatever can't be opened is an error now, before the run. Close it after the run; `report` then says what
-    came of it.
+    they need. Whatever can't be opened is an error now, before the run. Close it after the run, which waits up to
+    `linger_s` for those who are slow; `report` then says what came of it.
     """
 
     def __init__(
@@ -38,8 +39,10 @@ class PublicLcm(Observer):
         *,
         serve: str | None = None,
         queue_bytes_max: int = QUEUE_BYTES_MAX,
+        linger_s: float = LINGER_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        feed = partial(Feed, queue_bytes_max=queue_bytes_max, linger_s=linger_s)
         self._timeline = Timeline()
         self._feeds: list[Feed] = []
         self._logs: list[PublicLog] = []
@@ -51,10 +54,10 @@ class PublicLcm(Observer):
                 if (path := _log_path(target)) is not None:
                     self._logs.append(PublicLog(path))
                 else:
-                    self._feeds.append(Feed(open_outlet(target), queue_bytes_max=queue_bytes_max))
+                    self._feeds.append(feed(open_outlet(target)))
             if serve is not None:
                 self._broker = TcpqBroker(serve).open()
-                self._feeds.append(Feed(self._broker, queue_bytes_max=queue_bytes_max))
+                self._feeds.append(feed(self._broker))
         except BaseException:
             self.close()
             raise
@@ -123,7 +126,7 @@ class PublicLcm(Observer):
 
     # --- What its owner does ---
 
-    def drain(self, timeout_s: float = 2.0) -> bool:
+    def drain(self, timeout_s: float = LINGER_S) -> bool:
         """Wait until what has passed is out, but not for longer than that; return whether it is."""
         for log in self._logs:
             log.write(log.pending.take())
