@@ -126,6 +126,15 @@ class PublicLcm(Observer):
 
     # --- What its owner does ---
 
+    def wait_for_subscribers(self, channels: Iterable[str], timeout_s: float) -> list[str]:
+        """Wait until somebody at the broker has subscribed to each channel; return those that nobody has.
+
+        For whoever wants a logger to see everything from the start.
+        """
+        if self._broker is None:
+            raise UsageError("only a broker knows its subscribers", advice='give serve="127.0.0.1:0"')
+        return self._broker.wait_for_subscribers(channels, timeout_s)
+
     def drain(self, timeout_s: float = LINGER_S) -> bool:
         """Wait until what has passed is out, but not for longer than that; return whether it is."""
         for log in self._logs:
