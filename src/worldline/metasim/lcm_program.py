@@ -12,7 +12,7 @@ from typing import Self
 
 from worldline.launch.processes import describe_exit
 from worldline.lifeline import Lifeline
-from worldline.model.errors import UsageError
+from worldline.model.errors import UsageError, shortened
 
 _GRACE_S = 2.0
 _LIFELINE = Path(__file__).parent.parent / "lifeline.py"
@@ -22,7 +22,7 @@ class LcmProgram:
     """A process that runs a command, with LCM_DEFAULT_URL set."""
 
     def __init__(self, command: Sequence[str], url: str) -> None:
-        self._name = shlex.join(command)
+        self._name = shortened(shlex.join(command))
         self._lifeline = Lifeline()
         try:
             self._process = subprocess.Popen(

@@ -143,9 +143,10 @@ class LcmLibraryPort:
     def __init__(self, url: str, channels: Sequence[str]) -> None:
         self.url = url
         self._lcm = open_lcm(url)
-        self._received: deque[Received] = deque()
+        self._received = received = deque[Received]()
         for channel in channels:
-            subscription = self._lcm.subscribe(re.escape(channel), lambda *received: self._received.append(received))
+            # What the library calls must not hold this port: the library would never be closed.
+            subscription = self._lcm.subscribe(re.escape(channel), lambda *message: received.append(message))
             subscription.set_queue_capacity(0)  # No limit; by default it would keep 30.
 
     def publish(self, channel: str, data: bytes) -> None:
@@ -163,7 +164,7 @@ class LcmLibraryPort:
         return []
 
     def close(self) -> None:
-        """The library closes it when nobody has it any more."""
+        del self._lcm  # The library closes it when nobody has it any more.
 
 
 def open_port(url: str | None, serve: str | None, channels: Sequence[str]) -> LcmPort:
