@@ -43,9 +43,11 @@ def angles_over(delay_ms: int, loss: float, seconds: float) -> Angles:
     return angles
 
 
-def delay_ms_of_fall(seconds: float) -> int:
-    """Return the delay from which on the pendulum falls, to a millisecond, by halving."""
+def delay_ms_of_fall(seconds: float) -> int | None:
+    """Return the delay from which on the pendulum falls, to a millisecond, by halving; None if it doesn't."""
     stands, falls = 0, DELAY_MS_MAX
+    if fell_at(angles_over(falls, 0.0, seconds)) is None:
+        return None
     while falls - stands > 1:
         middle = (stands + falls) // 2
         if fell_at(angles_over(middle, 0.0, seconds)) is None:
@@ -67,10 +69,11 @@ def draw(seconds: float) -> str:
     plain: Angles = []
     swing_in_one_process(seconds, lambda time, angle: plain.append((time, angle)))
     falls_ms = delay_ms_of_fall(seconds)
-    print(f"it falls from a delay of {falls_ms} ms on, each way")
+    print("it stands" if falls_ms is None else f"it falls from a delay of {falls_ms} ms on, each way")
     delays = [curve("no delay, one process", plain, INK, "5 3")]
     for delay_ms, color in zip((*DELAYS_MS, falls_ms), (*BLUES, ALARM), strict=True):
-        delays.append(curve(f"{delay_ms} ms", angles_over(delay_ms, 0.0, seconds), color))
+        if delay_ms is not None:
+            delays.append(curve(f"{delay_ms} ms", angles_over(delay_ms, 0.0, seconds), color))
     losses = []
     for loss, color in zip(LOSSES, BLUES, strict=True):
         angles = angles_over(LOSSY_MS, loss, seconds)

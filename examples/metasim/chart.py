@@ -13,7 +13,7 @@ _WIDTH, _LEFT, _RIGHT, _TOP = 960.0, 64.0, 190.0, 96.0
 _PANEL, _GAP, _BOTTOM = 190.0, 62.0, 52.0
 _END = _WIDTH - _RIGHT  # Where the curves end, and what they are begins.
 _ROW = 19.0
-_APART = 1.5  # Pixels between points of a curve: more can't be seen.
+_APART = 2.5  # Pixels between points of a curve: more can't be seen.
 
 
 class Curve(NamedTuple):
@@ -74,7 +74,8 @@ def _panel(panel: Panel, top: float, seconds: float, unit: str) -> Iterator[str]
         if len(inside) < len(curve.points):
             time, value = inside[-1]
             yield element("path", d=cross(x(time), y(value), 4), stroke=curve.color, stroke_width=1.8)
-        yield text_at(_END + 46, row, curve.name, size=12, fill=ALARM if curve.color == ALARM else INK)
+        color = ALARM if curve.color == ALARM else INK
+        yield text_at(_END + 46, row, curve.name, size=12, fill=color, class_="curve")
 
 
 def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -1,9 +1,10 @@
-"""Vectors as LCM messages, and back: the one type of message that the diagrams here exchange."""
+"""What diagrams need to exchange vectors as LCM messages."""
 
 from __future__ import annotations
 
 import numpy as np
 from drake import lcmt_drake_signal
+from messages import signal_of
 from pydrake.common.value import AbstractValue
 from pydrake.systems.framework import BasicVector, Context, DiagramBuilder, LeafSystem, OutputPort
 
@@ -19,13 +20,8 @@ class SignalEncoder(LeafSystem):
         self.DeclareAbstractOutputPort("message", lambda: AbstractValue.Make(lcmt_drake_signal()), self._encode)
 
     def _encode(self, context: Context, output: AbstractValue) -> None:
-        values = self.EvalVectorInput(context, 0).value()
-        message = lcmt_drake_signal()
-        message.timestamp = round(context.get_time() * 1000)  # In milliseconds, as the type has it.
-        message.dim = len(values)
-        message.val = values.tolist()
-        message.coord = [""] * len(values)
-        output.set_value(message)
+        vector = self.EvalVectorInput(context, 0).value()
+        output.set_value(signal_of(vector, context.get_time()))
 
 
 class SignalDecoder(LeafSystem):
