@@ -44,8 +44,9 @@ class ReadyFederation(Ready):
     """A federation that can be run. `setup` is what its file says, and `federation` its programs, if they are here.
 
     `encoding` says how payloads are encoded on topics of which its file says nothing. What is sent appears on the LCMs
-    `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a number, the order in which things happen
-    to be done is drawn. `listen` is where participants in processes connect, and `hear` is told what they print.
+    `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a
+    number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
+    and `hear` is told what they print.
     """
 
     kind = "federation"
