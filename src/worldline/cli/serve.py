@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,6 +17,7 @@ import typer
 
 from worldline.cli.interruption import Interruption
 from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
+from worldline.cli.public_lcm import LcmServe, LcmTargets, looked_on
 from worldline.cli.recorded import recording_of
 from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of
 from worldline.federation.declaration import Plain
@@ -67,6 +68,8 @@ def serve(
     until: Until = None,
     settings: Settings = None,
     realtime: Realtime = None,
+    lcm: LcmTargets = None,
+    lcm_serve: LcmServe = None,
     record: Record = None,
     no_record: NoRecord = False,
     force: Force = False,
@@ -89,6 +92,8 @@ def serve(
         declared={name: {**stated_by(part), "controls": part.controls} for name, part in setup.parts.items()},
         realtime=realtime,
         limits=setup.limits,
+        lcm=(*setup.lcm, *(lcm or ())),
+        lcm_serve=lcm_serve or setup.lcm_serve,
     )
     service.run(shelf_for(record, ready.recording, no_record=no_record, force=force), quiet=quiet)
 
@@ -106,6 +111,8 @@ class Service:
     declared: Mapping[str, Plain] = field(default_factory=dict)
     realtime: float | None = None
     limits: Limits | None = None
+    lcm: Sequence[str] = ()
+    lcm_serve: str | None = None
 
     def __post_init__(self) -> None:
         check_listening(self.listen, self.token, self.certificate, self.authority)
@@ -115,8 +122,11 @@ class Service:
         """Serve it to its end, show it, and record it."""
         ready = self.ready
         with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
-            with recording_of(ready, shelf, screen.note) as recording:
-                server = self._server(recording.observer)
+            with (
+                recording_of(ready, shelf, screen.note) as recording,
+                looked_on(recording.observer, self.lcm, self.lcm_serve, screen.note) as observer,
+            ):
+                server = self._server(observer)
                 screen.time_of, screen.remarks = server.host.arbiter.time_of, server.host.remarks
                 address = server.open()
                 screen.conclude(f"{ready.name} on {address}, waiting for {', '.join(server.host.missing())}")

@@ -13,7 +13,8 @@ from typing import Any
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.observer import Observer
 from worldline.history.several import SeveralObservers
-from worldline.launch.lcm_types import ENCODING, lcm_topic
+from worldline.launch.lcm_types import ENCODING
+from worldline.launch.topics import lcm_topic
 from worldline.metasim.public import PublicLcm
 from worldline.model import Plan
 from worldline.recording import Recorder, RunRecording, Shelf
