@@ -324,6 +324,7 @@ def test_a_web_server_that_waits_to_be_spoken_to_is_recognized(
 def test_a_server_that_is_only_slow_isnt_taken_for_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient(monkeypatch, 2.0)
     monkeypatch.setattr(connection_module, "DOUBT_S", 0.05)
+    monkeypatch.setattr(connection_module, "_WAKE_S", 0.05)
     monkeypatch.setattr(answering, "_PATIENCE_S", 0.1)
     doubted = threading.Event()
     recognized = answering.recognized
@@ -512,7 +513,7 @@ def test_who_leaves_after_the_run_was_broken_off_is_told_so() -> None:
     with Server(two()) as server:
         broken = Strand(lambda: take_part(server, "a", lambda me: me.close()))
         with pytest.raises(LossError, match="a at 0s: the run was broken off"), connect(server, "b") as me:
-            eventually(lambda: has_come(me, b"broken off"))
+            eventually(lambda: has_come(me, b"hadn't left"))
         broken.failure()
 
 
