@@ -614,4 +614,4 @@ def test_a_client_keeps_to_the_servers_longest_frame() -> None:
         with connect(server, "b", subscribes=["t"]) as me:
             assert sum(len(message.payload) for message in me.advance(to="1s")) == 20 * 2**16
         writer.result()
-        server.wait(10.0)
+        server.wait(PROMPT_S)

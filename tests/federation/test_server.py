@@ -431,7 +431,7 @@ def test_who_connects_before_it_serves_neednt_wait(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(server_module, "_TICK_S", 30.0)
     server = Server(two())
     early = server.pair()
-    early.settimeout(2.0)
+    early.settimeout(PROMPT_S)
     serving = Strand(server.serve)
     try:
         assert b"challenge" in early.recv(4096)

@@ -428,7 +428,7 @@ WAYS: dict[str, Way] = {
     "another-order": way(order=1),
     "shaken": way(order=2, paired=True),
     "in-small-steps": way(steps=700_000, paired=True),
-    "at-a-pace": way(pace=5.0, within_s=5.0),
+    "at-a-pace": way(pace=5.0),
 }
 
 

@@ -35,7 +35,7 @@ T = TypeVar("T")
 PATIENCE_S = 30.0
 """How long a test waits for what must happen, on a machine that is busy with other things."""
 
-PROMPT_S = 5.0
+PROMPT_S = 10.0
 """How soon a loss must have been noticed."""
 
 
