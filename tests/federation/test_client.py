@@ -48,8 +48,6 @@ from worldline.model.frames import frame
 from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import Challenge, Refused, Welcome
 
-pytestmark = pytest.mark.timeout(50)
-
 NONCE = bytes(16)
 CHALLENGE = frame(msgpack.encode(Challenge("worldline", 1, NONCE)))
 

@@ -57,8 +57,6 @@ from worldline.model import FOREVER, TIME_MAX, LossError
 from worldline.wire.codec import encode_events
 from worldline.wire.frames import HEARTBEAT
 
-pytestmark = pytest.mark.timeout(60)
-
 SILENCE_S = 1.0
 
 VICTIM = """

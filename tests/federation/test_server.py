@@ -34,8 +34,6 @@ from worldline.history import Status
 from worldline.model import FOREVER, MS, ConfigurationError, LossError, Plan, UsageError
 from worldline.model.frames import frame
 
-pytestmark = pytest.mark.timeout(50)
-
 
 @pytest.fixture(autouse=True)
 def _tidy() -> Iterator[None]:

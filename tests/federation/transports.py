@@ -32,7 +32,7 @@ from worldline.model import FOREVER, MS
 
 T = TypeVar("T")
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 """How long a test waits for what must happen, on a machine that is busy with other things."""
 
 PROMPT_S = 10.0

@@ -43,8 +43,6 @@ from worldline.kernel import Entity, Simulation, processes
 from worldline.kernel.share import LeftBehind
 from worldline.model import MS, US, ConfigurationError, LossError, ModelError, UsageError, WorldlineError
 
-pytestmark = pytest.mark.timeout(50)
-
 ROOT = Path(__file__).parents[2]
 
 # Errors that aren't the same inline: what can't be pickled is kept there.

@@ -19,8 +19,6 @@ from worldline.federation.peer_process import is_stopped
 from worldline.launch.keeper_client import KeeperClient
 from worldline.model import LossError, UsageError
 
-pytestmark = pytest.mark.timeout(55)
-
 # Each says the numbers of the processes to look for.
 CAST = """
 import itertools, os, signal, subprocess, sys, time

@@ -14,8 +14,6 @@ from worldline.model.errors import InternalError, Stuck
 from worldline.workers.failures import Failure, first_error
 from worldline.workers.pool import WorkerPool, some_of
 
-pytestmark = pytest.mark.timeout(50)
-
 
 def done(*what: str, reached: Callable[[int, int], None] = lambda _now, _events: None) -> list[Any]:
     """Let each of some workers do something; return their reports."""
