@@ -213,8 +213,8 @@ def test_a_worker_that_ends_itself_is_named(what: str, how: str, code: int, coun
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_how_far_a_worker_was_is_known_from_its_first_events_on(count: int) -> None:
-    """However few they are, and however long each takes."""
-    error = failure_of(accident("kill", busy=4), processes(count))
+    """However few they are, and however long each takes: it looks up after four of them at the latest."""
+    error = failure_of(accident("kill", busy=8), processes(count))
     assert error.at is not None
     assert 0 < error.at <= 3 * MS
 
