@@ -12,19 +12,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from worldline.federation.address import Address
 from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server import Server
 from worldline.history.observer import Observer
+from worldline.history.several import SeveralObservers
 from worldline.metasim.seconds import Seconds, as_nanoseconds
 from worldline.model import ConfigurationError, LossError, Network, UsageError, format_time, link, plan
 from worldline.model.links import Link, Rule
 from worldline.model.time import SECOND
 
+if TYPE_CHECKING:
+    from worldline.metasim.public import PublicLcm
+
 _LOOK_S = 0.1
+_TELL_EVERY_S = 0.5
+_SHOW_EVERY_S = 0.02  # For whoever looks on: fifty pictures a second.
 
 Monitor = Callable[[float], object]
 """Is told a time in seconds at which everybody stands; returns something true to stop there."""
@@ -36,7 +42,12 @@ class MetasimServer:
     `clients` are the names of those who take part, or how many they are. `delay` is how long a message takes from any
     client to any other; it may be a link with more to it than a delay. `links` has the same for a sender and a
     receiver, by a pair of names, either of which may be None for everybody. Where clients connect is `address`, in
-    which a port of 0 picks a free one; other keywords are those of `Server`.
+    which a port of 0 picks a free one.
+
+    Everything that is sent and delivered appears on the `public` LCM, ``udpm://…``, ``tcpq://HOST:PORT`` or the path of
+    a log file, or several of these. With `serve_lcm`, ``127.0.0.1:0`` for instance, the server is a broker of LCM's
+    tcpq protocol itself; `public_lcm` then has its `url`, and at the end says what was lost. Other keywords are those
+    of `Server`.
     """
 
     def __init__(
@@ -50,6 +61,8 @@ class MetasimServer:
         token: str | Mapping[str, str] | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
+        public: str | Iterable[str] = (),
+        serve_lcm: str | None = None,
         observer: Observer | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -62,13 +75,16 @@ class MetasimServer:
             ),
         )
         names = () if isinstance(clients, int) else tuple(clients)
+        self.public_lcm = _public_lcm(public, serve_lcm, names)
+        observers = [each for each in (observer, self.public_lcm) if each is not None]
         self.server = Server(
             plan(names, vacancies=vacancies, network=network, seed=seed),
             address,
             token=token,
             certificate=certificate,
             key=key,
-            observer=observer,
+            observer=SeveralObservers(observers) if observers else None,
+            tell_every_s=_SHOW_EVERY_S if self.public_lcm is not None else _TELL_EVERY_S,
             limits=limits,
         )
         self.outcome: FederationOutcome | None = None  # Once it has finished.
@@ -85,6 +101,8 @@ class MetasimServer:
         if self.server.host.over:
             raise UsageError("the run is over", advice="make a new MetasimServer")
         if not self.server.is_served:
+            if self.public_lcm is not None:
+                self.public_lcm.open()
             self.server.hold_at(0)
             self.server.__enter__()
         return self.server.address
@@ -96,8 +114,10 @@ class MetasimServer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         if error is None:
             self.finish()
-        elif self.server.is_served:
+            return
+        if self.server.is_served:
             self.server.__exit__(kind, error, None)
+        self._close_public_lcm()
 
     @property
     def address(self) -> Address:
@@ -126,6 +146,7 @@ class MetasimServer:
                 self.server.end(error)
                 raise error
         self._raise_failure()
+        self._check_public_names()
         self._reached = 0
         self._began = time.monotonic()
 
@@ -149,6 +170,8 @@ class MetasimServer:
             if self.server.host.over:
                 raise UsageError(f"the run is over: all clients have left before {format_time(stop)}")
             self._reached = stop
+            if self.public_lcm is not None:
+                self.server.ask(self.server.host.arbiter.tell_passed)
             if self._monitor is not None and (not every or not stop % every) and self._monitor(stop / SECOND):
                 return
 
@@ -188,15 +211,39 @@ class MetasimServer:
     def finish(self) -> FederationOutcome:
         """End the run where everybody stands, for everybody, and return what came of it."""
         if self.outcome is None:
-            self._raise_failure()
-            if not self.server.host.over:
-                if self._reached is None:
-                    self.server.end(LossError("the server was closed before the run began"))
-                else:
-                    self.server.stop_at(self._reached)
-                    self.server.hold_at(None)
-            self.outcome = self.server.wait()
+            try:
+                self.outcome = self._ended()
+            finally:
+                self._close_public_lcm()
         return self.outcome
+
+    def _ended(self) -> FederationOutcome:
+        self._raise_failure()
+        if not self.server.host.over:
+            if self._reached is None:
+                self.server.end(LossError("the server was closed before the run began"))
+            else:
+                self.server.stop_at(self._reached)
+                self.server.hold_at(None)
+        return self.server.wait()
+
+    def _check_public_names(self) -> None:
+        """Refuse channels whose names, with those who use them, LCM has no room for; nobody has gone anywhere yet."""
+        if self.public_lcm is None:
+            return
+        members = self.server.ask(lambda: list(self.server.host.arbiter.members.values()))
+        try:
+            self.public_lcm.check(
+                {member.name: tuple(member.publishes or ()) for member in members},
+                {member.name: tuple(member.subscriptions) for member in members},
+            )
+        except ConfigurationError as error:
+            self.server.end(error)
+            raise
+
+    def _close_public_lcm(self) -> None:
+        if self.public_lcm is not None:
+            self.public_lcm.close()
 
     def _raise_failure(self) -> None:
         failure = self.server.host.failure
@@ -214,3 +261,13 @@ def _as_link(delay: Seconds | Link, what: str) -> Link:
             f"{what} of 0 isn't possible", advice="simulators can go on by turns only if messages take time"
         )
     return link(nanoseconds)
+
+
+def _public_lcm(public: str | Iterable[str], serve: str | None, clients: Iterable[str]) -> PublicLcm | None:
+    """Return what mirrors the run, if anything does; whatever that needs is loaded only then."""
+    if not public and serve is None:
+        return None
+    from worldline.metasim.public import PublicLcm, check_public_names
+
+    check_public_names(dict.fromkeys(clients, ()), {})
+    return PublicLcm(public, serve=serve)

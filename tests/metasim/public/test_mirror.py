@@ -13,7 +13,7 @@ import pytest
 
 from tests.federation.transports import nothing_left
 from tests.metasim.public.stage import STEPS, Seen, Talkative, loop, run_served, seen_by_participants
-from worldline import run
+from worldline import Federation, Program, run
 from worldline.history.several import SeveralObservers
 from worldline.metasim.public import PublicLcm, TcpqBroker
 from worldline.metasim.public.clock import decode_time
@@ -22,7 +22,7 @@ from worldline.metasim.public.names import TIME_CHANNEL
 from worldline.metasim.public.tcpq import SERVER_MAGIC, greeting
 from worldline.metasim.public.timeline import PublicEvent, Timeline
 from worldline.model import MS
-from worldline.model.errors import LossError, PeerError, UsageError
+from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
 from worldline.model.time import FOREVER
 
 _PATIENCE_S = 20.0
@@ -293,7 +293,7 @@ def test_a_log_replaces_a_log_and_nothing_else(tmp_path: Path) -> None:
             run(loop(), observer=mirror)
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="isn't an LCM log"):
-        PublicLcm(str(tmp_path / "thesis.tex"))
+        PublicLcm(str(tmp_path / "thesis.tex")).open()
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
@@ -315,18 +315,26 @@ def test_a_log_replaces_a_log_and_nothing_else(tmp_path: Path) -> None:
 )
 def test_what_can_not_be_opened_is_an_error_before_the_run(target: str, problem: str) -> None:
     with pytest.raises((UsageError, LossError), match=problem):
-        PublicLcm(target)
+        PublicLcm(target).open()
 
 
 def test_what_was_opened_is_closed_if_the_rest_can_not_be() -> None:
     with TcpqBroker() as broker, pytest.raises(UsageError, match="can listen on"):
-        PublicLcm(broker.url, serve=broker.url)
+        PublicLcm(broker.url, serve=broker.url).open()
+
+
+def test_a_participant_that_lcm_has_no_name_for_ends_the_run_before_it_begins(tmp_path: Path) -> None:
+    federation = Federation({"arm/left": Program(lambda me: me.publish("T", b"x"))})
+    refused = pytest.raises(ConfigurationError, match="'arm/left' can't name a participant on a public LCM")
+    with PublicLcm(str(tmp_path / "run.lcmlog")) as mirror, refused:
+        run(federation, observer=mirror)
+    assert logged(tmp_path / "run.lcmlog") == []
 
 
 def test_without_the_library_only_multicast_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "lcm", None)
     with pytest.raises(UsageError, match=r"needs the LCM library \(install worldline\[lcm\]\)"):
-        PublicLcm("udpm://239.255.76.67:7667?ttl=0")
+        PublicLcm("udpm://239.255.76.67:7667?ttl=0").open()
     with PublicLcm(str(tmp_path / "run.lcmlog"), serve="127.0.0.1:0") as mirror:
         run(loop(), observer=mirror)
         assert mirror.url is not None
