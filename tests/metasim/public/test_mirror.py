@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 import threading
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 
 import lcm
@@ -24,6 +26,7 @@ from worldline.metasim.public.timeline import PublicEvent, Timeline
 from worldline.model import MS
 from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
 from worldline.model.time import FOREVER
+from worldline.saving.destination import write_all
 
 _PATIENCE_S = 20.0
 
@@ -278,12 +281,29 @@ def test_a_full_disk_ends_the_log_and_not_the_run(tmp_path: Path) -> None:
     with PublicLcm(str(tmp_path / "run.lcmlog")) as mirror:
         (log,) = mirror._logs
         log._file.close()
-        log._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the log closes it.
+        log._file = FileIO("/dev/full", "wb")
         assert run(loop(), observer=mirror).digest == run(loop()).digest
     expected = len(seen_by_participants(loop()))
     assert mirror.report() == [
         f"public LCM {tmp_path / 'run.lcmlog'}: 0 messages, {expected:,} lost: No space left on device"
     ]
+
+
+def test_a_log_that_ends_early_ends_with_a_whole_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(descriptor: int, data: bytes) -> None:
+        write_all(descriptor, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with PublicLcm(str(tmp_path / "run.lcmlog")) as mirror:
+        mirror.sent("a", 0, "T", 5, b"first", until=10)
+        mirror.passed(20)
+        mirror.drain()
+        monkeypatch.setattr("worldline.metasim.public.log.write_all", half)
+        mirror.sent("a", 1, "T", 25, b"second", until=30)
+        mirror.passed(40)
+    assert [data for *_, data in logged(tmp_path / "run.lcmlog")] == [b"first"]
+    assert (tmp_path / "run.lcmlog").stat().st_size == 28 + len("T/a") + len("first")
+    assert mirror.lost == 1
 
 
 def test_a_log_replaces_a_log_and_nothing_else(tmp_path: Path) -> None:

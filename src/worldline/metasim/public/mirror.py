@@ -22,7 +22,7 @@ from worldline.metasim.public.timeline import Timeline
 from worldline.model.errors import UsageError, shown
 
 _FILE = "file://"
-_FLUSH_EVERY_S = 1.0
+_SHOW_EVERY_S = 1.0  # How old what a log doesn't have yet may be.
 _FORMS = "write udpm://GROUP:PORT, tcpq://HOST:PORT or the path of a log file"
 
 
@@ -57,7 +57,7 @@ class PublicLcm(Observer):
         self._feeds: list[Feed] = []
         self._logs: list[PublicLog] = []
         self._clock = clock
-        self._flushes_at = clock() + _FLUSH_EVERY_S
+        self._shows_at = clock() + _SHOW_EVERY_S
 
     def open(self) -> Self:
         """Open all that it mirrors to."""
@@ -130,13 +130,12 @@ class PublicLcm(Observer):
             for feed in self._feeds:
                 feed.put(events)
         if self._logs:
-            flushes = (now := self._clock()) >= self._flushes_at
+            shows = (now := self._clock()) >= self._shows_at
             for log in self._logs:
-                log.write(log.pending.advance(time))
-                if flushes:
-                    log.flush()
-            if flushes:
-                self._flushes_at = now + _FLUSH_EVERY_S
+                final = log.pending.advance(time)
+                log.write(final + log.pending.take() if shows else final)
+            if shows:
+                self._shows_at = now + _SHOW_EVERY_S
 
     # --- What its owner does ---
 
@@ -157,7 +156,6 @@ class PublicLcm(Observer):
         """Wait until what has passed is out, but not for longer than that; return whether it is."""
         for log in self._logs:
             log.write(log.pending.take())
-            log.flush()
         drained = [feed.drain(timeout_s) for feed in self._feeds]
         return all(drained)
 
