@@ -76,8 +76,8 @@ def test_a_log_shows_sends_and_deliveries(tmp_path: Path) -> None:
                 strand.result()
         digests.append(outcome.digest)
         logs.append(path.read_bytes())
-        assert server.public_lcm is not None
-        assert server.public_lcm.lost == 0
+        assert server.public is not None
+        assert server.public.lost == 0
     assert logs[0] == logs[1]
     assert digests[0] == digests[1]
     found = [(event.timestamp, event.channel) for event in lcm.EventLog(str(tmp_path / "0.lcmlog"))]
@@ -89,10 +89,10 @@ def test_a_log_shows_sends_and_deliveries(tmp_path: Path) -> None:
 
 def test_where_it_rests_a_subscriber_has_seen_what_was_before() -> None:
     with MetasimServer(["plant", "pilot"], 0.003, serve_lcm="127.0.0.1:0") as server:
-        assert server.public_lcm is not None
-        assert server.public_lcm.url is not None
-        port = TcpqPort(server.public_lcm.url, [TIME_CHANNEL, "A/plant>pilot"])
-        assert server.public_lcm.wait_for_subscribers([TIME_CHANNEL, "A/plant>pilot"], _PATIENCE_S) == []
+        assert server.public is not None
+        assert server.public.url is not None
+        port = TcpqPort(server.public.url, [TIME_CHANNEL, "A/plant>pilot"])
+        assert server.public.wait_for_subscribers([TIME_CHANNEL, "A/plant>pilot"], _PATIENCE_S) == []
         strands = clients(server)
         server.advance_to(0.025)
         seen = []

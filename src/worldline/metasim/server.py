@@ -12,21 +12,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Any, Self
 
 from worldline.federation.address import Address
 from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server import Server
 from worldline.history.observer import Observer
-from worldline.history.several import SeveralObservers
+from worldline.metasim.onlookers import Onlookers
+from worldline.metasim.public import PublicLcm
 from worldline.metasim.seconds import Seconds, as_nanoseconds
 from worldline.model import ConfigurationError, LossError, Network, UsageError, format_time, link, plan
 from worldline.model.links import Link, Rule
 from worldline.model.time import SECOND
-
-if TYPE_CHECKING:
-    from worldline.metasim.public import PublicLcm
 
 _LOOK_S = 0.1
 _TELL_EVERY_S = 0.5
@@ -44,10 +42,9 @@ class MetasimServer:
     receiver, by a pair of names, either of which may be None for everybody. Where clients connect is `address`, in
     which a port of 0 picks a free one.
 
-    Everything that is sent and delivered appears on the `public` LCM, ``udpm://…``, ``tcpq://HOST:PORT`` or the path of
-    a log file, or several of these. With `serve_lcm`, ``127.0.0.1:0`` for instance, the server is a broker of LCM's
-    tcpq protocol itself; `public_lcm` then has its `url`, and at the end says what was lost. Other keywords are those
-    of `Server`.
+    The run is recorded in the file `record`, which says of channels in `types` of which LCM type their messages are.
+    `public` is where all that is sent and delivered appears on an LCM for everybody, and `serve_lcm` where the server
+    is a broker for it: see `PublicLcm`. Other keywords are those of `Server`.
     """
 
     def __init__(
@@ -61,9 +58,11 @@ class MetasimServer:
         token: str | Mapping[str, str] | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
+        observer: Observer | None = None,
+        record: Path | str | None = None,
+        types: Mapping[str, type[Any]] | None = None,
         public: str | Iterable[str] = (),
         serve_lcm: str | None = None,
-        observer: Observer | None = None,
         limits: Limits | None = None,
     ) -> None:
         vacancies = clients if isinstance(clients, int) else 0
@@ -75,16 +74,25 @@ class MetasimServer:
             ),
         )
         names = () if isinstance(clients, int) else tuple(clients)
-        self.public_lcm = _public_lcm(public, serve_lcm, names)
-        observers = [each for each in (observer, self.public_lcm) if each is not None]
+        planned = plan(names, vacancies=vacancies, network=network, seed=seed)
+        self._onlookers = Onlookers(
+            lambda: self.server.host.arbiter.plan,
+            observer=observer,
+            record=record,
+            types=types,
+            public=public,
+            serve_lcm=serve_lcm,
+        )
+        if self._onlookers.public is not None:
+            self._onlookers.public.check(dict.fromkeys(names, ()), {})
         self.server = Server(
-            plan(names, vacancies=vacancies, network=network, seed=seed),
+            planned,
             address,
             token=token,
             certificate=certificate,
             key=key,
-            observer=SeveralObservers(observers) if observers else None,
-            tell_every_s=_SHOW_EVERY_S if self.public_lcm is not None else _TELL_EVERY_S,
+            observer=self._onlookers,
+            tell_every_s=_SHOW_EVERY_S if self._onlookers.public is not None else _TELL_EVERY_S,
             limits=limits,
         )
         self.outcome: FederationOutcome | None = None  # Once it has finished.
@@ -101,8 +109,7 @@ class MetasimServer:
         if self.server.host.over:
             raise UsageError("the run is over", advice="make a new MetasimServer")
         if not self.server.is_served:
-            if self.public_lcm is not None:
-                self.public_lcm.open()
+            self._onlookers.open()
             self.server.hold_at(0)
             self.server.__enter__()
         return self.server.address
@@ -117,12 +124,17 @@ class MetasimServer:
             return
         if self.server.is_served:
             self.server.__exit__(kind, error, None)
-        self._close_public_lcm()
+        self._onlookers.close(None, error)
 
     @property
     def address(self) -> Address:
         """Where clients connect."""
         return self.server.address
+
+    @property
+    def public(self) -> PublicLcm | None:
+        """The public LCM, if there is one: its `url` if it is a broker, and what it has lost."""
+        return self._onlookers.public
 
     def missing(self) -> list[str]:
         """Return who isn't there yet."""
@@ -170,7 +182,7 @@ class MetasimServer:
             if self.server.host.over:
                 raise UsageError(f"the run is over: all clients have left before {format_time(stop)}")
             self._reached = stop
-            if self.public_lcm is not None:
+            if self.public is not None:
                 self.server.ask(self.server.host.arbiter.tell_passed)
             if self._monitor is not None and (not every or not stop % every) and self._monitor(stop / SECOND):
                 return
@@ -210,40 +222,37 @@ class MetasimServer:
 
     def finish(self) -> FederationOutcome:
         """End the run where everybody stands, for everybody, and return what came of it."""
-        if self.outcome is None:
-            try:
-                self.outcome = self._ended()
-            finally:
-                self._close_public_lcm()
-        return self.outcome
-
-    def _ended(self) -> FederationOutcome:
-        self._raise_failure()
-        if not self.server.host.over:
-            if self._reached is None:
-                self.server.end(LossError("the server was closed before the run began"))
-            else:
-                self.server.stop_at(self._reached)
-                self.server.hold_at(None)
-        return self.server.wait()
+        if self.outcome is not None:
+            return self.outcome
+        try:
+            self._raise_failure()
+            if not self.server.host.over:
+                if self._reached is None:
+                    self.server.end(LossError("the server was closed before the run began"))
+                else:
+                    self.server.stop_at(self._reached)
+                    self.server.hold_at(None)
+            outcome = self.server.wait()
+        except BaseException as error:
+            self._onlookers.close(None, error)
+            raise
+        self._onlookers.close(outcome)
+        self.outcome = outcome
+        return outcome
 
     def _check_public_names(self) -> None:
         """Refuse channels whose names, with those who use them, LCM has no room for; nobody has gone anywhere yet."""
-        if self.public_lcm is None:
+        if self.public is None:
             return
         members = self.server.ask(lambda: list(self.server.host.arbiter.members.values()))
         try:
-            self.public_lcm.check(
+            self.public.check(
                 {member.name: tuple(member.publishes or ()) for member in members},
                 {member.name: tuple(member.subscriptions) for member in members},
             )
         except ConfigurationError as error:
             self.server.end(error)
             raise
-
-    def _close_public_lcm(self) -> None:
-        if self.public_lcm is not None:
-            self.public_lcm.close()
 
     def _raise_failure(self) -> None:
         failure = self.server.host.failure
@@ -261,13 +270,3 @@ def _as_link(delay: Seconds | Link, what: str) -> Link:
             f"{what} of 0 isn't possible", advice="simulators can go on by turns only if messages take time"
         )
     return link(nanoseconds)
-
-
-def _public_lcm(public: str | Iterable[str], serve: str | None, clients: Iterable[str]) -> PublicLcm | None:
-    """Return what mirrors the run, if anything does; whatever that needs is loaded only then."""
-    if not public and serve is None:
-        return None
-    from worldline.metasim.public import PublicLcm, check_public_names
-
-    check_public_names(dict.fromkeys(clients, ()), {})
-    return PublicLcm(public, serve=serve)
