@@ -345,7 +345,7 @@ def test_what_was_opened_is_closed_if_the_rest_can_not_be() -> None:
 
 def test_a_participant_that_lcm_has_no_name_for_ends_the_run_before_it_begins(tmp_path: Path) -> None:
     federation = Federation({"arm/left": Program(lambda me: me.publish("T", b"x"))})
-    refused = pytest.raises(ConfigurationError, match="'arm/left' can't name a participant on a public LCM")
+    refused = pytest.raises(ConfigurationError, match=r"^arm/left at 0s: 'arm/left' can't name a participant")
     with PublicLcm(str(tmp_path / "run.lcmlog")) as mirror, refused:
         run(federation, observer=mirror)
     assert logged(tmp_path / "run.lcmlog") == []

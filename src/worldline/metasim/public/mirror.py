@@ -19,7 +19,7 @@ from worldline.metasim.public.log import PublicLog
 from worldline.metasim.public.names import check_participant, check_public_names
 from worldline.metasim.public.outlets import open_outlet
 from worldline.metasim.public.timeline import Timeline
-from worldline.model.errors import UsageError, shown
+from worldline.model.errors import ConfigurationError, UsageError, shown
 
 _FILE = "file://"
 _SHOW_EVERY_S = 1.0  # How old what a log doesn't have yet may be.
@@ -99,7 +99,10 @@ class PublicLcm(Observer):
     # --- What an observer is told ---
 
     def began(self, who: str, at: int) -> None:
-        check_participant(who)
+        try:
+            check_participant(who)
+        except ConfigurationError as error:
+            raise error.concerning(who, at) from None
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
         if self._feeds:
