@@ -54,7 +54,6 @@ class _Subscriber:
         self.patterns: dict[str, ChannelPattern] = {}
         self.unsent: deque[bytes] = deque()
         self.unsent_size = 0
-        self.gone = False
 
     def wants(self, channel: str) -> bool:
         return any(pattern.matches(channel) for pattern in self.patterns.values())
@@ -193,7 +192,7 @@ class TcpqBroker:
     def _pass_on(self, channel: str, data: bytes) -> None:
         frame = None
         for subscriber in self._subscribers.values():
-            if subscriber.gone or not subscriber.wants(channel):
+            if not subscriber.wants(channel):
                 continue
             if frame is None:
                 frame = TcpqFrame(TcpqKind.PUBLISH, channel, data).encode()
@@ -322,7 +321,6 @@ class TcpqBroker:
     def _dismiss(self, subscriber: _Subscriber, reason: str | None) -> None:
         """End a connection; with a reason, it was the other end's fault."""
         with self._lock:
-            subscriber.gone = True
             self._subscribers.pop(subscriber.socket, None)
         if reason is not None:
             self._note(reason)
