@@ -170,18 +170,18 @@ def test_receivers_at_different_distances_get_the_same_message_at_their_own_time
     assert [net.arrivals(name) for name in "bcd"] == [[15], [19], [15]]
 
 
-def test_publishing_tells_which_sleepers_first_arrival_it_is() -> None:
+def test_publishing_tells_who_expects_a_message_and_has_none_before_it() -> None:
     listens = Join(subscribes=subscriptions("red"))
     net = Net(a=Join(), b=listens, c=listens)
-    net.members["b"].sleeping = True
+    net.members["b"].expects = True
     assert net.publish("a", 10) == ["b"]
     assert net.publish("a", 11) == []
     assert net.publish("a", 9) == ["b"]
 
 
-def test_drawn_arrivals_rouse_sleepers_too() -> None:
+def test_drawn_arrivals_rouse_those_who_expect_one_too() -> None:
     net = Net(link(uniform(5, 9)), a=Join(), b=Join(subscribes=subscriptions("red")))
-    net.members["b"].sleeping = True
+    net.members["b"].expects = True
     assert net.publish("a", 100) == ["b"]
     assert net.publish("a", 200) == []
     assert net.publish("a", 0) == ["b"]

@@ -122,7 +122,7 @@ class Ledger:
         self._finished: list[str] = []  # Topics that were complete and have been unsubscribed since.
         self._seed = 0
         self._control_latency = 0
-        self.reach = 0
+        self.reach = 0  # How far it may peek; 0 if nobody knows.
         self._streams: dict[tuple[str, ...], Stream] = {}
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
 
@@ -252,30 +252,37 @@ class Ledger:
         After the answer, the same call says it. It looks no further than `reach` ahead of what may still be sent, since
         that may bring answers; and no further than the run's end.
         """
-        if self.state is State.PEEKING and (until is None or as_time(until) >= self._until):
+        if self.state is State.PEEKING and self._sight(until) == self._until:
             return None
-        target = TIME_MAX if until is None else self._target(until, Peek)
-        self._check(Peek)
+        if until is None:
+            self._check(Peek)
+        else:
+            self._target(until, Peek)
         if not self.reach:
             self._refuse(cant_peek())
         if self._period:
             self._keep_period(self.now)
-        target = min(target, max(self.now, self._promised) + self.reach)
+        sight = self._sight(until)
         first = self._held[0].arrival if self._held else FOREVER
-        if first < min(self.horizon, target):
+        if first < min(self.horizon, sight):
             return first
-        if target <= self.horizon:
-            return target
+        if sight <= self.horizon:
+            return sight
         if self._final:
             if self.now == self.horizon:
                 self._row = RETIRED
             return self.horizon
-        self.tell_time()
-        request = Peek(target, first)
-        self._until = target
+        self.tell_time()  # It stays where it is, and the arbiter must know where that is.
+        request = Peek(sight, first)
+        self._until = sight
         self._outbox += (request,)
         self._row = self._row.moves[Peek]
         return None
+
+    def _sight(self, until: TimeLike | None) -> int:
+        """Return how far a peek looks: what it sends now may be answered after that."""
+        farthest = min(max(self.now, self._promised) + self.reach, TIME_MAX)
+        return max(self.now, farthest if until is None else min(as_time(until), farthest))
 
     def _target(self, time: TimeLike, kind: type) -> int:
         self._check(kind)
@@ -474,8 +481,9 @@ class Ledger:
     def tell_time(self) -> None:
         """Put the time that was reached without asking into the outbox, for whoever waits for it."""
         if self._told < self.now and self.state is State.COMPUTING:
-            self._told = self.now
-            self._outbox.append(Reached(self.now))
+            reached = Reached(self.now)
+            self._told = self.now  # As for a request: all of this happens, or nothing.
+            self._outbox += (reached,)
 
     # --- What it may not do ---
 
