@@ -294,7 +294,9 @@ def test_a_broken_promise_carries_both_times() -> None:
     assert error.at == 1
 
 
-@pytest.mark.parametrize("event", [Publish("red", b"", 10), Promise(10), Reached(20), Stop(15), Invite("guest", 15)])
+@pytest.mark.parametrize(
+    "event", [Publish("red", b"", 10), Promise(10), Reached(20), Stop(15), Invite("guest", 15), Peek(15)]
+)
 def test_the_last_times_before_those_are_taken(event: Event) -> None:
     computing().handle("a", event)
 
