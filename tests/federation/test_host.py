@@ -1289,6 +1289,8 @@ class Anybody(RuleBasedStateMachine):
                     ["advance", 2 * MS],
                     NEXT,
                     ["next", 7, 0],
+                    ["peek", 2],
+                    ["peek", MS, 1],
                     ["reached", 1],
                     ["subscribe", ["u"], 0, 0],
                     ["unsubscribe", "t", 0, 0],

@@ -110,6 +110,12 @@ def awaiting(target: Server | str, name: str) -> None:
         me.next()
 
 
+def peeking(target: Server | str, name: str) -> None:
+    with connect(target, name, publishes=["y"], subscribes=["t"]) as me:
+        me.promise("1h")
+        me.peek()
+
+
 def publishing(target: Server | str, name: str) -> None:
     """It only ever tells, and never asks."""
     pause = threading.Event()
@@ -140,6 +146,7 @@ SURVIVORS: dict[str, Callable[[Server | str, str], None]] = {
     "advancing": advancing,
     "awaiting": awaiting,
     "in a loop": in_a_loop,
+    "peeking": peeking,
     "publishing": publishing,
     "stepping": stepping,
 }
@@ -173,7 +180,7 @@ def test_a_lost_participant_is_named_to_everybody_with_its_time(sign: int, cause
         server = stack.enter_context(Server(plan(["victim", *SURVIVORS]), limits=Limits(silence_s=SILENCE_S)))
         left = survivors(str(server.address))
         victim, _ = stack.enter_context(process(VICTIM, str(server.address)))
-        expected = {"advancing": "advancing", "awaiting": "awaiting", "in a loop": "awaiting"}
+        expected = {"advancing": "advancing", "awaiting": "awaiting", "in a loop": "awaiting", "peeking": "peeking"}
         eventually(lambda: expected.items() <= states(server).items())
         os.kill(victim.pid, sign)
         begun = time.monotonic()

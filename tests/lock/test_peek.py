@@ -380,8 +380,8 @@ def test_the_one_that_peeks_is_told_why_it_waits_and_so_are_others_whom_it_holds
     made.say("b", Advance(9))
     assert [str(why) for why in made.arbiter.why()] == [
         (
-            "a at 0s wants to know all before 8ns: c (computing) may still send from 0s on, so all is known only before "
-            "5ns; by c → a (blue, 5ns)"
+            "a at 0s wants to know all before 8ns: c (computing) may still send from 0s on, so all is known only "
+            "before 5ns; by c → a (blue, 5ns)"
         ),
         (
             "b at 0s waits for time 9ns: a (peeking) may still send from 3ns on, so all is known only before 8ns; "
