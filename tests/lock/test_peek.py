@@ -261,6 +261,17 @@ def test_others_go_as_far_as_it_lets_them_while_it_peeks_and_after() -> None:
     assert sorted(made.say("a", Reached(4))) == ["b"]
 
 
+def test_the_earliest_that_waits_for_nobody_is_one_that_peeks_only_from_its_promise_on() -> None:
+    made = peeking(b=LISTENS, c=LISTENS)
+    assert made.arbiter.earliest() == 0
+    made.say("b", Reached(0))
+    made.say("b", Advance(2))
+    made.say("c", Advance(4))
+    assert (made.arbiter.floor(), made.arbiter.earliest()) == (0, 2)
+    assert sorted(made.say("b", Advance(4))) == ["a", "b"]
+    assert made.arbiter.earliest() == made.arbiter.floor() == 0
+
+
 @pytest.mark.parametrize("published_first", [True, False])
 def test_a_message_makes_it_wait_for_no_more_than_its_own_moment(published_first: bool) -> None:
     made = table(a=LISTENS, b=LISTENS)

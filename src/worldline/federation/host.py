@@ -13,7 +13,8 @@ H2. Whatever a connection sends, the host stays sound: the connection is told wh
 H3. Memory is bounded, and nobody is given up for going ahead. What a participant has sent and somebody may still have
     to be given is counted (R1 of the router). Above its share of `memory_max` there are three cases:
 
-    a. It is ahead of somebody: its base is greater than the least. It isn't read until that one has caught up.
+    a. It is ahead of somebody: its base is greater than the least. It isn't read until that one has caught up. Of one
+       that peeks, its next send counts as its base here: it may wait for those who act before that.
     b. Nobody is further behind. It is read, whatever it sends: the others wait for it, so holding it back would hold
        everybody up. What is counted then has been sent, by its own time, and not yet arrived: the network that it
        simulates holds that much, at 30 MB a second over a link of 10 s as well, and somebody must keep it. Above
@@ -597,7 +598,7 @@ class Host:
 
     def _weigh(self, session: Session, member: Member) -> None:
         """Hold one back of whom too much is kept, or see whether what must be kept is too much (H3)."""
-        if member.base > self.arbiter.bounds.floor():
+        if member.base > self.arbiter.earliest():
             if not session.paused and self.arbiter.router.relieve(member) > self._share // 2:
                 session.paused = True
                 self._paused.append(session)
@@ -627,12 +628,13 @@ class Host:
 
     def _resume(self) -> None:
         floor = self.arbiter.bounds.floor()
+        earliest = self.arbiter.earliest()
         moved, self._resumed_at = floor != self._resumed_at, floor
         for session in list(self._paused):
             member = session.member
             assert member is not None
             # As long as the least base hasn't moved, nothing more can be forgotten of one that is ahead of it.
-            if member.base <= floor or (moved and self.arbiter.router.relieve(member) <= self._share // 2):
+            if member.base <= earliest or (moved and self.arbiter.router.relieve(member) <= self._share // 2):
                 session.paused = session.hasty
                 self._paused.remove(session)
                 self.dirty.append(session)

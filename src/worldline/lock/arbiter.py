@@ -129,6 +129,7 @@ class Arbiter:
         self._present = len(self.members)  # Those of the roster and those who came later, less those who have left.
         self._capped: list[tuple[int, int, Member, int]] = []  # A heap of (goal, serial, who, its request).
         self._requests = 0
+        self._peeking: dict[str, Member] = {}  # Those who peek, and have to wait for it.
         self._rewired: dict[str, Member] = {}  # Those whose subscriptions have changed, and their edges not yet.
         self._actions: list[Action] = []
         self._handlers: dict[type, Callable[[Member, Any], None]] = {
@@ -430,6 +431,8 @@ class Arbiter:
         member.move(Peek)
         member.held = event.held
         self._wait(member, event.until)
+        if member.state is State.PEEKING:
+            self._peeking[member.name] = member
 
     def _wait(self, member: Member, until: int) -> None:
         if until == member.now:  # It is there already; nothing that it could still learn arrives before.
@@ -510,6 +513,7 @@ class Arbiter:
             if first > member.held:
                 first = member.held
             if member.state is State.PEEKING:
+                del self._peeking[member.name]
                 now = acts = member.now
             elif first < min(member.awaits, horizon):
                 now = acts = first
@@ -625,6 +629,15 @@ class Arbiter:
         if self.phase is Phase.GATHERING:
             return 0
         return min(self.bounds.floor(), self.end) if self._present else self.bounds.floor()
+
+    def earliest(self) -> int:
+        """Return the least time at which somebody acts who waits for nobody that acts later (A3).
+
+        That is the least base. But one that peeks, and has promised, may wait for all who act before its promise.
+        """
+        if not self._peeking:
+            return self.bounds.floor()
+        return min(member.value if name in self._peeking else member.base for name, member in self.members.items())
 
     def tell_passed(self) -> None:
         """Tell whoever looks on what is settled. For whoever drives the arbiter, now and then, and at the end."""
