@@ -264,7 +264,6 @@ def test_others_go_as_far_as_it_lets_them_while_it_peeks_and_after() -> None:
 def test_the_earliest_that_waits_for_nobody_is_one_that_peeks_only_from_its_promise_on() -> None:
     made = peeking(b=LISTENS, c=LISTENS)
     assert made.arbiter.earliest() == 0
-    made.say("b", Reached(0))
     made.say("b", Advance(2))
     made.say("c", Advance(4))
     assert (made.arbiter.floor(), made.arbiter.earliest()) == (0, 2)

@@ -225,7 +225,6 @@ class Arbiter:
             self.phase = Phase.RUNNING
             for founder in self.members.values():
                 self.bounds.add(founder)
-            self.router.edges.found(self.members.values())
             self._start(list(self.members.values()))
 
     def missing(self) -> list[str]:
