@@ -3,9 +3,9 @@
 Theory of operation
 -------------------
 Sans-IO, like the arbiter. Operations that only tell (publish, promise, subscribe, ...) are checked here, written
-down, and put into the outbox; they never wait. `advance` and `next` are served from what was granted ahead if that
-reaches far enough; otherwise they put a request into the outbox and return None, and `receive` of the answer returns
-what they would have.
+down, and put into the outbox; they never wait. `advance`, `next` and `peek` are served from what was granted ahead if
+that reaches far enough; otherwise they put a request into the outbox and return None, and `receive` of the answer
+returns what they would have. After a `peek` that is nothing: the same call, made again, is served then.
 
 A wrong call raises at its caller and changes nothing, so the participant can go on.
 
