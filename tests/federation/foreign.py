@@ -40,7 +40,7 @@ class Foreign:
         self._pulse.start()
         self.kept = {subscription[0]: (subscription[1:] or [{}])[0] for subscription in subscribes}
         self.dropped: dict[str, int] = {}
-        self.now = self.horizon = self.promised = 0
+        self.now = self.horizon = 0
         self.final = self.ended = False
         self.complete_at = -1
         self.held: list[list[Any]] = []
@@ -150,10 +150,6 @@ class Foreign:
         self._log.update(msgpack.encode([0, self._sent, sent, topic, payload]))
         self._sent += 1
 
-    def promise(self, until: int) -> None:
-        self.promised = until
-        self._said.append(["promise", until])
-
     def advance(self, to: int) -> list[list[Any]]:
         if to > self.horizon and not self.final:
             self._request("advance", to)
@@ -172,7 +168,7 @@ class Foreign:
         return []
 
     def peek(self, until: int = TIME_MAX) -> int:
-        sight = min(until, max(self.now, self.promised) + self.reach, TIME_MAX)
+        sight = min(until, self.now + self.reach, TIME_MAX)
         first = self.held[0][0] if self.held else FOREVER
         if first >= min(self.horizon, sight) and sight > self.horizon and not self.final:
             self._said.append(["reached", self.now])

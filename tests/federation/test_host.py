@@ -109,7 +109,7 @@ REFUSALS: dict[str, tuple[Greet, str, str]] = {
     "not on the roster, all there": (
         lambda house: (running(house), greeted(house, "x"))[1],
         "unexpected",
-        "nobody expects 'x'; expected: nobody at present",
+        "nobody expects 'x'; expected: nobody: the run has started",
     ),
     "second of the same name": (
         lambda house: house.admit("a") and greeted(house, "a"),
@@ -1112,12 +1112,12 @@ class HostedRun:
         self.hand_out()
 
     def check(self) -> None:
-        earliest = self.host.arbiter.earliest()
+        floor = self.host.arbiter.floor()
         for name in self.host.ahead():
             self.seen["times that somebody wasn't read"] += 1
             member = self.sessions[name].member
             assert member is not None
-            assert member.base > earliest, f"{name} is furthest behind and isn't read"
+            assert member.base > floor, f"{name} is furthest behind and isn't read"
         self.host.arbiter.check_invariants()
 
     def hand_out(self) -> None:

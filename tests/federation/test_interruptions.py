@@ -173,24 +173,24 @@ def test_an_interrupted_peek_is_taken_up_again() -> None:
             me.advance(to="5ms")
             me.publish("t", b"late")
 
-    with ticking(), Server(plan(["a", "b"], network=Network(default=link("1ms")))) as server:
+    with ticking(), Server(plan(["a", "b"], network=Network(default=link("9ms")))) as server:
         late = Strand(lambda: other(server))
         with connect(server, "a", publishes=["u"], subscribes=["t"]) as me:
-            me.promise("8ms")
+            me.advance(to="8ms")
             for _ in range(3):
                 interrupting = interrupt_when(lambda: me._waits and state(server, "a") in ASKED)
                 with pytest.raises(Tick):
-                    me.peek(until="9ms")
+                    me.peek(until="17ms")
                 interrupting.result()
-            for mistake in (lambda: me.publish("u", b""), lambda: me.peek(until="7ms"), me.next, me.leave):
-                with pytest.raises(UsageError, match=r"peek\(until='9ms'\) was interrupted, and is still asked for"):
+            for mistake in (lambda: me.publish("u", b""), lambda: me.peek(until="9ms"), me.next, me.leave):
+                with pytest.raises(UsageError, match=r"peek\(until='17ms'\) was interrupted, and is still asked for"):
                     mistake()
             go.set()
-            assert me.peek(until="10ms") == 6 * MS  # As far as it sees, which is the same.
-            assert me.now == 0
+            assert me.peek() == 14 * MS  # It sees no further, so that is the same.
+            assert me.now == 8 * MS
             assert [message.payload for message in me.next()] == [b"late"]
         late.result()
-        assert server.wait(PROMPT_S).times == {"a": 6 * MS, "b": 5 * MS}
+        assert server.wait(PROMPT_S).times == {"a": 14 * MS, "b": 5 * MS}
 
 
 @pytest.mark.parametrize("kind", ["tcp", "tls"])

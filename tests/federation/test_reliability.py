@@ -112,8 +112,9 @@ def awaiting(target: Server | str, name: str) -> None:
 
 def peeking(target: Server | str, name: str) -> None:
     with connect(target, name, publishes=["y"], subscribes=["t"]) as me:
-        me.promise("1h")
-        me.peek()
+        while True:
+            known = me.peek()
+            me.next() if known == me.now else me.advance(to=known)
 
 
 def publishing(target: Server | str, name: str) -> None:

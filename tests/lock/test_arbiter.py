@@ -121,7 +121,12 @@ PARTICIPANT_EVENTS: dict[type, Event] = {
     Peek: Peek(5),
     Leave: Leave(0),
 }
-OPERATOR_EVENTS: dict[type, Event] = {Barrier: Barrier(9), Lost: Lost("a", "gone"), CallOff: CallOff("enough")}
+OPERATOR_EVENTS: dict[type, Event] = {
+    Barrier: Barrier(9),
+    Stop: Stop(50),
+    Lost: Lost("a", "gone"),
+    CallOff: CallOff("enough"),
+}
 
 
 def arbiter_after(steps: int) -> Arbiter:
@@ -252,8 +257,8 @@ BAD = [
     bad(computing, Next(TIME_MAX + 1), PeerError, "can't ask for"),
     bad(computing, Next(50, 0), PeerError, "can't ask for"),
     bad(computing, Peek(0), PeerError, "can't ask for 0s"),
-    bad(computing, Peek(16), PeerError, "can't ask for 16ns"),
-    bad(computing, Peek(15, 0), PeerError, "can't ask for"),
+    bad(computing, Peek(7), PeerError, "can't ask for 7ns"),
+    bad(computing, Peek(6, 0), PeerError, "can't ask for"),
     bad(computing, Leave(0), PeerError, "can't be at 0s"),
     bad(computing, Leave(21), PeerError, "can't be at 21ns"),
     bad(computing, Stop(14), UsageError, "until 15ns"),
@@ -295,7 +300,7 @@ def test_a_broken_promise_carries_both_times() -> None:
 
 
 @pytest.mark.parametrize(
-    "event", [Publish("red", b"", 10), Promise(10), Reached(20), Stop(15), Invite("guest", 15), Peek(15)]
+    "event", [Publish("red", b"", 10), Promise(10), Reached(20), Stop(15), Invite("guest", 15), Peek(6)]
 )
 def test_the_last_times_before_those_are_taken(event: Event) -> None:
     computing().handle("a", event)

@@ -63,11 +63,11 @@ def test_it_asks_for_no_more_than_its_reach(until: int | None, asked: int) -> No
     assert (ledger.now, ledger.state, ledger.take_outbox()) == (0, State.COMPUTING, [])
 
 
-def test_a_promise_lets_it_look_further() -> None:
+def test_a_promise_lets_it_look_no_further() -> None:
     ledger = started()
     ledger.promise(6)
     assert ledger.peek() is None
-    assert ledger.take_outbox() == [Promise(6), Peek(16, FOREVER)]
+    assert ledger.take_outbox() == [Promise(6), Peek(10, FOREVER)]
 
 
 def test_a_message_is_seen_and_stays_where_it_is() -> None:
@@ -192,13 +192,13 @@ def test_nothing_is_seen_after_the_last_time() -> None:
     assert ledger.peek() == late
 
 
-def test_a_period_promises_by_itself_and_lets_it_look_further() -> None:
+def test_a_period_promises_by_itself() -> None:
     ledger = started(period=4)
     ledger.next()
     ledger.receive(Grant("a", 6, [message(5)]))
     ledger.take_outbox()
     assert ledger.peek() is None
-    assert ledger.take_outbox() == [Promise(8), Peek(18, FOREVER)]
+    assert ledger.take_outbox() == [Promise(8), Peek(15, FOREVER)]
     assert ledger.peek() is None
 
 
@@ -228,9 +228,9 @@ def table(end: int | None = None, **joins: Join) -> Table:
 
 
 def peeking(**others: Join) -> Table:
-    """a has promised 3 and wants to know all before 8; the others are at 0."""
+    """a is at 3 and wants to know all before 8; the others are at 0."""
     made = table(a=LISTENS, **others)
-    made.say("a", Promise(3))
+    made.say("a", Advance(3))
     assert made.say("a", Peek(8)) == {}
     return made
 
@@ -246,10 +246,10 @@ def test_who_peeks_stays_where_it_is_and_may_still_publish_there() -> None:
 
 def test_it_waits_until_nobody_can_reach_it_before_then() -> None:
     made = peeking(b=LISTENS)
-    assert made.arbiter.participants()["a"] == (State.PEEKING, 0)
+    assert made.arbiter.participants()["a"] == (State.PEEKING, 3)
     assert sorted(made.say("b", Advance(2))) == ["b"]
     assert made.say("b", Advance(3))["a"] == Grant("a", 8, [])
-    assert made.arbiter.participants()["a"] == (State.COMPUTING, 0)
+    assert made.arbiter.participants()["a"] == (State.COMPUTING, 3)
 
 
 def test_others_go_as_far_as_it_lets_them_while_it_peeks_and_after() -> None:
@@ -261,20 +261,10 @@ def test_others_go_as_far_as_it_lets_them_while_it_peeks_and_after() -> None:
     assert sorted(made.say("a", Reached(4))) == ["b"]
 
 
-def test_the_earliest_that_waits_for_nobody_is_one_that_peeks_only_from_its_promise_on() -> None:
-    made = peeking(b=LISTENS, c=LISTENS)
-    assert made.arbiter.earliest() == 0
-    made.say("b", Advance(2))
-    made.say("c", Advance(4))
-    assert (made.arbiter.floor(), made.arbiter.earliest()) == (0, 2)
-    assert sorted(made.say("b", Advance(4))) == ["a", "b"]
-    assert made.arbiter.earliest() == made.arbiter.floor() == 0
-
-
 @pytest.mark.parametrize("published_first", [True, False])
 def test_a_message_makes_it_wait_for_no_more_than_its_own_moment(published_first: bool) -> None:
     made = table(a=LISTENS, b=LISTENS)
-    made.say("a", Promise(3))
+    made.say("a", Advance(3))
     if published_first:
         made.say("b", Publish("red", b"", 0))
     assert made.say("a", Peek(8)) == {}
@@ -286,7 +276,7 @@ def test_a_message_makes_it_wait_for_no_more_than_its_own_moment(published_first
 
 def test_what_it_holds_itself_makes_it_wait_for_no_more() -> None:
     made = table(a=LISTENS, b=LISTENS)
-    made.say("a", Promise(3))
+    made.say("a", Advance(3))
     assert made.say("a", Peek(8, 5)) == {}
     assert made.say("b", Promise(1))["a"].horizon == 6
 
@@ -299,12 +289,13 @@ def test_where_it_is_it_knows_all() -> None:
     assert made.say("a", Advance(5))["a"].horizon == 5
 
 
-def test_it_may_ask_for_its_reach_after_its_promise_and_no_more() -> None:
+def test_it_may_ask_for_its_reach_ahead_of_its_time_and_no_more() -> None:
     made = table(a=LISTENS, b=LISTENS)
-    made.say("a", Promise(3))
+    made.say("a", Advance(3))
+    made.say("a", Promise(7))
     with pytest.raises(PeerError, match="can't ask for 9ns"):
         made.handle("a", Peek(9))
-    made.say("a", Subscribe(Subscription("blue"), 0, 0))
+    made.say("a", Subscribe(Subscription("blue"), 3, 3))
     with pytest.raises(PeerError, match="can't ask for 4ns"):
         made.handle("a", Peek(4))
 
@@ -326,15 +317,16 @@ def test_nobody_peeks_beyond_the_barrier() -> None:
 
 def test_a_stop_is_what_it_sees_and_it_may_act_until_then() -> None:
     made = table(a=LISTENS, b=CONTROLS)
-    made.say("a", Promise(10))
-    assert made.say("a", Peek(15)) == {}
-    made.say("b", Stop(12))
-    assert sorted(made.say("b", Advance(6))) == ["b"]
-    assert made.say("b", Advance(7))["a"] == Grant("a", 12, [], final=True)
-    made.say("a", Publish("red", b"", 10))
-    assert made.say("a", Advance(12)) == {"a": Grant("a", 12, [], final=True)}
-    made.say("a", Publish("red", b"", 12))
-    assert made.say("a", Peek(17))["a"] == Grant("a", 12, [], final=True)
+    made.say("a", Advance(5))
+    assert made.say("a", Peek(10)) == {}
+    made.say("b", Stop(8))
+    assert sorted(made.say("b", Advance(2))) == ["b"]
+    assert made.say("b", Advance(3))["a"] == Grant("a", 8, [], final=True)
+    assert made.arbiter.participants()["a"] == (State.COMPUTING, 5)
+    made.say("a", Publish("red", b"", 5))
+    made.say("a", Reached(8))
+    made.say("a", Publish("red", b"", 8))
+    assert made.say("a", Peek(13))["a"] == Grant("a", 8, [], final=True)
     assert made.leave("a") == {}
 
 
@@ -342,13 +334,16 @@ def test_a_newcomer_is_waited_for_and_may_reach_it() -> None:
     made = table(a=LISTENS, b=CONTROLS)
     made.say("b", Invite("guest", 8))
     made.say("b", Promise(100))
-    made.say("a", Promise(10))
-    assert made.say("a", Peek(15)) == {}
+    made.say("a", Advance(5))
+    assert made.say("a", Peek(10)) == {}
     assert made.why("a").cause is Cause.NEWCOMER
-    assert made.handle("guest", LISTENS) == (StartRun("guest", 8, 0, 5, 5),)
+    *started, granted = made.handle("guest", LISTENS)
+    assert (started, granted) == ([StartRun("guest", 8, 0, 5, 5)], Grant("a", 13, []))
+    made.say("a", Reached(9))
+    assert made.say("a", Peek(14)) == {}
     assert (made.why("a").holder, made.why("a").bound) == ("guest", 13)
-    assert sorted(made.say("guest", Advance(10))) == ["a", "guest"]
-    assert made.arbiter.participants()["a"] == (State.COMPUTING, 0)
+    assert sorted(made.say("guest", Advance(9))) == ["a", "guest"]
+    assert made.arbiter.participants()["a"] == (State.COMPUTING, 9)
 
 
 def test_how_far_it_may_peek_doesnt_depend_on_who_has_left() -> None:
@@ -366,31 +361,31 @@ LATENCIES = (
 )
 
 
-@pytest.mark.parametrize("promises", list(product((0, 1, 4, 20), repeat=3)))
-def test_those_who_peek_at_each_other_never_wait_for_each_other_alone(promises: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("times", list(product((0, 1, 2), repeat=3)))
+def test_those_who_peek_at_each_other_never_wait_for_each_other_alone(times: tuple[int, ...]) -> None:
     for order in permutations("abc"):
         network = Network(default=link(5), rules=LATENCIES)
         made = Table(*"abc", network=network, joins=dict.fromkeys("abc", LISTENS))
         reach = {name: member.reach for name, member in made.arbiter.members.items()}
         assert reach == {"a": 5, "b": 2, "c": 3}
+        now = dict(zip("abc", times, strict=True))
+        for name in "abc":
+            made.say(name, Advance(now[name]))
         granted: list[str] = []
-        for name, promise in zip("abc", promises, strict=True):
-            made.say(name, Promise(promise))
         for name in order:  # The table checks after every event that somebody can go on.
-            granted += made.say(name, Peek(made.arbiter.members[name].promise + reach[name]))
-        earliest = min(promises)
-        assert {name for name, promise in zip("abc", promises, strict=True) if promise == earliest} <= set(granted)
+            granted += made.say(name, Peek(now[name] + reach[name]))
+        assert {name for name in "abc" if now[name] == min(times)} <= set(granted)
 
 
 def test_the_one_that_peeks_is_told_why_it_waits_and_so_are_others_whom_it_holds() -> None:
     hears_both = Join(subscribes=(Subscription("red"), Subscription("blue")))
     made = table(a=hears_both, b=LISTENS, c=Join(publishes=("blue",)))
-    made.say("a", Promise(3))
+    made.say("a", Advance(3))
     made.say("a", Peek(8))
     made.say("b", Advance(9))
     assert [str(why) for why in made.arbiter.why()] == [
         (
-            "a at 0s wants to know all before 8ns: c (computing) may still send from 0s on, so all is known only "
+            "a at 3ns wants to know all before 8ns: c (computing) may still send from 0s on, so all is known only "
             "before 5ns; by c → a (blue, 5ns)"
         ),
         (

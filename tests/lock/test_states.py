@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from worldline.lock import Abort, Grant, Join, Leave, Lost, Over, ParticipantEvent, StartRun
+from worldline.lock import Abort, Grant, Join, Leave, Lost, Over, ParticipantEvent, StartRun, Stop
 from worldline.lock.events import Action, OperatorEvent
 from worldline.lock.states import GONE, PHASES, RETIRED, ROWS, TRANSITIONS, WAITING, Phase, State, diagram
 
@@ -91,8 +91,9 @@ def test_whom_the_run_has_ended_for_can_only_leave() -> None:
 
 
 def test_everything_that_an_operator_can_say_is_possible_until_the_run_is_over() -> None:
+    assert OPERATOR_EVENTS - set(PHASES[Phase.GATHERING]) == {Stop}  # There is nothing to stop before the start.
+    assert set(PHASES[Phase.RUNNING]) >= OPERATOR_EVENTS
     for phase in (Phase.GATHERING, Phase.RUNNING):
-        assert set(PHASES[phase]) >= OPERATOR_EVENTS
         assert set(PHASES[phase]) - OPERATOR_EVENTS <= {StartRun, Abort, Over}
 
 

@@ -13,8 +13,7 @@ H2. Whatever a connection sends, the host stays sound: the connection is told wh
 H3. Memory is bounded, and nobody is given up for going ahead. What a participant has sent and somebody may still have
     to be given is counted (R1 of the router). Above its share of `memory_max` there are three cases:
 
-    a. It is ahead of somebody: its base is greater than the least. It isn't read until that one has caught up. Of one
-       that peeks, its next send counts as its base here: it may wait for those who act before that.
+    a. It is ahead of somebody: its base is greater than the least. It isn't read until that one has caught up.
     b. Nobody is further behind. It is read, whatever it sends: the others wait for it, so holding it back would hold
        everybody up. What is counted then has been sent, by its own time, and not yet arrived: the network that it
        simulates holds that much, at 30 MB a second over a link of 10 s as well, and somebody must keep it. Above
@@ -68,7 +67,9 @@ from worldline.lock import (
     Over,
     Phase,
     State,
+    Stop,
 )
+from worldline.lock.explain import vacant
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING
 from worldline.model import (
@@ -203,7 +204,7 @@ class Host:
         self._declared = declared or {}
         self._nobodys = entropy(NONCE_SIZE)  # The token of those who have none: nobody knows it.
         self._entropy = entropy
-        self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests))
+        self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests) + plan.vacancies)
         self._heed = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
         self._paused: list[Session] = []
         self._resumed_at = -1  # The least base when those who aren't read were last looked at.
@@ -344,6 +345,7 @@ class Host:
             return
         floor = arbiter.floor()  # A newcomer isn't late before everybody has come as far as its start.
         missing = [name for name in arbiter.missing() if arbiter.members[name].start <= floor]
+        missing += vacant(arbiter.plan)
         self._awaited = {name: self._awaited.get(name, 0.0) + seconds for name in missing}
         late = [name for name, waited in self._awaited.items() if waited > limit]
         if late:
@@ -414,8 +416,10 @@ class Host:
         if name in self.sessions:
             return TAKEN, f"a participant {name!r} is connected already"
         member = self.arbiter.members.get(name)
-        if member is None and name not in self.arbiter.plan.guests:
-            expected = ", ".join(self.arbiter.missing()) or "nobody at present"
+        plan = self.arbiter.plan
+        if member is None and name not in plan.guests and not plan.vacancies:
+            started = "nobody: the run has started" if self.arbiter.phase is Phase.RUNNING else "nobody at present"
+            expected = ", ".join(self.arbiter.missing()) or started
             return UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}"
         if member is not None and member.state is not State.EXPECTED:
             return TAKEN, f"participant {name!r} has been here already"
@@ -488,6 +492,12 @@ class Host:
                 self.sessions.pop(session.name)  # It may come again, once it has thought better of it.
                 self._refuse(session, DECLARED, str(error))
                 return
+        if session.name not in self.arbiter.members and session.name not in self.arbiter.plan.guests:
+            if not self.arbiter.plan.vacancies:  # Somebody else was quicker.
+                self.sessions.pop(session.name)
+                self._refuse(session, UNEXPECTED, "all places are taken")
+                return
+            self.arbiter.enroll(session.name)
         member = self.arbiter.members.get(session.name)
         if member is None:
             session.joining = event
@@ -580,6 +590,11 @@ class Host:
         if not self.over:
             self._carry_out(self.arbiter.handle(OPERATOR, Barrier(until)))
 
+    def stop_at(self, at: int) -> None:
+        """End the run at a time that nobody has passed."""
+        if not self.over:
+            self._carry_out(self.arbiter.handle(OPERATOR, Stop(at)))
+
     def end(self, error: WorldlineError) -> None:
         """Break the run off."""
         if not self.over:
@@ -598,7 +613,7 @@ class Host:
 
     def _weigh(self, session: Session, member: Member) -> None:
         """Hold one back of whom too much is kept, or see whether what must be kept is too much (H3)."""
-        if member.base > self.arbiter.earliest():
+        if member.base > self.arbiter.bounds.floor():
             if not session.paused and self.arbiter.router.relieve(member) > self._share // 2:
                 session.paused = True
                 self._paused.append(session)
@@ -628,13 +643,12 @@ class Host:
 
     def _resume(self) -> None:
         floor = self.arbiter.bounds.floor()
-        earliest = self.arbiter.earliest()
         moved, self._resumed_at = floor != self._resumed_at, floor
         for session in list(self._paused):
             member = session.member
             assert member is not None
             # As long as the least base hasn't moved, nothing more can be forgotten of one that is ahead of it.
-            if member.base <= earliest or (moved and self.arbiter.router.relieve(member) <= self._share // 2):
+            if member.base <= floor or (moved and self.arbiter.router.relieve(member) <= self._share // 2):
                 session.paused = session.hasty
                 self._paused.remove(session)
                 self.dirty.append(session)
@@ -659,9 +673,13 @@ class Host:
         slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
         return ahead + hasty + stopped + slow
 
+    def missing(self) -> list[str]:
+        """Return who isn't there yet before the start, of whom only the number may be known."""
+        return [*self.arbiter.missing(), *vacant(self.arbiter.plan)]
+
     def waiting(self) -> str:
         """Say for whom everybody waits, in one line."""
         if self.arbiter.phase is Phase.GATHERING:
-            return f"waiting for {', '.join(self.arbiter.missing())}"
+            return f"waiting for {', '.join(self.missing())}"
         whys = self.arbiter.why()
         return str(whys[0]) if whys else f"at {format_time(self.arbiter.floor())}"

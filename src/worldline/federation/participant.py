@@ -76,6 +76,11 @@ class Operations:
         """The hash of everything that this participant has received and sent so far."""
         return self._ledger.journal.digest()
 
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The topics that this participant subscribes to at present."""
+        return self._ledger.subscriptions
+
     def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
         """Send a message on a topic, now or at a later time."""
         with self._lock:
@@ -201,8 +206,8 @@ class Participant(Operations):
         arrives now: take it with `next`.
 
         It looks ahead no further than `until`, and no further than it takes anybody to reach this participant: what
-        comes later may answer what it sends now. A promise lets it look that much further. It sees the end of the run,
-        too: the run has ended for a participant that is there and would look beyond.
+        comes later may answer what it sends now. It sees the end of the run, too: the run has ended for a participant
+        that is there and would look beyond.
         """
         with self._lock:
             known = self._ledger.peek(until)

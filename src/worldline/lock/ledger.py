@@ -135,6 +135,10 @@ class Ledger:
         """Whether the run has ended for this participant."""
         return self._row.ended
 
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        return tuple(self._buffers)
+
     # --- To and from the arbiter ---
 
     def take_outbox(self) -> list[ParticipantEvent]:
@@ -249,8 +253,8 @@ class Ledger:
     def peek(self, until: TimeLike | None = None) -> int | None:
         """Say when the next message arrives, or up to when none does, without going there. None as for `advance`.
 
-        After the answer, the same call says it. It looks no further than `reach` ahead of what may still be sent, since
-        that may bring answers; and no further than the run's end.
+        After the answer, the same call says it. It looks at most as far ahead as `reach`: what is sent from now on may
+        bring answers then. And no further than the run's end.
         """
         if self.state is State.PEEKING and self._sight(until) == self._until:
             return None
@@ -281,7 +285,7 @@ class Ledger:
 
     def _sight(self, until: TimeLike | None) -> int:
         """Return how far a peek looks: what it sends now may be answered after that."""
-        farthest = min(max(self.now, self._promised) + self.reach, TIME_MAX)
+        farthest = min(self.now + self.reach, TIME_MAX)
         return max(self.now, farthest if until is None else min(as_time(until), farthest))
 
     def _target(self, time: TimeLike, kind: type) -> int:
