@@ -315,6 +315,20 @@ def test_nobody_peeks_beyond_the_barrier() -> None:
     assert made.operate(Barrier(5))["a"].horizon == 5
 
 
+def test_what_arrives_from_its_time_on_is_kept_for_one_that_peeks_whatever_it_has_promised() -> None:
+    made = table(a=LISTENS, b=LISTENS)
+    made.operate(Barrier(5))
+    made.say("b", Publish("blue", b"", 1))
+    made.say("a", Advance(3))
+    made.say("a", Promise(50))
+    made.leave("b")
+    assert made.say("a", Peek(8)) == {}
+    assert made.arbiter.floor() == 3
+    made.operate(Barrier(FOREVER))
+    made.say("a", Subscribe(Subscription("blue"), 3, 3))
+    assert arrivals(made.say("a", Advance(9))["a"].messages) == [6]
+
+
 def test_a_stop_is_what_it_sees_and_it_may_act_until_then() -> None:
     made = table(a=LISTENS, b=CONTROLS)
     made.say("a", Advance(5))
