@@ -45,3 +45,11 @@ def test_commands_print_what_is_shown(command: str, shown: str, tmp_path: Path) 
         check=False,
     )
     assert lines(done.stdout) == lines(shown), done.stderr
+
+
+def test_the_table_of_terms_quotes_what_is_shown() -> None:
+    rows = re.findall(r"^\| .* \| .* \| (?:why|recording|the first line .*): (.*) \|$", PAGE, re.MULTILINE)
+    quoted = [quote for row in rows for quote in re.findall(r"`([^`]+)`", row)]
+    shown = "".join(text for _, text in SHOWN)
+    assert len(rows) == 9
+    assert [quote for quote in quoted if quote not in shown] == []
