@@ -21,6 +21,7 @@ from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
+from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.lock import (
@@ -312,5 +313,5 @@ def run(
     happens, `watch` is told the status now and then.
     """
     planned = federation if until is None else replace(federation, end=until)
-    made = arbiter(planned.plan(), observer)
+    made = arbiter(planned.plan(), None if observer is None else GuardedObserver(observer))
     return _Run(planned, schedule or InOrder(), made, watch, keep_journals=keep_journals).finish()

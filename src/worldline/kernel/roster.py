@@ -26,7 +26,7 @@ from worldline.kernel.taken import METHODS, advice_on
 from worldline.kernel.topology import KernelNetwork
 from worldline.kernel.waiting import EntityMessage
 from worldline.model.blame import located, said_of
-from worldline.model.errors import ModelError, WorldlineError, shown
+from worldline.model.errors import ModelError, ObserverFailure, WorldlineError, shown
 from worldline.model.lineage import SEPARATOR, descendant, is_short
 from worldline.model.message import check_name
 from worldline.model.path import Path
@@ -297,6 +297,8 @@ class Roster:
         """Return the error that ends the run: it says who, when and why."""
         now = self.engine.now
         name = target.name if target is not None else None
+        if isinstance(error, ObserverFailure):
+            return error
         if isinstance(error, WorldlineError):
             return located(error).concerning(name, now) if name is not None else located(error)
         doing = f"on {topic!r} " if isinstance(topic, str) else ""

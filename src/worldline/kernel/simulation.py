@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.kernel.endless import endless
@@ -56,7 +57,7 @@ class Simulation:
         self._sendings: list[Sending] = []
         self._worker: Worker | None = None
         self._result: KernelOutcome | None = None
-        self._observer: Observer | None = None
+        self._observer: GuardedObserver | None = None
 
     # -- Building
 
@@ -116,12 +117,12 @@ class Simulation:
 
     def observe(self, observer: Observer) -> None:
         """Attach an observer before the start, whether the simulation is then run or stepped."""
-        if observer is not self._observer:
+        if self._observer is None or observer is not self._observer.guarded:
             if self._worker is not None or self._result is not None:
                 raise UsageError(
                     "the simulation has begun, and an observer has to see all of it", advice="make a new one"
                 )
-            self._observer = observer
+            self._observer = GuardedObserver(observer)
 
     @property
     def seed(self) -> int:

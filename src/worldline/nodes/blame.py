@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from worldline.model.blame import located, said_of
 from worldline.model.errors import ModelError, WorldlineError, shown
 from worldline.nodes.events import Event, Protocol
 
 
-def blamed(error: BaseException, node: int, now: int, event: Event | None) -> WorldlineError:
-    """Return the error that ends the run; no event means that the node was being created."""
+def blame(error: BaseException, node: int, now: int, event: Event | None) -> NoReturn:
+    """Raise the error that ends the run; no event means that the node was being created."""
+    blamed = _blamed(error, node, now, event)
+    if blamed is error:  # An error can't be its own cause.
+        raise blamed
+    raise blamed from error
+
+
+def _blamed(error: BaseException, node: int, now: int, event: Event | None) -> WorldlineError:
     participant = f"node {node}"
     if isinstance(error, WorldlineError) and (event is None or type(error) is not ModelError):
         return error.concerning(participant, now)  # The author's own, about a topology that doesn't fit, or a deadline.

@@ -23,7 +23,7 @@ from worldline.model.errors import ConfigurationError, ModelError, UsageError, s
 from worldline.model.links import Link
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
-from worldline.nodes.blame import blamed
+from worldline.nodes.blame import blame
 from worldline.nodes.ends import TOPIC, LinkEnd, name_of
 from worldline.nodes.events import (
     Event,
@@ -141,7 +141,7 @@ class NodeHost(Entity):
         except BaseException as error:
             if is_from_outside(error):
                 raise
-            raise blamed(error, self.id, self.now, None) from error
+            blame(error, self.id, self.now, None)
         if isinstance(node, Node):
             node._surroundings = self
         return node
@@ -167,7 +167,7 @@ class NodeHost(Entity):
         except BaseException as error:
             if is_from_outside(error):
                 raise
-            raise blamed(error, self.id, self.now, event) from error
+            blame(error, self.id, self.now, event)
 
     # -- What the node does
 
@@ -240,7 +240,7 @@ class NodeHost(Entity):
             except BaseException as error:
                 if is_from_outside(error):
                     raise
-                raise blamed(error, self.id, self.now, event) from error
+                blame(error, self.id, self.now, event)
         else:
             self._receive(end, Incoming(message, self.sent_at, self._wl_number_given, self.now))
 

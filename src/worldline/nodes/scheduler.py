@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from worldline.history.guarding import check_observer
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.kernel.outcome import KernelOutcome
@@ -289,6 +290,7 @@ class Scheduler:
             raise UsageError("no node was started, so nothing can happen", advice="call start_all_nodes() first")
         chosen = as_executor(executor, EXECUTORS)
         if observer is not None and observer is not self._observer:
+            check_observer(observer)
             self._observer = observer
             self._listen()
         if not isinstance(chosen, Inline):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from worldline.history.guarding import GuardedObserver, check_observer
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
@@ -154,6 +155,8 @@ class ForwardSimulation:
             raise UsageError("the simulation is still being set up", advice="run it after the with block")
         if executor is not None:
             self.executor = executor
+        if observer is not None:
+            check_observer(observer)
         end = self._end(until)
         core = self._core
         is_observed = self._is_observed(observer)
@@ -188,7 +191,7 @@ class ForwardSimulation:
     def _tell(self, observer: Observer, outcome: SpacetimeOutcome) -> None:
         """Tell an observer what has happened. If it can't take that, an error of the run stays the one to be told."""
         try:
-            tell(observer, self.scene(outcome.until), outcome)
+            tell(GuardedObserver(observer), self.scene(outcome.until), outcome)
         except WorldlineError as error:
             if outcome.failure is None:
                 raise
