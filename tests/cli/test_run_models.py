@@ -200,10 +200,12 @@ def test_what_is_not_known_of_a_run_that_failed_is_null(worldline: Command, tmp_
 
 def test_an_outcome_that_may_not_be_is_the_models_fault(worldline: Command, tmp_path: Path) -> None:
     file = write(tmp_path, KERNEL.replace('return f"seen', 'assert not result.events\n    return f"seen'))
-    code, _, err = worldline("run", file)
+    code, out, err = worldline("run", file)
     assert code == 1
     assert "mine: what has come of it isn't what should" in err
-    assert reported(worldline, file)["failure"]["text"] == err.removeprefix("worldline: ").rstrip("\n")
+    found = reported(worldline, file)
+    assert found["failure"]["text"] == err.removeprefix("worldline: ").rstrip("\n")
+    assert out.splitlines()[-1] == f"digest {found['digest']}"
 
 
 def test_a_recording_that_cant_be_finished_doesnt_hide_why_the_model_failed(

@@ -375,7 +375,6 @@ def test_what_cant_be_recorded_doesnt_hide_the_failure(worldline: Command, monke
         (["ping", "--set", "distance=far"], "it is like 1.0"),
         (["ping", "--set", "c=-1"], "c is -1.0"),
         (["pipeline", "--set", "placed=perhaps"], "it is like True"),
-        (["relay", "-q", "--set", "fastest=1"], "as fast as light"),
         (["epidemic", "--set", "speed=2"], "faster than light"),
         (["ping", "--until", "nan"], "a run can't end at nan"),
         (["ping", "--until", "inf"], "a run can't end at inf"),
@@ -396,6 +395,31 @@ def test_a_mistake_is_told_in_plain_words(worldline: Command, arguments: list[st
     assert words in err
     assert err.startswith("worldline: ")
     assert list(Path().iterdir()) == []
+
+
+def test_a_mistake_that_shows_only_during_the_run_is_the_models(worldline: Command) -> None:
+    code, _, err = worldline("relay", "-q", "--set", "fastest=1")
+    assert code == 1
+    assert "as fast as light" in err
+    assert "(relay.py, line " in err
+
+
+JUDGED = """
+from worldline.spacetime import Agent, ForwardSimulation, Minkowski
+UNTIL = 1.0
+def model():
+    return ForwardSimulation(Minkowski(2))
+def outcome(simulation, result):
+    assert False, "never"
+"""
+
+
+def test_an_outcome_that_may_not_be_doesnt_hide_what_happened(worldline: Command) -> None:
+    Path("mine.py").write_text(JUDGED)
+    code, out, err = worldline("--file", "mine.py")
+    assert code == 1
+    assert "never" in err
+    assert out.startswith("0 events, digest ")
 
 
 def test_a_recording_is_not_overwritten(worldline: Command) -> None:

@@ -681,7 +681,7 @@ def test_a_constructor_has_no_surroundings(what: str) -> None:
             if callable(used):
                 used(0)
 
-    with pytest.raises(UsageError, match=r"while it is being created, in .*from its Start on"):
+    with pytest.raises(ModelError, match=r"while it is being created, in .*from its Start on"):
         pair(Hasty).run()
 
 

@@ -37,6 +37,7 @@ from worldline.lock import (
 )
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
+from worldline.model.errors import shown
 from worldline.model.time import TimeLike
 
 ArbiterFactory = Callable[[Plan, Observer | None], Arbiter]
@@ -312,6 +313,13 @@ def run(
     If `until` is given, the run ends there rather than at the federation's own end. `observer` is told everything that
     happens, `watch` is told the status now and then.
     """
+    if not isinstance(federation, Federation):
+        raise UsageError(
+            f"{shown(federation)} isn't a Federation",
+            advice="call the function that makes it: run(model())"
+            if callable(federation)
+            else "run() is for federations; other models have a run() of their own",
+        )
     planned = federation if until is None else replace(federation, end=until)
     made = arbiter(planned.plan(), None if observer is None else GuardedObserver(observer))
     return _Run(planned, schedule or InOrder(), made, watch, keep_journals=keep_journals).finish()

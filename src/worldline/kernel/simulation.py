@@ -23,6 +23,7 @@ from worldline.model.latency import Latency
 from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.links import Link, Network, Rule, check_network, link
 from worldline.model.message import check_name
+from worldline.model.nearest import nearest
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
@@ -187,6 +188,8 @@ class Simulation:
 
     def __getitem__(self, name: str) -> Entity:
         """Return an entity: to look at, before a run and after."""
+        if name not in self._entities:
+            raise UsageError(f"there is no entity named {shown(name)}", advice=nearest(name, self._entities))
         return self._entities[name]
 
     def __contains__(self, name: object) -> bool:

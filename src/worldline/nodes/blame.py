@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from worldline.model.blame import located, said_of
-from worldline.model.errors import ModelError, WorldlineError, shown
+from worldline.model.errors import ModelError, ObserverFailure, UsageError, WorldlineError, shown
 from worldline.nodes.events import Event, Protocol
 
 
@@ -19,8 +19,12 @@ def blame(error: BaseException, node: int, now: int, event: Event | None) -> NoR
 
 def _blamed(error: BaseException, node: int, now: int, event: Event | None) -> WorldlineError:
     participant = f"node {node}"
-    if isinstance(error, WorldlineError) and (event is None or type(error) is not ModelError):
-        return error.concerning(participant, now)  # The author's own, about a topology that doesn't fit, or a deadline.
+    if isinstance(error, ObserverFailure):
+        return error
+    if isinstance(error, WorldlineError) and event is None:
+        return error.concerning(participant, now)  # The author's own, about a topology that doesn't fit.
+    if isinstance(error, WorldlineError) and type(error) is not ModelError and not isinstance(error, UsageError):
+        return error.concerning(participant, now)
     doing = "while it was created"
     if event is not None:
         doing = f"on {shown(event.message)}" if isinstance(event, Protocol) else f"on {event}"
