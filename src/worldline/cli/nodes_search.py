@@ -22,7 +22,7 @@ from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.searching import Report, search
 from worldline.nodes.shrinking import RUNS_MAX, Shrunk, shrink
 from worldline.nodes.trace import text_of
-from worldline.nodes.trial import Trial
+from worldline.nodes.trial import Trial, remarks_on
 
 
 class Search(NamedTuple):
@@ -109,6 +109,8 @@ def _report(console: Console, asked: Search, report: Report) -> None:
     if not trial.algorithm.properties:
         console.print(NO_PROPERTIES)
     console.print(f"{tried}, digest {report.digest}")
+    for remark in remarks_on(report.faults, report.faults_in_vain):
+        console.print(remark)
 
 
 def _counted(number: int, what: str) -> str:

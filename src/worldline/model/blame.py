@@ -77,8 +77,11 @@ def line_of(generator: Any) -> SourceLine | None:
 
 
 def models(error: WorldlineError) -> WorldlineError:
-    """Return an error that the model's code has led to during a run: its author has to act, not whoever runs it."""
-    if not isinstance(error, UsageError) or isinstance(error, ObserverFailure):
+    """Return an error that the model's code has led to during a run: its author has to act, not whoever runs it.
+
+    One that the author's own code has raised stays as it is: it refuses what it was given.
+    """
+    if not isinstance(error, UsageError) or isinstance(error, ObserverFailure) or _is_raised_by_author(error):
         return error
     made = ModelError(error.problem, participant=error.participant, at=error.at, advice=error.advice, **error.facts)
     made.__cause__ = error.__cause__
@@ -112,6 +115,11 @@ def trace_of(error: BaseException) -> str:
 def outer_frames(error: BaseException) -> int:
     """Return how many of the outermost frames are Worldline's, which has called the author's program."""
     return next((count for count, line in enumerate(_lines_of(error)) if not _is_ours(line)), 0)
+
+
+def _is_raised_by_author(error: BaseException) -> bool:
+    lines = list(_lines_of(error))
+    return bool(lines) and not _is_ours(lines[-1])
 
 
 def _text_of(error: BaseException) -> str:

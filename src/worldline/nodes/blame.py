@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from worldline.model.blame import located, said_of
-from worldline.model.errors import ModelError, ObserverFailure, UsageError, WorldlineError, shown
+from worldline.model.blame import located, models, said_of
+from worldline.model.errors import ModelError, ObserverFailure, WorldlineError, shown
 from worldline.nodes.events import Event, Protocol
 
 
@@ -23,8 +23,8 @@ def _blamed(error: BaseException, node: int, now: int, event: Event | None) -> W
         return error
     if isinstance(error, WorldlineError) and event is None:
         return error.concerning(participant, now)  # The author's own, about a topology that doesn't fit.
-    if isinstance(error, WorldlineError) and type(error) is not ModelError and not isinstance(error, UsageError):
-        return error.concerning(participant, now)
+    if isinstance(error, WorldlineError) and type(models(error)) is not ModelError:
+        return error.concerning(participant, now)  # A deadline, or again the author's own.
     doing = "while it was created"
     if event is not None:
         doing = f"on {shown(event.message)}" if isinstance(event, Protocol) else f"on {event}"

@@ -164,6 +164,12 @@ class Scheduler:
         return sum(fault.at <= self.now and fault.verb not in ENDINGS for fault in self._faults)
 
     @property
+    def faults_in_vain(self) -> int:
+        """How many of these came when the algorithm was done: no message arrived and no timer rang after them."""
+        done = max(host.acted_at for host in self._hosts.values())
+        return sum(done < fault.at <= self.now and fault.verb not in ENDINGS for fault in self._faults)
+
+    @property
     def events_of_nodes(self) -> int:
         """How many messages have arrived and timers have expired: all events except starts and faults."""
         return self._simulation.result().events - sum(at <= self.now for at in self._sent_at)
@@ -302,6 +308,9 @@ class Scheduler:
                 )
             for host in self._hosts.values():
                 host.forget_node()
+        elif self._faults:
+            for host in self._hosts.values():
+                host.keep_time()
         self.is_over, self.is_cut = False, True
         try:
             self._simulation.run(until, executor=chosen, watch=watch, events_max=events_max)
