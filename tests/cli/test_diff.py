@@ -171,7 +171,7 @@ def test_a_name_that_isnt_there_is_no_matter_where_nothing_differs(
     assert diff(same, same, "--to", "nobody", *form).returncode == 0
     done = diff(same, other, "--to", "nobody", *form)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "nothing of 'nobody' differs" in done.stderr
+    assert "'nobody' doesn't differ" in done.stderr
 
 
 @pytest.mark.parametrize("sign", [signal.SIGINT, signal.SIGTERM])

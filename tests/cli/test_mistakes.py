@@ -88,9 +88,9 @@ IN_PROCESS = "a federation from a Python file runs in-process, and not on "
         (("run", "yields.py"), "yields.py: its model can't be async"),
         (
             ("run", "until.py"),
-            'until.py: UNTIL = 5 doesn\'t say of what (write UNTIL = "5s", or "5ns" if that is meant)',
+            'until.py: UNTIL = 5 has no unit (write UNTIL = "5s", or "5ns" if that is meant)',
         ),
-        (("run", "judged.py"), "judged.py: its outcome is 5, and no function (write def outcome(simulation, result)"),
+        (("run", "judged.py"), "judged.py: its outcome is 5, not a function (write def outcome(simulation, result)"),
     ],
 )
 def test_the_mistake_is_named_and_what_helps(said, words: tuple[str, ...], complaint: str) -> None:  # type: ignore[no-untyped-def]
@@ -119,5 +119,5 @@ def test_a_member_that_is_nearly_right_is_named() -> None:
     causes = Causes(
         {"planner": Reason(Parting("planner", MemberAction(5, ActionKind.SENDS)), Origin.ITSELF)}, ["planner"]
     )
-    with pytest.raises(UsageError, match=r"nothing of 'planer' differs \(did you mean planner\?\)"):
+    with pytest.raises(UsageError, match=r"'planer' doesn't differ \(did you mean planner\?\)"):
         causes.chain("planer")

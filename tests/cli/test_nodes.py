@@ -127,7 +127,7 @@ def test_the_list_names_all_of_them(worldline: Command) -> None:
     assert [line.split()[0] for line in heads] == list(NAMES)
     for name, line in zip(NAMES, heads, strict=True):
         assert line.split()[1].rstrip(";") == find(name).topology
-        assert ("; stands " in line) is bool(find(name).faults)
+        assert ("; tolerates " in line) is bool(find(name).faults)
 
 
 def test_the_list_has_two_lines_for_each_that_fit_into_80_columns(worldline: Command) -> None:
@@ -520,7 +520,7 @@ def refused(worldline: Command, *arguments: str) -> str:
         (["bellman-ford", "--record", "no/x.mcap"], "there is no folder no"),
         (["--file", "hasty.py", "bellman-ford"], "--file says which algorithm it is, and so does bellman-ford"),
         (["--file", "hasty.py", "list"], "--file says which algorithm it is"),
-        (["--file", "hasty.py", "--set", "count=many"], "hasty: count can't be 'many' (it is like 2)"),
+        (["--file", "hasty.py", "--set", "count=many"], "hasty: count can't be 'many' (write a value like 2)"),
         (["--file", "hasty.py", "--set", "is_loud=perhaps"], "is_loud can't be 'perhaps'"),
         (["--file", "hasty.py", "--set", "speed=3"], "(parameters: count=2, share=1.0, word=, is_loud=True)"),
         (["--file", "none.py"], "there is no file none.py"),
@@ -746,7 +746,7 @@ def test_a_search_that_is_interrupted_ends_and_says_how_far_it_was(
     assert started.stdout.readline() == "busy\n"
     started.send_signal(signal.SIGINT)
     _, err = started.communicate(timeout=60)
-    assert "of 20 seeds 0 were tried" in err
+    assert "after 0 of 20 seeds" in err
     assert started.returncode == 130
     assert gone(started.pid)
 
@@ -776,7 +776,7 @@ def test_quiet_searches_print_no_trace(worldline: Command, hasty: str) -> None:
     [
         (("flooding", "--seeds", "3", "--json"), "show one run"),
         (("flooding", "--diagram", "x.png"), "isn't the name of a picture"),
-        (("flooding", "--faults", "claimed"), "doesn't claim to stand any faults"),
+        (("flooding", "--faults", "claimed"), "doesn't claim to tolerate any faults"),
     ],
 )
 def test_what_makes_no_sense_is_refused(worldline: Command, arguments: tuple[str, ...], says: str) -> None:

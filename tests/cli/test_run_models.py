@@ -202,7 +202,7 @@ def test_an_outcome_that_may_not_be_is_the_models_fault(worldline: Command, tmp_
     file = write(tmp_path, KERNEL.replace('return f"seen', 'assert not result.events\n    return f"seen'))
     code, out, err = worldline("run", file)
     assert code == 1
-    assert "mine: what has come of it isn't what should" in err
+    assert "mine: its outcome isn't what it should be" in err
     found = reported(worldline, file)
     assert found["failure"]["text"] == err.removeprefix("worldline: ").rstrip("\n")
     assert out.splitlines()[-1] == f"digest {found['digest']}"

@@ -75,9 +75,9 @@ def test_values_are_recorded_in_the_order_of_their_times() -> None:
 
 def test_there_is_no_mean_of_what_is_no_number() -> None:
     for values in (("rain", "sun"), (None, 1), (1, None)):
-        with pytest.raises(UsageError, match="there is a mean of numbers only"):
+        with pytest.raises(UsageError, match="only numbers have a mean"):
             monitor(*((10 * place, value) for place, value in enumerate(values))).mean(until=20)
-    with pytest.raises(UsageError, match="there is a mean of numbers only"):
+    with pytest.raises(UsageError, match="only numbers have a mean"):
         monitor((5, "7")).mean()
 
 

@@ -230,9 +230,9 @@ def test_a_recorder_observes() -> None:
 
 
 def test_what_isnt_a_run_cant_be_recalled() -> None:
-    with pytest.raises(UsageError, match="doesn't hold a run"):
+    with pytest.raises(UsageError, match="isn't a recording of agents"):
         recall([])
-    with pytest.raises(UsageError, match="doesn't hold a run"):
+    with pytest.raises(UsageError, match="isn't a recording of agents"):
         recall([(SCENE, b"{}")])
-    with pytest.raises(UsageError, match="doesn't hold a run"):
+    with pytest.raises(UsageError, match="isn't a recording of agents"):
         recall([("ping", b"no JSON")])

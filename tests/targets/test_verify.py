@@ -184,7 +184,7 @@ def test_what_the_model_says_may_not_come_of_it_fails(worldline: Any, tmp_path: 
     (tmp_path / "judged.py").write_text(RAISES.format(seeds="") + "def outcome(*_):\n    assert False, 'never'\n")
     code, _, err = worldline("verify", "judged.py", "--only", "again")
     assert code == 1
-    assert "what has come of it isn't what should: AssertionError: never" in err
+    assert "its outcome isn't what it should be: AssertionError: never" in err
 
 
 # --- Time and luck ---

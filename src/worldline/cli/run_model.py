@@ -53,7 +53,7 @@ def _conclude(ready: Ready, outcome: Outcome, told: Iterable[str], elapsed_s: fl
     lost, count = sum(outcome.dropped.values()), len(outcome.names)
     console.print(
         f"{count:,} {ready.members[count != 1]}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
-        f" {outcome.events:,} events, {lost:,} messages lost"
+        f" {outcome.events:,} event{'s' * (outcome.events != 1)}, {lost:,} message{'s' * (lost != 1)} lost"
     )
     for remark in outcome.remarks():
         console.print(remark)

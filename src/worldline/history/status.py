@@ -32,6 +32,9 @@ class Status(Struct, frozen=True):
     events: int = 0
     ask: Callable[[], tuple[WaitReason, ...]] = tuple
 
+    def __repr__(self) -> str:
+        return f"Status(time={self.time}, end={self.end}, events={self.events})"
+
     @property
     def waits(self) -> tuple[WaitReason, ...]:
         return self.ask()

@@ -219,7 +219,7 @@ class NodeHost(Entity):
 
     def set_timer(self, delay: TimeLike, name: str = "") -> None:
         if not isinstance(name, str):
-            raise ModelError(f"{shown(name)} isn't a name for a timer", advice="name it by a text")
+            raise ModelError(f"{shown(name)} isn't a name for a timer", advice='use text, such as "retry"')
         try:
             time = as_time(delay, "a delay")
         except ConfigurationError as error:  # The mistake is the node's, not that of whoever runs it.

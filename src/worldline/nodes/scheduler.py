@@ -65,7 +65,7 @@ class Scheduler:
     ) -> None:
         topology = edges if isinstance(edges, Topology) else Topology.of_edges(num_nodes, edges)
         if topology.num_nodes != num_nodes:
-            raise ConfigurationError(f"the topology has {topology.num_nodes} nodes, not {shown(num_nodes)}")
+            raise ConfigurationError(f"the topology's number of nodes is {topology.num_nodes}, not {shown(num_nodes)}")
         if on_link_down not in ("drop", "keep"):
             raise ConfigurationError(f"{shown(on_link_down)} isn't possible", advice='on_link_down is "drop" or "keep"')
         if not callable(node):

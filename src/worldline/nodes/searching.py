@@ -75,7 +75,7 @@ def search(
     if not isinstance(trial, Trial):
         raise UsageError(f"{shown(trial)} isn't a trial", advice="search Trial(algorithm=...)")
     if workers < 1:
-        raise UsageError(f"{workers} workers can't do anything", advice="use at least 1")
+        raise UsageError(f"there can't be {workers} workers", advice="use at least 1")
     size = max(1, min(_BLOCK_MAX, len(seeds) // (workers * _BLOCKS_PER_WORKER)))
     blocks = (seeds[start : start + size] for start in range(0, len(seeds), size))
     tried = events = faults = in_vain = failed = 0

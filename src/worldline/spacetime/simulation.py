@@ -123,7 +123,7 @@ class ForwardSimulation:
         """Return an agent."""
         if name not in self._core.bodies:
             gone = "one that is made during a run is gone when it has died" if "/" in str(name) else None
-            raise UsageError(f"there is no agent named {shown(name)}", advice=nearest(name, self._core.bodies) or gone)
+            raise UsageError(f"there is no agent named {shown(name)}", advice=gone or nearest(name, self._core.bodies))
         agent: Agent = self._core.bodies[name].agent
         return agent
 

@@ -143,7 +143,7 @@ def recall(kept: Iterable[tuple[str, bytes]]) -> tuple[Scene, list[AgentRecord]]
             else:
                 records.append(json.decode(payload, type=AgentRecord))
     except MsgspecError as error:
-        raise UsageError(f"it doesn't hold a run through spacetime: {error}") from error
+        raise UsageError("it isn't a recording of agents in spacetime") from error
     if scene is None:
-        raise UsageError("it doesn't hold a run through spacetime", advice="record one with --record")
+        raise UsageError("it isn't a recording of agents in spacetime", advice="record one with --record")
     return scene, in_order(records)

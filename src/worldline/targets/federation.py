@@ -215,7 +215,7 @@ def federation_like(target: str) -> FederationLike:
     found = definition_in(file, name or MODEL, (Federation,), FORM)
 
     def made() -> Federation:
-        federation = found.maker.make({}, {})
+        federation = found.maker.make(None, {})
         if not isinstance(federation, Federation):
             raise unfit(found.where, "what its model returns", federation, FORM)
         return federation

@@ -69,8 +69,7 @@ def _made(found: Definition, options: Options) -> Ready:
     maker = found.maker
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
     rest = {name: text for name, text in texts.items() if name not in maker.parameters}
-    given: dict[str, Any] = {} if options.seed is None else {"seed": options.seed}
-    made = maker.make(given, own)
+    made = maker.make(options.seed, own)
     if _is(made, _FEDERATION, _ALGORITHM, _TRIAL):
         options = _ended(found, options)
     if _is(made, _ALGORITHM, _TRIAL):  # It may have parameters of its own.
