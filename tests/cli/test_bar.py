@@ -48,7 +48,7 @@ def test_a_short_run_is_not(terminal: io.StringIO, clock: list[float]) -> None:
 def test_a_bar_is_closed_when_a_run_fails(terminal: io.StringIO, clock: list[float]) -> None:
     def fail() -> None:
         with progress() as watch:
-                clock[0] += 2.0
+            clock[0] += 2.0
             watch(Status(MS, SECOND, 1_000))
             raise ValueError("oops")
 

@@ -531,7 +531,8 @@ def refused(worldline: Command, *arguments: str) -> str:
         (["--schedule", "it.json", "--file", "hasty.py"], "a schedule says all of that itself"),
         (["--schedule", "it.json", "--topology", "ring:3"], "a schedule says all of that itself"),
         (["--schedule", "it.json", "--edges", "0-1"], "a schedule says all of that itself"),
-        (["--schedule", "it.json", "--seeds", "3"], "a schedule says all of that itself"),
+        (["--schedule", "it.json", "--seeds", "3"], "--seeds can't be used with --schedule: a schedule says all of"),
+        (["--schedule", "it.json", "--set", "count=3"], "--set can't be used with --schedule: a schedule says all of"),
     ],
 )
 def test_mistakes_are_refused_before_anything_runs(

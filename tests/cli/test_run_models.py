@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -82,6 +83,26 @@ def test_a_recording_has_the_digest_of_the_run(worldline: Command, tmp_path: Pat
     assert recording.outcome.digest == found["digest"]
     assert len(recording.header.roster) == found["members"]
     assert (recording.header.federation, recording.header.seed) == (found["name"], found["seed"])
+
+
+def test_info_shows_the_chains_of_entities_as_they_are(worldline: Command, tmp_path: Path) -> None:
+    worldline("run", write(tmp_path, KERNEL), "--record", "run.mcap")
+    lines = worldline("info", "run.mcap")[1].splitlines()
+    assert any(re.search(r"^\S.* the end  [0-9a-f]{10,15} \d+ *$", line) for line in lines)
+
+
+SMALL = """
+from worldline.kernel import Entity, Simulation
+def model():
+    simulation = Simulation()
+    simulation.add("a", type("Still", (Entity,), {"on_x": lambda self, payload: None})())
+    simulation.send("a", "x")
+    return simulation
+"""
+
+
+def test_one_is_one(worldline: Command, tmp_path: Path) -> None:
+    assert ", 1 event, 0 messages lost\n" in worldline("run", write(tmp_path, SMALL))[1]
 
 
 def test_only_federations_are_recorded_unasked(worldline: Command, tmp_path: Path) -> None:

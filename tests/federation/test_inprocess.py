@@ -354,3 +354,12 @@ def test_an_interrupted_run_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
         run(federation(**programs))
     assert time.monotonic() - begun < 20, "it waits for somebody who has ended"
     assert sorted(unwound) == ["a", "b", "c"]
+
+
+def test_what_isnt_a_federation_is_refused() -> None:
+    def model() -> None: ...
+
+    with pytest.raises(UsageError, match=r"isn't a Federation \(call the function that makes it: run\(model\(\)\)\)"):
+        run(model)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"5 isn't a Federation \(run\(\) is for federations"):
+        run(5)  # type: ignore[arg-type]

@@ -120,7 +120,16 @@ def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:
         if part is None:
             yield (shown, "never", "", "")
         else:
-            yield (shown, format_time(part.started), _until(part.left), part.digest or "")
+            yield (shown, format_time(part.started), _until(part.left), _chain(part.digest or ""))
+
+
+def _chain(digest: str) -> str:
+    """Return a member's chain as its room writes it: that of the kernel is text, which recordings keep in hex."""
+    try:
+        chain = bytes.fromhex(digest).decode("ascii")
+    except ValueError:
+        return digest
+    return chain if chain and set(chain) <= set("0123456789abcdef ") else digest
 
 
 def _until(left: int | None) -> str:
