@@ -21,9 +21,11 @@ from typer.main import get_command
 
 from worldline.cli import main
 from worldline.cli.commands import app
+from worldline.cli.nodes_search import command_of
 from worldline.nodes.algorithms import NAMES, find
 from worldline.nodes.searching import Report
 from worldline.nodes.trace import NodeRecord
+from worldline.nodes.trial import Trial
 from worldline.recording import Condition, Recording
 
 TRIANGLE = ("bellman-ford", "--edges", "0-1,0-2,1-2", "--seed", "1")
@@ -830,3 +832,8 @@ def test_a_failure_is_drawn(worldline: Command, hasty: str, tmp_path: Path) -> N
     text = (tmp_path / "bad.svg").read_text()
     assert 'class="failure"' in text
     assert err.removeprefix("worldline: ").strip() in text
+
+
+def test_the_command_that_repeats_a_failure_has_the_numbers_that_were_given() -> None:
+    trial = Trial(algorithm=find("raft"), kinds={"crash": 1.0, "loss": 0.25})
+    assert command_of(trial, None) == "worldline nodes raft --faults crash=1,loss=0.25 --seed 0"

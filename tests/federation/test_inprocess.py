@@ -356,7 +356,7 @@ def test_an_interrupted_run_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert sorted(unwound) == ["a", "b", "c"]
 
 
-def test_what_isnt_a_federation_is_refused() -> None:
+def test_only_federations_are_run() -> None:
     def model() -> None: ...
 
     with pytest.raises(UsageError, match=r"isn't a Federation \(call the function that makes it: run\(model\(\)\)\)"):

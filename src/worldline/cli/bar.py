@@ -12,6 +12,7 @@ from rich.console import Console
 
 from worldline.cli.console import remark
 from worldline.history.status import Status, Watch
+from worldline.model.counting import counted
 from worldline.model.time import FOREVER, format_time
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ class _RunNote:
             return
         self._is_told = True
         remark(
-            f"still running: {format_time(status.time)} simulated, {status.events:,} events, and no end is set"
+            f"still running: {format_time(status.time)} simulated, {counted(status.events, 'event')}, and no end is set"
             " (--until TIME ends it)"
         )
 

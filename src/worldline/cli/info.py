@@ -18,6 +18,7 @@ from worldline.cli.console import PlainConsole, cell
 from worldline.history.steps import named
 from worldline.kernel.build import build
 from worldline.model import format_time
+from worldline.model.counting import counted
 from worldline.model.time import FOREVER
 from worldline.recording import Condition, Recording, float_fingerprint
 from worldline.spacetime.build import build as spacetime_build
@@ -96,15 +97,11 @@ def _facts(recording: Recording) -> Table:
         ("seed", str(header.seed)),
         ("end", "when all have left" if header.end is None else format_time(header.end)),
         ("times", "no messages" if span is None else f"{format_time(span[0])} to {format_time(span[1])}"),
-        ("network", f"{_counted(len(network.rules), 'rule')}, {_counted(len(network.outages), 'outage')}"),
+        ("network", f"{counted(len(network.rules), 'rule')}, {counted(len(network.outages), 'outage')}"),
         ("recorded by", f"Worldline {header.version}, {header.python}, format {header.format}"),
         ("platform", f"{header.platform}, {header.byte_order} endian"),
         ("floats", f"{header.float_fingerprint}, {floats}"),
     )
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:

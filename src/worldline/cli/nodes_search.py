@@ -14,6 +14,7 @@ from rich.console import Console
 from worldline.cli.bar import bar
 from worldline.cli.nodes_run import NO_PROPERTIES
 from worldline.model import format_time
+from worldline.model.counting import counted
 from worldline.model.errors import Interrupted, Stuck
 from worldline.nodes.deadline import SECONDS_MAX
 from worldline.nodes.faults import SHARES
@@ -96,9 +97,9 @@ def _processors() -> int:
 
 def _report(console: Console, asked: Search, report: Report) -> None:
     trial = asked.trial
-    tried = f"{_counted(report.tried, 'seed')}, {_counted(report.events, 'event')}"
+    tried = f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}"
     if trial.faults or any(kind not in SHARES for kind in trial.kinds):
-        tried += f", {_counted(report.faults, 'fault')}"
+        tried += f", {counted(report.faults, 'fault')}"
     if report.failure is not None:
         number = f"{report.failed:,} fail{'s' if report.failed == 1 else ''}"
         fails = f"{number}, the first is {report.failure.seed}" if asked.keeps_going else ""
@@ -114,14 +115,10 @@ def _report(console: Console, asked: Search, report: Report) -> None:
         console.print(remark)
 
 
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: str) -> None:
     lines = len(shrunk.records)
     fewer = f", and from {shrunk.records_before:,} to {lines:,} lines of trace" if lines < shrunk.records_before else ""
-    runs, draws = _counted(shrunk.runs, "run"), _counted(shrunk.drawn, "draw")
+    runs, draws = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw")
     console.print(f"shrunk in {runs}, from {draws} to {shrunk.left}{fewer}:")
     console.print(shrunk.text())
     if shrunk.unsure:

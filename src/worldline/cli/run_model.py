@@ -14,6 +14,7 @@ from worldline.cli.interruption import Interruption, interrupted_by
 from worldline.cli.recorded import recording_of
 from worldline.history.outcome import Outcome
 from worldline.model import ModelError
+from worldline.model.counting import counted
 from worldline.targets import Ready
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _conclude(ready: Ready, outcome: Outcome, told: Iterable[str], elapsed_s: fl
     lost, count = sum(outcome.dropped.values()), len(outcome.names)
     console.print(
         f"{count:,} {ready.members[count != 1]}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
-        f" {outcome.events:,} event{'s' * (outcome.events != 1)}, {lost:,} message{'s' * (lost != 1)} lost"
+        f" {counted(outcome.events, 'event')}, {counted(lost, 'message')} lost"
     )
     for remark in outcome.remarks():
         console.print(remark)
