@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from inspect import signature
 from typing import Any
 
 import pytest
 
 from worldline import Federation, Participant, Program, run
-from worldline.history import Observer
+from worldline.history import Observer, guarding
+from worldline.history.guarding import GuardedObserver
 from worldline.kernel import Entity, Simulation
 from worldline.model import UsageError
 from worldline.model.errors import ObserverFailure
@@ -125,6 +127,13 @@ def test_one_without_the_methods_is_refused_before_anything_happens(room: Callab
         room(Duck())
     with pytest.raises(UsageError, match=r"the observer is the class Clumsy \(give Clumsy\(\.\.\.\)\)"):
         room(Clumsy)
+
+
+def test_every_method_of_an_observer_is_guarded() -> None:
+    told = [name for name in vars(Observer) if not name.startswith("_")]
+    assert list(guarding._TOLD) == told
+    for name in told:
+        assert signature(getattr(GuardedObserver, name)) == signature(getattr(Observer, name)), name
 
 
 def test_a_function_that_takes_a_trace_is_an_observer() -> None:
