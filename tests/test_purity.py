@@ -29,13 +29,14 @@ FOUNDATIONS: dict[str, set[str]] = {
     "drawing": {"model"},
     "nodes": {"model", "history", "workers", "kernel", "loading", "drawing", "saving"},
     "spacetime": {"model", "history", "workers", "kernel", "loading", "drawing"},
+    "metasim": {"model", "history", "lock", "wire", "federation", "launch", "recording", "saving", "loading"},
     "targets": {
         *("model", "history", "lock", "federation", "launch", "workers", "kernel"),
         *("recording", "loading", "saving", "nodes", "spacetime"),
     },
     "cli": {
         *("model", "history", "workers", "targets", "lock", "federation", "launch", "recording", "kernel"),
-        *("loading", "saving", "drawing", "nodes", "spacetime"),
+        *("loading", "saving", "drawing", "nodes", "spacetime", "metasim"),
     },
 }
 # Modules that belong to no room, and need none: whoever isn't pure may use them.

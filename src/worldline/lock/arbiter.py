@@ -21,7 +21,8 @@ A2. Progress: a participant that waits has a bound below what it needs, or stand
     start. So nobody is forgotten.
 A3. No deadlock: while the run goes on, somebody computes, or the barrier, the roster or a newcomer is what everybody
     waits for. Why: among the waiting, take the one that could act first. Everybody else acts later, and every latency
-    is positive, so its bound lies beyond what it needs: it isn't waiting.
+    is positive, so its bound lies beyond what it needs: it isn't waiting. One that peeks could act at its own time;
+    it asks for no more than its reach after that, and nobody who acts then or later reaches it sooner.
 A4. A promise is never below the participant's time, and a participant's time never above its horizon.
 
 The order in which events of different participants come in shows in none of the results: messages are ordered by
@@ -38,6 +39,8 @@ from collections import Counter
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any
+
+from msgspec.structs import replace
 
 from worldline.history.journal import run_digest
 from worldline.history.observer import Observer
@@ -59,6 +62,7 @@ from worldline.lock.events import (
     Next,
     OperatorEvent,
     Over,
+    Peek,
     Promise,
     Publish,
     Reached,
@@ -123,8 +127,8 @@ class Arbiter:
         self._observer = observer
         self._aftermath = Aftermath()
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
-        self._absent = len(self.members)  # Those of the roster who haven't joined.
-        self._present = len(self.members)  # Those of the roster and those who came later, less those who have left.
+        # Those of the roster who haven't joined; and those of the roster and who came later, less those who have left.
+        self._absent = self._present = len(self.members) + plan.vacancies
         self._capped: list[tuple[int, int, Member, int]] = []  # A heap of (goal, serial, who, its request).
         self._requests = 0
         self._rewired: dict[str, Member] = {}  # Those whose subscriptions have changed, and their edges not yet.
@@ -140,6 +144,7 @@ class Arbiter:
             Stop: self._stop,
             Advance: self._advance,
             Next: self._next,
+            Peek: self._peek,
             Leave: self._leave,
         }
 
@@ -181,6 +186,8 @@ class Arbiter:
             return
         if isinstance(event, Barrier):
             self._move_barrier(event.until)
+        elif isinstance(event, Stop):
+            self._stop_all(event.at)
         elif isinstance(event, Lost):
             self._lose(event)
         elif isinstance(event, CallOff):
@@ -195,6 +202,14 @@ class Arbiter:
         return error.concerning(member.name, member.now)
 
     # --- Coming ---
+
+    def enroll(self, name: str) -> None:
+        """Put a newly known name on the roster, in a place that is vacant."""
+        check_name(name, "a participant")
+        if not self.plan.vacancies or self.phase is not Phase.GATHERING or name in self.members:
+            raise UsageError(f"there is no place for {name!r}")
+        self.members = {each: self.members.get(each) or Member(each, 0) for each in sorted((*self.members, name))}
+        self.plan = replace(self.plan, roster=tuple(self.members), vacancies=self.plan.vacancies - 1)
 
     def _join(self, member: Member, join: Join) -> None:
         topics = [subscription.topic for subscription in join.subscribes]
@@ -221,6 +236,7 @@ class Arbiter:
             self.phase = Phase.RUNNING
             for founder in self.members.values():
                 self.bounds.add(founder)
+            self.router.edges.found(self.members.values())
             self._start(list(self.members.values()))
 
     def missing(self) -> list[str]:
@@ -238,7 +254,9 @@ class Arbiter:
             self.bounds.change(member, member.start, member.start)
             if self._observer is not None:
                 self._observer.began(member.name, member.start)
-            self._actions.append(StartRun(member.name, member.start, self.plan.seed, self.plan.network.control_latency))
+            member.reach = self.router.edges.reach(member)
+            control_latency = self.plan.network.control_latency
+            self._actions.append(StartRun(member.name, member.start, self.plan.seed, control_latency, member.reach))
 
     # --- Acting ---
 
@@ -252,8 +270,8 @@ class Arbiter:
             if topic not in member.spent:
                 self._check_topics(member.topics + 1)
             self._aftermath.publishes(check_name(topic, "a topic"))
-        for sleeper in self.router.publish(member, topic, payload, at):
-            self._ask(sleeper)
+        for waiting in self.router.publish(member, topic, payload, at):
+            self._ask(waiting)
 
     def _bad_publish(self, member: Member, event: Publish) -> WorldlineError:
         if not member.may_publish(event.topic):
@@ -308,6 +326,7 @@ class Arbiter:
         self._check_topics(member.topics + 1)
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.since)
+        member.reach = 0  # The new topic may reach it sooner than those that it has joined with.
         member.granted = event.now  # All that was granted ahead is taken back: the new topic may have more to say (A1).
         self.router.subscribe(member, event.subscription, event.since)
         self._rewired[member.name] = member
@@ -371,14 +390,24 @@ class Arbiter:
 
     def _stop(self, member: Member, event: Stop) -> None:
         self._check_control(member, "stop", event.at)
-        if event.at >= self.end:
-            return
-        self.end = event.at
-        member.granted = min(member.granted, event.at)
+        if event.at < self.end:
+            member.granted = min(member.granted, event.at)
+            self._end_at(event.at)
+
+    def _stop_all(self, at: int) -> None:
+        """End the run where the operator says, which must be where nobody has been allowed to pass."""
+        as_time(at, "the time to stop")
+        if at < self.barrier and any(member.granted > at for member in self.members.values()):
+            raise UsageError(f"somebody has passed {format_time(at)} already", advice="hold everybody there first")
+        if at < self.end:
+            self._end_at(at)
+
+    def _end_at(self, at: int) -> None:
+        self.end = at
         for newcomer in self.newcomers.values():
             self._expect(newcomer)
         for other in self.members.values():
-            if other.state in WAITING and other.awaits > event.at:
+            if other.state in WAITING and other.awaits > at:
                 self._ask(other)
         self._raise_ceiling()
 
@@ -416,6 +445,14 @@ class Arbiter:
         member.held = event.held
         self._wait(member, event.until)
 
+    def _peek(self, member: Member, event: Peek) -> None:
+        farthest = min(member.now + member.reach, TIME_MAX)
+        if not member.now <= event.until <= farthest or event.held < member.now:
+            raise _bad_request(event.until)
+        member.move(Peek)
+        member.held = event.held
+        self._wait(member, event.until)
+
     def _wait(self, member: Member, until: int) -> None:
         if until == member.now:  # It is there already; nothing that it could still learn arrives before.
             member.move(Grant)
@@ -430,10 +467,12 @@ class Arbiter:
         awaits, acts = member.awaits, member.awaits
         if awaits > self.end:
             awaits, acts = self.end, FOREVER  # It will be told that the run has ended, and do nothing more.
-        if member.state is State.AWAITING:
+        if member.state is State.AWAITING or member.state is State.PEEKING:
             first = member.inbox.first if member.inbox.first < member.held else member.held
             if first < awaits:
-                return first, first + 1  # All that arrives at this very time must be known too.
+                acts, awaits = first, first + 1  # All that arrives at this very time must be known too.
+            if member.state is State.PEEKING:
+                acts = member.now  # From now on, whatever comes.
         return acts, awaits
 
     def _ask(self, member: Member) -> None:
@@ -442,6 +481,7 @@ class Arbiter:
         if self._is_capped(goal):
             self._cap(member, goal)
             goal = 0
+        member.expects = member.state in (State.AWAITING, State.PEEKING)
         self.bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
 
     def _is_capped(self, goal: int) -> bool:
@@ -492,11 +532,14 @@ class Arbiter:
                 first = member.held
             if first < min(member.awaits, horizon):
                 now = acts = first
-            member.held = FOREVER
+        elif member.state is State.PEEKING:
+            now = acts = member.now
         if now < member.now or (messages and messages[0][0] < member.granted):
             raise broken_grant(member, now, messages)
         member.now = now
         member.granted = horizon
+        member.held = FOREVER
+        member.expects = False
         member.move(Grant)
         if acts == FOREVER:
             member.retire()
@@ -595,6 +638,12 @@ class Arbiter:
     def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return what somebody subscribed to, of those who have left, and nobody published on."""
         return self._aftermath.unheard()
+
+    def rests(self) -> bool:
+        """Whether the run has begun and nobody does anything: everybody stands at the barrier, or waits for those."""
+        return self.phase is Phase.RUNNING and all(
+            member.state is not State.COMPUTING for member in self.members.values()
+        )
 
     def floor(self) -> int:
         """Return a time before which all is settled: nobody acts there, and what arrives there is received or lost.
