@@ -62,8 +62,8 @@ class Server:
     `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's.
     For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
     authority. `declared` is what participants declare, by name, as far as it is settled here: see `agreed`. `observer`
-    is told everything that happens; `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real
-    time).
+    is told everything that happens; in a thread of its own, the server tells it every `tell_every_s` what is settled.
+    `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real time).
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class Server:
         authority: Path | str | None = None,
         declared: Mapping[str, Plain] | None = None,
         observer: Observer | None = None,
+        tell_every_s: float = 0.5,
         pace: float | None = None,
         limits: Limits | None = None,
     ) -> None:
@@ -95,6 +96,7 @@ class Server:
             entropy=os.urandom,
         )
         self._pace = pace
+        self._tell_every_s = tell_every_s
         self._selector = selectors.DefaultSelector()
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -315,7 +317,7 @@ class Server:
 
     def _serve_apart(self) -> None:
         with contextlib.suppress(Exception):  # `wait` raises it.
-            self.serve()
+            self.serve(watch_every_s=self._tell_every_s)
 
     def _hold_at(self, held: int) -> None:
         self._held = held
