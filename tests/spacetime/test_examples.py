@@ -145,7 +145,7 @@ def test_an_outcome_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
     ):
         find("relay").judged(simulation, result)
     monkeypatch.setattr(relay, "LEG", None)
-    with pytest.raises(ModelError, match=r"relay: its outcome() failed: TypeError: .*relay.py, line \d+"):
+    with pytest.raises(ModelError, match=r"relay: its outcome\(\) failed: TypeError: .*relay.py, line \d+"):
         find("relay").judged(simulation, result)
 
 
