@@ -57,7 +57,7 @@ def python_blocks(page: Path) -> list[str]:
 
 def command(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=100, check=False
     )
 
 
