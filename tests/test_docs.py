@@ -139,6 +139,14 @@ def test_the_guide_shows_what_its_first_federation_prints(tmp_path: Path) -> Non
     assert "temperature" not in done.stdout  # Loading the file for its `model` doesn't run it.
 
 
+def test_the_guide_shows_what_the_one_that_runs_ahead_sends(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "first-federation.md"
+    (program,) = (block for block in python_blocks(page) if "peek" in block)
+    (tmp_path / "tank.py").write_text(program)
+    (shown,) = re.findall(r"```\n(full at .*?)```", page.read_text(), re.DOTALL)
+    assert command("tank.py", cwd=tmp_path).stdout == shown
+
+
 def test_the_diagram_in_the_design_is_the_table_in_the_code() -> None:
     (shown,) = re.findall(r"```mermaid\n(.*?)```", (ROOT / "docs" / "design.md").read_text(), re.DOTALL)
     assert shown == diagram()

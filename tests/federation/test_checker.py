@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -92,6 +93,30 @@ def test_a_clean_federation_gives_one_history_in_every_schedule() -> None:
     assert verdict.divergence is None
     assert verdict.schedules > 100
     verdict.demand_same()
+
+
+def running_ahead(see: Callable[[Participant], int]) -> Federation:
+    """Two who run as far as they see, and say how far that was."""
+
+    def run_ahead(self: Participant) -> None:
+        while self.now < 2_000_000:
+            known = min(max(see(self), self.now + 1), 9_000_000)
+            self.publish("seen", b"%d" % known, at=known - 1)
+            self.next(until=known)
+
+    programs = {name: Program(run=run_ahead, subscribes=["seen"]) for name in ("ann", "bob")}
+    return Federation(programs, network=Network(default=link("1ms")))
+
+
+def test_one_that_peeks_sees_the_same_in_every_schedule() -> None:
+    verdict = check_every_schedule(running_ahead(lambda me: me.peek()), split=False)
+    assert (verdict.complete, verdict.divergence) == (True, None)
+    assert verdict.schedules > 10
+    assert check(running_ahead(lambda me: me.peek()), schedules=100).divergence is None
+
+
+def test_one_that_looks_at_how_far_it_was_granted_is_caught() -> None:
+    assert check(running_ahead(lambda me: me._ledger.horizon), schedules=100).divergence is not None
 
 
 def test_samples_are_taken_where_there_are_too_many_schedules() -> None:

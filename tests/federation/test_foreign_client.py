@@ -188,6 +188,60 @@ def test_buffers_late_subscriptions_steps_and_the_end_give_the_same_history() ->
     assert foreign[0].dropped["fast"] > 0
 
 
+# --- Peeking ---
+
+
+def runner(self: Participant) -> None:
+    """Runs ahead as far as it can see, and sends on the way."""
+    while not self.ended:
+        known = self.peek(until=self.now + 5 * MS)
+        for sent in range(self.now, known, MS // 2):
+            self.publish("echo", b"%d" % known, at=sent)
+        if not self.ended:
+            self.next(until=known + 1)
+
+
+def foreign_runner(me: Foreign) -> None:
+    while not me.ended:
+        known = me.peek(me.now + 5 * MS)
+        for sent in range(me.now, known, MS // 2):
+            me.publish("echo", b"%d" % known, sent)
+        if not me.ended:
+            me.next(known + 1)
+
+
+def test_a_foreign_client_that_peeks_sees_what_ours_sees() -> None:
+    declared: dict[str, Any] = {"publishes": ["echo"], "subscribes": ["fast", "late"]}
+    alone = run(
+        Federation(
+            {
+                "runner": Program(run=runner, **declared),
+                "source": Program(run=source, publishes=["fast", "late"], subscribes=["echo"]),
+            },
+            network=NETWORK,
+            seed=3,
+            end="52ms",
+        )
+    )
+
+    def elsewhere() -> None:
+        me = Foreign(
+            "127.0.0.1", server.address.port, "runner", "x", publishes=["echo"], subscribes=[["fast"], ["late"]]
+        )
+        assert me.reach == MS
+        foreign_runner(me)
+        me.leave()
+
+    with Server(plan(["runner", "source"], network=NETWORK, seed=3, end="52ms"), token="x") as server:
+        other = Elsewhere(elsewhere)
+        with connect(str(server.address), "source", token="x", publishes=["fast", "late"], subscribes=["echo"]) as me:
+            source(me)
+        other.wait()
+        outcome = server.wait(PATIENCE_S)
+    assert outcome.digest == alone.digest
+    assert outcome.times == alone.times == {"runner": 52 * MS, "source": 52 * MS}
+
+
 def test_what_was_granted_ahead_needs_no_further_request() -> None:
     def fast_forward() -> None:
         me = Foreign("127.0.0.1", server.address.port, "b", "x", publishes=[], subscribes=[["t"]])

@@ -60,8 +60,8 @@ def test_everybody_is_welcomed_and_all_start_together() -> None:
     assert a.read() == []
     assert house.host.waiting() == "waiting for b"
     b = house.join("b")
-    assert a.read() == [["start", "a", 0, 0, MS]]
-    assert b.read() == [["start", "b", 0, 0, MS]]
+    assert a.read() == [["start", "a", 0, 0, MS, FOREVER]]
+    assert b.read() == [["start", "b", 0, 0, MS, FOREVER]]
 
 
 def test_a_challenge_comes_first_with_a_nonce_of_its_own() -> None:
@@ -229,7 +229,7 @@ def test_a_guest_waits_until_it_is_invited() -> None:
     assert a.read()[0][0] == "start"
     assert guest.read() == []
     a.say(["invite", "g", 5 * MS], ["advance", 10 * MS])
-    assert guest.read() == [["start", "g", 5 * MS, 0, MS]]
+    assert guest.read() == [["start", "g", 5 * MS, 0, MS, MS]]
     guest.say(["publish", "t", b"x", 5 * MS], ["leave", 5 * MS])
     assert a.read()[0][:3] == ["grant", "a", FOREVER]
     a.say(["leave", 10 * MS])
@@ -240,7 +240,7 @@ def test_a_guest_that_joins_after_its_invitation_starts_too() -> None:
     house = House("a", guests=["g"])
     a = house.join("a", controls=True)
     a.say(["invite", "g", 5 * MS], ["advance", 5 * MS])
-    assert house.join("g").read() == [["start", "g", 5 * MS, 0, MS]]
+    assert house.join("g").read() == [["start", "g", 5 * MS, 0, MS, MS]]
 
 
 def test_a_guest_that_nobody_has_named_is_admitted_once_it_is_invited() -> None:
@@ -488,7 +488,7 @@ def test_a_guest_that_goes_between_its_invitation_and_its_start_is_expected_agai
     guest.hang_up("gone")
     b.say(["advance", 10 * MS])
     assert not house.host.over
-    assert house.join("g").read() == [["start", "g", 5 * MS, 0, MS]]
+    assert house.join("g").read() == [["start", "g", 5 * MS, 0, MS, MS]]
 
 
 def test_the_first_word_is_join() -> None:
@@ -1289,6 +1289,8 @@ class Anybody(RuleBasedStateMachine):
                     ["advance", 2 * MS],
                     NEXT,
                     ["next", 7, 0],
+                    ["peek", 2],
+                    ["peek", MS, 1],
                     ["reached", 1],
                     ["subscribe", ["u"], 0, 0],
                     ["unsubscribe", "t", 0, 0],

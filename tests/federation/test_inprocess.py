@@ -38,13 +38,13 @@ def test_after_the_end_every_operation_says_so() -> None:
     def program(self: Participant) -> None:
         assert self.advance(to="1s") == []
         assert self.ended
-        for operation in (lambda: self.publish("t", b""), lambda: self.advance(to="2s"), lambda: self.next()):
+        for operation in (lambda: self.publish("t", b""), lambda: self.advance(to="2s"), self.next, self.peek):
             with pytest.raises(RunEnded) as info:
                 operation()
             raised.append(info.value)
 
     run(federation(end="10ms", a=Program(run=program)))
-    assert len(raised) == 3
+    assert len(raised) == 4
 
 
 def test_messages_iterates_until_the_time_given() -> None:

@@ -377,6 +377,38 @@ def far_ahead() -> Federation:
     return Federation(programs, network=Network(default=link("40ms")))
 
 
+def running_ahead() -> Federation:
+    """Those who find out what they send only by running: as far as they can see. One of them has a period."""
+
+    def run_ahead(self: Participant) -> None:
+        level = 100
+        while True:
+            known = self.peek(until=self.now + 7 * MS)
+            if known == self.now:
+                level += sum(int(message.payload) for message in self.next())
+                continue
+            first = -(-self.now // (2 * MS)) * 2 * MS
+            for moment in range(first, known, 2 * MS):
+                level = level * 31 % 1009
+                if level % 3:
+                    self.publish(self.name, str(level).encode(), at=moment)
+            self.advance(to=known)
+
+    def answer(self: Participant) -> None:
+        for number, message in enumerate(self.messages()):
+            self.publish("answer", str(int(message.payload) % 11).encode())
+            if number == 40:
+                self.stop(at=self.now + 20 * MS)
+
+    heard = ["plain", "periodic", "answer"]
+    programs = {
+        "plain": Program(run_ahead, publishes=["plain"], subscribes=heard),
+        "periodic": Program(run_ahead, publishes=["periodic"], subscribes=heard, period="2ms"),
+        "answers": Program(answer, publishes=["answer"], subscribes=heard, controls=True),
+    }
+    return Federation(programs, network=Network(default=link(uniform("2ms", "6ms")), control_latency=3 * MS), seed=4)
+
+
 FEDERATIONS = (
     stepping,
     ping_pong,
@@ -395,6 +427,7 @@ FEDERATIONS = (
     equal_arrivals,
     sent_later,
     far_ahead,
+    running_ahead,
 )
 
 # --- The ways ---

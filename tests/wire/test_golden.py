@@ -22,6 +22,7 @@ from worldline.lock.events import (
     Leave,
     Next,
     ParticipantEvent,
+    Peek,
     Promise,
     Publish,
     Reached,
@@ -95,6 +96,8 @@ EVENTS: list[tuple[Told, str]] = [
     (Advance(2_000_000), "0000000f9192a7616476616e6365ce001e8480"),
     (Next(FOREVER), "000000199193a46e657874cf2000000000000000cf2000000000000000"),
     (Next(1_000_000_000, 5), "0000000d9193a46e657874ce3b9aca0005"),
+    (Peek(2_000_000), "000000159193a47065656bce001e8480cf2000000000000000"),
+    (Peek(1_000_000_000, 5), "0000000d9193a47065656bce3b9aca0005"),
     (
         Leave(1_000_000_000, bytes(16), True, {"t": 3}),
         "000000259196a56c65617665ce3b9aca00c41000000000000000000000000000000000c381a17403c0",
@@ -104,7 +107,8 @@ EVENTS: list[tuple[Told, str]] = [
     (Fail("no"), "0000000a9192a46661696ca26e6f"),
 ]
 ANSWERS: list[tuple[Answer, str]] = [
-    (StartRun("arm", 0, -1, 1_000_000), "0000001295a57374617274a361726d00ffce000f4240"),
+    (StartRun("arm", 0, -1, 1_000_000, 2_000_000), "0000001796a57374617274a361726d00ffce000f4240ce001e8480"),
+    (StartRun("arm", 0, -1, 1_000_000, FOREVER), "0000001b96a57374617274a361726d00ffce000f4240cf2000000000000000"),
     (
         Grant("leg", 3_000_000, [PONG]),
         "0000002b95a56772616e74a36c6567ce002dc6c09197ce001e8480ce000f4240a361726d0000a4706f6e67c40102c2",

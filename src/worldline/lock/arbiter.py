@@ -236,7 +236,6 @@ class Arbiter:
             self.phase = Phase.RUNNING
             for founder in self.members.values():
                 self.bounds.add(founder)
-            self.router.edges.found(self.members.values())
             self._start(list(self.members.values()))
 
     def missing(self) -> list[str]:
@@ -458,6 +457,7 @@ class Arbiter:
             member.move(Grant)
             self._actions.append(Grant(member.name, max(member.granted, until), []))
             return
+        member.expects = member.state is not State.ADVANCING
         member.awaits = until
         member.since = self.events
         self._ask(member)
@@ -467,7 +467,7 @@ class Arbiter:
         awaits, acts = member.awaits, member.awaits
         if awaits > self.end:
             awaits, acts = self.end, FOREVER  # It will be told that the run has ended, and do nothing more.
-        if member.state is State.AWAITING or member.state is State.PEEKING:
+        if member.expects:
             first = member.inbox.first if member.inbox.first < member.held else member.held
             if first < awaits:
                 acts, awaits = first, first + 1  # All that arrives at this very time must be known too.
@@ -481,7 +481,6 @@ class Arbiter:
         if self._is_capped(goal):
             self._cap(member, goal)
             goal = 0
-        member.expects = member.state in (State.AWAITING, State.PEEKING)
         self.bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
 
     def _is_capped(self, goal: int) -> bool:
@@ -526,20 +525,19 @@ class Arbiter:
             now, acts = end, FOREVER
         elif now == FOREVER:
             now = member.now  # Nothing can come any more, and there is no end to go to.
-        if member.state is State.AWAITING:
+        if member.expects:
+            member.expects = False
             first = messages[0][0] if messages else FOREVER
             if first > member.held:
                 first = member.held
-            if first < min(member.awaits, horizon):
+            if member.state is State.PEEKING:
+                now = acts = member.now
+            elif first < min(member.awaits, horizon):
                 now = acts = first
-        elif member.state is State.PEEKING:
-            now = acts = member.now
         if now < member.now or (messages and messages[0][0] < member.granted):
             raise broken_grant(member, now, messages)
         member.now = now
         member.granted = horizon
-        member.held = FOREVER
-        member.expects = False
         member.move(Grant)
         if acts == FOREVER:
             member.retire()
