@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 TOML = """
 name = "cell"
-end = "2s"
+until = "2s"
 [link]
 latency = "1ms"
 [[participants]]
@@ -66,9 +66,9 @@ IN_PROCESS = "a federation from a Python file runs in-process, and not on "
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("run", "cell.toml", "--until", "abc"), "--until: 'abc' isn't the end (write a number and a unit"),
+        (("run", "cell.toml", "--until", "abc"), "--until: 'abc' isn't an end time (write a number and a unit"),
         (("run", "cell.toml", "--seed", str(2**70)), "--seed: "),
-        (("run", "cell.toml", "--set", "end=abc"), "--set: end: 'abc' isn't the end"),
+        (("run", "cell.toml", "--set", "until=abc"), "--set: until: 'abc' isn't an end time"),
         (("run", "kernel.py", "--until", "abc"), "'abc' isn't a time for --until (write a number and a unit"),
         (("run", "nodes.py", "--until", "abc"), "'abc' isn't a time for --until"),
         (("run", "pair.py", "--until", "abc"), "'abc' isn't a time for --until"),

@@ -130,7 +130,7 @@ with worldline.connect() as me:
 def write(folder: Path, *roles: str, end: str = "20ms", **commands: str) -> str:
     """Write a federation of these roles, and of participants that are started by commands; return its file."""
     (folder / "cast.py").write_text(CAST)
-    text = f'name = "play"\nseed = 1\nend = "{end}"\n[link]\nlatency = "uniform(1ms, 3ms)"\nloss = 0.1\n'
+    text = f'name = "play"\nseed = 1\nuntil = "{end}"\n[link]\nlatency = "uniform(1ms, 3ms)"\nloss = 0.1\n'
     for role in roles:
         text += f'[[participants]]\nname = "{role}"\nentry = "cast:{role}"\nsubscribes = ["news"]\n'
     for name, command in commands.items():

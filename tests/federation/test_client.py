@@ -60,7 +60,7 @@ def _tidy() -> Iterator[None]:
 
 
 def two(end: str | None = None) -> Plan:
-    return plan(["a", "b"], network=Network(default=link("1ms")), end=end)
+    return plan(["a", "b"], network=Network(default=link("1ms")), until=end)
 
 
 def take_part(

@@ -13,10 +13,11 @@ import pytest
 from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
 from worldline.federation import inprocess
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
+from worldline.workers.executor import InProcess
 
 
-def federation(network: Network | None = None, end: str | None = None, **programs: Program) -> Federation:
-    return Federation(programs, network=network or Network(default=link("1ms")), end=end)
+def federation(network: Network | None = None, until: str | None = None, **programs: Program) -> Federation:
+    return Federation(programs, network=network or Network(default=link("1ms")), until=until)
 
 
 def test_a_program_may_run_for_ever_and_is_ended_with_the_run() -> None:
@@ -28,7 +29,7 @@ def test_a_program_may_run_for_ever_and_is_ended_with_the_run() -> None:
             steps.append(self.now)
             self.publish("tick", b"")
 
-    assert run(federation(end="10ms", a=Program(run=ticker))).times == {"a": 10 * MS}
+    assert run(federation(until="10ms", a=Program(run=ticker))).times == {"a": 10 * MS}
     assert steps == [3 * MS, 6 * MS, 9 * MS, 10 * MS]
 
 
@@ -43,7 +44,7 @@ def test_after_the_end_every_operation_says_so() -> None:
                 operation()
             raised.append(info.value)
 
-    run(federation(end="10ms", a=Program(run=program)))
+    run(federation(until="10ms", a=Program(run=program)))
     assert len(raised) == 3
 
 
@@ -171,7 +172,7 @@ def test_a_program_that_catches_every_exception_still_comes_to_its_end() -> None
             except Exception:  # As bad programs do.
                 continue
 
-    assert run(federation(end="5ms", a=Program(stubborn))).times == {"a": 5 * MS}
+    assert run(federation(until="5ms", a=Program(stubborn))).times == {"a": 5 * MS}
 
 
 def test_a_run_is_broken_off_while_a_program_runs_ahead_without_asking() -> None:
@@ -354,3 +355,15 @@ def test_an_interrupted_run_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
         run(federation(**programs))
     assert time.monotonic() - begun < 20, "it waits for somebody who has ended"
     assert sorted(unwound) == ["a", "b", "c"]
+
+
+def test_it_runs_in_process_and_on_no_other_executor() -> None:
+    alone = federation(a=Program(run=lambda me: None))
+    assert run(alone, executor="in-process").digest == run(alone, executor=InProcess()).digest == run(alone).digest
+    with pytest.raises(ConfigurationError, match=r"a Federation runs in-process, and not on 'tcp' \(leave executor"):
+        run(alone, executor="tcp")
+
+
+def test_an_end_is_called_until_as_everywhere() -> None:
+    with pytest.raises(ConfigurationError, match=r"a Federation has no `end` \(write until=\)"):
+        Federation({}, end="1s")  # type: ignore[call-arg]

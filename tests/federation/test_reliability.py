@@ -274,7 +274,7 @@ def wait_stopped(child: subprocess.Popen[str]) -> None:
 def test_one_long_call_in_c_is_no_loss(kind: str, silence_s: float | None, tmp_path: Path) -> None:
     address = f"unix://{tmp_path}/socket" if kind == "unix" else "tcp://127.0.0.1:0"
     limits = Limits(silence_s=silence_s, unreachable_s=0.2)
-    with Server(plan(["busy", "awaiting"], end="10ms"), address, limits=limits) as server:
+    with Server(plan(["busy", "awaiting"], until="10ms"), address, limits=limits) as server:
         (waiting,) = survivors(str(server.address), "awaiting").values()
         with process(BUSY, str(server.address)) as (busy, _):
             waiting.result(PATIENCE_S)
@@ -283,7 +283,7 @@ def test_one_long_call_in_c_is_no_loss(kind: str, silence_s: float | None, tmp_p
 
 
 def test_a_stopped_participant_is_named_and_goes_on_when_it_is_resumed() -> None:
-    with Server(plan(["victim", "awaiting"], end="5ms"), limits=Limits(unreachable_s=0.2)) as server:
+    with Server(plan(["victim", "awaiting"], until="5ms"), limits=Limits(unreachable_s=0.2)) as server:
         (waiting,) = survivors(str(server.address), "awaiting").values()
         with process(VICTIM, str(server.address)) as (victim, _):
             os.kill(victim.pid, signal.SIGSTOP)
@@ -551,7 +551,7 @@ def test_who_hangs_up_with_something_unread_has_said_all_the_same(kind: str, tmp
 
 def test_who_was_ended_is_gone() -> None:
     """Nobody who is told of the end in the midst of its work tries to go on."""
-    with Server(plan(["stepping"], end="20ms")) as server:
+    with Server(plan(["stepping"], until="20ms")) as server:
         (walker,) = survivors(server, "stepping").values()
         walker.result()
         assert server.wait(PROMPT_S).times == {"stepping": 20 * MS}

@@ -43,7 +43,7 @@ def _tidy() -> Iterator[None]:
 
 
 def two(end: str | None = "10ms") -> Plan:
-    return plan(["a", "b"], network=Network(default=link("1ms")), end=end)
+    return plan(["a", "b"], network=Network(default=link("1ms")), until=end)
 
 
 def step(server: Server | str, name: str, to: str = "10ms") -> int:

@@ -57,7 +57,7 @@ def launched(
 ) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """Run a federation of these, and wait until so many processes are known by their numbers."""
     (folder / "cast.py").write_text(CAST)
-    text = 'name = "play"\nend = "10h"\n'
+    text = 'name = "play"\nuntil = "10h"\n'
     text += "".join(f'[[participants]]\nname = "{role}"\nentry = "cast:{role}"\n' for role in roles)
     text += "".join(f'[[participants]]\nname = "{name}"\ncommand = {line}\n' for name, line in commands.items())
     (folder / "play.toml").write_text(text)

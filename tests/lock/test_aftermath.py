@@ -36,8 +36,8 @@ def clock(me: Participant) -> None:
         me.advance(by="10ms")
 
 
-def federation(end: str | None = None, **programs: Program) -> Federation:
-    return Federation(programs, end=end)
+def federation(until: str | None = None, **programs: Program) -> Federation:
+    return Federation(programs, until=until)
 
 
 CONTROLLER = Program(listen, publishes=["power"], subscribes=["pose"])

@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def record(path: Path) -> Recorder:
-    recorder = Recorder(path, plan(["anna", "bert"], guests=["gast"], seed=42, end="1s"), federation="[bold]tennis")
+    recorder = Recorder(path, plan(["anna", "bert"], guests=["gast"], seed=42, until="1s"), federation="[bold]tennis")
     for name in ("anna", "bert", "gast"):
         recorder.began(name, 0)
     for sequence in range(3):

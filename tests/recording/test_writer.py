@@ -143,7 +143,7 @@ def federation() -> Federation:
             "guest": Program(visitor, publishes=[], guest=True),
         },
         network=network,
-        end="60ms",
+        until="60ms",
     )
 
 
@@ -165,7 +165,7 @@ def test_what_is_under_way_at_the_end_isnt_settled_before_all_have_left() -> Non
             self.advance(by="10ms")
 
     programs = {name: Program(step, publishes=[name], subscribes=[other]) for name, other in ("ab", "ba")}
-    told = Federation(programs, network=Network(default=link("3ms")), end="105ms")
+    told = Federation(programs, network=Network(default=link("3ms")), until="105ms")
     files = []
     for arbiter in (Recorded, Arbiter):  # One looks after every event, the other only at the end.
         file = io.BytesIO()
@@ -253,11 +253,11 @@ def test_the_header_tells_of_the_plan(tmp_path: Path) -> None:
         rules=(Rule(sender="a", link=link("5ms", loss=0.25, fifo=True, bandwidth=7)),),
         outages=hold(["a"], ["b"], "1s", "2s"),
     )
-    planned = plan(["b", "a"], guests=["z", "g"], network=network, seed=-5, end="3s")
+    planned = plan(["b", "a"], guests=["z", "g"], network=network, seed=-5, until="3s")
     Recorder(tmp_path / "run.mcap", planned, federation="it", version="9.9").close()
     header = Recording(tmp_path / "run.mcap").header
     assert (header.federation, header.version, header.format) == ("it", "9.9", 1)
-    assert header.plan() == plan(["a", "b"], guests=["g", "z"], network=network, seed=-5, end="3s")
+    assert header.plan() == plan(["a", "b"], guests=["g", "z"], network=network, seed=-5, until="3s")
     assert header.byte_order == sys.byteorder
     assert f"{sys.version_info.major}.{sys.version_info.minor}." in header.python
 

@@ -36,6 +36,7 @@ from worldline.lock import (
 )
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike
 
 ArbiterFactory = Callable[[Plan, Observer | None], Arbiter]
@@ -300,6 +301,7 @@ def run(
     federation: Federation,
     until: TimeLike | None = None,
     *,
+    executor: object = "in-process",
     observer: Observer | None = None,
     watch: Watch | None = None,
     schedule: Schedule | None = None,
@@ -308,9 +310,15 @@ def run(
 ) -> FederationOutcome:
     """Run a federation in this process, and return its outcome.
 
-    If `until` is given, the run ends there rather than at the federation's own end. `observer` is told everything that
-    happens, `watch` is told the status now and then.
+    If `until` is given, the run ends there rather than where the federation says. The `executor` is always
+    ``"in-process"``: participants with processes of their own are started from a FILE.toml. `observer` is told
+    everything that happens, `watch` is told the status now and then.
     """
-    planned = federation if until is None else replace(federation, end=until)
+    if str(executor) != "in-process":
+        raise ConfigurationError(
+            f"a Federation runs in-process, and not on {shown(str(executor))}",
+            advice="leave executor out; `worldline run FILE.toml` starts a process for each participant",
+        )
+    planned = federation if until is None else replace(federation, until=until)
     made = arbiter(planned.plan(), observer)
     return _Run(planned, schedule or InOrder(), made, watch, keep_journals=keep_journals).finish()

@@ -333,7 +333,7 @@ FILE = TomlTable(
     {
         "name": _named("a federation"),
         "seed": _seed,
-        "end": _time("the end", least=1),
+        "until": _time("an end time", least=1),
         "control_latency": _time("the control latency", least=1),
         "link": _one(LINK),
         "links": _many(RULE),
@@ -344,5 +344,6 @@ FILE = TomlTable(
         "topics": read_topics,
     },
     needs=(("participants",),),
+    renamed={"end": "until"},
 )
 TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS, TOPIC)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from worldline.launch.entry import load_object
-from worldline.launch.startable import check_module
+from worldline.launch.startable import check_entry
 from worldline.launch.toml_document import TomlPlace, TomlTable, quoted
 from worldline.model.errors import ConfigurationError, UsageError, shortened, shown
 from worldline.model.message import check_name
@@ -117,7 +117,7 @@ def _type(place: TomlPlace) -> str:
     module, colon, kind = name.partition(":")
     if not colon or not all(part.isidentifier() for part in (*module.split("."), *kind.split("."))):
         raise ConfigurationError(f"{shown(name)} isn't a Python class", advice='write "module:Class"')
-    check_module(module, _home(place))
+    check_entry(name, _home(place))
     return name
 
 

@@ -32,7 +32,7 @@ def plan(
     guests: Iterable[str] = (),
     network: Network | None = None,
     seed: int = 0,
-    end: TimeLike | None = None,
+    until: TimeLike | None = None,
 ) -> Plan:
     """Make a plan and check it completely."""
     made = Plan(
@@ -40,7 +40,7 @@ def plan(
         guests=tuple(guests),
         network=Network() if network is None else network,
         seed=seed,
-        end=None if end is None else as_time(end, "the end"),
+        end=None if until is None else as_time(until, "an end time"),
     )
     check_plan(made)
     return made

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from worldline.recording.writer import Recorder
 
 FORM = "write model = Federation({...}), or a function that returns one"
-_OPTIONS = {"seed": "--seed", "end": "--until"}
+_OPTIONS = {"seed": "--seed", "until": "--until"}
 EXECUTORS = (InProcess, Tcp, Unix)
 """What federations run on."""
 
@@ -157,7 +157,7 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
     from worldline.launch.launcher import check_startable, federation_of
     from worldline.launch.setup import read_setup
 
-    given = {"seed": options.seed, "end": options.until}
+    given = {"seed": options.seed, "until": options.until}
     changes = [*options.settings, *(f"{key}={value}" for key, value in given.items() if value is not None)]
     setup = read_setup(
         file,
@@ -192,7 +192,7 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
     if options.seed is not None:
         federation = replace(federation, seed=options.seed)
     if options.until is not None:
-        federation = replace(federation, end=end_of(options))
+        federation = replace(federation, until=end_of(options))
     return ReadyFederation(
         name=found.name,
         made_plan=federation.plan(),
