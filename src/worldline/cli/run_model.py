@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import Interruption, interrupted_by
+from worldline.cli.losses import losses_in_words
 from worldline.cli.recorded import recording_of
 from worldline.history.outcome import Outcome
+from worldline.model.counting import counted
 from worldline.targets import Ready
 
 if TYPE_CHECKING:
@@ -39,10 +41,10 @@ def _conclude(ready: Ready, outcome: Outcome, elapsed_s: float, *, quiet: bool) 
     told = ready.told(outcome)  # Whether it is shown or not: it refuses what may not come of the run.
     for line in () if quiet else told:
         console.print(line)
-    lost, count = sum(outcome.dropped.values()), len(outcome.names)
+    count = len(outcome.names)
     console.print(
         f"{count:,} {ready.members[count != 1]}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
-        f" {outcome.events:,} events, {lost:,} messages lost"
+        f" {counted(outcome.events, 'event')}, {losses_in_words(outcome.dropped)}"
     )
     for remark in outcome.remarks():
         console.print(remark)
