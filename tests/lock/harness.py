@@ -29,6 +29,8 @@ class Driver:
         self.random = random
         self.seen = seen
         self.subscribed: dict[str, int] = {}
+        self.peeks: Op | None = None
+        self.peeked: list[tuple[int, int]] = []
 
     def answer(self, action: Action) -> None:
         """Take what the participant waited for, and go on until it waits again."""
@@ -41,7 +43,19 @@ class Driver:
             self.done = True
             self.seen["guest that came too late"] += 1
             return
-        self.go_on(None if starting else Result(self.ledger.now, messages, self.ledger.ended))
+        if self.peeks is not None:
+            assert not messages
+            self.go_on(self.peek(self.peeks))
+        else:
+            self.go_on(None if starting else Result(self.ledger.now, messages, self.ledger.ended))
+
+    def peek(self, op: Op) -> Result | None:
+        known = self.ledger.peek(op.time)
+        self.peeks = op if known is None else None
+        if known is None:
+            return None
+        self.peeked.append((self.ledger.now, known))
+        return Result(self.ledger.now, ended=self.ledger.ended, peeked=known)
 
     def go_on(self, result: Result | None) -> None:
         try:
@@ -82,6 +96,10 @@ class Driver:
             ledger.invite(op.name, op.time)
         elif op.kind == "stop":
             ledger.stop(op.time)
+        elif op.kind == "peek":
+            result = self.peek(op)
+            self.seen["peek served ahead"] += result is not None
+            return result
         elif op.kind == "advance":
             messages = ledger.advance(op.time)
             self.seen["advance served ahead"] += messages is not None
@@ -102,6 +120,7 @@ class Driver:
         return History(
             received=[(entry.now, entry.message) for entry in entries if isinstance(entry, Received)],
             sent=[(entry.at, entry.topic, entry.payload) for entry in entries if isinstance(entry, Sent)],
+            peeked=self.peeked,
             left=self.ledger.now,
         )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.lock.worlds import Behavior, Op, Result, World, behave
+from tests.lock.worlds import Behavior, Op, Result, World, behave, reach
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import FOREVER, Message
 from worldline.model.buffer import Buffer
@@ -20,10 +20,11 @@ from worldline.model.path import Path, Paths
 
 @dataclass
 class History:
-    """What a participant received (with its time) and sent, and when it left."""
+    """What a participant received (with its time), sent and peeked, and when it left."""
 
     received: list[tuple[int, Message]] = field(default_factory=list)
     sent: list[tuple[int, str, bytes]] = field(default_factory=list)
+    peeked: list[tuple[int, int]] = field(default_factory=list)
     left: int = 0
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
 
@@ -99,7 +100,7 @@ class Oracle:
         for actor in self.actors.values():
             op = actor.waits_for
             if op is not None:
-                moment = min(op.time, self.end)
+                moment = min(op.sends_from if op.kind == "peek" else op.time, self.end)
                 if op.kind == "next":
                     moment = min([moment, *(message.arrival for message in actor.undelivered())])
                 coming.append((moment, actor.name))
@@ -119,6 +120,9 @@ class Oracle:
         op = actor.waits_for
         assert op is not None
         waiting = actor.undelivered()
+        if op.kind == "peek":
+            self.peek(actor, op, waiting)
+            return
         ended = time == self.end < op.time
         if op.kind == "next" and not ended and waiting and waiting[0].arrival == time and time < op.time:
             batch = [message for message in waiting if message.arrival == time]
@@ -136,6 +140,13 @@ class Oracle:
         actor.history.received += [(time, message) for message in batch]
         self.act(actor, Result(time, batch, ended))
 
+    def peek(self, actor: _Actor, op: Op, waiting: list[Message]) -> None:
+        """Everybody else acts at the time that it may send from, or later: too late to reach it within its reach."""
+        sight = min(op.time, op.sends_from + reach(self.world, actor.name))
+        known = min([sight, self.end, *(message.arrival for message in waiting)])
+        actor.history.peeked.append((actor.now, known))
+        self.act(actor, Result(actor.now, ended=actor.now == self.end < sight, peeked=known))
+
     def survives(self, actor: _Actor, message: Message, batch: list[Message]) -> bool:
         buffer = actor.buffer(message)
         assert buffer is not None
@@ -148,7 +159,7 @@ class Oracle:
         actor.waits_for = None
         try:
             op = actor.behavior.send(result) if result is not None else next(actor.behavior)
-            while op.kind not in ("advance", "next"):
+            while op.kind not in ("advance", "next", "peek"):
                 self.do(actor, op)
                 op = actor.behavior.send(Result(actor.now, refused=op.kind == "break"))
             actor.waits_for = op

@@ -27,6 +27,8 @@ COVERAGE = {
     "advance served ahead": 2500,
     "next": 8000,
     "next served ahead": 3000,
+    "peek": 4000,
+    "peek served ahead": 1000,
     "promise": 1500,
     "break": 100,
     "subscribe": 1500,

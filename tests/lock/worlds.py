@@ -32,6 +32,7 @@ from worldline.model import (
 )
 from worldline.model.buffer import Buffer
 from worldline.model.latency import Exponential, Fixed, Latency, Normal, Table, Uniform
+from worldline.model.path import Paths
 
 TOPICS = ("red", "green", "blue")
 BUFFERS = (UNBOUNDED, UNBOUNDED, UNBOUNDED, UNBOUNDED, MAILBOX, MAILBOX, newest(2), oldest(2), DISCARD)
@@ -41,7 +42,7 @@ GUESTS = ("guest1", "guest2", "a0")
 
 @dataclass(frozen=True)
 class Op:
-    """An operation with its absolute time, if it has one."""
+    """An operation with its absolute time, if it has one; for a peek also the earliest time it may send at."""
 
     kind: str
     time: int = 0
@@ -49,6 +50,7 @@ class Op:
     payload: bytes = b""
     buffer: Buffer = UNBOUNDED
     name: str = ""
+    sends_from: int = 0
 
 
 @dataclass
@@ -59,6 +61,7 @@ class Result:
     messages: list[Message] = field(default_factory=list)
     ended: bool = False
     refused: bool = False
+    peeked: int = 0
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,7 @@ def behave(member: Member, start: Result) -> Behavior:
     """Turn a script of relative operations into absolute ones, following the participant's own time."""
     now, promised = start.now, start.now
     subscribed = {subscription.topic for subscription in member.join.subscribes}
+    can_peek = True
     said = 0
     for step in member.script:
         kind, *rest = step
@@ -99,6 +103,20 @@ def behave(member: Member, start: Result) -> Behavior:
                     for topic in member.replies:
                         said += 1
                         yield Op("publish", max(now, promised), topic, b"re%d:" % said + message.payload[:6])
+        elif kind == "peek" and can_peek:
+            distance, topics, onward = rest
+            result = yield Op("peek", now + distance, sends_from=max(now, promised))
+            if result.ended:
+                return
+            for place, topic in enumerate(topics):  # What it sends on the way, each at its own time.
+                said += 1
+                at = max(now, promised, min(now + place, result.peeked))
+                yield Op("publish", at, topic, b"on the way %d" % said)
+            if onward:
+                result = yield Op(onward, result.peeked)
+                now = result.now
+                if result.ended:
+                    return
         elif kind == "publish":
             topic, size, delay = rest
             said += 1
@@ -111,6 +129,7 @@ def behave(member: Member, start: Result) -> Behavior:
             assert result.refused
         elif kind == "subscribe" and rest[0] not in subscribed:
             subscribed.add(rest[0])
+            can_peek = False
             yield Op("subscribe", now, rest[0], buffer=rest[1])
         elif kind == "unsubscribe" and rest[0] in subscribed:
             subscribed.discard(rest[0])
@@ -226,7 +245,7 @@ def _member(random: Random, guests: tuple[str, ...], control_latency: int, lengt
 def _step(
     random: Random, speaks: tuple[str, ...], controls: bool, guests: tuple[str, ...], control_latency: int
 ) -> tuple[Any, ...]:
-    kinds = ["advance"] * 3 + ["next"] * 4 + ["subscribe"] * 2 + ["unsubscribe", "promise"]
+    kinds = ["advance"] * 3 + ["next"] * 4 + ["peek"] * 4 + ["subscribe"] * 2 + ["unsubscribe", "promise"]
     if speaks:
         kinds += ["publish"] * 5 + ["break"]
     if controls:
@@ -236,6 +255,9 @@ def _step(
         return kind, random.choice((0, 1, 1, 2, 3, 5, 10, 15))
     if kind == "next":
         return kind, random.choice((0, 1, 5, 10, 25, 40))
+    if kind == "peek":
+        topics = tuple(random.choice(speaks) for _ in range(random.choice((0, 1, 3)) if speaks else 0))
+        return kind, random.choice((0, 1, 5, 20)), topics, random.choice((None, "advance", "next"))
     if kind == "publish":
         return kind, random.choice(speaks), random.choice((0, 0, 1, 4)), random.choice((0, 0, 0, 1, 4))
     if kind == "promise":
@@ -249,3 +271,27 @@ def _step(
     if kind == "invite":
         return kind, random.choice(guests), control_latency + random.choice((0, 1, 4, 12))
     return "stop", control_latency + random.choice((0, 5, 20, 40))
+
+
+def reach(world: World, name: str) -> int:
+    """Return the least time in which anybody could reach a participant on what it has subscribed to at joining."""
+    plan, paths = world.plan, Paths(world.plan.network, world.plan.seed)
+    founders = {other: world.members[other].join for other in plan.roster if other != name}
+    topics = [each.topic for each in world.members[name].join.subscribes if each.buffer.limit != 0]
+    ways = [
+        max(paths.link(topic, other, name).latency.minimum, join.latency_least)
+        for other, join in founders.items()
+        for topic in topics
+        if join.publishes is None or topic in join.publishes
+    ]
+    if any(world.members[each].join.controls for each in plan.roster):
+        # Anybody may be invited, of whom the rules may say anything.
+        for topic in topics:
+            ways += [
+                each.link.latency.minimum
+                for each in plan.network.rules
+                if each.receiver in (None, name) and each.topic in (None, topic)
+            ]
+            ways.append(plan.network.default.latency.minimum)
+        ways.append(plan.network.control_latency)
+    return min(ways, default=FOREVER)

@@ -251,6 +251,21 @@ class AsyncParticipant(Operations):
         messages = self._ledger.next(until)
         return await self._wait() if messages is None else self._served(messages)
 
+    async def peek(self, until: TimeLike | None = None) -> int:
+        """Return when the next message arrives, or a time before which none does, and stay where you are.
+
+        See `Participant.peek`.
+        """
+        await self._yield()
+        known = self._ledger.peek(until)
+        if known is None:
+            await self._wait()
+            known = self._ledger.peek(until)
+        else:
+            self._say()
+        assert known is not None
+        return known
+
     async def messages(self, until: TimeLike | None = None) -> AsyncIterator[Message]:
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each."""
         limit = TIME_MAX if until is None else as_time(until)

@@ -14,7 +14,7 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from worldline.federation.greeting import refusal
-from worldline.lock import Abort, Advance, Grant, Next, ParticipantEvent, StartRun
+from worldline.lock import Abort, Advance, Grant, Next, ParticipantEvent, Peek, StartRun
 from worldline.lock.ledger import broken_off
 from worldline.model import LossError, WorldlineError
 from worldline.model.errors import shortened
@@ -72,7 +72,7 @@ class Conversation:
 
     def encode(self, events: list[ParticipantEvent]) -> bytes:
         """Return what the participant says as frames. A request leaves the answer to the one before behind."""
-        if isinstance(events[-1], Advance | Next):
+        if isinstance(events[-1], Advance | Next | Peek):
             self._parts = []
         return encode_events(events, self.frame_max)
 

@@ -193,6 +193,27 @@ class Participant(Operations):
             self._asked += self._ledger.take_outbox()
         return self._wait()
 
+    def peek(self, until: TimeLike | None = None) -> int:
+        """Return when the next message arrives, or a time before which none does, and stay where you are.
+
+        For a program that finds out what it sends only by running ahead: nothing arrives before the time returned, so
+        run up to there, publish what was sent on the way with its own times (``publish(..., at=...)``), then go there
+        with `next` or `advance`. It looks at most `until`, and at most as far ahead of what may still be sent as a
+        message takes to get here: later ones could be answers. So it may return earlier than `until` with nothing to
+        arrive. At the end of the run it returns the end, and `ended` is true once this participant is there.
+        """
+        with self._lock:
+            known = self._ledger.peek(until)
+            if known is not None:
+                self._say()
+                return known
+            self._asked += self._ledger.take_outbox()
+        self._wait()
+        with self._lock:
+            known = self._ledger.peek(until)
+        assert known is not None
+        return known
+
     def messages(self, until: TimeLike | None = None) -> Iterator[Message]:
         """Iterate over the messages that arrive before `until`, advancing to the arrival of each.
 

@@ -21,7 +21,8 @@ A2. Progress: a participant that waits has a bound below what it needs, or stand
     start. So nobody is forgotten.
 A3. No deadlock: while the run goes on, somebody computes, or the barrier, the roster or a newcomer is what everybody
     waits for. Why: among the waiting, take the one that could act first. Everybody else acts later, and every latency
-    is positive, so its bound lies beyond what it needs: it isn't waiting.
+    is positive, so its bound lies beyond what it needs: it isn't waiting. One that peeks could act at its promise, or
+    its time; it asks for no more than its reach after that, and nobody who acts then or later reaches it sooner.
 A4. A promise is never below the participant's time, and a participant's time never above its horizon.
 
 The order in which events of different participants come in shows in none of the results: messages are ordered by
@@ -59,6 +60,7 @@ from worldline.lock.events import (
     Next,
     OperatorEvent,
     Over,
+    Peek,
     Promise,
     Publish,
     Reached,
@@ -140,6 +142,7 @@ class Arbiter:
             Stop: self._stop,
             Advance: self._advance,
             Next: self._next,
+            Peek: self._peek,
             Leave: self._leave,
         }
 
@@ -221,6 +224,7 @@ class Arbiter:
             self.phase = Phase.RUNNING
             for founder in self.members.values():
                 self.bounds.add(founder)
+            self.router.edges.found(self.members.values())
             self._start(list(self.members.values()))
 
     def missing(self) -> list[str]:
@@ -238,7 +242,9 @@ class Arbiter:
             self.bounds.change(member, member.start, member.start)
             if self._observer is not None:
                 self._observer.began(member.name, member.start)
-            self._actions.append(StartRun(member.name, member.start, self.plan.seed, self.plan.network.control_latency))
+            member.reach = self.router.edges.reach(member)
+            control_latency = self.plan.network.control_latency
+            self._actions.append(StartRun(member.name, member.start, self.plan.seed, control_latency, member.reach))
 
     # --- Acting ---
 
@@ -252,8 +258,8 @@ class Arbiter:
             if topic not in member.spent:
                 self._check_topics(member.topics + 1)
             self._aftermath.publishes(check_name(topic, "a topic"))
-        for sleeper in self.router.publish(member, topic, payload, at):
-            self._ask(sleeper)
+        for waiting in self.router.publish(member, topic, payload, at):
+            self._ask(waiting)
 
     def _bad_publish(self, member: Member, event: Publish) -> WorldlineError:
         if not member.may_publish(event.topic):
@@ -308,6 +314,7 @@ class Arbiter:
         self._check_topics(member.topics + 1)
         self._check_now(member, event.now)
         self._check_edge(member, event.now, event.since)
+        member.reach = 0  # The new topic may reach it sooner than those that it has joined with.
         member.granted = event.now  # All that was granted ahead is taken back: the new topic may have more to say (A1).
         self.router.subscribe(member, event.subscription, event.since)
         self._rewired[member.name] = member
@@ -416,6 +423,14 @@ class Arbiter:
         member.held = event.held
         self._wait(member, event.until)
 
+    def _peek(self, member: Member, event: Peek) -> None:
+        farthest = min(member.promise + member.reach, TIME_MAX)
+        if not member.now <= event.until <= farthest or event.held < member.now:
+            raise _bad_request(event.until)
+        member.move(Peek)
+        member.held = event.held
+        self._wait(member, event.until)
+
     def _wait(self, member: Member, until: int) -> None:
         if until == member.now:  # It is there already; nothing that it could still learn arrives before.
             member.move(Grant)
@@ -430,10 +445,12 @@ class Arbiter:
         awaits, acts = member.awaits, member.awaits
         if awaits > self.end:
             awaits, acts = self.end, FOREVER  # It will be told that the run has ended, and do nothing more.
-        if member.state is State.AWAITING:
+        if member.state is State.AWAITING or member.state is State.PEEKING:
             first = member.inbox.first if member.inbox.first < member.held else member.held
             if first < awaits:
-                return first, first + 1  # All that arrives at this very time must be known too.
+                acts, awaits = first, first + 1  # All that arrives at this very time must be known too.
+            if member.state is State.PEEKING:
+                acts = member.now  # From now on, whatever comes.
         return acts, awaits
 
     def _ask(self, member: Member) -> None:
@@ -442,6 +459,7 @@ class Arbiter:
         if self._is_capped(goal):
             self._cap(member, goal)
             goal = 0
+        member.expects = member.state in (State.AWAITING, State.PEEKING)
         self.bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
 
     def _is_capped(self, goal: int) -> bool:
@@ -492,11 +510,14 @@ class Arbiter:
                 first = member.held
             if first < min(member.awaits, horizon):
                 now = acts = first
-            member.held = FOREVER
+        elif member.state is State.PEEKING:
+            now = acts = member.now
         if now < member.now or (messages and messages[0][0] < member.granted):
             raise broken_grant(member, now, messages)
         member.now = now
         member.granted = horizon
+        member.held = FOREVER
+        member.expects = False
         member.move(Grant)
         if acts == FOREVER:
             member.retire()

@@ -106,6 +106,16 @@ class Next(Struct, frozen=True, array_like=True, tag="next", gc=False):
     held: int = FOREVER
 
 
+class Peek(Struct, frozen=True, array_like=True, tag="peek", gc=False):
+    """I wait to know what arrives before `until`, and stay where I am: I may still send from now on.
+
+    At most as far ahead as my reach (see `StartRun`). `held` as for `Next`.
+    """
+
+    until: int
+    held: int = FOREVER
+
+
 class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
     """Nothing more comes from me. `digest` is my journal's; `dropped` counts what my buffers didn't keep, by topic.
 
@@ -146,12 +156,17 @@ class CallOff(Struct, frozen=True, array_like=True, tag="end", gc=False):
 
 
 class StartRun(Struct, frozen=True, array_like=True, tag="start"):
-    """You are in, your time is `now`: the epsilon tick for those who were there from the beginning."""
+    """You are in, your time is `now`: the epsilon tick for those who were there from the beginning.
+
+    `reach` is the least time in which anybody could ever reach you on what you have subscribed to at joining, and so
+    how far you may peek; FOREVER if nobody can.
+    """
 
     to: str
     now: int
     seed: int
     control_latency: int
+    reach: int = 0
 
 
 class Grant(Struct, frozen=True, array_like=True, tag="grant"):
@@ -178,7 +193,9 @@ class Over(Struct, frozen=True, array_like=True, tag="over"):
     digest: bytes
 
 
-ParticipantEvent = Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Advance | Next | Leave
+ParticipantEvent = (
+    Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Advance | Next | Peek | Leave
+)
 OperatorEvent = Barrier | Lost | CallOff
 Event = ParticipantEvent | OperatorEvent
 Action = StartRun | Grant | Abort | Over

@@ -41,6 +41,7 @@ from worldline.lock.events import (
     Leave,
     Next,
     ParticipantEvent,
+    Peek,
     Promise,
     Publish,
     Reached,
@@ -52,6 +53,7 @@ from worldline.lock.events import (
 )
 from worldline.lock.refusals import (
     breaks_promise,
+    cant_peek,
     control_too_early,
     impossible,
     misses_period,
@@ -70,6 +72,8 @@ from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.randomness import Stream
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
+
+_WAITS = {State.ADVANCING: ("advance", "to"), State.AWAITING: ("next", "until"), State.PEEKING: ("peek", "until")}
 
 _ACTING = ROWS[State.COMPUTING]  # Looked up often: where all acts are legal.
 
@@ -118,6 +122,7 @@ class Ledger:
         self._finished: list[str] = []  # Topics that were complete and have been unsubscribed since.
         self._seed = 0
         self._control_latency = 0
+        self.reach = 0
         self._streams: dict[tuple[str, ...], Stream] = {}
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
 
@@ -152,6 +157,7 @@ class Ledger:
             self.now = self.horizon = self._told = action.now
             self._seed = action.seed
             self._control_latency = action.control_latency
+            self.reach = action.reach
         elif isinstance(action, Grant):  # The run ended before this newcomer's start.
             self.now = action.horizon
         return []
@@ -185,14 +191,16 @@ class Ledger:
         self._final = grant.final
         waited = self._row
         self._row = waited.moves[Grant]
-        messages = self._wake() if waited.state is State.AWAITING else self._reach(self._until)
+        if waited.state is State.PEEKING:
+            return []  # It stays where it is, and now knows what it has asked for.
+        messages = self._wake() if waited.state is State.AWAITING else self._go_to(self._until)
         self._told = self.now  # The arbiter works the same out from its side.
         return messages
 
     def _wakes(self, grant: Grant) -> bool:
         """Whether a grant brings the next message that is waited for, or makes one that is held complete."""
         first = min((message.arrival for message in (*grant.messages, *islice(self._held, 1))), default=FOREVER)
-        return self.state is State.AWAITING and first < min(grant.horizon, self._until)
+        return self.state is not State.ADVANCING and first < min(grant.horizon, self._until)
 
     # --- Operations that wait ---
 
@@ -210,9 +218,9 @@ class Ledger:
             if not held or held[0][0] >= target:
                 self.now = target
                 return []
-            return self._reach(target)
+            return self._go_to(target)
         if self._final:
-            return self._reach(target)
+            return self._go_to(target)
         request = Advance(target)
         self._until = target  # An interruption comes after a call: all of this happens, or nothing.
         self._outbox += (request,)
@@ -236,6 +244,37 @@ class Ledger:
         request = Next(self._until, first)
         self._outbox += (request,)
         self._row = self._row.moves[Next]
+        return None
+
+    def peek(self, until: TimeLike | None = None) -> int | None:
+        """Say when the next message arrives, or up to when none does, without going there. None as for `advance`.
+
+        After the answer, the same call says it. It looks no further than `reach` ahead of what may still be sent, since
+        that may bring answers; and no further than the run's end.
+        """
+        if self.state is State.PEEKING and (until is None or as_time(until) >= self._until):
+            return None
+        target = TIME_MAX if until is None else self._target(until, Peek)
+        self._check(Peek)
+        if not self.reach:
+            self._refuse(cant_peek())
+        if self._period:
+            self._keep_period(self.now)
+        target = min(target, max(self.now, self._promised) + self.reach)
+        first = self._held[0].arrival if self._held else FOREVER
+        if first < min(self.horizon, target):
+            return first
+        if target <= self.horizon:
+            return target
+        if self._final:
+            if self.now == self.horizon:
+                self._row = RETIRED
+            return self.horizon
+        self.tell_time()
+        request = Peek(target, first)
+        self._until = target
+        self._outbox += (request,)
+        self._row = self._row.moves[Peek]
         return None
 
     def _target(self, time: TimeLike, kind: type) -> int:
@@ -265,9 +304,9 @@ class Ledger:
                 self._complete_at = first
                 self._finished.clear()
             return self._arrive(first, batch)
-        return self._reach(self._until)
+        return self._go_to(self._until)
 
-    def _reach(self, target: int) -> list[Message]:
+    def _go_to(self, target: int) -> list[Message]:
         """Serve a sequence point; where the run ends before the target, at its end."""
         if target > self.horizon or target == FOREVER:
             # Only a final grant brings it here, or one that says that nothing can come any more.
@@ -357,6 +396,7 @@ class Ledger:
         if topic in self._buffers:
             self._refuse(subscribed_already(topic))
         self._buffers[topic] = kept
+        self.reach = 0  # How soon it may be reached on this topic isn't known here.
         self._sifts = self._sifts or kept != UNBOUNDED
         self.horizon = self.now
         self._final = False
@@ -450,8 +490,8 @@ class Ledger:
         if self.state is State.JOINED:
             advice = "enter it first: with connect(...) as me: ..."
         elif self.state is not State.LEFT:
-            until = "" if self._until == FOREVER else f"{format_time(self._until)!r}"
-            asked = f"advance(to={until})" if self.state is State.ADVANCING else f"next({until and f'until={until}'})"
+            verb, word = _WAITS[self.state]
+            asked = f"{verb}()" if self._until == FOREVER else f"{verb}({word}={format_time(self._until)!r})"
             advice = f"{asked} was interrupted, and is still asked for: call it again first"
         self._refuse(impossible(_verb(kind), self.state, advice))
 

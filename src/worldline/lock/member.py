@@ -20,6 +20,7 @@ class Member(Clock):
         "awaits",
         "controls",
         "digest",
+        "expects",
         "granted",
         "held",
         "inbox",
@@ -29,6 +30,7 @@ class Member(Clock):
         "outstanding",
         "publications",
         "publishes",
+        "reach",
         "sequence",
         "since",
         "spent",
@@ -41,6 +43,8 @@ class Member(Clock):
     def __init__(self, name: str, start: int) -> None:
         super().__init__(name, start)
         self.begin_at(start)
+        self.reach = 0  # How far it may peek; see `StartRun`.
+        self.expects = False  # Whether it waits for its next message, whatever it does then.
         self.held = FOREVER  # The first arrival that it holds itself from an earlier grant.
         self.since = 0  # The number of the event with which its waiting began.
         self.sequence = 0

@@ -68,6 +68,13 @@ def not_subscribed(topic: str, kind: Kind = UsageError) -> WorldlineError:
     return kind(f"it doesn't subscribe to {topic!r}")
 
 
+def cant_peek() -> UsageError:
+    return UsageError(
+        "it has subscribed to a topic after joining, so nobody knows how far it may peek",
+        advice="declare the topic at joining: subscribes=[...]",
+    )
+
+
 def no_control(verb: str) -> UsageError:
     return UsageError(f"it may not {verb}", advice="declare at joining that it controls the run")
 

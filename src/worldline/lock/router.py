@@ -157,7 +157,7 @@ class Router:
     # --- Messages ---
 
     def publish(self, sender: Member, topic: str, payload: bytes, sent: int) -> list[Member]:
-        """Put a message into every inbox that it is for; return the sleepers whose first arrival it has become."""
+        """Put a message into every inbox that it is for; return who expects one and has none that arrives before it."""
         publication = sender.publications.get(topic) or self._publication(sender, topic)
         sequence = sender.sequence
         sender.sequence = sequence + 1
@@ -190,7 +190,7 @@ class Router:
             inbox.fresh.append(message)
             if arrival < inbox.first:
                 inbox.first = arrival
-                if target.member.sleeping:
+                if target.member.expects:
                     roused.append(target.member)
         publication.retained.append((expiry, number, sent, sequence, payload))
         sender.outstanding += size + _MESSAGE_COST
@@ -396,7 +396,7 @@ class Router:
         if lost is not None:
             member.inbox.put_ghost(arrival, topic, lost, member.now)
             return
-        if arrival < member.inbox.first and member.sleeping:
+        if arrival < member.inbox.first and member.expects:
             roused.append(member)
         member.inbox.put(Message(arrival, sent, publication.sender.name, sequence, copy, topic, payload))
 

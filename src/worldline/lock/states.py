@@ -20,6 +20,7 @@ from worldline.lock.events import (
     Lost,
     Next,
     Over,
+    Peek,
     Promise,
     Publish,
     Reached,
@@ -43,10 +44,12 @@ class State(Enum):
     """Waiting for a sequence point at a time that it has named."""
     AWAITING = "awaiting"
     """Asleep until its next message."""
+    PEEKING = "peeking"
+    """Waiting to know what comes next, and free to act from its own time on."""
     LEFT = "left"
 
 
-WAITING = (State.ADVANCING, State.AWAITING)
+WAITING = (State.ADVANCING, State.AWAITING, State.PEEKING)
 ASKING = (*WAITING, State.JOINED)
 STARTED = (State.COMPUTING, *WAITING)
 
@@ -66,9 +69,10 @@ _ACTS: dict[type, State] = dict.fromkeys(
 TRANSITIONS: dict[State, dict[type, State]] = {
     State.EXPECTED: {Join: State.JOINED},
     State.JOINED: {StartRun: State.COMPUTING, Lost: State.EXPECTED, Grant: State.LEFT},  # It has ended without it.
-    State.COMPUTING: {**_ACTS, Advance: State.ADVANCING, Next: State.AWAITING, Leave: State.LEFT},
+    State.COMPUTING: {**_ACTS, Advance: State.ADVANCING, Next: State.AWAITING, Peek: State.PEEKING, Leave: State.LEFT},
     State.ADVANCING: {Grant: State.COMPUTING},
     State.AWAITING: {Grant: State.COMPUTING},
+    State.PEEKING: {Grant: State.COMPUTING},
     State.LEFT: {},
 }
 

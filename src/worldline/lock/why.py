@@ -60,7 +60,8 @@ class Why(Struct, frozen=True):
 
     def __str__(self) -> str:
         asked = "its next message until" if self.state is State.AWAITING else "time"
-        text = f"{self.participant} at {format_time(self.now)} waits for {asked} {format_time(self.awaits)}: "
+        waits = "wants to know all before" if self.state is State.PEEKING else f"waits for {asked}"
+        text = f"{self.participant} at {format_time(self.now)} {waits} {format_time(self.awaits)}: "
         if self.cause is Cause.ROSTER:
             return text + f"the run starts when {', '.join(self.missing)} joined"
         if self.cause is Cause.NEWCOMER:

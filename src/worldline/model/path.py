@@ -169,6 +169,13 @@ class Paths:
                     return found
         return self._default
 
+    def least_into(self, topic: str, receiver: str) -> int:
+        """Return the least latency with which anybody at all may reach a receiver on a topic."""
+        links = [
+            link for (about, _, to), link in self._links.items() if about in (None, topic) and to in (None, receiver)
+        ]
+        return min(link.latency.minimum for link in (self._default, *links))
+
     def open(self, topic: str, sender: str, receiver: str, *, latency_least: int = 0, opened: int = 0) -> Path:
         """Make the path; `latency_least` is what the sender promised for all of its sends."""
         link, outages = self.link(topic, sender, receiver), self.outages(topic, sender, receiver)
