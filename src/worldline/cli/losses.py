@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from worldline.history.observer import UNDER_WAY
+from worldline.history.observer import DEAD, UNDER_WAY
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model.counting import counted
 
-_APART = {DROPPED_BY_BUFFER: "not kept by buffers", UNDER_WAY: UNDER_WAY}
-"""What reached its receiver, or had the time to come: nothing lost it."""
+_APART = {DROPPED_BY_BUFFER: "not kept by buffers", UNDER_WAY: UNDER_WAY, DEAD: "sent to the dead"}
+"""What nothing has lost: it reached its receiver, or that wasn't there, or the run was over first."""
 
 
 def losses_in_words(counts: Mapping[tuple[str, str, str], int], *always: str) -> str:
