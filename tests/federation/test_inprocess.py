@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -12,6 +13,7 @@ import pytest
 
 from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
 from worldline.federation import inprocess
+from worldline.history.status import EVERYBODY_ELSE, Status, WaitReason
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
 from worldline.workers.executor import InProcess
 
@@ -367,3 +369,27 @@ def test_it_runs_in_process_and_on_no_other_executor() -> None:
 def test_an_end_is_called_until_as_everywhere() -> None:
     with pytest.raises(ConfigurationError, match=r"a Federation has no `end` \(write until=\)"):
         Federation({}, end="1s")  # type: ignore[call-arg]
+
+
+def test_whoever_runs_without_waiting_is_named_with_the_time_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inprocess, "_WATCH_EVERY_S", 0.001)
+    monkeypatch.setattr(inprocess, "_BUSY_S", 0.0)
+    named = threading.Event()
+    seen: list[WaitReason] = []
+
+    def watch(status: Status) -> None:
+        seen.extend(status.waits)
+        if seen:
+            named.set()
+
+    def runs(me: Participant) -> None:
+        me.advance("5ms")
+        while not named.is_set():
+            me.advance(by="1ms")
+
+    run(federation(a=Program(runs), b=Program(lambda me: None)), watch=watch)
+    assert (seen[0].who, seen[0].holder) == (EVERYBODY_ELSE, "a")
+    assert re.fullmatch(
+        r"a has been running for \d+ s without waiting, at \d+(\.\d+)?m?s, and keeps everybody else waiting",
+        seen[0].why,
+    )
