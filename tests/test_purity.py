@@ -21,6 +21,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "wire": {"model", "lock"},
     "federation": {"model", "history", "lock", "wire"},
     "launch": {"model", "history", "lock", "wire", "federation"},
+    "metasim": {"model", "history", "lock", "federation"},
     "saving": {"model"},
     "recording": {"model", "history", "saving"},
     "workers": {"model", "history", "loading"},
@@ -35,7 +36,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     },
     "cli": {
         *("model", "history", "workers", "targets", "lock", "federation", "launch", "recording", "kernel"),
-        *("loading", "saving", "drawing", "nodes", "spacetime"),
+        *("loading", "saving", "drawing", "nodes", "spacetime", "metasim"),
     },
 }
 # Modules that belong to no room, and need none: whoever isn't pure may use them.

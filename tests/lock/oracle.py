@@ -100,7 +100,7 @@ class Oracle:
         for actor in self.actors.values():
             op = actor.waits_for
             if op is not None:
-                moment = min(op.sends_from if op.kind == "peek" else op.time, self.end)
+                moment = actor.now if op.kind == "peek" else min(op.time, self.end)
                 if op.kind == "next":
                     moment = min([moment, *(message.arrival for message in actor.undelivered())])
                 coming.append((moment, actor.name))
@@ -141,8 +141,8 @@ class Oracle:
         self.act(actor, Result(time, batch, ended))
 
     def peek(self, actor: _Actor, op: Op, waiting: list[Message]) -> None:
-        """Everybody else acts at the time that it may send from, or later: too late to reach it within its reach."""
-        sight = min(op.time, op.sends_from + reach(self.world, actor.name))
+        """Everybody else acts at its time or later: too late to reach it within its reach."""
+        sight = min(op.time, actor.now + reach(self.world, actor.name))
         known = min([sight, self.end, *(message.arrival for message in waiting)])
         actor.history.peeked.append((actor.now, known))
         self.act(actor, Result(actor.now, ended=actor.now == self.end < sight, peeked=known))

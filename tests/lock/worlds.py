@@ -42,7 +42,7 @@ GUESTS = ("guest1", "guest2", "a0")
 
 @dataclass(frozen=True)
 class Op:
-    """An operation with its absolute time, if it has one; for a peek also the earliest time it may send at."""
+    """An operation with its absolute time, if it has one."""
 
     kind: str
     time: int = 0
@@ -50,7 +50,6 @@ class Op:
     payload: bytes = b""
     buffer: Buffer = UNBOUNDED
     name: str = ""
-    sends_from: int = 0
 
 
 @dataclass
@@ -105,7 +104,7 @@ def behave(member: Member, start: Result) -> Behavior:
                         yield Op("publish", max(now, promised), topic, b"re%d:" % said + message.payload[:6])
         elif kind == "peek" and can_peek:
             distance, topics, onward = rest
-            result = yield Op("peek", now + distance, sends_from=max(now, promised))
+            result = yield Op("peek", now + distance)
             if result.ended:
                 return
             for place, topic in enumerate(topics):  # What it sends on the way, each at its own time.

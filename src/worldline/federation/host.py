@@ -67,7 +67,9 @@ from worldline.lock import (
     Over,
     Phase,
     State,
+    Stop,
 )
+from worldline.lock.explain import vacant
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING
 from worldline.model import (
@@ -202,7 +204,7 @@ class Host:
         self._declared = declared or {}
         self._nobodys = entropy(NONCE_SIZE)  # The token of those who have none: nobody knows it.
         self._entropy = entropy
-        self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests))
+        self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests) + plan.vacancies)
         self._heed = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
         self._paused: list[Session] = []
         self._resumed_at = -1  # The least base when those who aren't read were last looked at.
@@ -343,6 +345,7 @@ class Host:
             return
         floor = arbiter.floor()  # A newcomer isn't late before everybody has come as far as its start.
         missing = [name for name in arbiter.missing() if arbiter.members[name].start <= floor]
+        missing += vacant(arbiter.plan)
         self._awaited = {name: self._awaited.get(name, 0.0) + seconds for name in missing}
         late = [name for name, waited in self._awaited.items() if waited > limit]
         if late:
@@ -413,8 +416,10 @@ class Host:
         if name in self.sessions:
             return TAKEN, f"a participant {name!r} is connected already"
         member = self.arbiter.members.get(name)
-        if member is None and name not in self.arbiter.plan.guests:
-            expected = ", ".join(self.arbiter.missing()) or "nobody at present"
+        plan = self.arbiter.plan
+        if member is None and name not in plan.guests and not plan.vacancies:
+            started = "nobody: the run has started" if self.arbiter.phase is Phase.RUNNING else "nobody at present"
+            expected = ", ".join(self.arbiter.missing()) or started
             return UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}"
         if member is not None and member.state is not State.EXPECTED:
             return TAKEN, f"participant {name!r} has been here already"
@@ -487,6 +492,12 @@ class Host:
                 self.sessions.pop(session.name)  # It may come again, once it has thought better of it.
                 self._refuse(session, DECLARED, str(error))
                 return
+        if session.name not in self.arbiter.members and session.name not in self.arbiter.plan.guests:
+            if not self.arbiter.plan.vacancies:  # Somebody else was quicker.
+                self.sessions.pop(session.name)
+                self._refuse(session, UNEXPECTED, "all places are taken")
+                return
+            self.arbiter.enroll(session.name)
         member = self.arbiter.members.get(session.name)
         if member is None:
             session.joining = event
@@ -579,6 +590,11 @@ class Host:
         if not self.over:
             self._carry_out(self.arbiter.handle(OPERATOR, Barrier(until)))
 
+    def stop_at(self, at: int) -> None:
+        """End the run at a time that nobody has passed."""
+        if not self.over:
+            self._carry_out(self.arbiter.handle(OPERATOR, Stop(at)))
+
     def end(self, error: WorldlineError) -> None:
         """Break the run off."""
         if not self.over:
@@ -657,9 +673,13 @@ class Host:
         slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
         return ahead + hasty + stopped + slow
 
+    def missing(self) -> list[str]:
+        """Return who isn't there yet before the start, of whom only the number may be known."""
+        return [*self.arbiter.missing(), *vacant(self.arbiter.plan)]
+
     def waiting(self) -> str:
         """Say for whom everybody waits, in one line."""
         if self.arbiter.phase is Phase.GATHERING:
-            return f"waiting for {', '.join(self.arbiter.missing())}"
+            return f"waiting for {', '.join(self.missing())}"
         whys = self.arbiter.why()
         return str(whys[0]) if whys else f"at {format_time(self.arbiter.floor())}"

@@ -76,6 +76,11 @@ class Operations:
         """The hash of everything that this participant has received and sent so far."""
         return self._ledger.journal.digest()
 
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The topics that this participant subscribes to at present."""
+        return self._ledger.subscriptions
+
     def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
         """Send a message on a topic, now or at a later time."""
         with self._lock:
@@ -198,8 +203,8 @@ class Participant(Operations):
 
         For a program that finds out what it sends only by running ahead: nothing arrives before the time returned, so
         run up to there, publish what was sent on the way with its own times (``publish(..., at=...)``), then go there
-        with `next` or `advance`. It looks at most `until`, and at most as far ahead of what may still be sent as a
-        message takes to get here: later ones could be answers. So it may return earlier than `until` with nothing to
+        with `next` or `advance`. It looks at most as far ahead as `until`, and as a message takes to get
+        here: later ones could be answers to what it sends. So it may return earlier than `until` with nothing to
         arrive. At the end of the run it returns the end, and `ended` is true once this participant is there.
         """
         with self._lock:

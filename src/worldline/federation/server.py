@@ -83,8 +83,7 @@ class Server:
     ) -> None:
         self.address = check_listening(address, token, certificate, authority)
         check_tokens(plan, token)
-        if pace is not None and not 0 < pace < 1e9:
-            raise ConfigurationError(f"a pace of {pace} isn't possible", advice="1.0 is real time")
+        _check_pace(pace)
         self._tls = server_context(certificate, key, authority) if certificate is not None else None
         self.host = Host(
             plan,
@@ -107,6 +106,8 @@ class Server:
         self._buffer = memoryview(bytearray(_BUFFER_SIZE))
         self._deaf = False  # There was no file free for one who knocked.
         self._held = FOREVER
+        self._resting: list[tuple[int, Future[None]]] = []  # Who waits for everybody to stand at a time.
+        self._timer = 0.0  # When there is something to do but to listen.
         self._begun: float | None = None  # When the clock of the pace began to run, and at which simulated time.
         self._begun_at = 0
         self._closed = False
@@ -170,6 +171,35 @@ class Server:
         held = FOREVER if until in (None, FOREVER) else as_time(until, "a barrier")
         self.order(lambda: self._hold_at(held))
 
+    @property
+    def is_served(self) -> bool:
+        """Whether it is served, in whatever thread."""
+        return self._served_by is not None
+
+    def rest_at(self, until: TimeLike, *, within_s: float | None = None) -> bool:
+        """Let everybody run up to a time, and wait until all stand there, or the run is over; whether that is so."""
+        held = as_time(until, "a barrier")
+        rested: Future[None] = Future()
+        deadline = None if within_s is None else time.monotonic() + within_s
+        self.order(lambda: self._hold_at(held))
+        self.order(lambda: self._resting.append((held, rested)))
+        while not rested.done() and self.is_served:
+            if deadline is not None and time.monotonic() > deadline:
+                return False
+            with contextlib.suppress(FutureTimeout):
+                rested.result(_TICK_S if within_s is None else min(_TICK_S, within_s))
+        return True
+
+    def stop_at(self, at: TimeLike) -> None:
+        """End the run at a time at which everybody rests."""
+        end = as_time(at, "the end")
+        self.ask(lambda: self.host.stop_at(end))
+
+    def set_pace(self, pace: float | None) -> None:
+        """Change the maximum speed of simulated time relative to the wall clock, from now on; None: no maximum."""
+        _check_pace(pace)
+        self.order(lambda: self._set_pace(pace))
+
     def pair(self) -> socket.socket:
         """Return a connection for a participant in this process."""
         if self.host.over:
@@ -226,6 +256,8 @@ class Server:
         finally:
             self.close()
             self._served_by = None
+            for _, rested in self._resting:
+                rested.set_result(None)
         return None if self.host.failure is not None else self.outcome()
 
     def _loop(self, watch: Watch | None, watch_every_s: float) -> None:
@@ -235,7 +267,7 @@ class Server:
         now = clock()
         tick_s = min(_TICK_S, host.limits.heartbeat_s / 2)
         ticks, watches, paces = now + tick_s, now + watch_every_s, now
-        timer = now  # The first of these: only then is there anything to do but to listen.
+        self._timer = now  # The first of these: only then is there anything to do but to listen.
         brisk = False  # Something came in soon after the last time.
         arbiter = host.arbiter
         over = Phase.OVER
@@ -245,7 +277,7 @@ class Server:
                 if brisk:
                     while not ready and clock() - now < _SPIN_S:
                         ready = select(0)
-                ready = ready or select(max(0.0, timer - now))
+                ready = ready or select(max(0.0, self._timer - now))
             if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
                 host.work()
             for key, _ in ready:
@@ -254,7 +286,9 @@ class Server:
                 self._send_all()
             before, now = now, clock()
             brisk = now - before < 2 * _SPIN_S
-            if now < timer:
+            if self._resting:
+                self._wake_resting()
+            if now < self._timer:
                 continue
             if self._pace is not None and now >= paces:
                 self._keep_pace(now)
@@ -275,7 +309,7 @@ class Server:
                 if watch is not None:
                     watch(arbiter.status())
                 watches = clock() + watch_every_s
-            timer = min(ticks, watches, paces if self._pace is not None else ticks)
+            self._timer = min(ticks, watches, paces if self._pace is not None else ticks)
             self._send_all()
         arbiter.tell_passed()
 
@@ -287,6 +321,22 @@ class Server:
         self._held = held
         if self._pace is None:
             self.host.hold_at(held)
+
+    def _set_pace(self, pace: float | None) -> None:
+        self._begun_at, self._begun = min(self.host.arbiter.barrier, self._held), None
+        if self._begun_at == FOREVER:
+            self._begun_at = self.host.arbiter.floor()
+        self._pace = pace
+        self._timer = 0.0
+        self._hold_at(self._held)
+
+    def _wake_resting(self) -> None:
+        arbiter = self.host.arbiter
+        if arbiter.rests():
+            here = [(held, rested) for held, rested in self._resting if held <= arbiter.barrier]
+            for each in here:
+                self._resting.remove(each)
+                each[1].set_result(None)
 
     def _keep_pace(self, now: float) -> None:
         """Move the barrier along with the wall clock, from the moment on at which everybody was there."""
@@ -385,6 +435,11 @@ class Server:
         if self._alarm is not None:
             self._alarm.close()
             self._alarmed.close()
+
+
+def _check_pace(pace: float | None) -> None:
+    if pace is not None and not 0 < pace < 1e9:
+        raise ConfigurationError(f"a pace of {pace} isn't possible", advice="1.0 is real time")
 
 
 def _as_ours(error: BaseException) -> WorldlineError:

@@ -21,8 +21,8 @@ A2. Progress: a participant that waits has a bound below what it needs, or stand
     start. So nobody is forgotten.
 A3. No deadlock: while the run goes on, somebody computes, or the barrier, the roster or a newcomer is what everybody
     waits for. Why: among the waiting, take the one that could act first. Everybody else acts later, and every latency
-    is positive, so its bound lies beyond what it needs: it isn't waiting. One that peeks could act at its promise, or
-    its time; it asks for no more than its reach after that, and nobody who acts then or later reaches it sooner.
+    is positive, so its bound lies beyond what it needs: it isn't waiting. One that peeks could act at its own time;
+    it asks for no more than its reach after that, and nobody who acts then or later reaches it sooner.
 A4. A promise is never below the participant's time, and a participant's time never above its horizon.
 
 The order in which events of different participants come in shows in none of the results: messages are ordered by
@@ -39,6 +39,8 @@ from collections import Counter
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import Any
+
+from msgspec.structs import replace
 
 from worldline.history.journal import run_digest
 from worldline.history.observer import Observer
@@ -125,8 +127,8 @@ class Arbiter:
         self._observer = observer
         self._aftermath = Aftermath()
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
-        self._absent = len(self.members)  # Those of the roster who haven't joined.
-        self._present = len(self.members)  # Those of the roster and those who came later, less those who have left.
+        # Those of the roster who haven't joined; and those of the roster and who came later, less those who have left.
+        self._absent = self._present = len(self.members) + plan.vacancies
         self._capped: list[tuple[int, int, Member, int]] = []  # A heap of (goal, serial, who, its request).
         self._requests = 0
         self._rewired: dict[str, Member] = {}  # Those whose subscriptions have changed, and their edges not yet.
@@ -184,6 +186,8 @@ class Arbiter:
             return
         if isinstance(event, Barrier):
             self._move_barrier(event.until)
+        elif isinstance(event, Stop):
+            self._stop_all(event.at)
         elif isinstance(event, Lost):
             self._lose(event)
         elif isinstance(event, CallOff):
@@ -198,6 +202,14 @@ class Arbiter:
         return error.concerning(member.name, member.now)
 
     # --- Coming ---
+
+    def enroll(self, name: str) -> None:
+        """Put a newly known name on the roster, in a place that is vacant."""
+        check_name(name, "a participant")
+        if not self.plan.vacancies or self.phase is not Phase.GATHERING or name in self.members:
+            raise UsageError(f"there is no place for {name!r}")
+        self.members = {each: self.members.get(each) or Member(each, 0) for each in sorted((*self.members, name))}
+        self.plan = replace(self.plan, roster=tuple(self.members), vacancies=self.plan.vacancies - 1)
 
     def _join(self, member: Member, join: Join) -> None:
         topics = [subscription.topic for subscription in join.subscribes]
@@ -378,14 +390,24 @@ class Arbiter:
 
     def _stop(self, member: Member, event: Stop) -> None:
         self._check_control(member, "stop", event.at)
-        if event.at >= self.end:
-            return
-        self.end = event.at
-        member.granted = min(member.granted, event.at)
+        if event.at < self.end:
+            member.granted = min(member.granted, event.at)
+            self._end_at(event.at)
+
+    def _stop_all(self, at: int) -> None:
+        """End the run where the operator says, which must be where nobody has been allowed to pass."""
+        as_time(at, "the time to stop")
+        if at < self.barrier and any(member.granted > at for member in self.members.values()):
+            raise UsageError(f"somebody has passed {format_time(at)} already", advice="hold everybody there first")
+        if at < self.end:
+            self._end_at(at)
+
+    def _end_at(self, at: int) -> None:
+        self.end = at
         for newcomer in self.newcomers.values():
             self._expect(newcomer)
         for other in self.members.values():
-            if other.state in WAITING and other.awaits > event.at:
+            if other.state in WAITING and other.awaits > at:
                 self._ask(other)
         self._raise_ceiling()
 
@@ -424,7 +446,7 @@ class Arbiter:
         self._wait(member, event.until)
 
     def _peek(self, member: Member, event: Peek) -> None:
-        farthest = min(member.promise + member.reach, TIME_MAX)
+        farthest = min(member.now + member.reach, TIME_MAX)
         if not member.now <= event.until <= farthest or event.held < member.now:
             raise _bad_request(event.until)
         member.move(Peek)
@@ -616,6 +638,12 @@ class Arbiter:
     def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return what somebody subscribed to, of those who have left, and nobody published on."""
         return self._aftermath.unheard()
+
+    def rests(self) -> bool:
+        """Whether the run has begun and nobody does anything: everybody stands at the barrier, or waits for those."""
+        return self.phase is Phase.RUNNING and all(
+            member.state is not State.COMPUTING for member in self.members.values()
+        )
 
     def floor(self) -> int:
         """Return a time before which all is settled: nobody acts there, and what arrives there is received or lost.

@@ -33,8 +33,8 @@ B3. After `settle`, a waiting clock that isn't ready rides, and following the ri
 Why rides can't form a circle: a clock's (sub-)goal G is at most every threshold that others ask of it, and the
 threshold that it asks of its blocker is below G by at least the edge's latency. So thresholds fall strictly along a
 chain of rides, and a chain that came back to its start would have to ask it for less than its own G. One that peeks may
-be asked for less than its G. But G is at most its send plus any latency into it, so what it asks for is at most its own
-send, and that is less than what it is asked for, or nobody would ride on it: thresholds fall there, too.
+be asked for less than its G. But G is at most its own time plus any latency into it, so what it asks for is at most its
+own send, and that is less than what it is asked for, or nobody would ride on it: thresholds fall there, too.
 
 Why a sleeper that already rides with a sub-goal ≤ the demand can serve as a blocker without looking further: it is
 blocked for that demand too (B1), and by the same argument its chain can't contain the clock that is looking.

@@ -196,6 +196,6 @@ class Over(Struct, frozen=True, array_like=True, tag="over"):
 ParticipantEvent = (
     Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Advance | Next | Peek | Leave
 )
-OperatorEvent = Barrier | Lost | CallOff
+OperatorEvent = Barrier | Stop | Lost | CallOff
 Event = ParticipantEvent | OperatorEvent
 Action = StartRun | Grant | Abort | Over

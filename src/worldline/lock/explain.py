@@ -10,6 +10,7 @@ from worldline.lock.member import Member
 from worldline.lock.states import ASKING, STARTED, Phase, State
 from worldline.lock.view import View
 from worldline.lock.why import Cause, Hop, Why
+from worldline.model.plan import Plan
 
 Exact = dict[str, tuple[int, list[tuple[Clock, int]]]]
 
@@ -31,9 +32,15 @@ def explain(arbiter: View) -> tuple[Why, ...]:
 def waits_of(arbiter: View) -> tuple[WaitReason, ...]:
     """Say who can't go on and who is in its way, for a status: the one that is held back most first."""
     if arbiter.phase is Phase.GATHERING:
-        return tuple(WaitReason(THE_RUN, name, f"it begins when {name} has joined") for name in arbiter.missing())
+        absent = (*arbiter.missing(), *vacant(arbiter.plan))
+        return tuple(WaitReason(THE_RUN, name, f"it begins when {name} has joined") for name in absent)
     held = sorted(explain(arbiter), key=lambda why: (why.holder is None, why.bound))
     return tuple(WaitReason(why.participant, why.holder, str(why)) for why in held)
+
+
+def vacant(plan: Plan) -> tuple[str, ...]:
+    """Say how many are still to come whose names nobody knows yet."""
+    return (f"{plan.vacancies} more",) if plan.vacancies else ()
 
 
 def _explain(arbiter: View, member: Member, exact: Exact) -> Why:
@@ -41,7 +48,7 @@ def _explain(arbiter: View, member: Member, exact: Exact) -> Why:
         return Why(member.name, member.state, member.now, member.awaits, cause, bound, member.since, **more)
 
     if arbiter.phase is Phase.GATHERING:
-        return because(Cause.ROSTER, 0, missing=tuple(arbiter.missing()))
+        return because(Cause.ROSTER, 0, missing=(*arbiter.missing(), *vacant(arbiter.plan)))
     if member.state is State.JOINED and member.start > arbiter.end:
         return because(Cause.END, arbiter.end)
     if arbiter.needs(member)[1] > arbiter.ceiling:

@@ -135,6 +135,10 @@ class Ledger:
         """Whether the run has ended for this participant."""
         return self._row.ended
 
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        return tuple(self._buffers)
+
     # --- To and from the arbiter ---
 
     def take_outbox(self) -> list[ParticipantEvent]:
@@ -249,8 +253,8 @@ class Ledger:
     def peek(self, until: TimeLike | None = None) -> int | None:
         """Say when the next message arrives, or up to when none does, without going there. None as for `advance`.
 
-        After the answer, the same call says it. It looks no further than `reach` ahead of what may still be sent, since
-        that may bring answers; and no further than the run's end.
+        After the answer, the same call says it. It looks at most as far ahead as `reach`: what is sent from now on may
+        bring answers then. And no further than the run's end.
         """
         if self.state is State.PEEKING and (until is None or as_time(until) >= self._until):
             return None
@@ -260,7 +264,7 @@ class Ledger:
             self._refuse(cant_peek())
         if self._period:
             self._keep_period(self.now)
-        target = min(target, max(self.now, self._promised) + self.reach)
+        target = min(target, self.now + self.reach)
         first = self._held[0].arrival if self._held else FOREVER
         if first < min(self.horizon, target):
             return first

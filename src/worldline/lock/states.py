@@ -84,7 +84,14 @@ PHASES: dict[Phase, dict[type, Phase]] = {
         CallOff: Phase.OVER,
         Abort: Phase.OVER,
     },
-    Phase.RUNNING: {Barrier: Phase.RUNNING, Lost: Phase.OVER, CallOff: Phase.OVER, Abort: Phase.OVER, Over: Phase.OVER},
+    Phase.RUNNING: {
+        Barrier: Phase.RUNNING,
+        Stop: Phase.RUNNING,
+        Lost: Phase.OVER,
+        CallOff: Phase.OVER,
+        Abort: Phase.OVER,
+        Over: Phase.OVER,
+    },
     Phase.OVER: {Lost: Phase.OVER, CallOff: Phase.OVER},  # Everybody goes when a run is over: that is no news.
 }
 

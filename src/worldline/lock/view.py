@@ -7,11 +7,13 @@ from typing import Protocol
 from worldline.lock.member import Member
 from worldline.lock.router import Router
 from worldline.lock.states import Phase
+from worldline.model.plan import Plan
 
 
 class View(Protocol):
     """An arbiter, for reading. It isn't imported here: it has itself explained, and that would be a circle."""
 
+    plan: Plan
     phase: Phase
     end: int
     barrier: int

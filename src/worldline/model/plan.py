@@ -16,7 +16,8 @@ from worldline.model.time import TimeLike, is_time
 class Plan(Struct, frozen=True, kw_only=True):
     """Who takes part, over which network, with which seed, until when (None: until all have left).
 
-    `guests` are names that rules and outages may use although they aren't there from the beginning.
+    `vacancies` is how many more take part from the beginning, under names that they choose. `guests` are names that
+    rules and outages may use although they aren't there from the beginning.
     """
 
     roster: tuple[str, ...]
@@ -24,6 +25,7 @@ class Plan(Struct, frozen=True, kw_only=True):
     network: Network = Network()
     seed: int = 0
     end: int | None = None
+    vacancies: int = 0
 
 
 def plan(
@@ -33,6 +35,7 @@ def plan(
     network: Network | None = None,
     seed: int = 0,
     until: TimeLike | None = None,
+    vacancies: int = 0,
 ) -> Plan:
     """Make a plan and check it completely."""
     made = Plan(
@@ -41,6 +44,7 @@ def plan(
         network=Network() if network is None else network,
         seed=seed,
         end=None if until is None else as_time(until, "an end time"),
+        vacancies=vacancies,
     )
     check_plan(made)
     return made
@@ -50,7 +54,9 @@ def check_plan(checked: Plan) -> None:
     """Refuse a plan that can't be run; the error says which part of it."""
     if isinstance(checked.roster, str):
         raise ConfigurationError(f"the roster {shown(checked.roster)} is one text", advice="give a list of names")
-    if not checked.roster:
+    if type(checked.vacancies) is not int or checked.vacancies < 0:
+        raise ConfigurationError(f"there can't be {shown(checked.vacancies)} vacancies")
+    if not checked.roster and not checked.vacancies:
         raise ConfigurationError("the roster is empty", advice="a run needs at least one participant")
     names = (*checked.roster, *checked.guests)
     for name in names:

@@ -1,0 +1,74 @@
+"""Drives any simulator that can run to a time, and take and give messages, as a participant of a run.
+
+Theory of operation
+-------------------
+A simulator either knows when it sends next (`due`), or finds out only by running.
+
+If it knows, it promises to send nothing before, and asks for its next message until then: others needn't wait for it,
+and it stops only where something arrives and where it sends.
+
+If it doesn't, it peeks: nothing arrives before the time that the peek returns, so it runs up to there, and what it has
+sent on the way is published with the times at which it was sent. It stops where something arrives, and at least once in
+the time that a message takes to reach it. Where it stops depends on the run's plan and messages alone, never on who is
+quicker: for a simulator that adapts its steps, or publishes after each, a stop is something that shows.
+
+At any time: what is sent at that time goes first, then what arrives is delivered, and whatever the simulator makes of
+it comes then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from worldline.federation.participant import Participant
+from worldline.lock.refusals import breaks_promise
+from worldline.model import TIME_MAX, Message
+
+Send = Callable[[str, bytes, int], None]
+"""Sends a message: channel, data, and when, in nanoseconds."""
+
+
+class MessageSimulator(Protocol):
+    """A simulator that can be driven. All times are whole nanoseconds."""
+
+    def begin(self, now: int, send: Send) -> None:
+        """Begin at a time, usually 0, and send what is to be said first; `send` may be kept, and used from now on."""
+
+    def due(self) -> int | None:
+        """Return the next time at which anything may be sent, TIME_MAX if never; None if only running shows that."""
+
+    def advance_to(self, time: int) -> None:
+        """Run to a time, which may be the present one, and send what is sent on the way and at that very time."""
+
+    def receive(self, messages: list[Message]) -> None:
+        """Take what arrives at the present time, in order."""
+
+
+def drive(participant: Participant, simulator: MessageSimulator) -> None:
+    """Run a simulator under the run's authority, until the run ends."""
+    promised = 0
+
+    def send(channel: str, data: bytes, at: int) -> None:
+        if at < promised:
+            raise breaks_promise(at, promised).concerning(participant.name, at)
+        participant.publish(channel, data, at)
+
+    simulator.begin(participant.now, send)
+    while not participant.ended:
+        due = simulator.due()
+        if due is None:
+            now = participant.peek()
+            if now > participant.now:
+                simulator.advance_to(now)
+                participant.advance(now)
+            elif not participant.ended:
+                simulator.receive(participant.next(now + 1))
+            continue
+        if due > promised:
+            promised = due
+            participant.promise(due)
+        messages = participant.next(None if due >= TIME_MAX else due)
+        simulator.advance_to(participant.now)
+        if messages:
+            simulator.receive(messages)

@@ -1,0 +1,216 @@
+"""The server: looks like a simulator, and has none. It is in charge of the time of all its clients' simulators.
+
+It is incomplete while clients connect. `initialize` waits until all are there, and have said what they say at time 0;
+after that nobody may connect. `advance_to` lets everybody run up to a time and returns when all stand there.
+
+A time at which it stops is a barrier in the run, and changes nothing of what happens: ``advance_to(1.0)`` and then
+``advance_to(2.0)`` is the same history as ``advance_to(2.0)``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Self
+
+from worldline.federation.address import Address
+from worldline.federation.limits import Limits
+from worldline.federation.outcome import FederationOutcome
+from worldline.federation.server import Server
+from worldline.history.observer import Observer
+from worldline.metasim.seconds import Seconds, as_nanoseconds
+from worldline.model import ConfigurationError, LossError, Network, UsageError, format_time, link, plan
+from worldline.model.links import Link, Rule
+from worldline.model.time import SECOND
+
+_LOOK_S = 0.1
+
+Monitor = Callable[[float], object]
+"""Is told a time in seconds at which everybody stands; returns something true to stop there."""
+
+
+class MetasimServer:
+    """One run of several simulators as if it were one.
+
+    `clients` are the names of those who take part, or how many they are. `delay` is how long a message takes from any
+    client to any other; it may be a link with more to it than a delay. `links` has the same for a sender and a
+    receiver, by a pair of names, either of which may be None for everybody. Where clients connect is `address`, in
+    which a port of 0 picks a free one; other keywords are those of `Server`.
+    """
+
+    def __init__(
+        self,
+        clients: int | Iterable[str],
+        delay: Seconds | Link,
+        *,
+        links: Mapping[tuple[str | None, str | None], Seconds | Link] | None = None,
+        seed: int = 0,
+        address: str | Address = "tcp://127.0.0.1:0",
+        token: str | Mapping[str, str] | None = None,
+        certificate: Path | str | None = None,
+        key: Path | str | None = None,
+        observer: Observer | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        vacancies = clients if isinstance(clients, int) else 0
+        network = Network(
+            default=_as_link(delay, "the delay"),
+            rules=tuple(
+                Rule(link=_as_link(each, f"the delay of {sender} → {receiver}"), sender=sender, receiver=receiver)
+                for (sender, receiver), each in (links or {}).items()
+            ),
+        )
+        names = () if isinstance(clients, int) else tuple(clients)
+        self.server = Server(
+            plan(names, vacancies=vacancies, network=network, seed=seed),
+            address,
+            token=token,
+            certificate=certificate,
+            key=key,
+            observer=observer,
+            limits=limits,
+        )
+        self.outcome: FederationOutcome | None = None  # Once it has finished.
+        self._reached: int | None = None  # None: it isn't initialized.
+        self._rate = 0.0
+        self._began = 0.0
+        self._monitor: Monitor | None = None
+        self._monitor_every = 0
+
+    # --- Its life ---
+
+    def open(self) -> Address:
+        """Let clients connect from now on; return where to."""
+        if self.server.host.over:
+            raise UsageError("the run is over", advice="make a new MetasimServer")
+        if not self.server.is_served:
+            self.server.hold_at(0)
+            self.server.__enter__()
+        return self.server.address
+
+    def __enter__(self) -> Self:
+        self.open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
+        if error is None:
+            self.finish()
+        elif self.server.is_served:
+            self.server.__exit__(kind, error, None)
+
+    @property
+    def address(self) -> Address:
+        """Where clients connect."""
+        return self.server.address
+
+    def missing(self) -> list[str]:
+        """Return who isn't there yet."""
+        return self.server.ask(self.server.host.missing)
+
+    # --- As a simulator ---
+
+    def initialize(self, patience_s: float | None = None) -> None:
+        """Wait until all clients are there, and have said what they say at time 0. After that nobody may connect.
+
+        Those who haven't come when the patience is over are named in an error, and the run ends.
+        """
+        if self._reached is not None:
+            raise UsageError("it is initialized already")
+        self.open()
+        deadline = None if patience_s is None else time.monotonic() + patience_s
+        while not self.server.rest_at(0, within_s=_LOOK_S):
+            self._raise_failure()
+            if deadline is not None and time.monotonic() > deadline and (missing := self.missing()):
+                error = LossError(f"nothing was seen of {', '.join(missing)} in {patience_s:g} seconds")
+                self.server.end(error)
+                raise error
+        self._raise_failure()
+        self._reached = 0
+        self._began = time.monotonic()
+
+    def advance_to(self, boundary: Seconds) -> None:
+        """Let everybody run up to a time, and return when all stand there.
+
+        As in Drake, what happens at that very time is half done then: what is published at it has been, and what
+        arrives at it comes next.
+        """
+        target = as_nanoseconds(boundary, "a time to advance to")
+        if self._reached is None:
+            self.initialize()
+        assert self._reached is not None
+        if target < self._reached:
+            raise UsageError(f"it can't go back to {format_time(target)} from {format_time(self._reached)}")
+        every = self._monitor_every
+        while self._reached < target:
+            stop = target if not every else min(target, (self._reached // every + 1) * every)
+            self.server.rest_at(stop)
+            self._raise_failure()
+            if self.server.host.over:
+                raise UsageError(f"the run is over: all clients have left before {format_time(stop)}")
+            self._reached = stop
+            if self._monitor is not None and (not every or not stop % every) and self._monitor(stop / SECOND):
+                return
+
+    def get_time(self) -> float:
+        """Return the time at which everybody stands, in seconds."""
+        return (self._reached or 0) / SECOND
+
+    def set_monitor(self, monitor: Monitor | None, period: Seconds | None = None) -> None:
+        """Have a function called with the time at the end of each `advance_to`, and on the way once in a period.
+
+        Everybody stands at that time then. If it returns something true, `advance_to` returns there.
+        """
+        self._monitor = monitor
+        self._monitor_every = 0 if period is None else as_nanoseconds(period, "the monitor's period")
+
+    def set_target_realtime_rate(self, rate: float) -> None:
+        """Let simulated time pass at most this many times as fast as the wall clock; 0, the default, sets no limit."""
+        self.server.set_pace(rate or None)
+        self._rate = rate
+
+    def get_target_realtime_rate(self) -> float:
+        return self._rate
+
+    def get_actual_realtime_rate(self) -> float:
+        """Return how fast simulated time has passed since `initialize`, relative to the wall clock."""
+        if not self._reached:
+            return 0.0
+        return self._reached / SECOND / (time.monotonic() - self._began)
+
+    def reset(self) -> None:
+        """Refuse: a simulator can be taken back to its start, but not those of others."""
+        raise UsageError(
+            "a metasimulator can't be reset: its clients own their simulators, and have sent and received already",
+            advice="make a new MetasimServer, and let the clients connect to it",
+        )
+
+    def finish(self) -> FederationOutcome:
+        """End the run where everybody stands, for everybody, and return what came of it."""
+        if self.outcome is None:
+            self._raise_failure()
+            if not self.server.host.over:
+                if self._reached is None:
+                    self.server.end(LossError("the server was closed before the run began"))
+                else:
+                    self.server.stop_at(self._reached)
+                    self.server.hold_at(None)
+            self.outcome = self.server.wait()
+        return self.outcome
+
+    def _raise_failure(self) -> None:
+        failure = self.server.host.failure
+        if failure is not None:
+            raise failure
+
+
+def _as_link(delay: Seconds | Link, what: str) -> Link:
+    """Return a link with a delay that is at least 1 ns: without one, nobody could ever go first."""
+    if isinstance(delay, Link):
+        return delay
+    nanoseconds = as_nanoseconds(delay, what) if not isinstance(delay, str) else delay
+    if not nanoseconds:
+        raise ConfigurationError(
+            f"{what} of 0 isn't possible", advice="simulators can go on by turns only if messages take time"
+        )
+    return link(nanoseconds)
