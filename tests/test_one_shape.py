@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.federation.test_log import LogReader
 from worldline import Federation, Participant, Program, run
 from worldline.kernel import Entity, Simulation
 from worldline.model.randomness import Stream
@@ -78,3 +79,9 @@ def test_agents_do_on_every_executor() -> None:
         for name, agent in simulation.agents.items():
             assert isinstance(agent, DrawingAgent)
             assert agent.drawn == expected("agent", name)
+
+
+def test_participants_log_as_all_members_do() -> None:
+    reader = LogReader()
+    run(Federation({"a": Program(lambda me: me.log("sees a gull"))}), observer=reader)
+    assert reader.told == [("a", 0, "sees a gull")]

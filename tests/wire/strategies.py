@@ -13,6 +13,7 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
+    Log,
     Next,
     Promise,
     Publish,
@@ -54,6 +55,7 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
     Unsubscribe: st.builds(Unsubscribe, texts, numbers, numbers),
     Invite: st.builds(Invite, texts, numbers),
     Stop: st.builds(Stop, numbers),
+    Log: st.builds(Log, texts),
     Advance: st.builds(Advance, numbers),
     Next: st.builds(Next, numbers, numbers),
     Leave: st.builds(

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from worldline.history.observer import Observer
+from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import MODEL, Definition, definition_in, unfit
@@ -87,7 +87,7 @@ class ReadyFederation(Ready):
             target,
             self.plan(),
             federation=self.name,
-            encodings={name: topic.encoding for name, topic in topics.items()},
+            encodings={LOG: "json", **{name: topic.encoding for name, topic in topics.items()}},
             schemas={
                 name: Schema(topic.schema_name, topic.schema_encoding, topic.schema)
                 for name, topic in topics.items()
