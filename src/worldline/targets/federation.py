@@ -15,16 +15,14 @@ from typing import TYPE_CHECKING
 from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.loading.definition import MODEL, Definition, definition_in, unfit
+from worldline.loading.definition import Definition
 from worldline.model.errors import Interrupted, UsageError, shown
 from worldline.model.plan import Plan
 from worldline.model.time import format_time
 from worldline.targets.ready import Options, Ready, end_of
-from worldline.targets.texts import parts_of
 from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor, readable_executor
 
 if TYPE_CHECKING:
-    from worldline.federation.checker import FederationLike
     from worldline.federation.outcome import FederationOutcome
     from worldline.federation.program import Federation
     from worldline.launch.launcher import Launch
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
     from worldline.launch.topics import Topic
     from worldline.recording.writer import Recorder
 
-FORM = "write model = Federation({...}), or a function that returns one"
 _OPTIONS = {"seed": "--seed", "until": "--until"}
 EXECUTORS = (InProcess, Tcp, Unix)
 """What federations run on."""
@@ -200,25 +197,3 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
         names=tuple(sorted(federation.programs)),
         federation=federation,
     )
-
-
-def federation_like(target: str) -> FederationLike:
-    """Return the federation that a target means, or, if it is a function's, what makes it anew for every run."""
-    from worldline.federation.program import Federation
-
-    file, name = parts_of(target)
-    if file.suffix == ".toml":
-        from worldline.launch.launcher import federation_of
-        from worldline.launch.setup import read_setup
-
-        return federation_of(read_setup(file))
-    found = definition_in(file, name or MODEL, (Federation,), FORM)
-
-    def made() -> Federation:
-        federation = found.maker.make({}, {})
-        if not isinstance(federation, Federation):
-            raise unfit(found.where, "what its model returns", federation, FORM)
-        return federation
-
-    made().plan()
-    return made
