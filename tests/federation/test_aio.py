@@ -191,7 +191,7 @@ def test_what_isnt_our_server_is_recognized(case: str) -> None:
 
 
 def test_nobody_listens() -> None:
-    with pytest.raises(LossError, match=r"nobody listens on tcp://127.0.0.1:1: .* \(is the server up\?\)"):
+    with pytest.raises(LossError, match=r"nothing listens on tcp://127.0.0.1:1: .* \(is the server up\?\)"):
         complete(connect_async("tcp://127.0.0.1:1", "a", patience_s=0.1))
 
 

@@ -74,7 +74,7 @@ def take_part(
 
 REFUSALS: dict[str, tuple[dict[str, Any], str, str]] = {
     "not on the roster": ({"name": "c", "token": "secret"}, "unexpected", "nobody expects 'c'; expected: b"),
-    "the second of its name": ({"name": "a", "token": "secret"}, "taken", "a participant 'a' is connected already"),
+    "the second of its name": ({"name": "a", "token": "secret"}, "taken", "participant 'a' is already connected"),
     "a wrong token": ({"name": "b", "token": "guessed"}, "token", "the token is wrong, or missing"),
     "no token": ({"name": "b"}, "token", "the token is wrong, or missing"),
     "another federation": (
@@ -228,7 +228,7 @@ def test_nobody_listens(where: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     address = f"tcp://127.0.0.1:{port}" if where == "tcp" else f"unix://{tmp_path}/nothing"
-    with pytest.raises(LossError, match=rf"nobody listens on {address}: .* \(is the server up\?\)"):
+    with pytest.raises(LossError, match=rf"nothing listens on {address}: .* \(is the server up\?\)"):
         connect(address, "a", patience_s=0.1)
 
 
@@ -359,7 +359,7 @@ def test_everything_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatc
         with connect() as me:
             assert me.name == "b"
             heard.extend(message.payload for message in me.advance(to="10ms"))
-            with pytest.raises(UsageError, match=r"didn't declare that it publishes on 'x' \(declared are y"):
+            with pytest.raises(UsageError, match=r"didn't declare that it publishes on 'x' \(it declared y"):
                 me.publish("x", b"")
 
     settings = {"federation": "cell", "token": "secret"}

@@ -162,7 +162,7 @@ def survivors(target: Server | str, *names: str) -> dict[str, Strand[None]]:
         # Only since there is a limit to silence.
         pytest.param(
             signal.SIGSTOP,
-            "nothing was heard of it for",
+            "nothing was heard from it for",
             SILENCE_S + PROMPT_S,
             id="stopped",
         ),
@@ -206,8 +206,8 @@ def test_a_participant_that_is_killed_before_the_start_is_expected_again() -> No
 def test_who_never_comes_isnt_waited_for_for_ever() -> None:
     with Server(plan(["a", "b", "c"]), limits=Limits(join_s=0.2, silence_s=2.0)) as server:
         told = Strand(lambda: connect(server, "a").__enter__()).failure(PROMPT_S)
-        assert "nothing was seen of b, c in 0.2 seconds" in str(told)
-        with pytest.raises(LossError, match=r"nothing was seen of b, c .*here: a; limits.join sets how long"):
+        assert "b, c didn't join within 0.2 seconds" in str(told)
+        with pytest.raises(LossError, match=r"b, c didn't join .*here: a; limits.join sets how long"):
             server.wait(PROMPT_S)
 
 

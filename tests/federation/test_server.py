@@ -216,7 +216,7 @@ def test_a_barrier_holds_those_who_would_pass_it() -> None:
         eventually(lambda: states(server)["a"] == "advancing")
         assert reached == [1900 * MS]
         (why,) = in_server(server, server.host.arbiter.why)
-        assert "the barrier stands at 2s" in str(why)
+        assert "the barrier is at 2s" in str(why)
         server.hold_at(4000 * MS)
         walker.result()
         assert reached == [1900 * MS, 3000 * MS]
@@ -389,7 +389,7 @@ def test_who_says_nothing_is_told_so_and_shown_out() -> None:
         while data := stranger.recv(4096):
             said += data
         stranger.close()
-        assert b"it didn't say who it is in time" in said
+        assert b"it didn't say who it was in time" in said
         both(server)
         assert server.wait(PROMPT_S).digest
 

@@ -383,7 +383,7 @@ TOP = [
     ('"\\n" = 1', '"\\n": there is no such key'),
     ("name = 5", 'name: 5 isn\'t text (write text in quotes: "...")'),
     ('name = ""', "name: '' can't name a federation"),
-    ('name = "a\\u0000"', "name: 'a\\x00' holds a NUL character"),
+    ('name = "a\\u0000"', "name: 'a\\x00' contains a NUL character"),
     ("seed = 7.5", "seed: 7.5 isn't a seed"),
     ("seed = true", "seed: true isn't a seed"),
     ("seed = 9223372036854775808", "seed: 9223372036854775808 isn't a seed"),
@@ -446,7 +446,7 @@ FAULTS = [
     ('hold = [["arm"], []]\nstart = "1s"', "faults[1].hold[2]: the list is empty"),
     ('hold = [["arm"], [5]]\nstart = "1s"', "faults[1].hold[2][1]: 5 isn't text"),
     ('hold = [["arm"], ["camera", "arm"]]\nstart = "1s"', 'faults[1].hold[2][2]: "arm" is on both sides'),
-    ('hold = [["arm", "arm"], ["camera"]]\nstart = "1s"', 'faults[1].hold[1][2]: "arm" stands here twice'),
+    ('hold = [["arm", "arm"], ["camera"]]\nstart = "1s"', 'faults[1].hold[1][2]: "arm" is listed twice'),
     (
         'partition = [["arm"], ["camrea"]]\nstart = "1s"',
         'faults[1].partition[2][1]: there is no participant "camrea" (did you mean "camera"?)',
@@ -473,7 +473,7 @@ PARTICIPANTS = [
     ('name = " bob"', "participants[3] \" bob\".name: ' bob' can't name a participant"),
     ('name = "arm"', 'participants[3] "arm".name: two participants are named "arm" (every name is used once)'),
     ('names = ["bob", "arm"]', 'participants[3].names[2]: two participants are named "arm"'),
-    ('names = ["bob", "bob"]', 'participants[3].names[2]: "bob" stands here twice'),
+    ('names = ["bob", "bob"]', 'participants[3].names[2]: "bob" is listed twice'),
     ("names = []", "participants[3].names: the list is empty"),
     ('names = "bob"', "participants[3].names: 'bob' isn't a list of names"),
     ('name = "bob"\nnames = ["cid"]', 'participants[3] "bob".names: there is name too (use one of them)'),
@@ -500,7 +500,7 @@ BOB = [
     ('command = ["./arm", 5]', "command[2]: 5 isn't text"),
     ("command = 5", "command: 5 isn't text"),
     ('publishes = "image"', 'publishes: \'image\' isn\'t a list of topics (write ["image", "pose"])'),
-    ('publishes = ["a", "a"]', 'publishes[2]: "a" stands here twice'),
+    ('publishes = ["a", "a"]', 'publishes[2]: "a" is listed twice'),
     ('publishes = ["a", ""]', "publishes[2]: '' can't name a topic"),
     ('subscribes = "image"', "subscribes: 'image' isn't a list of topics"),
     (
@@ -520,7 +520,7 @@ BOB = [
     (f'directory = "{"d" * 300}"', 'directory: there is no directory "'),
     ("environment = 5", "environment: 5 isn't a table"),
     ("environment = { FOO = 1 }", "environment.FOO: 1 isn't text"),
-    ('environment = { "A=B" = "1" }', "environment.\"A=B\": 'A=B' can't name a variable"),
+    ('environment = { "A=B" = "1" }', "environment.\"A=B\": 'A=B' can't be the name of an environment variable"),
     ('subscibes = ["a"]', 'subscibes: there is no such key (did you mean "subscribes"?)'),
     ("loss = 0.1", "loss: there is no such key here (it belongs to [link] or [[links]])"),
 ]
@@ -612,7 +612,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once(folder: Path) -> None:
         'faults[1].partition[2][1]: there is no participant "plan" (the roster is arm, camera)',
         (
             'participants[1] "camera".entry: there is no module "nothing" in "FOLDER", nor is it installed '
-            "(directory says where it lies)"
+            "(directory says where it is)"
         ),
         'participants[2] "arm".command: there is no file "FOLDER/leg"',
         'participants[3] "arm".name: two participants are named "arm" (every name is used once)',
@@ -719,9 +719,9 @@ def test_a_mistake_has_the_line_of_its_key_or_of_what_is_around_it(folder: Path)
         ("seed = 7\nseed = 8", "line 2: seed = 8: cannot overwrite a value"),
         ("seed = ", "line 1: seed =: invalid value"),
         (b"seed = 7\nname = '\xff'", "line 2: it isn't UTF-8 text (save it as UTF-8)"),
-        (f"seed = {'9' * 5000}", "it holds a number with too many digits"),
+        (f"seed = {'9' * 5000}", "it contains a number with too many digits"),
         (f"seed = {'[' * 50_000}", "its lists or tables are nested too deeply"),
-        ("#" * (FILE_SIZE_MAX + 1), "it is larger than 1 MiB, so it is hardly meant"),
+        ("#" * (FILE_SIZE_MAX + 1), "it is larger than 1 MiB, too large for a federation's file"),
     ],
     ids=["unquoted", "bracket", "twice", "cut short", "latin-1", "digits", "deep", "huge"],
 )

@@ -235,7 +235,7 @@ BAD = [
     bad(computing, Reached(21), PeerError, "granted up to 20ns"),
     bad(computing, Subscribe(Subscription(""), 1, 1), ConfigurationError, "topic"),
     bad(computing, Subscribe(Subscription("red", Buffer(-1)), 1, 1), ConfigurationError, "-1"),
-    bad(computing, Subscribe(Subscription("blue"), 1, 1), PeerError, "'blue' already"),
+    bad(computing, Subscribe(Subscription("blue"), 1, 1), PeerError, "already subscribes to 'blue'"),
     bad(computing, Subscribe(Subscription("red"), 21, 21), PeerError, "can't be at 21ns"),
     bad(computing, Subscribe(Subscription("red"), 0, 0), PeerError, "can't be at 0s"),
     bad(computing, Subscribe(Subscription("red"), 3, 2), PeerError, "begin or end at 2ns"),

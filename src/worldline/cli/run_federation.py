@@ -78,7 +78,7 @@ def _in_one_process(
         except ModelError as error:
             cause = error.__cause__
             if type(cause).__name__ == "BdbQuit":
-                raise Interrupted("left from the debugger", participant=error.participant, at=error.at) from None
+                raise Interrupted("the debugger was quit", participant=error.participant, at=error.at) from None
             if cause is not None:  # Its author sees all of it, as if it had a process of its own.
                 for line in trace_of(cause).split("\n"):
                     screen.say(error.participant or "", error.at, line)

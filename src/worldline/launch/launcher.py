@@ -183,7 +183,7 @@ class Launch:
     def _said(self, name: str) -> str | None:
         """Return what is known of a process that came to nothing: its last line, and which command it really was."""
         lines = [line for line in self._processes.last_words(name) if line.strip()]
-        known = [f"it said last: {lines[-1].strip()}"] if lines else []
+        known = [f"its last line was: {lines[-1].strip()}"] if lines else []
         part = self._setup.parts[name]
         if part.command is not None and "/" not in part.command[0]:
             found = shutil.which(part.command[0], path=search_path(part.environment))

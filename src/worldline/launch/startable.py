@@ -50,7 +50,7 @@ def check_module(module: str, directory: Path) -> Path | None:
         folders = (spec.submodule_search_locations or ()) if rest else ()
         if file := next(filter(None, (_file_in(Path(folder), rest) for folder in folders)), None):
             return file
-    advice = "leave out .py" if rest and rest[-1] == "py" else "directory says where it lies"
+    advice = "leave out .py" if rest and rest[-1] == "py" else "directory says where it is"
     raise ConfigurationError(
         f"there is no module {quoted(module)} in {quoted(str(directory))}, nor is it installed", advice=advice
     )
@@ -80,7 +80,7 @@ def check_command(program: str, directory: Path, search: str | None) -> None:
         if shutil.which(program, path=search) is None:
             raise ConfigurationError(
                 f"there is no command {quoted(program)}",
-                advice=f"install it, or write ./{program} if it lies in the directory",
+                advice=f"install it, or write ./{program} if it is in the directory",
             )
         return
     file = directory / program

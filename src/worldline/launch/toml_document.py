@@ -179,7 +179,7 @@ class TomlPlace:
         if not isinstance(value, str):
             raise ConfigurationError(f"{said(value)} isn't text", advice='write text in quotes: "..."')
         if "\0" in value:
-            raise ConfigurationError(f"{shown(value)} holds a NUL character")
+            raise ConfigurationError(f"{shown(value)} contains a NUL character")
         return value
 
     def items(self, of: str, example: str) -> list[TomlPlace]:
@@ -311,7 +311,7 @@ def _text(file: Path) -> str:
         reason = getattr(error, "strerror", None) or str(error)
         raise _error(f"{file}: it can't be read: {reason}") from error
     if len(content) > FILE_SIZE_MAX:
-        raise _error(f"{file}: it is larger than {FILE_SIZE_MAX // 2**20} MiB, so it is hardly meant")
+        raise _error(f"{file}: it is larger than {FILE_SIZE_MAX // 2**20} MiB, too large for a federation's file")
     try:
         return content.decode("utf-8-sig")  # Some editors put a mark at the beginning.
     except UnicodeDecodeError as error:
@@ -330,7 +330,7 @@ def _load(file: Path, text: str) -> dict[str, Any]:
             raise _error(f"{file}: it is a Python file, and a federation's file is TOML ({advice})") from error
         raise _error(f"{file}: {_syntax(str(error), text)}") from error
     except ValueError as error:
-        raise _error(f"{file}: it holds a number with too many digits") from error
+        raise _error(f"{file}: it contains a number with too many digits") from error
 
 
 def _syntax(problem: str, text: str) -> str:

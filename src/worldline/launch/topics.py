@@ -17,7 +17,7 @@ import msgspec
 from worldline.launch.entry import load_object
 from worldline.launch.startable import check_entry
 from worldline.launch.toml_document import TomlPlace, TomlTable, quoted
-from worldline.model.errors import ConfigurationError, UsageError, shortened, shown
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.payload import to_json
 
@@ -71,8 +71,7 @@ def schema_of(kind: Any, name: str) -> dict[str, Any]:
         (top,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     except (TypeError, ValueError, NameError) as error:
         raise UsageError(
-            f"no JSON schema can be made of {name}: {shortened(str(error).partition(chr(10))[0])}",
-            advice="name a dataclass or a msgspec.Struct of plain fields",
+            f"can't make a JSON schema of {name}", advice="name a dataclass or a msgspec.Struct of plain fields"
         ) from error
     held: dict[str, Any] = {}
     made = _inlined(top, parts, (), held)
@@ -108,7 +107,9 @@ def _inlined(schema: Any, parts: dict[str, Any], inside: tuple[str, ...], held: 
 def _text(place: TomlPlace) -> str:
     text = place.text()
     if not 0 < len(text) <= _TEXT_MAX or not text.isprintable() or text != text.strip():
-        raise ConfigurationError(f"{shown(text)} can't stand here", advice=f"use 1 to {_TEXT_MAX} printable characters")
+        raise ConfigurationError(
+            f"{shown(text)} isn't allowed here", advice=f"use 1 to {_TEXT_MAX} printable characters"
+        )
     return text
 
 
