@@ -21,7 +21,6 @@ FOUNDATIONS: dict[str, set[str]] = {
     "wire": {"model", "lock"},
     "federation": {"model", "history", "lock", "wire"},
     "launch": {"model", "history", "lock", "wire", "federation"},
-    "metasim": {"model", "history", "lock", "federation"},
     "saving": {"model"},
     "recording": {"model", "history", "saving"},
     "workers": {"model", "history", "loading"},
@@ -30,6 +29,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "drawing": {"model"},
     "nodes": {"model", "history", "workers", "kernel", "loading", "drawing", "saving"},
     "spacetime": {"model", "history", "workers", "kernel", "loading", "drawing"},
+    "metasim": {"model", "history", "lock", "wire", "federation", "launch", "recording", "saving", "loading"},
     "targets": {
         *("model", "history", "lock", "federation", "launch", "workers", "kernel"),
         *("recording", "loading", "saving", "nodes", "spacetime"),

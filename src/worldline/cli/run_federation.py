@@ -14,6 +14,7 @@ from worldline.cli.console import warn
 from worldline.cli.interruption import Interruption, interrupted_by
 from worldline.cli.losses import losses_in_words
 from worldline.cli.participant_output import ParticipantOutput
+from worldline.cli.public_lcm import looked_on
 from worldline.cli.recorded import NotRecorded, recording_of
 from worldline.cli.screen import Screen
 from worldline.federation.outcome import FederationOutcome
@@ -36,13 +37,16 @@ def run_federation(
     say = None if as_json else screen.note
     with screen, Interruption() as interruption:
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
-        with recording_of(ready, shelf, say) as recording:
+        with (
+            recording_of(ready, shelf, say) as recording,
+            looked_on(recording.observer, ready.lcm, ready.lcm_serve, screen.note) as observer,
+        ):
             interruption.again = partial(hurry, screen, recording, ready)
             with interrupted_by(interruption, ready.interrupt):
                 if ready.federation is not None:
-                    outcome = _in_one_process(ready, ready.federation, screen, recording.observer)
+                    outcome = _in_one_process(ready, ready.federation, screen, observer)
                 else:
-                    outcome = ready.run(recording.observer, screen.refresh)
+                    outcome = ready.run(observer, screen.refresh)
             recording.conclude(outcome)
         conclude(ready, screen, outcome, time.monotonic() - began)
         ready.told(outcome)

@@ -59,6 +59,8 @@ class Setup:
     warnings: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     topics: dict[str, Topic] = field(default_factory=dict)
+    lcm: tuple[str, ...] = ()
+    lcm_serve: str | None = None
 
 
 # --- What several places must agree on ---
@@ -237,6 +239,8 @@ def read_setup(
         warnings=tuple(document.warnings),
         limits=_limits(top.get("limits", {}), startable=startable),
         topics=top.get("topics", {}),
+        lcm=top.get("lcm", {}).get("public", ()),
+        lcm_serve=top.get("lcm", {}).get("serve"),
     )
 
 

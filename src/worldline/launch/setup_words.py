@@ -261,6 +261,13 @@ def _many(table: TomlTable) -> Callable[[TomlPlace], Tables]:
     return read
 
 
+def _lcm_targets(place: TomlPlace) -> tuple[str, ...]:
+    """Read where a public LCM is, or a list of that."""
+    if isinstance(place.value, list):
+        return tuple(_all(place.items("targets", '["udpm://239.255.76.67:7667?ttl=0", "run.lcmlog"]'), TomlPlace.text))
+    return (place.text(),)
+
+
 # --- The words of the file ---
 
 LINK = TomlTable(
@@ -309,6 +316,7 @@ LIMITS = TomlTable(
         "strangers": _count("connections"),
     },
 )
+LCM = TomlTable("[lcm]", {"public": _lcm_targets, "serve": TomlPlace.text})
 PARTICIPANT = TomlTable(
     "[[participants]]",
     {
@@ -341,9 +349,10 @@ FILE = TomlTable(
         "participants": _many(PARTICIPANT),
         "buffers": _buffers,
         "limits": _one(LIMITS),
+        "lcm": _one(LCM),
         "topics": read_topics,
     },
     needs=(("participants",),),
     renamed={"end": "until"},
 )
-TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS, TOPIC)
+TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS, LCM, TOPIC)

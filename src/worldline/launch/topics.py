@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 
 from worldline.launch.entry import load_object
+from worldline.launch.lcm_types import ENCODING as LCM
+from worldline.launch.lcm_types import definition, fingerprint, type_name
 from worldline.launch.startable import check_entry
 from worldline.launch.toml_document import TomlPlace, TomlTable, quoted
 from worldline.model.errors import ConfigurationError, UsageError, shown
@@ -56,6 +58,8 @@ class Topic:
         if self.type is None:
             return self
         kind = load_object(self.type, self.directory)
+        if self.encoding == LCM:
+            return lcm_topic(kind)
         name = self.schema_name or str(getattr(kind, "__name__", self.type.partition(":")[2]))
         schema = to_json(schema_of(kind, self.type))
         return Topic(encoding=self.encoding, schema_name=name, schema_encoding="jsonschema", schema=schema)
@@ -99,6 +103,14 @@ def _inlined(schema: Any, parts: dict[str, Any], inside: tuple[str, ...], held: 
         return {**schema}
     made = _inlined(parts[name], parts, (*inside, name), held)
     return {**made, **{key: value for key, value in schema.items() if key != "$ref"}}
+
+
+def lcm_topic(kind: Any = None) -> Topic:
+    """Return how a recording describes a topic with messages of an LCM type; or of one that isn't known."""
+    if kind is None:
+        return Topic(encoding=LCM)
+    text = f"// fingerprint 0x{fingerprint(kind).hex()}\n{definition(kind)}"
+    return Topic(encoding=LCM, schema_name=type_name(kind), schema_encoding=LCM, schema=text.encode())
 
 
 # --- The table ---
@@ -174,7 +186,7 @@ def _topic(place: TomlPlace) -> Topic:
     told = place.table(TOPIC)
     if "type" in place.value:
         encoding = told.get("encoding", "json")
-        if "jsonschema" not in _KNOWN.get(encoding, {}).values():
+        if encoding != LCM and "jsonschema" not in _KNOWN.get(encoding, {}).values():
             place.at("encoding").note(f"a type has a JSON schema, which doesn't go with {quoted(encoding)} (use json)")
         named = told.get("schema_name", "")
         return Topic(encoding=encoding, schema_name=named, type=told.get("type"), directory=_home(place))

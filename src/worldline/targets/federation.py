@@ -40,8 +40,10 @@ EXECUTORS = (InProcess, Tcp, Unix)
 class ReadyFederation(Ready):
     """A federation that can be run. `setup` is what its file says, and `federation` its programs, if they are here.
 
-    `pace` is how many simulated seconds may pass in a second. With `shake`, a number, the order in which things happen
-    to be done is drawn. `listen` is where participants in processes connect, and `hear` is told what they print.
+    `encoding` says how payloads are encoded on topics of which its file says nothing. What is sent appears on the LCMs
+    `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a
+    number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
+    and `hear` is told what they print.
     """
 
     kind = "federation"
@@ -57,11 +59,16 @@ class ReadyFederation(Ready):
     shake: int | None = None
     listen: str | None = None
     hear: Hear = lambda _who, _at, _line: None
+    lcm: tuple[str, ...] = ()
+    lcm_serve: str | None = None
+    encoding: str = ""
     seed: int = field(init=False)
     _launch: Launch | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.seed = self.made_plan.seed
+        if self.setup is not None and not (self.lcm or self.lcm_serve):
+            self.lcm, self.lcm_serve = self.setup.lcm, self.setup.lcm_serve
 
     @property
     def topics(self) -> dict[str, Topic]:
@@ -84,6 +91,7 @@ class ReadyFederation(Ready):
             target,
             self.plan(),
             federation=self.name,
+            encoding=self.encoding,
             encodings={LOG: "json", **{name: topic.encoding for name, topic in topics.items()}},
             schemas={
                 name: Schema(topic.schema_name, topic.schema_encoding, topic.schema)

@@ -1,0 +1,57 @@
+"""LCM types: their names, fingerprints and definitions, from the classes that lcm-gen makes.
+
+A recording says of a topic with such messages that its encoding is `lcm`, names the type, and has its definition as the
+schema, as it would stand in a .lcm file. To MCAP both are private encodings: tools that don't know them show bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from worldline.model.errors import UsageError, shown
+
+ENCODING = "lcm"
+"""What a recording calls the encoding of LCM messages, and of their definitions."""
+
+
+def is_lcm_type(kind: Any) -> bool:
+    """Whether something is a class that lcm-gen has made."""
+    return isinstance(kind, type) and all(hasattr(kind, name) for name in ("_get_packed_fingerprint", "__typenames__"))
+
+
+def type_name(kind: Any) -> str:
+    """Return the name of an LCM type with its package, ``drake.lcmt_robot_state``."""
+    _check(kind)
+    package, _, module = str(kind.__module__).rpartition(".")
+    # lcm-gen makes a module for each type, in a package of the package's name; without one, it stands alone.
+    path = package if module == kind.__name__ else kind.__module__
+    return f"{path}.{kind.__name__}" if path and path != kind.__name__ else str(kind.__name__)
+
+
+def fingerprint(kind: Any) -> bytes:
+    """Return what every message of an LCM type begins with: a hash of its definition."""
+    _check(kind)
+    return bytes(kind._get_packed_fingerprint())
+
+
+def is_message_of(kind: Any, data: bytes) -> bool:
+    """Whether these bytes begin as a message of that type does."""
+    return data.startswith(fingerprint(kind))
+
+
+def definition(kind: Any) -> str:
+    """Return the definition of an LCM type, as it could stand in a .lcm file; without its constants and comments."""
+    package, _, name = type_name(kind).rpartition(".")
+    fields = zip(kind.__slots__, kind.__typenames__, kind.__dimensions__, strict=True)
+    lines = [f"    {type_} {field}{_dimensions(sizes)};" for field, type_, sizes in fields]
+    head = [f"package {package};", ""] if package else []
+    return "\n".join([*head, f"struct {name}", "{", *lines, "}", ""])
+
+
+def _dimensions(sizes: list[int | str] | None) -> str:
+    return "".join(f"[{size}]" for size in sizes or ())
+
+
+def _check(kind: Any) -> None:
+    if not is_lcm_type(kind):
+        raise UsageError(f"{shown(kind)} isn't an LCM type", advice="name a class that lcm-gen has made")

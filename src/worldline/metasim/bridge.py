@@ -1,0 +1,213 @@
+"""Lets an LCM program that knows nothing of simulated time take part in a run, at a stated period.
+
+At every multiple of the period, the bridge sends into the run what the program has published since the last one, and
+gives the program what has arrived for it. There are two ways to decide which of the program's messages belong to which
+period:
+
+Paced
+    Whatever the program has published by the time the bridge gets there. The wall clock decides: two runs differ.
+    Everybody else remains deterministic: given the same messages of the program at the same times, a run is the same.
+
+Answering
+    The program only answers: for each message on some channels, it publishes one on another. The bridge gives it one
+    message and waits for the answer, while simulated time stands still. If the program itself is a function of the
+    messages that it was given, the run is deterministic, however long the program takes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import KW_ONLY, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from worldline.federation.client import connect
+from worldline.federation.participant import Participant
+from worldline.federation.program import Program
+from worldline.metasim.lcm_program import LcmProgram
+from worldline.metasim.ports import LcmPort, open_port
+from worldline.metasim.public.names import check_channel
+from worldline.model import as_time
+from worldline.model.errors import ConfigurationError, LossError, NonDeterminism, UsageError, shown
+from worldline.model.message import Message
+from worldline.model.time import SECOND, TimeLike
+
+if TYPE_CHECKING:
+    from worldline.federation.address import Address
+    from worldline.federation.server import Server
+
+
+_LOOK_S = 0.1
+
+
+@dataclass(frozen=True)
+class LcmBridge:
+    """A participant that stands for an LCM program. It is a program of a federation itself: call it with a participant.
+
+    `url` is the LCM that the LCM program uses, ``udpm://…`` or ``tcpq://HOST:PORT``; or `serve`, ``127.0.0.1:7700`` for
+    instance, makes the bridge the broker that the LCM program connects to. `to_program` are the channels that it is
+    given, `from_program` those that it publishes on.
+
+    With `answers`, ``{"STATE": "COMMAND"}``, it is waited for after each message on the channels that are named first,
+    until it has published on the channel that goes with it. With `rate`, simulated time goes no faster than that many
+    seconds per second of the wall clock. `patience_s` is how long the LCM program may take, to be there and to answer.
+
+    With a `command`, the bridge starts the LCM program, with LCM_DEFAULT_URL set, and ends it. `opened` is told the
+    address at which the LCM program can be started by others.
+    """
+
+    url: str | None = None
+    _: KW_ONLY
+    serve: str | None = None
+    period: TimeLike
+    to_program: Iterable[str] = ()
+    from_program: Iterable[str] = ()
+    answers: Mapping[str, str] = field(default_factory=dict)
+    rate: float | None = None
+    patience_s: float = 10.0
+    command: Sequence[str] = ()
+    opened: Callable[[str], object] = lambda _: None
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        if (self.url is None) == (self.serve is None):
+            raise UsageError("a bridge has either a url or an address to serve")
+        for name in ("to_program", "from_program"):
+            object.__setattr__(self, name, tuple(map(check_channel, getattr(self, name))))
+        if as_time(self.period, "a period") <= 0:
+            raise ConfigurationError(f"a period of {shown(self.period)} isn't possible")
+        if self.rate is not None and self.answers:
+            raise ConfigurationError("a bridge that waits for answers has no rate", advice="give the run one")
+        if self.rate is not None and not 0 < self.rate < 1e9:
+            raise ConfigurationError(f"a rate of {shown(self.rate)} isn't possible", advice="1.0 is real time")
+        for channel in self.to_program:
+            if channel in self.from_program:
+                raise ConfigurationError(
+                    f"{shown(channel)} leads both to the program and from it",
+                    advice="it would hear itself: use a channel for each direction",
+                )
+        for question, answer in self.answers.items():
+            for channel, channels, way in (
+                (question, self.to_program, "to_program"),
+                (answer, self.from_program, "from_program"),
+            ):
+                if channel not in channels:
+                    raise ConfigurationError(f"answers names {shown(channel)}, which isn't in {way}")
+
+    # --- How it takes part ---
+
+    def program(self) -> Program:
+        """Return it as a program of a federation, with what it declares."""
+        return Program(self, **self._declared())
+
+    def take_part(self, address: str | Address | Server | None = None, name: str | None = None, **given: Any) -> None:
+        """Take part in the run of a server, from the start to the end."""
+        with connect(address, name, **self._declared(), **given) as me:
+            self(me)
+
+    def __call__(self, me: Participant) -> None:
+        with closing(open_port(self.url, self.serve, tuple(self.from_program))) as port:
+            self.opened(port.url)
+            with LcmProgram(self.command, port.url) if self.command else nullcontext() as process:
+                crossing = _Crossing(self, me, port, process)
+                crossing.await_program()
+                crossing.run()
+
+    def _declared(self) -> dict[str, Any]:
+        return {
+            "publishes": tuple(self.from_program),
+            "subscribes": tuple(self.to_program),
+            "period": as_time(self.period),
+        }
+
+
+class _Crossing:
+    """One run of a bridge."""
+
+    def __init__(self, bridge: LcmBridge, me: Participant, port: LcmPort, process: LcmProgram | None) -> None:
+        self._bridge = bridge
+        self._me = me
+        self._port = port
+        self._process = process
+        self._period = as_time(bridge.period)
+        self._begun, self._begun_at = 0.0, me.now
+
+    def await_program(self) -> None:
+        """Wait until somebody listens to what the program is given."""
+        bridge = self._bridge
+        deadline = bridge.clock() + bridge.patience_s
+        while missing := self._port.wait_for_listeners(bridge.to_program, self._look_s(deadline)):
+            if bridge.clock() >= deadline:
+                raise LossError(
+                    f"no LCM program has subscribed to {', '.join(missing)} within {bridge.patience_s:g} s",
+                    participant=self._me.name,
+                    at=self._me.now,
+                    advice=f"start it with LCM_DEFAULT_URL={self._port.url}",
+                )
+
+    def run(self) -> None:
+        """Cross at every multiple of the period, until the end."""
+        self._begun = self._bridge.clock()
+        me, period = self._me, self._period
+        while not me.ended:
+            if not self._bridge.answers:
+                self._take_published()
+            for message in me.advance(to=(me.now // period + 1) * period):
+                self._give(message)
+
+    def _look_s(self, deadline: float) -> float:
+        """Return how long to wait before the next look at the program's process, up to a deadline."""
+        if self._process is not None and (end := self._process.has_ended()):
+            raise LossError(end, participant=self._me.name, at=self._me.now)
+        left = max(0.0, deadline - self._bridge.clock())
+        return left if self._process is None else min(left, _LOOK_S)
+
+    def _take_published(self) -> None:
+        """Send into the run what the program has published, until it is time to go on."""
+        wait_s = 0.0
+        while True:
+            if self._bridge.rate is not None:
+                reached_s = (self._me.now - self._begun_at) / SECOND / self._bridge.rate
+                wait_s = max(0.0, self._begun + reached_s - self._bridge.clock())
+            received = self._port.receive(wait_s)
+            if received is not None:
+                self._me.publish(*received)
+            elif wait_s == 0.0:
+                return
+
+    def _give(self, message: Message) -> None:
+        answer = self._bridge.answers.get(message.topic)
+        if answer is not None and not self._me.ended:
+            self._check_silence()
+        self._port.publish(message.topic, message.payload)
+        if answer is not None and not self._me.ended:
+            self._await_answer(message.topic, answer)
+
+    def _check_silence(self) -> None:
+        if (unasked := self._port.receive(0.0)) is not None:
+            raise NonDeterminism(
+                f"the LCM program published on {unasked[0]} without being asked",
+                participant=self._me.name,
+                at=self._me.now,
+                advice="nobody can say at which simulated time; use a bridge without answers, or leave the channel out",
+            )
+
+    def _await_answer(self, question: str, answer: str) -> None:
+        """Send into the run what the program publishes up to its answer."""
+        bridge, me = self._bridge, self._me
+        deadline = bridge.clock() + bridge.patience_s
+        while True:
+            received = self._port.receive(self._look_s(deadline))
+            if received is None and bridge.clock() < deadline:
+                continue
+            if received is None:
+                raise LossError(
+                    f"the LCM program hasn't answered {question} on {answer} within {bridge.patience_s:g} s",
+                    participant=me.name,
+                    at=me.now,
+                    advice="is it up, and does it use the same LCM?",
+                )
+            me.publish(*received)
+            if received[0] == answer:
+                return

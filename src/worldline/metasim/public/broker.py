@@ -1,0 +1,340 @@
+"""A broker of LCM's tcpq protocol: a thread that whoever can't use multicast connects to, and subscribes.
+
+It is written for strangers at the other end and a simulation on this one, which must not suffer from them:
+
+B1. `publish` never waits. What a subscriber doesn't read is kept up to a limit; beyond that it isn't given the rest,
+    which is counted. Frames are left out whole, so that a connection stays readable.
+B2. What comes in is limited too: connections, patterns, and bytes of frames that aren't complete. Whoever exceeds a
+    limit, or doesn't speak the protocol, is disconnected; the others don't notice.
+B3. Reading takes at most a share of the thread's time, however much is sent: Python's threads take turns, so a thread
+    that is always busy would slow down the run.
+B4. Patterns are matched in bounded time (see `patterns`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Self
+
+from worldline.federation.address import Address
+from worldline.metasim.public.dialing import tcpq_address
+from worldline.metasim.public.patterns import ChannelPattern
+from worldline.metasim.public.tcpq import CLIENT_MAGIC, SERVER_MAGIC, TcpqDecoder, TcpqFrame, TcpqKind, greeting
+from worldline.model.errors import PeerError, UsageError, WorldlineError
+
+UNREAD_MAX = 2**23
+"""Bytes that are kept for a subscriber that doesn't read."""
+
+_CONNECTIONS_MAX = 64
+_SUBSCRIPTIONS_MAX = 256
+_PATTERNS_SIZE_MAX = 4000
+_INCOMPLETE_MAX = 2**27  # Bytes of frames that aren't complete, of all connections together.
+_READ_SIZE = 2**16
+_WRITE_SIZE = 2**18
+_READING_SHARE = 0.2
+_READING_BURST_S = 0.05
+_LINGER_S = 2.0
+_TICK_S = 0.5
+
+
+class _Subscriber:
+    """One connection, and what is on its way there."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.socket = connection
+        self.decoder = TcpqDecoder(CLIENT_MAGIC)
+        self.patterns: dict[str, ChannelPattern] = {}
+        self.unsent: deque[bytes] = deque()
+        self.unsent_size = 0
+        self.gone = False
+
+    def wants(self, channel: str) -> bool:
+        return any(pattern.matches(channel) for pattern in self.patterns.values())
+
+    def subscribe(self, text: str) -> None:
+        if text in self.patterns:
+            return
+        pattern = ChannelPattern(text)
+        size = pattern.size + sum(other.size for other in self.patterns.values())
+        if len(self.patterns) >= _SUBSCRIPTIONS_MAX or size > _PATTERNS_SIZE_MAX:
+            raise PeerError("it subscribes to too many patterns")
+        self.patterns[text] = pattern
+
+    def add(self, data: bytes) -> None:
+        self.unsent.append(data)
+        self.unsent_size += len(data)
+
+    def send(self) -> None:
+        """Send as much as the connection takes."""
+        with contextlib.suppress(BlockingIOError):
+            while self.unsent:
+                self._forget(self.socket.send(self._next()))
+
+    def _next(self) -> bytes:
+        """Return what is to be sent next, in as few pieces as is sensible."""
+        frames, size = [], 0
+        for frame in self.unsent:
+            frames.append(frame)
+            size += len(frame)
+            if size > _WRITE_SIZE:
+                break
+        return b"".join(frames)
+
+    def _forget(self, sent: int) -> None:
+        self.unsent_size -= sent
+        while sent >= len(self.unsent[0]):
+            sent -= len(self.unsent.popleft())
+            if not self.unsent:
+                return
+        self.unsent[0] = self.unsent[0][sent:]
+
+
+class TcpqBroker:
+    """Passes LCM messages on between its subscribers, and from whoever has it. ``127.0.0.1:0`` picks a free port.
+
+    `heard` is told of everything that subscribers publish, in the broker's thread.
+    """
+
+    def __init__(
+        self,
+        address: str | Address = "127.0.0.1:0",
+        *,
+        heard: Callable[[str, bytes], None] | None = None,
+        unread_max: int = UNREAD_MAX,
+    ) -> None:
+        self._address = tcpq_address(address)
+        self._heard = heard
+        self._unread_max = unread_max
+        self._lock = threading.Lock()  # Of all that follows.
+        self._changed = threading.Condition(self._lock)
+        self._subscribers: dict[socket.socket, _Subscriber] = {}
+        self._closing = False
+        self._alarmed = False
+        self.lost = 0
+        self.dismissed: list[str] = []
+        self._listener: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self._credit_s = _READING_BURST_S
+
+    @property
+    def url(self) -> str:
+        """What an LCM program has to be given to connect."""
+        return str(self._address).replace("tcp://", "tcpq://", 1)
+
+    # --- From outside, in any thread ---
+
+    def open(self) -> Self:
+        """Listen from now on."""
+        try:
+            family = socket.AF_INET6 if ":" in self._address.place else socket.AF_INET
+            self._listener = socket.create_server((self._address.place, self._address.port), family=family)
+        except (OSError, UnicodeError) as error:
+            problem = getattr(error, "strerror", None) or error
+            raise UsageError(
+                f"no LCM broker can listen on {self.url}: {problem}", advice="choose another port"
+            ) from error
+        self._address = Address("tcp", self._address.place, self._listener.getsockname()[1])
+        self._listener.setblocking(False)
+        self._alarm, self._waking = socket.socketpair()
+        self._alarm.setblocking(False)
+        self._waking.setblocking(False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._selector.register(self._waking, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._serve, name="worldline lcm broker", daemon=True)
+        self._thread.start()
+        return self
+
+    def publish(self, channel: str, data: bytes) -> None:
+        """Give a message to everybody who has subscribed to its channel, now or as soon as they read."""
+        with self._lock:
+            self._pass_on(channel, data)
+
+    def wait_for_subscribers(self, channels: Iterable[str], timeout_s: float) -> list[str]:
+        """Wait until each channel has a subscriber; return those that have none after that time."""
+        wanted = list(channels)
+
+        def missing() -> list[str]:
+            return [name for name in wanted if not any(each.wants(name) for each in self._subscribers.values())]
+
+        with self._changed:
+            self._changed.wait_for(lambda: not missing(), timeout_s)
+            return missing()
+
+    def close(self) -> None:
+        """Stop, when subscribers have read what there is for them; not for long."""
+        if self._thread is not None:
+            with self._lock:
+                self._closing = True
+                self._wake()
+            self._thread.join()
+            self._thread = None
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _wake(self) -> None:
+        if not self._alarmed:
+            self._alarmed = True
+            with contextlib.suppress(OSError):  # Full: it is awake. Closed: it is over.
+                self._alarm.send(b"!")
+
+    def _pass_on(self, channel: str, data: bytes) -> None:
+        frame = None
+        for subscriber in self._subscribers.values():
+            if subscriber.gone or not subscriber.wants(channel):
+                continue
+            if frame is None:
+                frame = TcpqFrame(TcpqKind.PUBLISH, channel, data).encode()
+            if subscriber.unsent and subscriber.unsent_size + len(frame) > self._unread_max:
+                self.lost += 1  # (B1)
+            else:
+                subscriber.add(frame)
+                self._wake()
+
+    # --- In its own thread ---
+
+    def _serve(self) -> None:
+        deadline: float | None = None
+        before = time.monotonic()
+        while True:
+            now = time.monotonic()
+            self._credit_s = min(_READING_BURST_S, self._credit_s + (now - before) * _READING_SHARE)
+            before = now
+            writers = [each for each in list(self._subscribers.values()) if each.unsent and not self._send(each)]
+            if self._closing:
+                deadline = deadline or now + _LINGER_S
+                if now > deadline or not any(each.unsent for each in self._subscribers.values()):
+                    break
+            self._watch(writers, reading=self._credit_s > 0 and not self._closing)
+            pause_s = -self._credit_s / _READING_SHARE if self._credit_s <= 0 else _TICK_S
+            for key, events in self._selector.select(min(pause_s, _TICK_S)):
+                self._attend(key.fileobj, events)  # type: ignore[arg-type]
+        self._end()
+
+    def _send(self, subscriber: _Subscriber) -> bool:
+        """Send what there is for a subscriber; return whether it took all of it."""
+        try:
+            with self._lock:
+                subscriber.send()
+                return not subscriber.unsent
+        except OSError:
+            self._dismiss(subscriber, None)
+            return True
+
+    def _watch(self, writers: list[_Subscriber], *, reading: bool) -> None:
+        """Wait for what is of interest: room to write where there is something to write, and (B3) what comes in."""
+        assert self._listener is not None
+        writing = {each.socket for each in writers}
+        for connection in (self._listener, *self._subscribers):
+            events = selectors.EVENT_READ if reading else 0
+            events |= selectors.EVENT_WRITE if connection in writing else 0
+            key = self._selector.get_map().get(connection)
+            if key is not None and not events:
+                self._selector.unregister(connection)
+            elif key is None and events:
+                self._selector.register(connection, events)
+            elif key is not None and key.events != events:
+                self._selector.modify(connection, events)
+
+    def _attend(self, ready: socket.socket, events: int) -> None:
+        if ready is self._waking:
+            with self._lock, contextlib.suppress(OSError):
+                self._alarmed = False
+                self._waking.recv(64)
+            return
+        begin = time.monotonic()
+        if ready is self._listener:
+            self._accept()
+        elif events & selectors.EVENT_READ and (subscriber := self._subscribers.get(ready)) is not None:
+            try:
+                self._read(subscriber)
+            except WorldlineError as error:
+                self._dismiss(subscriber, error.problem)
+            except OSError:
+                self._dismiss(subscriber, None)
+        self._credit_s -= time.monotonic() - begin
+
+    def _accept(self) -> None:
+        assert self._listener is not None
+        try:
+            connection, _ = self._listener.accept()
+        except OSError:  # It has gone, or there is no file left for it.
+            return
+        if len(self._subscribers) >= _CONNECTIONS_MAX:
+            silent = next((each for each in self._subscribers.values() if not each.decoder.greeted), None)
+            if silent is None:
+                connection.close()
+                self._note("there are too many connections")
+                return
+            self._dismiss(silent, "there are too many connections, and it hasn't said anything")
+        connection.setblocking(False)
+        with contextlib.suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with self._lock:
+            self._subscribers[connection] = _Subscriber(connection)
+
+    def _read(self, subscriber: _Subscriber) -> None:
+        try:
+            data = subscriber.socket.recv(_READ_SIZE)
+        except BlockingIOError:
+            return
+        if not data:
+            self._dismiss(subscriber, None)
+            return
+        was_greeted = subscriber.decoder.greeted
+        frames = subscriber.decoder.feed(data)
+        with self._lock:
+            if subscriber.decoder.greeted and not was_greeted:
+                subscriber.add(greeting(SERVER_MAGIC))
+            for frame in frames:
+                self._obey(subscriber, frame)
+        if self._heard is not None:
+            for frame in frames:
+                if frame.kind is TcpqKind.PUBLISH:
+                    self._heard(frame.channel, frame.data)
+        if len(subscriber.decoder) and sum(len(each.decoder) for each in self._subscribers.values()) > _INCOMPLETE_MAX:
+            raise PeerError("too much is waiting for the rest of its frame")
+
+    def _obey(self, subscriber: _Subscriber, frame: TcpqFrame) -> None:
+        if frame.kind is TcpqKind.PUBLISH:
+            self._pass_on(frame.channel, frame.data)
+            return
+        if frame.kind is TcpqKind.SUBSCRIBE:
+            subscriber.subscribe(frame.channel)
+        else:
+            subscriber.patterns.pop(frame.channel, None)
+        self._changed.notify_all()
+
+    def _dismiss(self, subscriber: _Subscriber, reason: str | None) -> None:
+        """End a connection; with a reason, it was the other end's fault."""
+        with self._lock:
+            subscriber.gone = True
+            self._subscribers.pop(subscriber.socket, None)
+        if reason is not None:
+            self._note(reason)
+        if subscriber.socket in self._selector.get_map():
+            self._selector.unregister(subscriber.socket)
+        subscriber.socket.close()
+
+    def _note(self, reason: str) -> None:
+        if len(self.dismissed) < _CONNECTIONS_MAX:
+            self.dismissed.append(reason)
+
+    def _end(self) -> None:
+        assert self._listener is not None
+        with self._lock:
+            self.lost += sum(len(each.unsent) for each in self._subscribers.values())
+            for connection in (*self._subscribers, self._listener, self._alarm, self._waking):
+                connection.close()
+            self._subscribers.clear()
+        self._selector.close()

@@ -1,0 +1,183 @@
+"""The public LCM: everything that the server of a run receives and delivers, for whoever looks on.
+
+It is an observer of the run. A multicast group or a broker is shown everything as it becomes settled, in the order of
+simulated time (`timeline`, `feed`); a log is written for later (`log`). To look on changes nothing in the run. It may
+lose messages, except in a log, and says how many.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, Self
+
+from worldline.history.observer import Observer
+from worldline.metasim.public.broker import TcpqBroker
+from worldline.metasim.public.feed import LINGER_S, QUEUE_BYTES_MAX, Feed
+from worldline.metasim.public.log import PublicLog
+from worldline.metasim.public.outlets import open_outlet
+from worldline.metasim.public.timeline import Timeline
+from worldline.model.errors import UsageError, shown
+
+_FILE = "file://"
+_FLUSH_EVERY_S = 1.0
+_FORMS = "write udpm://GROUP:PORT, tcpq://HOST:PORT or the path of a log file"
+
+
+class PublicLcm(Observer):
+    """Mirrors a run. `to` is where: ``udpm://239.255.76.67:7667?ttl=0``, ``tcpq://HOST:PORT`` or the path of a log.
+
+    With `serve`, ``127.0.0.1:0`` for instance, it is a broker itself, for those who can't use multicast: `url` is what
+    they need. Whatever can't be opened is an error now, before the run. Close it after the run, which waits up to
+    `linger_s` for those who are slow; `report` then says what came of it.
+    """
+
+    def __init__(
+        self,
+        to: str | Iterable[str] = (),
+        *,
+        serve: str | None = None,
+        queue_bytes_max: int = QUEUE_BYTES_MAX,
+        linger_s: float = LINGER_S,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        feed = partial(Feed, queue_bytes_max=queue_bytes_max, linger_s=linger_s)
+        self._timeline = Timeline()
+        self._feeds: list[Feed] = []
+        self._logs: list[PublicLog] = []
+        self._broker: TcpqBroker | None = None
+        self._clock = clock
+        self._flushes_at = clock() + _FLUSH_EVERY_S
+        try:
+            for target in [to] if isinstance(to, str) else to:
+                if (path := _log_path(target)) is not None:
+                    self._logs.append(PublicLog(path))
+                else:
+                    self._feeds.append(feed(open_outlet(target)))
+            if serve is not None:
+                self._broker = TcpqBroker(serve).open()
+                self._feeds.append(feed(self._broker))
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def url(self) -> str | None:
+        """Where LCM programs connect, ``tcpq://127.0.0.1:41234``, if it is a broker."""
+        return None if self._broker is None else self._broker.url
+
+    @property
+    def lost(self) -> int:
+        """How many messages didn't get out, over all places that they should have got to."""
+        ends: list[Feed | PublicLog] = [*self._feeds, *self._logs]
+        unread = 0 if self._broker is None else self._broker.lost
+        return unread + sum(each.lost + each.nameless for each in ends)
+
+    def report(self) -> list[str]:
+        """Say how many messages went where, and how many were lost: a line for each."""
+        lines = [_line(feed.outlet.url, feed) for feed in self._feeds] + [_line(log.url, log) for log in self._logs]
+        broker = self._broker
+        if broker is not None and broker.lost:
+            lines.append(f"public LCM {broker.url}: {broker.lost:,} lost, because subscribers didn't read them in time")
+        if broker is not None and broker.dismissed:
+            reasons = "; ".join(dict.fromkeys(broker.dismissed))
+            lines.append(f"public LCM {broker.url}: {len(broker.dismissed)} connections closed: {reasons}")
+        return lines
+
+    # --- What an observer is told ---
+
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        if self._feeds:
+            self._timeline.sent(who, number, topic, at, payload, until)
+        for log in self._logs:
+            log.pending.sent(who, number, topic, at, payload, until)
+
+    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
+        if self._feeds:
+            self._timeline.arrives(sender, number, receiver, at, copy, lost)
+        for log in self._logs:
+            log.pending.arrives(sender, number, receiver, at, copy, lost)
+
+    def lasts(self, sender: str, number: int, until: int) -> None:
+        if self._feeds:
+            self._timeline.lasts(sender, number, until)
+        for log in self._logs:
+            log.pending.lasts(sender, number, until)
+
+    def closed(self, receiver: str, topic: str, at: int) -> None:
+        if self._feeds:
+            self._timeline.closed(receiver, topic, at)
+        for log in self._logs:
+            log.pending.closed(receiver, topic, at)
+
+    def passed(self, time: int) -> None:
+        if self._feeds and (events := self._timeline.take(time)):
+            for feed in self._feeds:
+                feed.put(events)
+        if self._logs:
+            flushes = (now := self._clock()) >= self._flushes_at
+            for log in self._logs:
+                log.write(log.pending.advance(time))
+                if flushes:
+                    log.flush()
+            if flushes:
+                self._flushes_at = now + _FLUSH_EVERY_S
+
+    # --- What its owner does ---
+
+    def wait_for_subscribers(self, channels: Iterable[str], timeout_s: float) -> list[str]:
+        """Wait until somebody at the broker has subscribed to each channel; return those that nobody has.
+
+        For whoever wants a logger to see everything from the start.
+        """
+        if self._broker is None:
+            raise UsageError("only a broker knows its subscribers", advice='give serve="127.0.0.1:0"')
+        return self._broker.wait_for_subscribers(channels, timeout_s)
+
+    def drain(self, timeout_s: float = LINGER_S) -> bool:
+        """Wait until what has passed is out, but not for longer than that; return whether it is."""
+        for log in self._logs:
+            log.write(log.pending.take())
+            log.flush()
+        drained = [feed.drain(timeout_s) for feed in self._feeds]
+        return all(drained)
+
+    def close(self, end: int | None = None) -> None:
+        """Let out what is settled, and end it. With an `end`, all that was told is settled: the run was over then."""
+        if end is not None:
+            self.passed(end)
+        for log in self._logs:
+            log.write(log.pending.take() if end is None else log.pending.finish(end))
+            log.close()
+        for feed in self._feeds:
+            feed.close()
+        if self._broker is not None:
+            self._broker.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _line(url: str, of: Feed | PublicLog) -> str:
+    text = f"public LCM {url}: {of.count:,} messages"
+    if of.lost:
+        text += f", {of.lost:,} lost{f': {of.trouble}' if of.trouble else ''}"
+    if of.nameless:
+        text += f", {of.nameless:,} left out, whose names LCM has no room for"
+    return text
+
+
+def _log_path(target: str) -> str | None:
+    """Return the path of a log; None, if it is something else."""
+    if not isinstance(target, str) or not target:
+        raise UsageError(f"{shown(target)} is no place for a public LCM", advice=_FORMS)
+    if target.startswith(_FILE):
+        return target.removeprefix(_FILE)
+    kind, separator, _ = target.partition("://")
+    if separator and kind not in ("udpm", "tcpq"):
+        raise UsageError(f"{shown(target)} is no place for a public LCM", advice=_FORMS)
+    return None if separator else target

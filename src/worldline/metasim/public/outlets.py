@@ -1,0 +1,91 @@
+"""Where the public LCM's messages go: a multicast group, or a broker.
+
+An outlet may block, and it may break; whoever publishes in it does that in a thread of its own (`feed`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
+
+from worldline.metasim.public.dialing import SCHEME, dial_broker
+from worldline.metasim.public.tcpq import TcpqFrame, TcpqKind
+from worldline.model.errors import LossError, UsageError, shown
+
+if TYPE_CHECKING:
+    import lcm
+
+_PATIENCE_S = 5.0
+
+
+class Outlet(Protocol):
+    """Publishes messages. `url` is what its user calls it."""
+
+    @property
+    def url(self) -> str: ...
+
+    def publish(self, channel: str, data: bytes) -> None:
+        """Pass on a message; raise `LossError` if that can't be done."""
+
+    def close(self) -> None:
+        """End it, also if it is blocked in another thread."""
+
+
+def open_lcm(url: str) -> lcm.LCM:
+    """Open an LCM of the LCM library itself."""
+    try:
+        library = import_module("lcm")
+    except ImportError as error:
+        raise UsageError(f"{url} needs the LCM library", advice="install worldline[lcm]") from error
+    try:
+        opened: lcm.LCM = library.LCM(url)
+    except (RuntimeError, ValueError, TypeError) as error:
+        raise UsageError(
+            f"LCM can't be opened at {shown(url)}",
+            advice="the lines above say why; multicast needs a route, on this machine alone for instance"
+            " `ip route add 224.0.0.0/4 dev lo`",
+        ) from error
+    return opened
+
+
+class LcmOutlet:
+    """An LCM of the LCM library, for ``udpm://``."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._lcm = open_lcm(url)
+
+    def publish(self, channel: str, data: bytes) -> None:
+        try:
+            self._lcm.publish(channel, data)
+        except (OSError, ValueError) as error:
+            raise LossError(f"{self.url} doesn't take a message on {channel}: {error}") from error
+
+    def close(self) -> None:
+        """Nothing is under way in it: what it has sent is gone."""
+
+
+class TcpqOutlet:
+    """A connection to a broker. It waits for one that doesn't read, which the library's own would do, too."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._socket = dial_broker(url, _PATIENCE_S)
+
+    def publish(self, channel: str, data: bytes) -> None:
+        try:
+            self._socket.sendall(TcpqFrame(TcpqKind.PUBLISH, channel, data).encode())
+        except OSError as error:
+            raise LossError(f"the connection to {self.url} broke: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):  # Broken already.
+            self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+def open_outlet(url: str) -> Outlet:
+    """Open what a text such as ``udpm://239.255.76.67:7667?ttl=0`` names."""
+    return TcpqOutlet(url) if url.startswith(SCHEME) else LcmOutlet(url)

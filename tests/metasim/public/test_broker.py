@@ -1,0 +1,248 @@
+"""The broker: several subscribers with patterns, and nobody who misbehaves harms it, or whoever publishes."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from collections.abc import Iterator
+
+import pytest
+
+from tests.federation.transports import eventually, nothing_left
+from worldline.metasim.public.broker import TcpqBroker
+from worldline.metasim.public.dialing import dial_broker, tcpq_address
+from worldline.metasim.public.tcpq import (
+    CLIENT_MAGIC,
+    DATA_MAX,
+    SERVER_MAGIC,
+    TcpqDecoder,
+    TcpqFrame,
+    TcpqKind,
+    greeting,
+)
+from worldline.model.errors import LossError, UsageError
+
+_PATIENCE_S = 20.0
+pytestmark = pytest.mark.once
+
+
+@pytest.fixture(autouse=True)
+def _tidy() -> Iterator[None]:
+    with nothing_left():
+        yield
+
+
+@pytest.fixture
+def broker() -> Iterator[TcpqBroker]:
+    with TcpqBroker() as broker:
+        yield broker
+
+
+class Subscriber:
+    """A program at the other end."""
+
+    def __init__(self, broker: TcpqBroker, *patterns: str) -> None:
+        self.socket = dial_broker(broker.url, _PATIENCE_S)
+        self.socket.settimeout(_PATIENCE_S)
+        self._decoder = TcpqDecoder(SERVER_MAGIC)
+        self._decoder.feed(greeting(SERVER_MAGIC))
+        self._ahead: list[TcpqFrame] = []
+        for pattern in patterns:
+            self.send(TcpqFrame(TcpqKind.SUBSCRIBE, pattern))
+        self.settle()
+
+    def send(self, frame: TcpqFrame) -> None:
+        self.socket.sendall(frame.encode())
+
+    def publish(self, channel: str, data: bytes) -> None:
+        self.send(TcpqFrame(TcpqKind.PUBLISH, channel, data))
+
+    def settle(self) -> None:
+        """Wait until the broker has done what it was told: it tells a subscriber in the same order."""
+        mark = f"settled-{id(self)}"
+        self.send(TcpqFrame(TcpqKind.SUBSCRIBE, mark))
+        self.publish(mark, b"")
+        while self._next() != (mark, b""):
+            pass
+        self.send(TcpqFrame(TcpqKind.UNSUBSCRIBE, mark))
+
+    def next(self) -> tuple[str, bytes]:
+        """Return the next message, but for marks, which whoever subscribes to everything gets, too."""
+        while (message := self._next())[0].startswith("settled-"):
+            pass
+        return message
+
+    def _next(self) -> tuple[str, bytes]:
+        while not self._ahead:
+            data = self.socket.recv(2**16)
+            assert data, "the broker hung up"
+            self._ahead += self._decoder.feed(data)
+        frame = self._ahead.pop(0)
+        return frame.channel, frame.data
+
+    def was_dropped(self) -> bool:
+        with contextlib.suppress(ConnectionError):
+            while self.socket.recv(2**16):
+                pass
+        return True
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+@contextlib.contextmanager
+def subscribers(broker: TcpqBroker, *patterns: str) -> Iterator[list[Subscriber]]:
+    found = [Subscriber(broker, pattern) for pattern in patterns]
+    try:
+        yield found
+    finally:
+        for each in found:
+            each.close()
+
+
+def test_each_gets_what_its_pattern_matches_as_a_whole(broker: TcpqBroker) -> None:
+    with subscribers(broker, ".*", "A|B", "B.*") as (all_of_them, some, others):
+        for number, channel in enumerate(["A", "B", "AB", "BA", "END|B", "B"]):
+            broker.publish(channel, b"%d" % number)
+        assert [all_of_them.next()[1] for _ in range(6)] == [b"0", b"1", b"2", b"3", b"4", b"5"]
+        assert [some.next() for _ in range(3)] == [("A", b"0"), ("B", b"1"), ("B", b"5")]
+        assert [others.next()[1] for _ in range(3)] == [b"1", b"3", b"5"]
+
+
+def test_what_a_program_publishes_is_passed_on_and_heard() -> None:
+    heard: list[tuple[str, bytes]] = []
+    with TcpqBroker(heard=lambda *told: heard.append(told)) as broker, subscribers(broker, "X", "Y") as (one, other):
+        one.publish("Y", b"hello")
+        assert other.next() == ("Y", b"hello")
+        other.send(TcpqFrame(TcpqKind.UNSUBSCRIBE, "Y"))
+        other.settle()
+        one.publish("Y", b"into the blue")
+        one.settle()
+        other.publish("X", b"last")
+        assert one.next() == ("X", b"last")
+        eventually(lambda: ("X", b"last") in heard)
+        published = [told for told in heard if not told[0].startswith("settled")]
+        assert published == [("Y", b"hello"), ("Y", b"into the blue"), ("X", b"last")]
+
+
+def test_large_messages_pass(broker: TcpqBroker) -> None:
+    data = bytes(range(256)) * 2**14  # 4 MiB
+    with subscribers(broker, "BIG") as (reader,):
+        broker.publish("BIG", data)
+        broker.publish("BIG", b"small")
+        assert reader.next() == ("BIG", data)
+        assert reader.next() == ("BIG", b"small")
+
+
+def test_who_does_not_read_loses_whole_messages_which_are_counted() -> None:
+    data = b"x" * 100_000
+    with TcpqBroker(unread_max=1_000_000) as broker, subscribers(broker, "A", "A") as (slow, quick):
+        for number in range(200):
+            broker.publish("A", struct.pack(">I", number) + data)
+            assert quick.next()[1][:4] == struct.pack(">I", number)
+        assert broker.lost > 0
+        got = []
+        while len(got) + broker.lost < 200:
+            (number,) = struct.unpack(">I", slow.next()[1][:4])
+            got.append(number)
+        assert got == sorted(set(got))
+        slow.settle()  # It is as readable as ever.
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", "isn't LCM's tcpq protocol"),
+        (greeting(CLIENT_MAGIC) + b"\xff" * 100, "no frames of kind"),
+        (greeting(CLIENT_MAGIC) + struct.pack(">III", 1, 0, DATA_MAX + 1), "longer than"),
+        (greeting(CLIENT_MAGIC) + TcpqFrame(TcpqKind.SUBSCRIBE, "(?=x)").encode(), "can't be subscribed to"),
+        (
+            greeting(CLIENT_MAGIC) + b"".join(TcpqFrame(TcpqKind.SUBSCRIBE, f"c{n}").encode() for n in range(300)),
+            "too many patterns",
+        ),
+    ],
+)
+def test_who_breaks_the_rules_is_dropped_and_nobody_else(broker: TcpqBroker, said: bytes, reason: str) -> None:
+    with subscribers(broker, "A") as (decent,), socket.create_connection(broker_address(broker)) as stranger:
+        stranger.settimeout(_PATIENCE_S)
+        stranger.sendall(said)
+        with contextlib.suppress(ConnectionError):
+            while stranger.recv(4096):
+                pass
+        assert any(reason in told for told in broker.dismissed)
+        broker.publish("A", b"still there")
+        assert decent.next() == ("A", b"still there")
+
+
+def test_half_frames_wait_and_hold_up_nobody(broker: TcpqBroker) -> None:
+    frame = TcpqFrame(TcpqKind.PUBLISH, "A", b"x" * 1000).encode()
+    with subscribers(broker, "A", "B") as (reader, writer):
+        writer.socket.sendall(frame[:500])
+        broker.publish("A", b"meanwhile")
+        assert reader.next() == ("A", b"meanwhile")
+        writer.socket.sendall(frame[500:])
+        assert reader.next() == ("A", b"x" * 1000)
+
+
+def test_silent_strangers_leave_room_for_others(broker: TcpqBroker) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(70):
+            stack.enter_context(socket.create_connection(broker_address(broker)))
+        (decent,) = stack.enter_context(subscribers(broker, "A"))
+        broker.publish("A", b"here")
+        assert decent.next() == ("A", b"here")
+
+
+def test_a_flood_is_read_at_a_bounded_share_of_time(broker: TcpqBroker) -> None:
+    with subscribers(broker, "A", "NOTHING") as (reader, flooder):
+        flood = TcpqFrame(TcpqKind.PUBLISH, "FLOOD", b"").encode() * 5000
+        flooder.socket.setblocking(False)
+        accepted = 0
+        for number in range(200):
+            with contextlib.suppress(BlockingIOError):
+                accepted += flooder.socket.send(flood)
+            broker.publish("A", b"%d" % number)
+            assert reader.next() == ("A", b"%d" % number)
+        assert accepted < 200 * len(flood)
+
+
+def test_who_waits_is_told_when_somebody_listens(broker: TcpqBroker) -> None:
+    assert broker.wait_for_subscribers(["A", "B"], 0.0) == ["A", "B"]
+    with subscribers(broker, "A"):
+        assert broker.wait_for_subscribers(["A", "B"], 0.0) == ["B"]
+        with subscribers(broker, "[B-D]"):
+            assert broker.wait_for_subscribers(["A", "B"], _PATIENCE_S) == []
+
+
+def test_what_is_under_way_at_the_end_is_delivered() -> None:
+    broker = TcpqBroker().open()
+    with subscribers(broker, "A") as (reader,):
+        for number in range(1000):
+            broker.publish("A", b"%d" % number)
+        broker.close()
+        assert [reader.next()[1] for _ in range(1000)] == [b"%d" % number for number in range(1000)]
+        assert reader.was_dropped()
+    assert broker.lost == 0
+
+
+def test_what_can_not_be_opened_or_reached_is_said(broker: TcpqBroker) -> None:
+    with pytest.raises(UsageError, match="can listen on"):
+        TcpqBroker(broker.url).open()
+    with pytest.raises(UsageError, match="isn't an address"):
+        TcpqBroker("nonsense:port")
+    with pytest.raises(UsageError, match="tcpq protocol"):
+        TcpqBroker("unix:///tmp/x:y")
+    with pytest.raises(LossError, match="no LCM broker can be reached"):
+        dial_broker("tcpq://127.0.0.1:1", _PATIENCE_S)
+
+
+def test_addresses_default_as_in_lcm() -> None:
+    assert str(tcpq_address("tcpq://")) == "tcp://127.0.0.1:7700"
+    assert str(tcpq_address("tcpq://host")) == "tcp://host:7700"
+    assert str(tcpq_address("[::1]:80")) == "tcp://[::1]:80"
+
+
+def broker_address(broker: TcpqBroker) -> tuple[str, int]:
+    address = tcpq_address(broker.url)
+    return address.place, address.port

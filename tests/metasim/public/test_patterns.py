@@ -1,0 +1,65 @@
+"""Patterns match what Python's regular expressions match, in a time that no pattern can stretch."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from worldline.metasim.public.patterns import ChannelPattern
+from worldline.model.errors import UsageError
+
+_ATOMS = ["a", "b", "/", ".", "[ab]", "[^a]", "[a-c1]", "[]a]", "[a-]", r"\d", r"\W", r"\.", r"[\d/]", "(?:ab)"]
+patterns = st.recursive(
+    st.sampled_from(_ATOMS),
+    lambda inner: (
+        st.builds("".join, st.lists(inner, max_size=3))
+        | st.builds("({}|{})".format, inner, inner)
+        | st.builds("({}){}".format, inner, st.sampled_from(["*", "+", "?", "{2}", "{1,2}", "{1,}", "{,2}", "*?"]))
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300)
+@given(patterns, st.lists(st.text("ab/1.]-", max_size=6), max_size=8))
+def test_it_matches_what_python_matches(pattern: str, names: list[str]) -> None:
+    ours, theirs = ChannelPattern(pattern), re.compile(pattern)
+    assert [ours.matches(name) for name in names] == [theirs.fullmatch(name) is not None for name in names]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "is_match"),
+    [
+        ("STATE/[^>]*", "STATE/plant", True),
+        ("STATE/[^>]*", "STATE/plant>controller", False),
+        (".*>controller", "STATE/plant>controller", True),
+        ("^STATE.*$", "STATE/plant", True),
+        ("STATE", "STATE/plant", False),
+        (re.escape("STATE/plant>viewer-2"), "STATE/plant>viewer-2", True),
+        ("", "", True),
+    ],
+)
+def test_names_of_the_public_lcm(pattern: str, name: str, is_match: bool) -> None:
+    assert ChannelPattern(pattern).matches(name) is is_match
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a|a)*b", "(a*)*b", "(a+)+b", "(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)(.*)b", "(a?){60}b"]
+)
+def test_patterns_that_take_python_years(pattern: str) -> None:
+    assert not ChannelPattern(pattern).matches("a" * 63)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("(", ")", "a)", "[a", "*", "a|*", "a{x}", "a{}", "a{9999}", "(a{100}){100}", r"\1", r"\b", "(?=a)", "(?i)a"),
+        *("\\", "(" * 200 + ")" * 200, "[" + "abcdefgh" * 4 + "]", "a" * 600),
+    ],
+)
+def test_others_are_refused(pattern: str) -> None:
+    with pytest.raises(UsageError, match="can't be subscribed to"):
+        ChannelPattern(pattern)
