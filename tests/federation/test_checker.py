@@ -178,7 +178,7 @@ def test_other_losses_alone_are_a_difference_that_nobody_noticed() -> None:
     nothing = Difference(Partings(), Causes({}, []))
     divergence = Divergence("sample:3", nothing)
     assert divergence.lines() == [str(divergence)]
-    assert "other messages are lost or dropped" in str(divergence)
+    assert "different messages are lost or dropped" in str(divergence)
     assert divergence.participant is None
 
 

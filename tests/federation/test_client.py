@@ -219,7 +219,7 @@ def test_what_isnt_our_server_is_recognized(case: str) -> None:
 
 def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient(monkeypatch, 0.1)
-    with Impostor(b"", hang_up=False) as impostor, pytest.raises(LossError, match="nothing was heard of the server"):
+    with Impostor(b"", hang_up=False) as impostor, pytest.raises(LossError, match="nothing was heard from the server"):
         connect(impostor.address, "a")
 
 

@@ -962,7 +962,7 @@ def test_one_that_sends_frames_without_end_isnt_read_for_the_rest_of_the_second(
     assert not a.session.paused
     assert house.host.remarks() == []
     house.pass_time(30.0)
-    assert "nothing was heard of it" in str(house.host.failure)
+    assert "nothing was heard from it" in str(house.host.failure)
 
 
 # --- Joining in time ---

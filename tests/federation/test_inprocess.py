@@ -302,8 +302,8 @@ def test_generators_and_coroutines_are_refused_since_they_would_never_run() -> N
 @pytest.mark.parametrize(
     ("program", "problem"),
     [
-        (lambda: Program(run=print, subscribes="news"), "topics are given as a list"),
-        (lambda: Program(run=print, publishes="news"), "topics are given as a list"),
+        (lambda: Program(run=print, subscribes="news"), "topics must be a list"),
+        (lambda: Program(run=print, publishes="news"), "topics must be a list"),
         (lambda: Program(run=print, subscribes={"news": "biggest(3)"}), "isn't a buffer"),
         (lambda: Program(run=print, publishes=[""]), "can't name a topic"),
         (lambda: Program(run=print, latency_least="-1ms"), "isn't the least latency"),
