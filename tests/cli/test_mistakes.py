@@ -81,7 +81,7 @@ IN_PROCESS = "a federation from a Python file runs in-process, and not on "
         (("run", "kernel.py", "--executor", "processes(x)"), "'processes(x)' isn't an executor (use \"inline\", \"pr"),
         (("run", "."), ". is a directory (name a file in it: FILE.toml or FILE.py)"),
         (("run", "folder.py"), "folder.py is a directory (name a file in it)"),
-        (("check", "."), ". is a directory (name a file in it)"),
+        (("check", "."), ". is a directory (name a file in it: FILE.toml or FILE.py)"),
         (("nodes", "--file", "."), ". is a directory (name a file in it)"),
         (("info", "folder.mcap"), "folder.mcap is a directory (name a recording in it)"),
         (("run", "async.py"), "async.py: its model can't be async (write def model(...), without async)"),
