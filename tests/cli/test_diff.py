@@ -21,8 +21,6 @@ from worldline.cli.diff import diff as diff_command
 from worldline.model import UsageError, plan
 from worldline.recording import Recorder
 
-pytestmark = pytest.mark.timeout(120)
-
 KERNEL = """
 from worldline.kernel import Entity, Simulation
 

@@ -74,7 +74,7 @@ def test_what_it_writes_passes_the_linter_and_the_formatter(tmp_path: Path) -> N
             [sys.executable, "-m", "ruff", *command, "--no-cache", "--config", ROOT / "pyproject.toml", tmp_path],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -190,6 +190,19 @@ def test_a_public_lcm_that_cant_be_opened_is_refused_before_the_run(worldline: C
     assert list(Path().iterdir()) == []
 
 
+@pytest.mark.parametrize("executor", ["in-process", "processes"])
+def test_names_that_lcm_has_no_room_for_are_refused_before_the_run(
+    worldline: Command, tmp_path: Path, executor: str
+) -> None:
+    channel = "S" * 50
+    (tmp_path / "pair.toml").write_text(FILE.replace("STATE", channel))
+    (tmp_path / "pair.py").write_text(PAIR)
+    code, out, err = worldline("run", str(tmp_path / "pair.toml"), "--executor", executor)
+    assert (code, out) == (2, "")
+    assert f"'{channel}/plant>controller' can't name an LCM channel: it has 67 bytes" in err
+    assert list(Path().iterdir()) == []
+
+
 def test_only_federations_have_a_public_lcm(worldline: Command) -> None:
     code, _, err = worldline("run", "raft", "--lcm", "raft.lcmlog")
     assert code == 2

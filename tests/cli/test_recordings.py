@@ -23,8 +23,6 @@ from worldline.cli import main
 from worldline.model import UsageError
 from worldline.recording import Condition, Recording
 
-pytestmark = pytest.mark.timeout(55)
-
 CAST = """
 import json, os, sys, time
 from dataclasses import dataclass
@@ -293,7 +291,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_plain_words(tmp_path: Path) -> Non
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20)),
     )
     assert done.returncode == 3

@@ -22,8 +22,6 @@ from worldline.cli import main
 from worldline.model import LossError
 from worldline.recording import Condition, Recording
 
-pytestmark = pytest.mark.timeout(55)
-
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 ROBOT_CELL = str(EXAMPLES / "robot_cell" / "robot_cell.toml")
 

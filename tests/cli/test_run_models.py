@@ -22,8 +22,6 @@ from worldline.recording import Condition, Recorder, Recording
 
 KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped", "remarks"]
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def reported(worldline: Command, *arguments: str) -> dict[str, Any]:
     _, out, _ = worldline("run", *arguments, "--json")

@@ -21,7 +21,6 @@ from worldline.federation.environment import TOKEN
 from worldline.model import LossError, UsageError
 from worldline.recording import Condition, Recording
 
-pytestmark = pytest.mark.timeout(55)
 __all__ = ["worldline"]
 
 FILE = """

@@ -126,7 +126,7 @@ def test_one_rank_tells(tmp_path: Path) -> None:
     launcher = [str(Path(sys.executable).parent / "mpiexec"), "-n", "2"]
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
 
     told = run(*launcher, *command, "--check", "--executor", "mpi")
     assert told.stdout == run(*command, "--check").stdout
@@ -435,7 +435,7 @@ def test_who_stops_reading_doesnt_make_it_fail(tmp_path: Path) -> None:
         assert running.stdout.readline().startswith("{")
         running.stdout.close()
         told = running.stderr.read()
-        assert running.wait(50) == 0
+        assert running.wait(100) == 0
     assert "digest " in told
     assert "Error" not in told
     assert Recording(tmp_path / "run.mcap").verify().condition is Condition.INTACT

@@ -20,8 +20,6 @@ from worldline.federation.environment import LaunchEnvironment
 from worldline.federation.host import Limits
 from worldline.model import MS, LossError, ModelError, Plan, UsageError
 
-pytestmark = pytest.mark.timeout(50)
-
 T = TypeVar("T")
 
 

@@ -21,7 +21,7 @@ SECOND = 1000 * MS
 NETWORK = Network(
     default=link("uniform(1ms, 3ms)", loss=0.1, duplication=0.1), rules=(Rule(topic="late", link=link("7ms")),)
 )
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Elsewhere:

@@ -1352,7 +1352,12 @@ class Anybody(RuleBasedStateMachine):
 
 
 TestAnybody = Anybody.TestCase
-TestAnybody.settings = settings(max_examples=60, stateful_step_count=25, derandomize=True, deadline=None, database=None)
+TestAnybody.settings = settings(max_examples=60, stateful_step_count=25)
+
+
+@pytest.mark.soak
+class TestSoakAnybody(Anybody.TestCase):
+    settings = settings(max_examples=500, stateful_step_count=50)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.binary(max_size=40)), max_size=12))

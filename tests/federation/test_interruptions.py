@@ -21,8 +21,6 @@ from worldline import Federation, Network, Participant, Program, Server, connect
 from worldline.federation.aio import AsyncParticipant
 from worldline.model import MS, LossError, Message, UsageError
 
-pytestmark = pytest.mark.timeout(50)
-
 
 @pytest.fixture(autouse=True)
 def _tidy() -> Iterator[None]:

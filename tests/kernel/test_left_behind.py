@@ -12,7 +12,7 @@ import pytest
 from tests.descendants import Family, family, family_of
 from tests.kernel.culprits import accident
 
-pytestmark = [pytest.mark.once, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.once
 
 KERNEL = """
 import sys

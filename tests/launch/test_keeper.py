@@ -15,10 +15,9 @@ import pytest
 
 from tests.federation.transports import PATIENCE_S, Strand, eventually
 from tests.liveness import is_running
+from worldline.federation.peer_process import is_stopped
 from worldline.launch.keeper_client import KeeperClient
 from worldline.model import LossError, UsageError
-
-pytestmark = pytest.mark.timeout(55)
 
 # Each says the numbers of the processes to look for.
 CAST = """
@@ -167,3 +166,9 @@ def test_who_asks_a_keeper_that_is_gone_is_told(keeping: KeeperClient) -> None:
     assert keeping.left() == []
     with pytest.raises(LossError, match="looks after the participants' processes is gone"):
         start(keeping, "true")
+
+
+def test_a_keeper_that_was_stopped_does_what_it_is_asked_to(keeping: KeeperClient) -> None:
+    keeping._process.send_signal(signal.SIGSTOP)
+    eventually(lambda: is_stopped(keeping._process.pid))
+    assert start(keeping, "echo", "done") == b"done\n"

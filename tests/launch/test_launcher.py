@@ -17,8 +17,6 @@ from worldline.launch.launcher import Launch, federation_of, stated_by
 from worldline.launch.setup import Setup, read_setup
 from worldline.model import MS, LossError, ModelError, UsageError
 
-pytestmark = pytest.mark.timeout(50)
-
 PARTY = """
 import sys
 

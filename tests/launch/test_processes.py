@@ -19,8 +19,6 @@ from worldline.launch.processes import OUTPUT, ParticipantProcesses, describe_ex
 from worldline.launch.setup import ParticipantSetup
 from worldline.model import UsageError
 
-pytestmark = pytest.mark.timeout(50)
-
 Heard = list[tuple[str, int | None, str]]
 
 

@@ -31,6 +31,7 @@ def folder(tmp_path: Path) -> Path:
         ("scan.proto", b"syntax"),
         ("Pose.msg", b"float64 x"),
         ("pose.idl", b"struct"),
+        ("pose.lcm", b"struct"),
         ("pose.weird", b"?"),
         ("kinds.py", b"raise SystemExit('nobody may import this')\nPose = None"),
     ):
@@ -48,6 +49,7 @@ def read(folder: Path, text: str) -> Topic:
     [
         ('encoding = "json"', "json", "", ""),
         ('encoding = "lcm"', "lcm", "", ""),
+        ('schema = "pose.lcm"\nencoding = "lcm"\nschema_name = "cell.pose_t"', "lcm", "cell.pose_t", "lcm"),
         ('schema = "pose.schema.json"', "json", "Pose", "jsonschema"),
         ('schema = "nameless.json"', "json", "nameless", "jsonschema"),
         ('schema = "pose.schema.json"\nschema_name = "P"\nencoding = "msgpack"', "msgpack", "P", "jsonschema"),

@@ -347,12 +347,10 @@ def test_every_seed_has_the_whole_patience() -> None:
     class Naps(Node):
         def execute(self, event: Event) -> None:
             if isinstance(event, Start) and self.id == 0:
-                time.sleep(0.3)
+                time.sleep(0.1)
 
-    assert (
-        search(Trial(algorithm=Algorithm(name="naps", node=Naps, topology="line:2")), range(4), seconds_max=1.0).failure
-        is None
-    )
+    naps = Trial(algorithm=Algorithm(name="naps", node=Naps, topology="line:2"))
+    assert search(naps, range(12), seconds_max=1.0).failure is None
 
 
 # --- What goes wrong with the search itself ---

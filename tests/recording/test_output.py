@@ -23,7 +23,7 @@ from worldline.recording.output import Output
 from worldline.recording.writer import SHOW_EVERY_S
 
 PLAN = plan(["a", "b"])
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Clock:

@@ -24,8 +24,6 @@ from worldline.targets.run_processes import RunSummary, VariantRun
 from worldline.targets.variants import Variant, reference_on, variants_of
 from worldline.targets.verifying import Ending, Verifier
 
-pytestmark = pytest.mark.timeout(110)
-
 HONEST = LEAKS / "kernel_leaks.py"
 WORLDLINE = (sys.executable, "-m", "worldline")
 

@@ -12,8 +12,6 @@ import pytest
 from tests.leaks.running import ROOT, command_of
 from worldline.targets.variants import Factor, variants_of
 
-pytestmark = pytest.mark.timeout(110)
-
 PAGE = (ROOT / "docs" / "verify.md").read_text()
 
 

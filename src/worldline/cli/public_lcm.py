@@ -10,6 +10,7 @@ import typer
 
 from worldline.history.observer import Observer
 from worldline.history.several import SeveralObservers
+from worldline.targets.federation import ReadyFederation
 
 LcmTargets = Annotated[
     list[str] | None,
@@ -27,7 +28,11 @@ LcmServe = Annotated[
 
 @contextmanager
 def looked_on(
-    observer: Observer | None, targets: Sequence[str], serve: str | None, say: Callable[[str], None]
+    ready: ReadyFederation,
+    observer: Observer | None,
+    targets: Sequence[str],
+    serve: str | None,
+    say: Callable[[str], None],
 ) -> Iterator[Observer | None]:
     """Have a run looked on by LCM programs, if that is wanted; say where, and in the end what they were shown."""
     if not targets and serve is None:
@@ -35,7 +40,9 @@ def looked_on(
         return
     from worldline.metasim.public import PublicLcm  # Here, since few runs have one.
 
-    with PublicLcm(targets, serve=serve) as public:
+    public = PublicLcm(targets, serve=serve)
+    public.check(*ready.declared_topics())
+    with public:
         if public.url is not None:
             say(f"public LCM on {public.url}")
         yield public if observer is None else SeveralObservers((observer, public))

@@ -39,7 +39,7 @@ def run_federation(
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
         with (
             recording_of(ready, shelf, say) as recording,
-            looked_on(recording.observer, ready.lcm, ready.lcm_serve, screen.note) as observer,
+            looked_on(ready, recording.observer, ready.lcm, ready.lcm_serve, screen.note) as observer,
         ):
             interruption.again = partial(hurry, screen, recording, ready)
             with interrupted_by(interruption, ready.interrupt):

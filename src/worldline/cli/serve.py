@@ -124,7 +124,7 @@ class Service:
         with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
             with (
                 recording_of(ready, shelf, screen.note) as recording,
-                looked_on(recording.observer, self.lcm, self.lcm_serve, screen.note) as observer,
+                looked_on(ready, recording.observer, self.lcm, self.lcm_serve, screen.note) as observer,
             ):
                 server = self._server(observer)
                 screen.time_of, screen.remarks = server.host.arbiter.time_of, server.host.remarks

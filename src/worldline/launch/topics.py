@@ -35,6 +35,7 @@ _KNOWN = {
     "flatbuffer": {".bfbs": "flatbuffer"},
     "ros1": {".msg": "ros1msg"},
     "cdr": {".msg": "ros2msg", ".idl": "ros2idl"},
+    "lcm": {".lcm": "lcm"},
 }
 _COMPILED = {
     ".proto": "compile it: protoc --include_imports --descriptor_set_out=NAME.desc NAME.proto",

@@ -45,6 +45,11 @@ class Onlookers(SeveralObservers):
         self.public = PublicLcm(public, serve=serve_lcm) if public or serve_lcm is not None else None
         super().__init__(each for each in (observer, self.public) if each is not None)
 
+    def open(self) -> None:
+        """Open what can be opened before the run."""
+        if self.public is not None:
+            self.public.open()
+
     def _recorder(self, target: Path) -> Recorder:
         return Recorder(target, self._plan(), encoding=ENCODING, schemas=self._schemas, overwrite=True)
 

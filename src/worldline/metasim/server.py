@@ -27,6 +27,8 @@ from worldline.model.links import Link, Rule
 from worldline.model.time import SECOND
 
 _LOOK_S = 0.1
+_TELL_EVERY_S = 0.5
+_SHOW_EVERY_S = 0.02  # For whoever looks on: fifty pictures a second.
 
 Monitor = Callable[[float], object]
 """Is told a time in seconds at which everybody stands; returns something true to stop there."""
@@ -81,6 +83,8 @@ class MetasimServer:
             public=public,
             serve_lcm=serve_lcm,
         )
+        if self._onlookers.public is not None:
+            self._onlookers.public.check(dict.fromkeys(names, ()), {})
         self.server = Server(
             planned,
             address,
@@ -88,6 +92,7 @@ class MetasimServer:
             certificate=certificate,
             key=key,
             observer=self._onlookers,
+            tell_every_s=_SHOW_EVERY_S if self._onlookers.public is not None else _TELL_EVERY_S,
             limits=limits,
         )
         self.outcome: FederationOutcome | None = None  # Once it has finished.
@@ -104,6 +109,7 @@ class MetasimServer:
         if self.server.host.over:
             raise UsageError("the run is over", advice="make a new MetasimServer")
         if not self.server.is_served:
+            self._onlookers.open()
             self.server.hold_at(0)
             self.server.__enter__()
         return self.server.address
@@ -148,10 +154,11 @@ class MetasimServer:
         while not self.server.rest_at(0, within_s=_LOOK_S):
             self._raise_failure()
             if deadline is not None and time.monotonic() > deadline and (missing := self.missing()):
-                error = LossError(f"nothing was seen of {', '.join(missing)} in {patience_s:g} seconds")
+                error = LossError(f"{', '.join(missing)} didn't connect within {patience_s:g} seconds")
                 self.server.end(error)
                 raise error
         self._raise_failure()
+        self._check_public_names()
         self._reached = 0
         self._began = time.monotonic()
 
@@ -175,6 +182,8 @@ class MetasimServer:
             if self.server.host.over:
                 raise UsageError(f"the run is over: all clients have left before {format_time(stop)}")
             self._reached = stop
+            if self.public is not None:
+                self.server.ask(self.server.host.arbiter.tell_passed)
             if self._monitor is not None and (not every or not stop % every) and self._monitor(stop / SECOND):
                 return
 
@@ -230,6 +239,20 @@ class MetasimServer:
         self._onlookers.close(outcome)
         self.outcome = outcome
         return outcome
+
+    def _check_public_names(self) -> None:
+        """Refuse channels whose names, with those who use them, LCM has no room for; nobody has gone anywhere yet."""
+        if self.public is None:
+            return
+        members = self.server.ask(lambda: list(self.server.host.arbiter.members.values()))
+        try:
+            self.public.check(
+                {member.name: tuple(member.publishes or ()) for member in members},
+                {member.name: tuple(member.subscriptions) for member in members},
+            )
+        except ConfigurationError as error:
+            self.server.end(error)
+            raise
 
     def _raise_failure(self) -> None:
         failure = self.server.host.failure

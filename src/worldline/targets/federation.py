@@ -5,7 +5,7 @@ Who asks whether something is a federation, and it isn't, doesn't need what runs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,10 +24,10 @@ from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_execut
 
 if TYPE_CHECKING:
     from worldline.federation.outcome import FederationOutcome
-    from worldline.federation.program import Federation
+    from worldline.federation.program import Federation, Program
     from worldline.launch.launcher import Launch
     from worldline.launch.processes import Hear
-    from worldline.launch.setup import Setup
+    from worldline.launch.setup import ParticipantSetup, Setup
     from worldline.launch.topics import Topic
     from worldline.recording.writer import Recorder
 
@@ -73,6 +73,19 @@ class ReadyFederation(Ready):
     @property
     def topics(self) -> dict[str, Topic]:
         return {} if self.setup is None else self.setup.topics
+
+    def declared_topics(self) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+        """Return what each participant publishes and what it subscribes to, by name, as far as that is known here."""
+        parts: Mapping[str, ParticipantSetup | Program] = {}
+        if self.setup is not None:
+            parts = self.setup.parts
+        elif self.federation is not None:
+            parts = self.federation.programs
+        silent = dict.fromkeys(self.names, ())
+        return (
+            {**silent, **{name: tuple(part.publishes or ()) for name, part in parts.items()}},
+            {**silent, **{name: tuple(part.subscribes) for name, part in parts.items()}},
+        )
 
     @property
     def recording(self) -> str:
