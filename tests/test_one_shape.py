@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.federation.test_log import LogReader
 from worldline import Federation, Participant, Program, run
 from worldline.history.observer import LOG, Observer
 from worldline.kernel import Entity, Simulation
@@ -154,3 +155,9 @@ def test_nobody_logs_for_somebody_else() -> None:
     simulation.add("a", entity)
     with pytest.raises(UsageError, match="isn't part of a simulation yet"):
         entity.log("too early")
+
+
+def test_participants_log_as_all_members_do() -> None:
+    reader = LogReader()
+    run(Federation({"a": Program(lambda me: me.log("sees a gull"))}), observer=reader)
+    assert reader.told == [("a", 0, "sees a gull")]

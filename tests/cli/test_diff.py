@@ -134,7 +134,7 @@ def test_a_run_that_fails_is_compared_as_far_as_it_came(diff: Callable[..., Done
     )
     for name, end in (("short", "4ms"), ("long", "9ms")):
         (tmp_path / f"{name}.toml").write_text(
-            f'name = "cell"\nend = "{end}"\n[link]\nlatency = "1ms"\n'
+            f'name = "cell"\nuntil = "{end}"\n[link]\nlatency = "1ms"\n'
             '[[participants]]\nname = "ann"\nentry = "cell:talk"\npublishes = ["x"]\n'
         )
     done = diff("short.toml", "long.toml", "--executor", "in-process")

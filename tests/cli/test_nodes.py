@@ -294,7 +294,7 @@ def test_info_finds_it_intact(
         main()
     said = capsys.readouterr().out
     assert exit_.value.code == 0
-    assert said.splitlines()[-1] == "intact: the file fits its certificate"
+    assert said.splitlines()[-1] == "intact: the file matches its certificate"
     assert f"digest       {out.split()[-1]}" in said
 
 

@@ -341,7 +341,7 @@ def test_mistakes_end_in_a_line_and_two(worldline: Command, tmp_path: Path) -> N
 def test_participants_can_meet_on_a_unix_socket(worldline: Command, tmp_path: Path) -> None:
     write(tmp_path, FEDERATION)
     (tmp_path / "play.toml").write_text(
-        'seed = 1\nend = "1s"\n[link]\nlatency = "90ms"\n'
+        'seed = 1\nuntil = "1s"\n[link]\nlatency = "90ms"\n'
         + "".join(
             f'[[participants]]\nname = "{name}"\nentry = "mine:{name}"\nsubscribes = ["ball"]\n'
             for name in ("ann", "bob")

@@ -13,7 +13,8 @@ from worldline.model import ConfigurationError, UsageError, link
 from worldline.nodes import algorithms
 from worldline.recording import Recording
 from worldline.targets import Options, Ready, prepare
-from worldline.targets.federation import ReadyFederation, federation_like
+from worldline.targets.federation import ReadyFederation
+from worldline.targets.finding import federation_like
 
 
 def ready(target: str, **options: object) -> Ready:
@@ -219,8 +220,8 @@ def test_an_end_that_is_no_lab_time_is_refused(until: str) -> None:
 
 
 def test_a_function_makes_the_federation_anew_for_every_schedule(tmp_path: Path) -> None:
-    made = federation_like(write(tmp_path, FEDERATION))
+    made = federation_like(write(tmp_path, FEDERATION), Options())
     assert callable(made)
     assert made() is not made()
-    with pytest.raises(UsageError, match="what its model returns is a Simulation"):
-        federation_like(write(tmp_path, KERNEL, "kernel.py"))
+    with pytest.raises(UsageError, match=r"only federations have schedules to check, and .* is of the kind kernel"):
+        federation_like(write(tmp_path, KERNEL, "kernel.py"), Options())

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline.cli.console import PlainConsole, cell
+from worldline.cli.losses import losses_in_words
 from worldline.history.steps import named
 from worldline.kernel.build import build
 from worldline.model import format_time
@@ -75,8 +76,10 @@ def _describe(recording: Recording, console: Console) -> None:
     console.print(_facts(recording))
     _print(console, ("participant", "from", "until", "digest"), _participants(recording))
     _print(console, ("topic", "published", "arrivals", "bytes"), _topics(recording), numbers_from=1)
-    _print(console, ("lost at", "topic", "reason", "messages"), _losses(recording), numbers_from=3)
+    _print(console, ("receiver", "topic", "not received because", "messages"), _losses(recording), numbers_from=3)
     console.print()
+    counts = {(loss.receiver, loss.topic, loss.reason): loss.count for loss in recording.loss_counts()}
+    console.print(losses_in_words(counts))
     outcome = recording.outcome
     if outcome is not None and outcome.digest:
         console.print(f"digest       {cell(outcome.digest)}")

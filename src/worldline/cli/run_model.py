@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import Interruption, interrupted_by
+from worldline.cli.losses import losses_in_words
 from worldline.cli.recorded import recording_of
 from worldline.history.outcome import Outcome
 from worldline.model import ModelError
@@ -51,10 +52,10 @@ def _conclude(ready: Ready, outcome: Outcome, told: Iterable[str], elapsed_s: fl
     console = PlainConsole()
     for line in told:
         console.print(line)
-    lost, count = sum(outcome.dropped.values()), len(outcome.names)
+    count = len(outcome.names)
     console.print(
         f"{count:,} {ready.members[count != 1]}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
-        f" {counted(outcome.events, 'event')}, {counted(lost, 'message')} lost"
+        f" {counted(outcome.events, 'event')}, {losses_in_words(outcome.dropped)}"
     )
     for remark in outcome.remarks():
         console.print(remark)

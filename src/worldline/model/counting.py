@@ -1,8 +1,8 @@
-"""Says how many there are of something."""
+"""Numbers of things, as people write them."""
 
 from __future__ import annotations
 
 
-def counted(number: int, what: str) -> str:
-    """Return a number with its noun: 1 event, 2,000 events."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def counted(number: int, thing: str) -> str:
+    """Return ``1 message``, ``2 messages``, ``1,000 messages``."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -22,8 +22,11 @@ from worldline.model.time import format_time
 from worldline.targets import federation
 from worldline.targets.ready import Options, Ready, end_in
 from worldline.targets.texts import PYTHON, TOML, parts_of
+from worldline.workers.executor import InProcess
 
 if TYPE_CHECKING:
+    from worldline.federation.checker import FederationLike
+    from worldline.federation.program import Federation
     from worldline.nodes.algorithm import Algorithm
     from worldline.nodes.trial import Trial
 
@@ -54,6 +57,25 @@ def prepare(target: str, options: Options) -> Ready:
     load_module(file)  # And with it the classes of what it defines.
     kinds = _loaded(_FEDERATION, _SIMULATION, _ALGORITHM, _TRIAL, _AGENTS)
     return _made(definition_in(file, name or MODEL, kinds, form), options)
+
+
+def federation_like(target: str, options: Options) -> FederationLike:
+    """Return the federation that a target means, in this process, or what makes it anew for every run."""
+    is_file = target.endswith(TOML)
+    wanted = replace(options, executor=str(InProcess())) if is_file else options
+
+    def made() -> Federation:
+        ready = prepare(target, wanted)
+        if not isinstance(ready, federation.ReadyFederation):
+            raise UsageError(
+                f"only federations have schedules to check, and {target} is of the kind {ready.kind}",
+                advice=f"`worldline verify {target}` runs it in many ways",
+            )
+        assert ready.federation is not None
+        return ready.federation
+
+    first = made()
+    return first if is_file else made
 
 
 def _loaded(*classes: tuple[str, str]) -> tuple[type, ...]:
