@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from worldline.history import Observer
 from worldline.lock.states import diagram
 
 ROOT = Path(__file__).parent.parent
@@ -115,6 +116,18 @@ def test_the_kernels_guide_shows_what_its_first_program_prints(tmp_path: Path) -
     (tmp_path / "first.py").write_text(python_blocks(page)[0])
     (shown,) = re.findall(r"```\n( *\d+\.\d+ms .*?)```", page.read_text(), re.DOTALL)
     assert command("first.py", cwd=tmp_path).stdout == shown
+
+
+def test_the_page_on_observers_shows_what_its_program_prints(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "observers.md"
+    (tmp_path / "mail.py").write_text(python_blocks(page)[0])
+    (shown,) = re.findall(r"```\n(20s writer .*?)```", page.read_text(), re.DOTALL)
+    assert command("mail.py", cwd=tmp_path).stdout == shown
+
+
+def test_the_page_on_observers_has_every_method_of_one() -> None:
+    told = [name for name in vars(Observer) if not name.startswith("_")]
+    assert re.findall(r"^\| `(\w+)\(.*\)` \|", (ROOT / "docs" / "observers.md").read_text(), re.MULTILINE) == told
 
 
 def test_the_guide_shows_what_the_checker_says_of_the_leaky_example() -> None:

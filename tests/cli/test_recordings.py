@@ -64,7 +64,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 def write(folder: Path, *roles: str, more: str = "") -> str:
     (folder / "poses.py").write_text(CAST)
-    text = 'name = "play"\nend = "20ms"\n' + "".join(
+    text = 'name = "play"\nuntil = "20ms"\n' + "".join(
         f'[[participants]]\nname = "{role}"\nentry = "poses:{role}"\n'
         f"publishes = {['pose'] if role in ('source', 'noisy') else []}\n"
         f"subscribes = {['pose'] if role == 'reader' else []}\n"

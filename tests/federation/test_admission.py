@@ -18,7 +18,7 @@ from worldline.model.errors import BrokenPromise
 
 
 def pair(**more: Any) -> Plan:
-    return plan(["camera", "logger"], network=Network(default=link("1ms")), end="100ms", **more)
+    return plan(["camera", "logger"], network=Network(default=link("1ms")), until="100ms", **more)
 
 
 def film(target: Server | str, **options: Any) -> Strand[None]:

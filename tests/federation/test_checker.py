@@ -134,7 +134,7 @@ def test_a_leaky_participant_is_caught_and_its_run_repeats() -> None:
     divergence = verdict.divergence
     assert divergence is not None
     assert "spoke first" in str(divergence)
-    with pytest.raises(NonDeterminism, match="the schedule shows in the history"):
+    with pytest.raises(NonDeterminism, match="the history depends on the schedule"):
         verdict.demand_same()
     assert compare(leaky(), parse_schedule(divergence.schedule)) == divergence
     assert divergence.lines()[:2] == ["A  in-order", f"B  {divergence.schedule}"]
@@ -203,7 +203,7 @@ def test_other_losses_alone_are_a_difference_that_nobody_noticed() -> None:
     nothing = Difference(Partings(), Causes({}, []))
     divergence = Divergence("sample:3", nothing)
     assert divergence.lines() == [str(divergence)]
-    assert "other messages are lost or dropped" in str(divergence)
+    assert "different messages are lost or dropped" in str(divergence)
     assert divergence.participant is None
 
 

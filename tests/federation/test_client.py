@@ -59,7 +59,7 @@ def _tidy() -> Iterator[None]:
 
 
 def two(end: str | None = None) -> Plan:
-    return plan(["a", "b"], network=Network(default=link("1ms")), end=end)
+    return plan(["a", "b"], network=Network(default=link("1ms")), until=end)
 
 
 def take_part(
@@ -73,7 +73,7 @@ def take_part(
 
 REFUSALS: dict[str, tuple[dict[str, Any], str, str]] = {
     "not on the roster": ({"name": "c", "token": "secret"}, "unexpected", "nobody expects 'c'; expected: b"),
-    "the second of its name": ({"name": "a", "token": "secret"}, "taken", "a participant 'a' is connected already"),
+    "the second of its name": ({"name": "a", "token": "secret"}, "taken", "participant 'a' is already connected"),
     "a wrong token": ({"name": "b", "token": "guessed"}, "token", "the token is wrong, or missing"),
     "no token": ({"name": "b"}, "token", "the token is wrong, or missing"),
     "another federation": (
@@ -218,7 +218,7 @@ def test_what_isnt_our_server_is_recognized(case: str) -> None:
 
 def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient(monkeypatch, 0.1)
-    with Impostor(b"", hang_up=False) as impostor, pytest.raises(LossError, match="nothing was heard of the server"):
+    with Impostor(b"", hang_up=False) as impostor, pytest.raises(LossError, match="nothing was heard from the server"):
         connect(impostor.address, "a")
 
 
@@ -227,7 +227,7 @@ def test_nobody_listens(where: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     address = f"tcp://127.0.0.1:{port}" if where == "tcp" else f"unix://{tmp_path}/nothing"
-    with pytest.raises(LossError, match=rf"nobody listens on {address}: .* \(is the server up\?\)"):
+    with pytest.raises(LossError, match=rf"nothing listens on {address}: .* \(is the server up\?\)"):
         connect(address, "a", patience_s=0.1)
 
 
@@ -358,7 +358,7 @@ def test_everything_may_come_from_the_environment(monkeypatch: pytest.MonkeyPatc
         with connect() as me:
             assert me.name == "b"
             heard.extend(message.payload for message in me.advance(to="10ms"))
-            with pytest.raises(UsageError, match=r"didn't declare that it publishes on 'x' \(declared are y"):
+            with pytest.raises(UsageError, match=r"didn't declare that it publishes on 'x' \(it declared y"):
                 me.publish("x", b"")
 
     settings = {"federation": "cell", "token": "secret"}

@@ -158,7 +158,7 @@ def test_buffers_late_subscriptions_steps_and_the_end_give_the_same_history() ->
             },
             network=NETWORK,
             seed=3,
-            end="52ms",
+            until="52ms",
         )
     )
     foreign: list[Foreign] = []
@@ -176,7 +176,7 @@ def test_buffers_late_subscriptions_steps_and_the_end_give_the_same_history() ->
         foreign_listener(me)
         me.leave()
 
-    with Server(plan(["listener", "source"], network=NETWORK, seed=3, end="52ms"), token="x") as server:
+    with Server(plan(["listener", "source"], network=NETWORK, seed=3, until="52ms"), token="x") as server:
         other = Elsewhere(elsewhere)
         with connect(str(server.address), "source", token="x", publishes=["fast", "late"], subscribes=["echo"]) as me:
             source(me)

@@ -170,7 +170,7 @@ def survivors(target: Server | str, *names: str) -> dict[str, Strand[None]]:
     [
         pytest.param(signal.SIGKILL, "its connection was closed, and it hadn't left", id="killed"),
         # Only since there is a limit to silence.
-        pytest.param(signal.SIGSTOP, "nothing was heard of it for", id="stopped"),
+        pytest.param(signal.SIGSTOP, "nothing was heard from it for", id="stopped"),
     ],
 )
 def test_a_lost_participant_is_named_to_everybody_with_its_time(
@@ -222,8 +222,8 @@ def test_who_never_comes_isnt_waited_for_for_ever() -> None:
         waiting = Strand(lambda: connect(server, "a").__enter__())
         eventually(lambda: states(server)["a"] == "joined")
         clock.skip(server, 61.0)
-        assert "nothing was seen of b, c in 60 seconds" in str(waiting.failure(PROMPT_S))
-        with pytest.raises(LossError, match=r"nothing was seen of b, c .*here: a; limits.join sets how long"):
+        assert "b, c didn't join within 60 seconds" in str(waiting.failure(PROMPT_S))
+        with pytest.raises(LossError, match=r"b, c didn't join .*here: a; limits.join sets how long"):
             server.wait(PROMPT_S)
 
 
@@ -290,7 +290,7 @@ def wait_stopped(child: subprocess.Popen[str]) -> None:
 def test_one_long_call_in_c_is_no_loss(kind: str, silence_s: float | None, tmp_path: Path) -> None:
     address = f"unix://{tmp_path}/socket" if kind == "unix" else "tcp://127.0.0.1:0"
     limits = Limits(silence_s=silence_s, unreachable_s=0.1)
-    with Server(plan(["busy", "awaiting"], end="10ms"), address, limits=limits) as server:
+    with Server(plan(["busy", "awaiting"], until="10ms"), address, limits=limits) as server:
         (waiting,) = survivors(str(server.address), "awaiting").values()
         with process(BUSY, str(server.address)) as (busy, _):
             waiting.result(PATIENCE_S)
@@ -299,7 +299,7 @@ def test_one_long_call_in_c_is_no_loss(kind: str, silence_s: float | None, tmp_p
 
 
 def test_a_stopped_participant_is_named_and_goes_on_when_it_is_resumed() -> None:
-    with Server(plan(["victim", "awaiting"], end="5ms"), limits=Limits(unreachable_s=0.2)) as server:
+    with Server(plan(["victim", "awaiting"], until="5ms"), limits=Limits(unreachable_s=0.2)) as server:
         (waiting,) = survivors(str(server.address), "awaiting").values()
         with process(VICTIM, str(server.address)) as (victim, _):
             os.kill(victim.pid, signal.SIGSTOP)
@@ -579,7 +579,7 @@ def test_who_hangs_up_with_something_unread_has_said_all_the_same(kind: str, tmp
 
 def test_who_was_ended_is_gone() -> None:
     """Nobody who is told of the end in the midst of its work tries to go on."""
-    with Server(plan(["stepping"], end="20ms")) as server:
+    with Server(plan(["stepping"], until="20ms")) as server:
         (walker,) = survivors(server, "stepping").values()
         walker.result()
         assert server.wait(PROMPT_S).times == {"stepping": 20 * MS}

@@ -42,7 +42,7 @@ def _tidy() -> Iterator[None]:
 
 
 def two(end: str | None = "10ms") -> Plan:
-    return plan(["a", "b"], network=Network(default=link("1ms")), end=end)
+    return plan(["a", "b"], network=Network(default=link("1ms")), until=end)
 
 
 def step(server: Server | str, name: str, to: str = "10ms") -> int:
@@ -215,7 +215,7 @@ def test_a_barrier_holds_those_who_would_pass_it() -> None:
         eventually(lambda: states(server)["a"] == "advancing")
         assert reached == [1900 * MS]
         (why,) = in_server(server, server.host.arbiter.why)
-        assert "the barrier stands at 2s" in str(why)
+        assert "the barrier is at 2s" in str(why)
         server.hold_at(4000 * MS)
         walker.result()
         assert reached == [1900 * MS, 3000 * MS]
@@ -390,7 +390,7 @@ def test_who_says_nothing_is_told_so_and_shown_out() -> None:
         while data := stranger.recv(4096):
             said += data
         stranger.close()
-        assert b"it didn't say who it is in time" in said
+        assert b"it didn't say who it was in time" in said
         both(server)
         assert server.wait(PROMPT_S).digest
 

@@ -261,7 +261,7 @@ def fixed_end() -> Federation:
             self.next()
 
     programs = {"e": Program(endless, publishes=["tick"]), "r": Program(reader, publishes=[], subscribes=["tick"])}
-    return Federation(programs, end="50ms", seed=3)
+    return Federation(programs, until="50ms", seed=3)
 
 
 def nobody_can_come() -> Federation:
@@ -360,7 +360,7 @@ def sent_later() -> Federation:
             self.publish("u", message.payload, at=self.now + MS)
 
     programs = {"s": Program(sender, subscribes=["u"]), "r": Program(reader, subscribes=["t"])}
-    return Federation(programs, end="100ms")
+    return Federation(programs, until="100ms")
 
 
 def far_ahead() -> Federation:

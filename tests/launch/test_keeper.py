@@ -56,7 +56,7 @@ def launched(
 ) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """Run a federation of these, and wait until so many processes are known by their numbers."""
     (folder / "cast.py").write_text(CAST)
-    text = 'name = "play"\nend = "10h"\n'
+    text = 'name = "play"\nuntil = "10h"\n'
     text += "".join(f'[[participants]]\nname = "{role}"\nentry = "cast:{role}"\n' for role in roles)
     text += "".join(f'[[participants]]\nname = "{name}"\ncommand = {line}\n' for name, line in commands.items())
     (folder / "play.toml").write_text(text)
@@ -98,8 +98,8 @@ def test_nothing_stays_after_success(tmp_path: Path) -> None:
         assert child.stdout is not None
         rest = child.stdout.read()
     # One has hidden whose it is.
-    assert "somebody had left this running, which was ended: sleep 1000" in rest
-    assert re.search(r"brief +worldline: it had left this running, which was ended: sleep 1000", rest)
+    assert "somebody left this running; it was ended: sleep 1000" in rest
+    assert re.search(r"brief +worldline: it left this running; it was ended: sleep 1000", rest)
 
 
 def keeper_of(launcher: int) -> int:

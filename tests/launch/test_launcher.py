@@ -114,7 +114,9 @@ guest = true
 """
     )
     setup = party(tmp_path, odd.replace("{python}", sys.executable))
-    with pytest.raises(LossError, match=r"odd: its process ended with exit code 1 before .* \(it said last: not me\)"):
+    with pytest.raises(
+        LossError, match=r"odd: its process ended with exit code 1 before .* \(its last line was: not me\)"
+    ):
         launch(setup)
 
 

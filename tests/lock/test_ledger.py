@@ -120,7 +120,7 @@ def test_a_promise_holds_for_a_send_without_a_time_too() -> None:
         (lambda a: a.peek(0), UsageError, "back to 0s"),
         (lambda a: a.peek(TIME_MAX + 1), ConfigurationError, "time"),
         (lambda a: a.advance(TIME_MAX + 1), ConfigurationError, "time"),
-        (lambda a: a.subscribe("red"), UsageError, "'red' already"),
+        (lambda a: a.subscribe("red"), UsageError, "it already subscribes to 'red'"),
         (lambda a: a.subscribe(" blue"), ConfigurationError, "topic"),
         (lambda a: a.subscribe("blue", "some"), ConfigurationError, "buffer"),
         (lambda a: a.unsubscribe("blue"), UsageError, "'blue'"),
@@ -146,7 +146,7 @@ def test_a_promise_of_the_past_is_none() -> None:
 
 def test_only_declared_topics_are_published_on() -> None:
     ledger = started(Join(publishes=("red", "blue")))
-    refuses(ledger, lambda a: a.publish("green", b""), UsageError, "'green'.*declared are red, blue")
+    refuses(ledger, lambda a: a.publish("green", b""), UsageError, "'green'.*it declared red, blue")
     refuses(started(Join(publishes=())), lambda a: a.publish("green", b""), UsageError, "no topics")
     ledger.publish("blue", b"")
     assert ledger.take_outbox() == [Publish("blue", b"", 0)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nodes.chatter import Chatter, Listener, Ticker, legal, pair, started
-from worldline.model.errors import ConfigurationError, Stuck, UsageError
+from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND
 from worldline.nodes import (
@@ -162,7 +162,7 @@ def test_it_cannot_be_run_from_inside() -> None:
             run.run()
 
     run = pair(Recursive)
-    with pytest.raises(UsageError, match="running already"):
+    with pytest.raises(ModelError, match="running already"):
         run.run()
 
 

@@ -75,7 +75,7 @@ def serve(
         vacancies=vacancies,
         network=network,
         seed=seed,
-        end=None if until is None else as_time(until, "the end"),
+        until=None if until is None else as_time(until, "an end time"),
     )
     ready = ReadyFederation(name=name, made_plan=planned, chosen=Tcp(), names=planned.roster, encoding=encoding)
     service = Service(

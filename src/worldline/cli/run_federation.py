@@ -12,6 +12,7 @@ from functools import partial
 
 from worldline.cli.console import warn
 from worldline.cli.interruption import Interruption, interrupted_by
+from worldline.cli.losses import losses_in_words
 from worldline.cli.participant_output import ParticipantOutput
 from worldline.cli.public_lcm import looked_on
 from worldline.cli.recorded import NotRecorded, recording_of
@@ -22,6 +23,7 @@ from worldline.history.observer import Observer
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, ModelError
 from worldline.model.blame import trace_of
+from worldline.model.counting import counted
 from worldline.recording import RunRecording, Shelf
 from worldline.targets.federation import ReadyFederation
 
@@ -80,7 +82,7 @@ def _in_one_process(
         except ModelError as error:
             cause = error.__cause__
             if type(cause).__name__ == "BdbQuit":
-                raise Interrupted("left from the debugger", participant=error.participant, at=error.at) from None
+                raise Interrupted("the debugger was quit", participant=error.participant, at=error.at) from None
             if cause is not None:  # Its author sees all of it, as if it had a process of its own.
                 for line in trace_of(cause).split("\n"):
                     screen.say(error.participant or "", error.at, line)
@@ -110,11 +112,9 @@ def debugging(screen: Screen) -> Iterator[None]:
 
 def conclude(ready: ReadyFederation, screen: Screen, outcome: FederationOutcome, elapsed_s: float) -> None:
     """Say what came of it."""
-    unkept = sum(count for (_, _, reason), count in outcome.dropped.items() if reason == DROPPED_BY_BUFFER)
-    lost = sum(outcome.dropped.values()) - unkept
     screen.conclude(
-        f"{len(outcome.times)} participants, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s, "
-        f"{lost:,} messages lost, {unkept:,} not kept by buffers"
+        f"{counted(len(outcome.times), 'participant')}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s, "
+        f"{losses_in_words(outcome.dropped, DROPPED_BY_BUFFER)}"
     )
     for remark in outcome.remarks():
         screen.conclude(remark)

@@ -117,6 +117,12 @@ class Operations:
             self._ledger.stop(at)
             self._say(urgent=True)
 
+    def log(self, text: object) -> None:
+        """Write a line for observers and recordings; it isn't part of the digest."""
+        with self._lock:
+            self._ledger.log(text)
+            self._say()
+
     def leave(self) -> None:
         """Leave the run. Returning from the program does the same."""
         with self._lock:

@@ -84,7 +84,7 @@ class ServerConnection:
         """Send as much as fits, and see to it that the rest follows."""
         session = self.session
         if self._handshaking and session.closing:
-            self.close("it never got as far as to be spoken to")
+            self.close("it never finished connecting")
         if self._closed or self._handshaking:
             return
         out = session.out

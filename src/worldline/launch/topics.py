@@ -17,9 +17,9 @@ import msgspec
 from worldline.launch.entry import load_object
 from worldline.launch.lcm_types import ENCODING as LCM
 from worldline.launch.lcm_types import definition, fingerprint, type_name
-from worldline.launch.startable import check_module
+from worldline.launch.startable import check_entry
 from worldline.launch.toml_document import TomlPlace, TomlTable, quoted
-from worldline.model.errors import ConfigurationError, UsageError, shortened, shown
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.payload import to_json
 
@@ -76,8 +76,7 @@ def schema_of(kind: Any, name: str) -> dict[str, Any]:
         (top,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     except (TypeError, ValueError, NameError) as error:
         raise UsageError(
-            f"no JSON schema can be made of {name}: {shortened(str(error).partition(chr(10))[0])}",
-            advice="name a dataclass or a msgspec.Struct of plain fields",
+            f"can't make a JSON schema of {name}", advice="name a dataclass or a msgspec.Struct of plain fields"
         ) from error
     held: dict[str, Any] = {}
     made = _inlined(top, parts, (), held)
@@ -121,7 +120,9 @@ def lcm_topic(kind: Any = None) -> Topic:
 def _text(place: TomlPlace) -> str:
     text = place.text()
     if not 0 < len(text) <= _TEXT_MAX or not text.isprintable() or text != text.strip():
-        raise ConfigurationError(f"{shown(text)} can't stand here", advice=f"use 1 to {_TEXT_MAX} printable characters")
+        raise ConfigurationError(
+            f"{shown(text)} isn't allowed here", advice=f"use 1 to {_TEXT_MAX} printable characters"
+        )
     return text
 
 
@@ -130,7 +131,7 @@ def _type(place: TomlPlace) -> str:
     module, colon, kind = name.partition(":")
     if not colon or not all(part.isidentifier() for part in (*module.split("."), *kind.split("."))):
         raise ConfigurationError(f"{shown(name)} isn't a Python class", advice='write "module:Class"')
-    check_module(module, _home(place))
+    check_entry(name, _home(place))
     return name
 
 

@@ -43,7 +43,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from worldline.history.journal import run_digest
-from worldline.history.observer import Observer
+from worldline.history.observer import LOG, Observer
+from worldline.history.plain import encoded
 from worldline.history.status import Status
 from worldline.lock.aftermath import Aftermath, Standstill, UnheardTopic
 from worldline.lock.bounds import Bounds
@@ -58,6 +59,7 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
+    Log,
     Lost,
     Next,
     OperatorEvent,
@@ -142,6 +144,7 @@ class Arbiter:
             Unsubscribe: self._unsubscribe,
             Invite: self._invite,
             Stop: self._stop,
+            Log: self._log,
             Advance: self._advance,
             Next: self._next,
             Peek: self._peek,
@@ -339,6 +342,10 @@ class Arbiter:
         self.router.unsubscribe(member, event.topic, event.until)
         self._rewired[member.name] = member
         self._move(member, event.now)
+
+    def _log(self, member: Member, event: Log) -> None:
+        if self._observer is not None:
+            self._observer.noted(member.name, LOG, member.now, encoded({"text": event.text}))
 
     def _leave(self, member: Member, event: Leave) -> None:
         self._check_now(member, event.now)

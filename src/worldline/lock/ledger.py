@@ -39,6 +39,7 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
+    Log,
     Next,
     ParticipantEvent,
     Peek,
@@ -451,6 +452,15 @@ class Ledger:
             self.horizon = time
             self._final = True
         self._outbox.append(Stop(time))
+
+    def log(self, text: object) -> None:
+        """Write a line for whoever looks on. It is in no journal: nobody acts on it."""
+        self._check(Log)
+        line = str(text).encode("utf-8", "replace")  # Half a character can't travel.
+        if len(line) > self.payload_max:
+            self._refuse(too_large(len(line), self.payload_max))
+        self.tell_time()
+        self._outbox.append(Log(line.decode()))
 
     def _control(self, kind: type, at: TimeLike) -> int:
         self._check(kind)

@@ -158,7 +158,7 @@ class MetasimServer:
         while not self.server.rest_at(0, within_s=_LOOK_S):
             self._raise_failure()
             if deadline is not None and time.monotonic() > deadline and (missing := self.missing()):
-                error = LossError(f"nothing was seen of {', '.join(missing)} in {patience_s:g} seconds")
+                error = LossError(f"{', '.join(missing)} didn't connect within {patience_s:g} seconds")
                 self.server.end(error)
                 raise error
         self._raise_failure()

@@ -34,7 +34,7 @@ def plan(
     guests: Iterable[str] = (),
     network: Network | None = None,
     seed: int = 0,
-    end: TimeLike | None = None,
+    until: TimeLike | None = None,
     vacancies: int = 0,
 ) -> Plan:
     """Make a plan and check it completely."""
@@ -43,7 +43,7 @@ def plan(
         guests=tuple(guests),
         network=Network() if network is None else network,
         seed=seed,
-        end=None if end is None else as_time(end, "the end"),
+        end=None if until is None else as_time(until, "an end time"),
         vacancies=vacancies,
     )
     check_plan(made)

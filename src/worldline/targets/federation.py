@@ -12,19 +12,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from worldline.history.observer import Observer
+from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.loading.definition import MODEL, Definition, definition_in, unfit
+from worldline.loading.definition import Definition
 from worldline.model.errors import Interrupted, UsageError, shown
 from worldline.model.plan import Plan
 from worldline.model.time import format_time
 from worldline.targets.ready import Options, Ready, end_of
-from worldline.targets.texts import parts_of
 from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor, readable_executor
 
 if TYPE_CHECKING:
-    from worldline.federation.checker import FederationLike
     from worldline.federation.outcome import FederationOutcome
     from worldline.federation.program import Federation, Program
     from worldline.launch.launcher import Launch
@@ -33,8 +31,7 @@ if TYPE_CHECKING:
     from worldline.launch.topics import Topic
     from worldline.recording.writer import Recorder
 
-FORM = "write model = Federation({...}), or a function that returns one"
-_OPTIONS = {"seed": "--seed", "end": "--until"}
+_OPTIONS = {"seed": "--seed", "until": "--until"}
 EXECUTORS = (InProcess, Tcp, Unix)
 """What federations run on."""
 
@@ -108,7 +105,7 @@ class ReadyFederation(Ready):
             self.plan(),
             federation=self.name,
             encoding=self.encoding,
-            encodings={name: topic.encoding for name, topic in topics.items()},
+            encodings={LOG: "json", **{name: topic.encoding for name, topic in topics.items()}},
             schemas={
                 name: Schema(topic.schema_name, topic.schema_encoding, topic.schema)
                 for name, topic in topics.items()
@@ -178,7 +175,7 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
     from worldline.launch.launcher import check_startable, federation_of
     from worldline.launch.setup import read_setup
 
-    given = {"seed": options.seed, "end": options.until}
+    given = {"seed": options.seed, "until": options.until}
     changes = [*options.settings, *(f"{key}={value}" for key, value in given.items() if value is not None)]
     setup = read_setup(
         file,
@@ -213,7 +210,7 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
     if options.seed is not None:
         federation = replace(federation, seed=options.seed)
     if options.until is not None:
-        federation = replace(federation, end=end_of(options))
+        federation = replace(federation, until=end_of(options))
     return ReadyFederation(
         name=found.name,
         made_plan=federation.plan(),
@@ -221,25 +218,3 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
         names=tuple(sorted(federation.programs)),
         federation=federation,
     )
-
-
-def federation_like(target: str) -> FederationLike:
-    """Return the federation that a target means, or, if it is a function's, what makes it anew for every run."""
-    from worldline.federation.program import Federation
-
-    file, name = parts_of(target)
-    if file.suffix == ".toml":
-        from worldline.launch.launcher import federation_of
-        from worldline.launch.setup import read_setup
-
-        return federation_of(read_setup(file))
-    found = definition_in(file, name or MODEL, (Federation,), FORM)
-
-    def made() -> Federation:
-        federation = found.maker.make({}, {})
-        if not isinstance(federation, Federation):
-            raise unfit(found.where, "what its model returns", federation, FORM)
-        return federation
-
-    made().plan()
-    return made
