@@ -39,7 +39,7 @@ def angles_over(delay_ms: int, loss: float, seconds: float) -> Angles:
         "controller": Program(controller, publishes=["torque"], subscribes=["state"]),
     }
     network = Network(default=link(f"{delay_ms}ms", loss=loss))
-    run(Federation(programs, network=network, seed=SEED, end=f"{seconds}s"))
+    run(Federation(programs, network=network, seed=SEED, until=f"{seconds}s"))
     return angles
 
 
