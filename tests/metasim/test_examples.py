@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 
+from tests.drawing.portable import strange
 from tests.leaks.running import EXAMPLES, ROOT, command_of
 from tests.soaking import later
 
@@ -103,6 +104,7 @@ def test_the_script_draws_all_runs(delays: ModuleType, monkeypatch: pytest.Monke
     out = tmp_path / "pendulum.svg"
     monkeypatch.setattr("sys.argv", ["angle_over_delay.py", "--seconds", "0.05", "--out", str(out)])
     delays.main()
+    assert strange(out.read_text()) == []
     *delays_drawn, _, _, lossy = curves_in(out)
     *delays_kept, falling, _, _, lossy_kept = curves_in(ROOT / "docs" / "pendulum.svg")
     assert delays_drawn == delays_kept == ["no delay, one process", "20 ms", "40 ms", "60 ms"]
