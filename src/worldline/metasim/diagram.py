@@ -125,9 +125,10 @@ class DiagramSimulator:
         self._send(channel, data, at)
 
     def _after_step(self, context: Context) -> Any:
-        status = None if self.monitor is None else self.monitor(context)
         self._send_published()
-        return status
+        if self.monitor is not None:
+            return self.monitor(context)
+        return None
 
     def _run(self, step: Callable[[], object]) -> None:
         try:
