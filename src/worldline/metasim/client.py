@@ -158,8 +158,9 @@ class MetasimClient:
             self._find_subscribers(leaves)
         elif period is not None:
             raise UsageError("complete takes a period for `lcm` only, which isn't used")
-        _check_periods(self._periods or (), steps)
         simulator = Simulator(diagram)
+        if not simulator.get_context().num_continuous_states():
+            _check_periods(self._periods or (), steps)
         extra = () if self._lcm is None else (self._lcm,)
         self._diagram = _CheckedDiagram(
             simulator,
@@ -257,10 +258,11 @@ def _check_periods(periods: Iterable[float], steps: list[float]) -> None:
         return
     step = steps[0]
     for period in periods:
-        if nanoseconds(period) % nanoseconds(step):
+        if nanoseconds(round(period / step) * step) != nanoseconds(period):
             raise UsageError(
                 f"a period of {format_time(nanoseconds(period))} isn't a multiple of the diagram's step, "
-                f"{format_time(nanoseconds(step))}"
+                f"{format_time(nanoseconds(step))}",
+                advice=f"publish every {format_time(nanoseconds(max(1, round(period / step)) * step))}",
             )
 
 

@@ -19,6 +19,7 @@ changes but that object.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -64,9 +65,11 @@ class DiagramSimulator:
         self._receiving = False
         self._now = 0
         self._sent_at = -1.0  # The float time of the last message sent.
+        # Drake's objects hold what they call where Python's garbage collector doesn't see it: a cycle would stay forever.
+        this = weakref.proxy(self)
         for lcm in outward:
-            lcm.SubscribeAllChannels(self._published)
-        simulator.set_monitor(self._after_step)
+            lcm.SubscribeAllChannels(lambda channel, data: this._published(channel, data))
+        simulator.set_monitor(lambda context: this._after_step(context))
 
     # --- As a MessageSimulator ---
 
