@@ -72,10 +72,12 @@ def in_processes(case: str, *stops: float, way: str = "known", delays: int | Non
 
     server = served(CASES[case])
     server.open()
-    with start(server, "plant", case, way, delays, **environment) as plant:
-        with start(server, "controller", case, way, delays, **environment) as other:
-            outcome = serve(server, stops)
-            told = {name: each.communicate(timeout=60)[0] for name, each in (("plant", plant), ("controller", other))}
+    with (
+        start(server, "plant", case, way, delays, **environment) as plant,
+        start(server, "controller", case, way, delays, **environment) as other,
+    ):
+        outcome = serve(server, stops)
+        told = {name: each.communicate(timeout=60)[0] for name, each in (("plant", plant), ("controller", other))}
     assert not plant.returncode
     assert not other.returncode
     states = {name: [(at, tuple(state)) for at, state in json.loads(line)] for name, line in told.items()}

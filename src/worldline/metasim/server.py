@@ -53,6 +53,8 @@ class MetasimServer:
         observer: Observer | None = None,
         limits: Limits | None = None,
     ) -> None:
+        if isinstance(clients, str):
+            raise UsageError(f"{clients!r} isn't a list of names", advice=f"write [{clients!r}]")
         vacancies = clients if isinstance(clients, int) else 0
         network = Network(
             default=_as_link(delay, "the delay"),
@@ -161,8 +163,10 @@ class MetasimServer:
 
         Everybody stands at that time then. If it returns something true, `advance_to` returns there.
         """
-        self._monitor = monitor
-        self._monitor_every = 0 if period is None else as_nanoseconds(period, "the monitor's period")
+        every = 0 if period is None else as_nanoseconds(period, "the monitor's period")
+        if period is not None and not every:
+            raise UsageError("a monitor's period of 0 isn't possible", advice="leave it out, or give a longer one")
+        self._monitor, self._monitor_every = monitor, every
 
     def set_target_realtime_rate(self, rate: float) -> None:
         """Let simulated time pass at most this many times as fast as the wall clock; 0, the default, sets no limit."""
