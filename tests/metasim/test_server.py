@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import pytest
 
-from tests.federation.transports import Strand, brief, eventually, nothing_left
+from tests.federation.transports import Strand, eventually, nothing_left
 from tests.metasim.simulators import Counter
 from worldline import MS, Federation, Network, Program, connect, link, run
 from worldline.metasim import MetasimServer, drive
@@ -44,6 +44,18 @@ def served(simulators: dict[str, Counter], clients: Any = ("a", "b"), **given: A
         yield server
     for strand in strands:
         strand.result()
+
+
+def failing(
+    simulators: dict[str, Counter], act: Callable[[MetasimServer], object]
+) -> tuple[BaseException, dict[str, BaseException]]:
+    """Do something that fails with a server and its clients; return what it raised, and what they did."""
+    server = MetasimServer(["a", "b"], 0.01)
+    server.open()
+    strands = {name: Strand(partial(take_part, server, name, each), name) for name, each in simulators.items()}
+    with pytest.raises(Exception) as caught, server:  # noqa: PT011
+        act(server)
+    return caught.value, {name: strand.failure() for name, strand in strands.items()}
 
 
 def in_one_process(until: str, blind: bool = False, **given: Any) -> tuple[bytes, dict[str, Counter]]:
@@ -111,6 +123,16 @@ def test_it_initializes_at_time_0() -> None:
         server.advance_to(0.02)
 
 
+@pytest.mark.parametrize("blind", [False, True])
+def test_it_may_finish_at_time_0(blind: bool) -> None:
+    simulators = counters(blind)
+    with served(simulators) as server:
+        server.initialize()
+    assert server.outcome is not None
+    assert server.outcome.now == 0
+    assert [each.count for each in simulators.values()] == [1, 1]
+
+
 def test_what_is_published_at_the_time_of_a_stop_has_been() -> None:
     with served(counters()) as server:
         server.advance_to(0.05)
@@ -125,7 +147,7 @@ def test_it_cant_go_back_or_be_reset() -> None:
             server.advance_to(0.01)
         with pytest.raises(UsageError, match=r"a metasimulator can't be reset: .* \(make a new MetasimServer"):
             server.reset()
-        with pytest.raises(UsageError, match=r"a time to advance to of 1 may be meant in seconds .* write 1\.0"):
+        with pytest.raises(UsageError, match=r"a time to advance to of 1 may be meant in seconds .*write 1\.0"):
             server.advance_to(1)  # type: ignore[arg-type]
         server.advance_to(0.06)
     assert finished(server) == in_one_process("60ms")[0]
@@ -167,13 +189,14 @@ def test_a_monitor_that_fails_ends_the_run() -> None:
     def fail(now: float) -> None:
         raise ValueError(f"at {now}")
 
-    strands = []
-    with pytest.raises(ValueError, match=r"at 0\.02"), MetasimServer(["a", "b"], 0.01) as server:
-        strands = [Strand(partial(take_part, server, name, each), name) for name, each in counters().items()]
+    def act(server: MetasimServer) -> None:
         server.set_monitor(fail, 0.02)
         server.advance_to(0.1)
-    for strand in strands:
-        assert "the server was closed: at 0.02" in str(strand.failure())
+
+    raised, told = failing(counters(), act)
+    assert isinstance(raised, ValueError)
+    for each in told.values():
+        assert "the server was closed: at 0.02" in str(each)
 
 
 @pytest.mark.parametrize("period", [0.0, -1.0, 1, float("nan")], ids=str)
@@ -243,13 +266,14 @@ def test_two_of_one_name() -> None:
 
 
 def test_those_who_dont_come_are_named() -> None:
-    strands = []
-    with pytest.raises(LossError, match=r"nothing was seen of b in 0\.2 seconds"):  # noqa: SIM117
-        with MetasimServer(["a", "b"], 0.01) as server:
-            strands.append(Strand(partial(take_part, server, "a", Counter("A", 10 * MS))))
-            eventually(lambda: server.missing() == ["b"])
-            server.initialize(patience_s=0.2)
-    assert "nothing was seen of b" in str(strands[0].failure())
+    def act(server: MetasimServer) -> None:
+        eventually(lambda: server.missing() == ["b"])
+        server.initialize(patience_s=0.1)
+
+    raised, told = failing({"a": Counter("A", 10 * MS)}, act)
+    assert isinstance(raised, LossError)
+    assert str(raised) == "nothing was seen of b in 0.1 seconds"
+    assert "nothing was seen of b" in str(told["a"])
 
 
 def test_closed_before_it_began() -> None:
@@ -257,15 +281,16 @@ def test_closed_before_it_began() -> None:
         pass
 
 
-def test_an_error_of_its_owner_reaches_everybody(monkeypatch: pytest.MonkeyPatch) -> None:
-    brief(monkeypatch)
-    strands = []
-    with pytest.raises(ZeroDivisionError), MetasimServer(["a", "b"], 0.01) as server:
-        strands = [Strand(partial(take_part, server, name, each), name) for name, each in counters().items()]
+def test_an_error_of_its_owner_reaches_everybody() -> None:
+    def act(server: MetasimServer) -> None:
         server.advance_to(0.05)
-        1 / 0  # noqa: B018
-    for strand in strands:
-        assert isinstance(strand.failure(), WorldlineError)
+        raise KeyError("the owner's")
+
+    raised, told = failing(counters(), act)
+    assert isinstance(raised, KeyError)
+    for each in told.values():
+        assert isinstance(each, WorldlineError)
+        assert "the owner's" in str(each)
 
 
 def test_when_all_clients_have_left() -> None:
@@ -288,15 +313,13 @@ def test_a_client_that_fails_is_named_to_everybody() -> None:
                 raise ValueError("it broke")
             super().advance_to(time)
 
-    strands = []
-    with pytest.raises(WorldlineError) as caught, MetasimServer(["a", "b"], 0.01) as server:
-        simulators = {"a": Broken("A", 10 * MS), "b": Counter("B", 20 * MS)}
-        strands = [Strand(partial(take_part, server, name, each), name) for name, each in simulators.items()]
-        server.advance_to(0.1)
-    assert isinstance(strands[0].failure(), ValueError)
-    for told in (caught.value, strands[1].failure()):
-        assert "a at 30ms" in str(told)
-        assert "ValueError: it broke, in test_server.py" in str(told)
+    raised, told = failing(
+        {"a": Broken("A", 10 * MS), "b": Counter("B", 20 * MS)}, lambda server: server.advance_to(0.1)
+    )
+    assert isinstance(told["a"], ValueError)
+    for each in (raised, told["b"]):
+        assert "a at 30ms" in str(each)
+        assert "ValueError: it broke, in test_server.py" in str(each)
 
 
 def test_finishing_by_hand() -> None:
