@@ -130,7 +130,7 @@ class MetasimClient:
         check_name(channel, "a channel")
         if builder.already_built():
             raise UsageError("the builder has built its diagram already", advice="add transport before Build()")
-        if not (callable(getattr(lcm_type, "encode", None)) and hasattr(lcm_type, "_get_packed_fingerprint")):
+        if not (isinstance(lcm_type, type) and hasattr(lcm_type, "_get_packed_fingerprint")):
             raise UsageError(f"{shown(lcm_type)} isn't a type of messages", advice="give a class that lcm-gen has made")
 
     def _check_incomplete(self, what: str) -> None:
