@@ -28,13 +28,14 @@ from typing import Any
 
 from pydrake.lcm import DrakeLcm
 from pydrake.systems.analysis import Simulator, SimulatorStatus
-from pydrake.systems.framework import Context
+from pydrake.systems.framework import Context, EventStatus
 
 from worldline.federation.blame import is_normal_end
 from worldline.metasim.driving import Send, SimulatorEnded
 from worldline.metasim.seconds import Grid, nanoseconds
 from worldline.model import TIME_MAX, Message, ModelError, PeerError, UsageError, WorldlineError, format_time
 from worldline.model.blame import described, said_of
+from worldline.model.errors import shown
 from worldline.model.time import SECOND
 
 Monitor = Callable[[Context], Any]
@@ -155,6 +156,13 @@ class DiagramSimulator:
     def _after_step(self, context: Context) -> Any:
         self._monitored = True
         status = None if self.monitor is None else self.monitor(context)
+        if status is not None and not isinstance(status, EventStatus):
+            raise UsageError(
+                f"its monitor returned {shown(status)}",
+                participant=self.name,
+                at=self._time(),
+                advice="return an EventStatus, or nothing",
+            )
         self._send_published()
         return status
 
