@@ -42,13 +42,15 @@ lint: $(TOOLS)  ## check style and format
 types: $(TOOLS)  ## check types
 	$(PY) -m mypy
 
-bench: $(BUILT) $(TOOLS)  ## measure the lock, federations beside HELICS and mosaik, kernel, nodes and spacetime beside SimPy
+bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELICS and mosaik, the kernel with SimPy
 	$(PIP) --editable '.[dev,mpi,drake,mujoco,bench]'
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/federation.py
 	$(PY) benchmarks/kernel.py
 	$(PY) benchmarks/nodes.py
 	$(PY) benchmarks/spacetime.py
+	$(PY) benchmarks/parallel.py
+	$(PY) benchmarks/diff.py
 
 soak: $(BUILT) $(TOOLS)  ## run the long searches, without a time limit
 	$(PY) -m pytest -q -m soak -n 2 --timeout 0

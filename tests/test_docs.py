@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from worldline.history import Observer
 from worldline.lock.states import diagram
 
 ROOT = Path(__file__).parent.parent
@@ -56,7 +57,7 @@ def python_blocks(page: Path) -> list[str]:
 
 def command(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, *arguments], cwd=cwd, capture_output=True, text=True, timeout=100, check=False
     )
 
 
@@ -87,7 +88,8 @@ def test_only_what_can_be_wrapped_is_too_long() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_no_placeholder_is_left(page: Path) -> None:
     found = re.findall(r"\b[A-Z]+_[A-Z_0-9]{4,}\b", page.read_text())
-    assert [word for word in found if not word.startswith("WORLDLINE_")] == []  # Those are environment variables.
+    environment = ("WORLDLINE_", "LCM_")
+    assert [word for word in found if not word.startswith(environment)] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -104,6 +106,18 @@ def test_the_kernels_guide_shows_what_its_first_program_prints(tmp_path: Path) -
     (tmp_path / "first.py").write_text(python_blocks(page)[0])
     (shown,) = re.findall(r"```\n( *\d+\.\d+ms .*?)```", page.read_text(), re.DOTALL)
     assert command("first.py", cwd=tmp_path).stdout == shown
+
+
+def test_the_page_on_observers_shows_what_its_program_prints(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "observers.md"
+    (tmp_path / "mail.py").write_text(python_blocks(page)[0])
+    (shown,) = re.findall(r"```\n(20s writer .*?)```", page.read_text(), re.DOTALL)
+    assert command("mail.py", cwd=tmp_path).stdout == shown
+
+
+def test_the_page_on_observers_has_every_method_of_one() -> None:
+    told = [name for name in vars(Observer) if not name.startswith("_")]
+    assert re.findall(r"^\| `(\w+)\(.*\)` \|", (ROOT / "docs" / "observers.md").read_text(), re.MULTILINE) == told
 
 
 def test_the_guide_shows_what_the_checker_says_of_the_leaky_example() -> None:
@@ -123,6 +137,14 @@ def test_the_guide_shows_what_its_first_federation_prints(tmp_path: Path) -> Non
     done = command("-m", "worldline", "run", "--quiet", "--no-record", "room.py", cwd=tmp_path)
     assert done.stdout.endswith(launched)
     assert "temperature" not in done.stdout  # Loading the file for its `model` doesn't run it.
+
+
+def test_the_guide_shows_what_the_one_that_runs_ahead_sends(tmp_path: Path) -> None:
+    page = ROOT / "docs" / "first-federation.md"
+    (program,) = (block for block in python_blocks(page) if "peek" in block)
+    (tmp_path / "tank.py").write_text(program)
+    (shown,) = re.findall(r"```\n(full at .*?)```", page.read_text(), re.DOTALL)
+    assert command("tank.py", cwd=tmp_path).stdout == shown
 
 
 def test_the_diagram_in_the_design_is_the_table_in_the_code() -> None:

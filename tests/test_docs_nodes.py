@@ -76,7 +76,7 @@ class Reader:
             cwd=self.folder,
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=100,
             check=False,
         )
         return _shortened(done.stdout + done.stderr, shown)

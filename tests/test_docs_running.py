@@ -8,13 +8,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 PAGE = Path(__file__).parent.parent / "docs" / "running.md"
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-
-pytestmark = pytest.mark.timeout(100)
 
 
 def retold(page: str, folder: Path) -> str:
@@ -39,7 +35,7 @@ def _printed(command: str, folder: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        timeout=50,
+        timeout=100,
         check=False,
     )
     return done.stdout

@@ -40,13 +40,13 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
     "channels": ("--seeds", "8", "--topology", "random:8,degree=3", "--faults", "crash,partition,loss"),
 }
 
-pytestmark = pytest.mark.timeout(55)
-
 
 def worldline(folder: Path, *arguments: str, seed: str = "0") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "worldline", *arguments]
     environment = {**os.environ, "PYTHONHASHSEED": seed}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=50, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=100, check=False
+    )
 
 
 def file_of(name: str) -> str:
@@ -185,7 +185,7 @@ def simulated(name: str, executor: str, seed: str, *more: str) -> subprocess.Com
     command = [sys.executable, f"{name}.py", "--executor", executor, *SIMULATIONS[name], *more]
     environment = {**os.environ, "PYTHONHASHSEED": seed}
     return subprocess.run(
-        command, cwd=EXAMPLES / name, env=environment, capture_output=True, text=True, timeout=50, check=False
+        command, cwd=EXAMPLES / name, env=environment, capture_output=True, text=True, timeout=100, check=False
     )
 
 

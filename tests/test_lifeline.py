@@ -13,8 +13,6 @@ from tests.descendants import family
 from tests.federation.transports import PATIENCE_S
 from worldline.lifeline import Lifeline
 
-pytestmark = pytest.mark.timeout(60)
-
 DOING = {
     "waiting": "signal.pause()",
     "computing": "while True: pass",

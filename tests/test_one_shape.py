@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import pytest
+
+from tests.federation.test_log import LogReader
 from worldline import Federation, Participant, Program, run
+from worldline.history.observer import LOG, Observer
 from worldline.kernel import Entity, Simulation
+from worldline.model import UsageError
 from worldline.model.randomness import Stream
 from worldline.nodes import Event, Node, Scheduler
 from worldline.spacetime import Agent, ForwardSimulation, Minkowski
@@ -78,3 +84,80 @@ def test_agents_do_on_every_executor() -> None:
         for name, agent in simulation.agents.items():
             assert isinstance(agent, DrawingAgent)
             assert agent.drawn == expected("agent", name)
+
+
+LINE = "sees a gull"
+
+
+class Listener(Observer):
+    """Keeps the lines that members log."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str]] = []
+
+    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
+        if topic == LOG:
+            assert payload is not None
+            self.heard.append((who, json.loads(payload).get("text", detail and detail.what)))
+
+
+class LoggingEntity(Entity):
+    def start(self) -> None:
+        self.log(LINE)
+
+
+class LoggingNode(Node):
+    def execute(self, event: Event) -> None:
+        self.log(LINE)
+
+
+class LoggingAgent(Agent):
+    def look(self) -> None:
+        self.log(LINE)
+
+
+@pytest.mark.parametrize("executor", ["inline", "processes(2)"])
+def test_all_have_a_log(executor: str) -> None:
+    listener = Listener()
+    simulation = Simulation()
+    simulation.add("member", LoggingEntity())
+    simulation.run(executor=executor, observer=listener)
+    scheduler = Scheduler(1, [], LoggingNode)
+    scheduler.start_all_nodes()
+    scheduler.run(executor=executor, observer=listener)
+    agents = ForwardSimulation(Minkowski(2), executor=executor)
+    with agents:
+        LoggingAgent().after(1.0, LoggingAgent.look)
+    agents.run(until=2.0, observer=listener)
+    assert [text for _, text in listener.heard] == 3 * [LINE]
+
+
+def test_the_log_of_an_entity_is_in_no_digest_and_needs_nobody_who_looks_on() -> None:
+    class Quiet(Entity):
+        def start(self) -> None:
+            self.log("not told")
+
+    class Silent(Entity):
+        def start(self) -> None:
+            pass
+
+    digests = set()
+    for kind in (Quiet, Silent):
+        simulation = Simulation()
+        simulation.add("a", kind())
+        digests.add(simulation.run().digest)
+    assert len(digests) == 1
+
+
+def test_nobody_logs_for_somebody_else() -> None:
+    simulation = Simulation()
+    entity = LoggingEntity()
+    simulation.add("a", entity)
+    with pytest.raises(UsageError, match="isn't part of a simulation yet"):
+        entity.log("too early")
+
+
+def test_participants_log_as_all_members_do() -> None:
+    reader = LogReader()
+    run(Federation({"a": Program(lambda me: me.log("sees a gull"))}), observer=reader)
+    assert reader.told == [("a", 0, "sees a gull")]

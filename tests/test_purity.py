@@ -21,7 +21,6 @@ FOUNDATIONS: dict[str, set[str]] = {
     "wire": {"model", "lock"},
     "federation": {"model", "history", "lock", "wire"},
     "launch": {"model", "history", "lock", "wire", "federation"},
-    "metasim": {"model", "history", "lock", "federation"},
     "saving": {"model"},
     "recording": {"model", "history", "saving"},
     "workers": {"model", "history", "loading"},

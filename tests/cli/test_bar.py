@@ -31,7 +31,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.parametrize("end", [SECOND, FOREVER])
 def test_a_long_run_is_shown(terminal: io.StringIO, clock: list[float], end: int) -> None:
     with progress() as watch:
-        assert watch is not None
         watch(Status(MS, end, 10))
         clock[0] = 2.0
         watch(Status(5 * MS + 1, end, 1_000))
@@ -41,7 +40,6 @@ def test_a_long_run_is_shown(terminal: io.StringIO, clock: list[float], end: int
 
 def test_a_short_run_is_not(terminal: io.StringIO, clock: list[float]) -> None:
     with progress() as watch:
-        assert watch is not None
         clock[0] = 0.9
         watch(Status(MS, SECOND, 1_000))
     assert terminal.getvalue() == ""
@@ -50,7 +48,6 @@ def test_a_short_run_is_not(terminal: io.StringIO, clock: list[float]) -> None:
 def test_a_bar_is_closed_when_a_run_fails(terminal: io.StringIO, clock: list[float]) -> None:
     def fail() -> None:
         with progress() as watch:
-            assert watch is not None
             clock[0] += 2.0
             watch(Status(MS, SECOND, 1_000))
             raise ValueError("oops")
@@ -67,7 +64,6 @@ def test_what_is_printed_goes_where_it_is_piped_to(
     pipe = io.StringIO()
     monkeypatch.setattr(sys, "stdout", pipe)
     with progress() as watch:
-        assert watch is not None
         clock[0] = 2.0
         watch(Status(MS, SECOND, 1_000))
         print("said")
@@ -75,7 +71,20 @@ def test_what_is_printed_goes_where_it_is_piped_to(
     assert "said" not in terminal.getvalue()
 
 
-def test_nothing_is_shown_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_nobody_looks_a_run_that_may_never_end_says_once_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], clock: list[float]
+) -> None:
     with progress() as watch:
-        assert watch is None
+        watch(Status(MS, FOREVER, 1_000))
+        assert capsys.readouterr() == ("", "")
+        for clock[0] in (11.0, 22.0):
+            watch(Status(5 * SECOND, FOREVER, 2_000))
+    words = "still running: 5s simulated, 2,000 events, and no end is set (--until TIME ends it)\n"
+    assert capsys.readouterr() == ("", words)
+
+
+def test_a_run_that_ends_says_nothing_there(capsys: pytest.CaptureFixture[str], clock: list[float]) -> None:
+    with progress() as watch:
+        clock[0] = 11.0
+        watch(Status(5 * SECOND, 6 * SECOND, 2_000))
     assert capsys.readouterr() == ("", "")

@@ -51,6 +51,49 @@ def test_a_clean_federation_is_one_history(worldline: Command, tmp_path: Path) -
         assert "hello" not in out
 
 
+LEAKY = """
+from worldline import Federation, Program
+def model(*, seed=0, steps=1, leaks=0):
+    told = []
+    def step(self):
+        for _ in range(steps):
+            told.append(self.name)
+            self.publish("t", ("".join(told) if leaks else "x").encode())
+            self.advance(by="1ms")
+    return Federation({name: Program(run=step) for name in "ab"}, seed=seed)
+"""
+
+
+def test_a_check_takes_the_options_of_a_run_and_repeats_them(worldline: Command, tmp_path: Path) -> None:
+    (tmp_path / "leaky.py").write_text(LEAKY)
+
+    def digest(*options: str) -> str:
+        code, out, err = worldline("check", "leaky.py", "--schedules", "3", *options)
+        assert code == 0, err
+        return out.rpartition(" ")[2]
+
+    assert len({digest(), digest("--set", "steps=3"), digest("--set", "steps=3", "--until", "1ms")}) == 3
+    code, out, _ = worldline("check", "leaky.py", "--set", "leaks=1", "--seed", "3", "--until", "1s")
+    assert code == 1
+    assert "  worldline check leaky.py --seed 3 --until 1s --set leaks=1 --schedule " in out
+    file = '[[participants]]\nname = "a"\nentry = "program:run"\n'
+    (tmp_path / "cell.toml").write_text(file)
+    (tmp_path / "program.py").write_text("def run(me):\n    me.advance('1s')\n")
+    digests = {
+        worldline("check", "cell.toml", *options)[1] for options in ((), ("--until", "1ms"), ("--set", "until=2ms"))
+    }
+    assert len(digests) == 3
+
+
+def test_what_isnt_a_federation_is_for_verify(worldline: Command, tmp_path: Path) -> None:
+    advice = "is of the kind nodes (`worldline verify raft` runs it in many ways)"
+    assert worldline("check", "raft") == (
+        2,
+        "",
+        f"worldline: only federations have schedules to check, and raft {advice}\n",
+    )
+
+
 def test_a_check_ends_in_time_and_says_so(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "two.py").write_text(TWO)
     code, out, _ = worldline("check", "two.py", "--seconds-max", "0.001")
@@ -69,7 +112,7 @@ def test_a_check_ends_in_time_and_says_so(worldline: Command, tmp_path: Path) ->
             "x = 1",
             ["it.py"],
             2,
-            "it.py defines no model (write model = Federation({...}), or a function that",
+            "it.py defines no model (a model is a Federation, a kernel Simulation",
         ),
         (CLEAN, ["it.py", "--schedule", "dice:3"], 2, "'dice:3' isn't a schedule"),
         (CLEAN, ["it.py", "--schedule", "choices:9"], 2, "was it made for this federation?"),

@@ -48,7 +48,7 @@ def programs_of(setup: Setup, module: ModuleType) -> dict[str, Program]:
 def federation_of(file: Path, module: ModuleType, *changes: str) -> Federation:
     setup = read_setup(file, changes=changes)
     plan = setup.plan
-    return Federation(programs_of(setup, module), network=plan.network, seed=plan.seed, end=plan.end)
+    return Federation(programs_of(setup, module), network=plan.network, seed=plan.seed, until=plan.end)
 
 
 def test_what_it_writes_runs_and_gives_one_history(
@@ -64,7 +64,7 @@ def test_what_it_writes_runs_and_gives_one_history(
     assert set(outcome.times.values()) == {10 * 10**9}
     assert run(federation_of(file, module)).digest == outcome.digest
     assert run(federation_of(file, module, "seed=8")).digest != outcome.digest
-    check(federation_of(file, module, "end=1s"), schedules=20).demand_same()
+    check(federation_of(file, module, "until=1s"), schedules=20).demand_same()
 
 
 def test_what_it_writes_passes_the_linter_and_the_formatter(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_what_it_writes_passes_the_linter_and_the_formatter(tmp_path: Path) -> N
             [sys.executable, "-m", "ruff", *command, "--no-cache", "--config", ROOT / "pyproject.toml", tmp_path],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
             check=False,
         )
         assert done.returncode == 0, done.stdout + done.stderr

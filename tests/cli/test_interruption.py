@@ -53,5 +53,5 @@ def test_a_program_that_keeps_its_thread_is_interrupted_too(tmp_path: Path) -> N
     assert there in FEDERATION
     write(tmp_path, FEDERATION.replace(there, ASKS.format(sign=signal.SIGTERM)))
     command = [sys.executable, "-m", "worldline", "check", "mine.py"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
     assert (ended.returncode, ended.stderr) == (130, "worldline: interrupted by SIGTERM\n")

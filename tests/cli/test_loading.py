@@ -25,7 +25,7 @@ KERNEL = "from worldline.kernel import Simulation\ndef model(*, seed=0): return 
 def loaded_by(folder: Path, *arguments: str) -> set[str]:
     """Return the modules that a command has loaded when it ends, and the packages that they are in."""
     command = [sys.executable, "-c", LOADED, *arguments]
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=50)
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=100)
     assert ran.returncode == 0, ran.stderr
     modules = ran.stderr.splitlines()[-1].split()
     return {".".join(name.split(".")[:depth]) for name in modules for depth in (1, 2)}
@@ -54,5 +54,5 @@ def test_what_isnt_needed_isnt_loaded(arguments: tuple[str, ...], unneeded: set[
 
 def test_the_front_door_loads_no_room(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "import sys, worldline; dir(worldline); print(*sys.modules)"]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=50)
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=100)
     assert [name for name in ran.stdout.split() if name.startswith(("worldline.", "msgspec"))] == []

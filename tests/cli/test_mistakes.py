@@ -18,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("nothing_stays")
 
 TOML = """
 name = "cell"
-end = "2s"
+until = "2s"
 [link]
 latency = "1ms"
 [[participants]]
@@ -66,9 +66,9 @@ IN_PROCESS = "a federation from a Python file runs in-process, and not on "
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("run", "cell.toml", "--until", "abc"), "--until: 'abc' isn't the end (write a number and a unit"),
+        (("run", "cell.toml", "--until", "abc"), "--until: 'abc' isn't an end time (write a number and a unit"),
         (("run", "cell.toml", "--seed", str(2**70)), "--seed: "),
-        (("run", "cell.toml", "--set", "end=abc"), "--set: end: 'abc' isn't the end"),
+        (("run", "cell.toml", "--set", "until=abc"), "--set: until: 'abc' isn't an end time"),
         (("run", "kernel.py", "--until", "abc"), "'abc' isn't a time for --until (write a number and a unit"),
         (("run", "nodes.py", "--until", "abc"), "'abc' isn't a time for --until"),
         (("run", "pair.py", "--until", "abc"), "'abc' isn't a time for --until"),
@@ -81,16 +81,16 @@ IN_PROCESS = "a federation from a Python file runs in-process, and not on "
         (("run", "kernel.py", "--executor", "processes(x)"), "'processes(x)' isn't an executor (use \"inline\", \"pr"),
         (("run", "."), ". is a directory (name a file in it: FILE.toml or FILE.py)"),
         (("run", "folder.py"), "folder.py is a directory (name a file in it)"),
-        (("check", "."), ". is a directory (name a file in it)"),
+        (("check", "."), ". is a directory (name a file in it: FILE.toml or FILE.py)"),
         (("nodes", "--file", "."), ". is a directory (name a file in it)"),
         (("info", "folder.mcap"), "folder.mcap is a directory (name a recording in it)"),
         (("run", "async.py"), "async.py: its model can't be async (write def model(...), without async)"),
         (("run", "yields.py"), "yields.py: its model can't be async"),
         (
             ("run", "until.py"),
-            'until.py: UNTIL = 5 doesn\'t say of what (write UNTIL = "5s", or "5ns" if that is meant)',
+            'until.py: UNTIL = 5 has no unit (write UNTIL = "5s", or "5ns" if that is meant)',
         ),
-        (("run", "judged.py"), "judged.py: its outcome is 5, and no function (write def outcome(simulation, result)"),
+        (("run", "judged.py"), "judged.py: its outcome is 5, not a function (write def outcome(simulation, result)"),
     ],
 )
 def test_the_mistake_is_named_and_what_helps(said, words: tuple[str, ...], complaint: str) -> None:  # type: ignore[no-untyped-def]
@@ -119,5 +119,5 @@ def test_a_member_that_is_nearly_right_is_named() -> None:
     causes = Causes(
         {"planner": Reason(Parting("planner", MemberAction(5, ActionKind.SENDS)), Origin.ITSELF)}, ["planner"]
     )
-    with pytest.raises(UsageError, match=r"nothing of 'planer' differs \(did you mean planner\?\)"):
+    with pytest.raises(UsageError, match=r"'planer' doesn't differ \(did you mean planner\?\)"):
         causes.chain("planer")

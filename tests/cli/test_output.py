@@ -16,8 +16,6 @@ from worldline.cli.screen import Screen
 from worldline.history import Status
 from worldline.model import Interrupted, LossError
 
-pytestmark = pytest.mark.timeout(50)
-
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, io.TextIOWrapper]]:

@@ -23,8 +23,6 @@ from worldline.cli import main
 from worldline.model import UsageError
 from worldline.recording import Condition, Recording
 
-pytestmark = pytest.mark.timeout(55)
-
 CAST = """
 import json, os, sys, time
 from dataclasses import dataclass
@@ -66,7 +64,7 @@ Command = Callable[..., tuple[int, str, str]]
 
 def write(folder: Path, *roles: str, more: str = "") -> str:
     (folder / "poses.py").write_text(CAST)
-    text = 'name = "play"\nend = "20ms"\n' + "".join(
+    text = 'name = "play"\nuntil = "20ms"\n' + "".join(
         f'[[participants]]\nname = "{role}"\nentry = "poses:{role}"\n'
         f"publishes = {['pose'] if role in ('source', 'noisy') else []}\n"
         f"subscribes = {['pose'] if role == 'reader' else []}\n"
@@ -293,7 +291,7 @@ def test_a_disk_that_fills_up_ends_the_run_in_plain_words(tmp_path: Path) -> Non
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=100,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20)),
     )
     assert done.returncode == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,8 +22,6 @@ from worldline.model import LossError
 from worldline.recording import Condition, Recorder, Recording
 
 KEYS = ["target", "kind", "name", "seed", "executor", "digest", "time", "events", "members", "dropped", "remarks"]
-
-pytestmark = pytest.mark.timeout(60)
 
 
 def reported(worldline: Command, *arguments: str) -> dict[str, Any]:
@@ -82,6 +81,26 @@ def test_a_recording_has_the_digest_of_the_run(worldline: Command, tmp_path: Pat
     assert recording.outcome.digest == found["digest"]
     assert len(recording.header.roster) == found["members"]
     assert (recording.header.federation, recording.header.seed) == (found["name"], found["seed"])
+
+
+def test_info_shows_the_chains_of_entities_as_they_are(worldline: Command, tmp_path: Path) -> None:
+    worldline("run", write(tmp_path, KERNEL), "--record", "run.mcap")
+    lines = worldline("info", "run.mcap")[1].splitlines()
+    assert any(re.search(r"^\S.* the end  [0-9a-f]{10,15} \d+ *$", line) for line in lines)
+
+
+SMALL = """
+from worldline.kernel import Entity, Simulation
+def model():
+    simulation = Simulation()
+    simulation.add("a", type("Still", (Entity,), {"on_x": lambda self, payload: None})())
+    simulation.send("a", "x")
+    return simulation
+"""
+
+
+def test_one_is_one(worldline: Command, tmp_path: Path) -> None:
+    assert ", 1 event, 0 messages lost\n" in worldline("run", write(tmp_path, SMALL))[1]
 
 
 def test_only_federations_are_recorded_unasked(worldline: Command, tmp_path: Path) -> None:
@@ -200,10 +219,12 @@ def test_what_is_not_known_of_a_run_that_failed_is_null(worldline: Command, tmp_
 
 def test_an_outcome_that_may_not_be_is_the_models_fault(worldline: Command, tmp_path: Path) -> None:
     file = write(tmp_path, KERNEL.replace('return f"seen', 'assert not result.events\n    return f"seen'))
-    code, _, err = worldline("run", file)
+    code, out, err = worldline("run", file)
     assert code == 1
-    assert "mine: what has come of it isn't what should" in err
-    assert reported(worldline, file)["failure"]["text"] == err.removeprefix("worldline: ").rstrip("\n")
+    assert "mine: its outcome isn't what it should be" in err
+    found = reported(worldline, file)
+    assert found["failure"]["text"] == err.removeprefix("worldline: ").rstrip("\n")
+    assert out.splitlines()[-1] == f"digest {found['digest']}"
 
 
 def test_a_recording_that_cant_be_finished_doesnt_hide_why_the_model_failed(
@@ -320,7 +341,7 @@ def test_mistakes_end_in_a_line_and_two(worldline: Command, tmp_path: Path) -> N
 def test_participants_can_meet_on_a_unix_socket(worldline: Command, tmp_path: Path) -> None:
     write(tmp_path, FEDERATION)
     (tmp_path / "play.toml").write_text(
-        'seed = 1\nend = "1s"\n[link]\nlatency = "90ms"\n'
+        'seed = 1\nuntil = "1s"\n[link]\nlatency = "90ms"\n'
         + "".join(
             f'[[participants]]\nname = "{name}"\nentry = "mine:{name}"\nsubscribes = ["ball"]\n'
             for name in ("ann", "bob")

@@ -9,7 +9,7 @@ import pytest
 from worldline.cli import screen as screens
 from worldline.cli.screen import Screen
 from worldline.history import Status, WaitReason
-from worldline.history.status import THE_RUN
+from worldline.history.status import EVERYBODY_ELSE, THE_RUN
 from worldline.model import MS
 
 
@@ -55,6 +55,11 @@ def test_it_says_how_far_it_is_how_fast_and_who_is_in_the_way(clock: Clock) -> N
         "... play: 5ms of 500ms, a holds b, b is stopped",
         "... play: 10ms of 500ms, 0.0005× real time, 5,000 events/s, b is stopped",
     ]
+
+
+def test_whoever_computes_while_nobody_else_can_is_named_without_a_terminal_too(clock: Clock) -> None:
+    status = Status(0, ask=lambda: (WaitReason(EVERYBODY_ELSE, "a", "a has been running for 9 s"),))
+    assert shown(clock, status) == ["... play: 0s, a has been running for 9 s, b is stopped"]
 
 
 def test_who_waits_isnt_asked_for_more_often_than_it_is_shown(clock: Clock) -> None:

@@ -126,7 +126,7 @@ def test_one_rank_tells(tmp_path: Path) -> None:
     launcher = [str(Path(sys.executable).parent / "mpiexec"), "-n", "2"]
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False)
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=False)
 
     told = run(*launcher, *command, "--check", "--executor", "mpi")
     assert told.stdout == run(*command, "--check").stdout
@@ -241,7 +241,7 @@ def test_a_recording_of_something_else_is_refused(worldline: Command, monkeypatc
         main()
     code, _, err = worldline("nodes.mcap")
     assert code == 2
-    assert "nodes.mcap: it doesn't hold a run through spacetime" in err
+    assert "nodes.mcap: it isn't a recording of agents in spacetime" in err
 
 
 def test_a_recording_that_fails_says_so_itself(worldline: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,7 +280,7 @@ def test_a_file_is_run_by_processes(worldline: Command) -> None:
     ("text", "words"),
     [
         ("", "defines no model (write def model(*, seed)"),
-        ("build = 4", "defines build, and no model (call it model)"),
+        ("build = 4", "defines build, but no model (call it model)"),
         ("model = 4", "its model is 4"),
         ("def model(seed, size): pass", "the parameter size of its model has no default"),
         ("UNTIL = 'soon'\ndef model(seed): pass", "its UNTIL is 'soon'"),
@@ -290,7 +290,7 @@ def test_a_file_is_run_by_processes(worldline: Command) -> None:
             "UNTIL = 1\ndef model(seed): 1 / 0",
             "its model can't be set up: ZeroDivisionError: division by zero, in mine.py, line 2",
         ),
-        (ENDS + MINE.replace(", seed=seed", ""), "its model doesn't hand on its seed"),
+        (ENDS + MINE.replace(", seed=seed", ""), "its model doesn't pass on its seed"),
         ("1 / 0", "can't be loaded: ZeroDivisionError: division by zero, in mine.py, line 1"),
     ],
 )
@@ -372,10 +372,9 @@ def test_what_cant_be_recorded_doesnt_hide_the_failure(worldline: Command, monke
         (["ping", "--executor", "processes(0)"], "use 1 to 64"),
         (["ping", "--set", "distance"], "write --set NAME=VALUE"),
         (["ping", "--set", "size=3"], "parameters: distance=1.0, c=0.0"),
-        (["ping", "--set", "distance=far"], "it is like 1.0"),
+        (["ping", "--set", "distance=far"], "a value like 1.0"),
         (["ping", "--set", "c=-1"], "c is -1.0"),
-        (["pipeline", "--set", "placed=perhaps"], "it is like True"),
-        (["relay", "-q", "--set", "fastest=1"], "as fast as light"),
+        (["pipeline", "--set", "placed=perhaps"], "a value like True"),
         (["epidemic", "--set", "speed=2"], "faster than light"),
         (["ping", "--until", "nan"], "a run can't end at nan"),
         (["ping", "--until", "inf"], "a run can't end at inf"),
@@ -385,8 +384,8 @@ def test_what_cant_be_recorded_doesnt_hide_the_failure(worldline: Command, monke
         (["ping", "--record", "run.txt"], "doesn't end in .mcap"),
         (["ping", "--diagram", "run.png"], "doesn't end in .svg"),
         (["ping", "--animation", "run.gif"], "doesn't end in .html"),
-        (["run.mcap", "--seed", "1"], "doesn't go with --seed"),
-        (["run.mcap", "--set", "c=1"], "doesn't go with --set"),
+        (["run.mcap", "--seed", "1"], "--seed can't be used with a recording"),
+        (["run.mcap", "--set", "c=1"], "--set can't be used with a recording"),
         (["ping", "--until", "1e300"], "1e+300"),
     ],
 )
@@ -396,6 +395,31 @@ def test_a_mistake_is_told_in_plain_words(worldline: Command, arguments: list[st
     assert words in err
     assert err.startswith("worldline: ")
     assert list(Path().iterdir()) == []
+
+
+def test_a_mistake_that_shows_only_during_the_run_is_the_models(worldline: Command) -> None:
+    code, _, err = worldline("relay", "-q", "--set", "fastest=1")
+    assert code == 1
+    assert "as fast as light" in err
+    assert "(relay.py, line " in err
+
+
+JUDGED = """
+from worldline.spacetime import Agent, ForwardSimulation, Minkowski
+UNTIL = 1.0
+def model():
+    return ForwardSimulation(Minkowski(2))
+def outcome(simulation, result):
+    assert False, "never"
+"""
+
+
+def test_an_outcome_that_may_not_be_doesnt_hide_what_happened(worldline: Command) -> None:
+    Path("mine.py").write_text(JUDGED)
+    code, out, err = worldline("--file", "mine.py")
+    assert code == 1
+    assert "never" in err
+    assert out.startswith("0 events, digest ")
 
 
 def test_a_recording_is_not_overwritten(worldline: Command) -> None:
@@ -435,7 +459,7 @@ def test_who_stops_reading_doesnt_make_it_fail(tmp_path: Path) -> None:
         assert running.stdout.readline().startswith("{")
         running.stdout.close()
         told = running.stderr.read()
-        assert running.wait(50) == 0
+        assert running.wait(100) == 0
     assert "digest " in told
     assert "Error" not in told
     assert Recording(tmp_path / "run.mcap").verify().condition is Condition.INTACT

@@ -16,6 +16,7 @@ from typing import Any
 from msgspec import msgpack
 
 FOREVER = 2**61
+TIME_MAX = 2**60 - 1
 
 
 class Foreign:
@@ -48,7 +49,7 @@ class Foreign:
         self._sent = 0
         self._log = hashlib.blake2b(digest_size=16)
         self._said: list[list[Any]] = [["join", publishes, subscribes]]
-        kind, _, self.now, self.seed, self.control_latency = self._ask()
+        kind, _, self.now, self.seed, self.control_latency, self.reach = self._ask()
         assert kind == "start"
         self.horizon = self._told = self.now
 
@@ -143,9 +144,10 @@ class Foreign:
 
     # --- For its program ---
 
-    def publish(self, topic: str, payload: bytes) -> None:
-        self._said.append(["publish", topic, payload, self.now])
-        self._log.update(msgpack.encode([0, self._sent, self.now, topic, payload]))
+    def publish(self, topic: str, payload: bytes, at: int | None = None) -> None:
+        sent = self.now if at is None else at
+        self._said.append(["publish", topic, payload, sent])
+        self._log.update(msgpack.encode([0, self._sent, sent, topic, payload]))
         self._sent += 1
 
     def advance(self, to: int) -> list[list[Any]]:
@@ -165,9 +167,19 @@ class Foreign:
         self._go(until)
         return []
 
+    def peek(self, until: int = TIME_MAX) -> int:
+        sight = min(until, self.now + self.reach, TIME_MAX)
+        first = self.held[0][0] if self.held else FOREVER
+        if first >= min(self.horizon, sight) and sight > self.horizon and not self.final:
+            self._said.append(["reached", self.now])
+            self._request("peek", sight, first)
+            first = self.held[0][0] if self.held else FOREVER
+        self.ended = self.final and self.now == self.horizon < sight
+        return min(first, sight, self.horizon)
+
     def subscribe(self, topic: str) -> None:
         self.kept[topic] = {}
-        self.horizon, self.final = self.now, False
+        self.horizon, self.final, self.reach = self.now, False, 0
         self._said.append(["subscribe", [topic], self.now, self.now])
 
     def unsubscribe(self, topic: str) -> None:

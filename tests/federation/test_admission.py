@@ -16,11 +16,9 @@ from worldline.lock import Join
 from worldline.model import ConfigurationError, LossError, Plan, UsageError
 from worldline.model.errors import BrokenPromise
 
-pytestmark = pytest.mark.timeout(55)
-
 
 def pair(**more: Any) -> Plan:
-    return plan(["camera", "logger"], network=Network(default=link("1ms")), end="100ms", **more)
+    return plan(["camera", "logger"], network=Network(default=link("1ms")), until="100ms", **more)
 
 
 def film(target: Server | str, **options: Any) -> Strand[None]:

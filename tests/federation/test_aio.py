@@ -20,8 +20,6 @@ from worldline.federation.environment import LaunchEnvironment
 from worldline.federation.host import Limits
 from worldline.model import MS, LossError, ModelError, Plan, UsageError
 
-pytestmark = pytest.mark.timeout(50)
-
 T = TypeVar("T")
 
 
@@ -31,8 +29,8 @@ def _tidy() -> Iterator[None]:
         yield
 
 
-def some(*names: str, end: str | None = None) -> Plan:
-    return plan(names, network=Network(default=link("1ms")), end=end)
+def some(*names: str, until: str | None = None) -> Plan:
+    return plan(names, network=Network(default=link("1ms")), until=until)
 
 
 def complete(made: Coroutine[Any, Any, T], within_s: float = PROMPT_S) -> T:
@@ -115,7 +113,7 @@ def test_the_end_of_the_run_ends_the_with_statement_quietly() -> None:
         while True:
             await me.advance(by="3ms")
 
-    with Server(some("a", end="10ms")) as server:
+    with Server(some("a", until="10ms")) as server:
         complete(join(server, "a", endless))
         assert server.wait(PROMPT_S).times == {"a": 10 * MS}
 
@@ -191,7 +189,7 @@ def test_what_isnt_our_server_is_recognized(case: str) -> None:
 
 
 def test_nobody_listens() -> None:
-    with pytest.raises(LossError, match=r"nobody listens on tcp://127.0.0.1:1: .* \(is the server up\?\)"):
+    with pytest.raises(LossError, match=r"nothing listens on tcp://127.0.0.1:1: .* \(is the server up\?\)"):
         complete(connect_async("tcp://127.0.0.1:1", "a", patience_s=0.1))
 
 
@@ -300,7 +298,7 @@ def test_the_cause_is_told_also_if_nothing_is_due_to_be_said() -> None:
 
 
 def test_a_server_that_hangs_is_waited_for() -> None:
-    with Server(some("a", "b", end="10ms"), limits=Limits(silence_s=0.1)) as server:
+    with Server(some("a", "b", until="10ms"), limits=Limits(silence_s=0.1)) as server:
         computing = Strand(lambda: take_part(server, "b", lambda me: eventually(released.is_set), subscribes=[]))
         released = threading.Event()
         patient = Strand(lambda: complete(join(server, "a", lambda me: me.next()), 20))

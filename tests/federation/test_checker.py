@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -94,6 +95,30 @@ def test_a_clean_federation_gives_one_history_in_every_schedule() -> None:
     verdict.demand_same()
 
 
+def running_ahead(see: Callable[[Participant], int]) -> Federation:
+    """Two who run as far as they see, and say how far that was."""
+
+    def run_ahead(self: Participant) -> None:
+        while self.now < 2_000_000:
+            known = min(max(see(self), self.now + 1), 9_000_000)
+            self.publish("seen", b"%d" % known, at=known - 1)
+            self.next(until=known)
+
+    programs = {name: Program(run=run_ahead, subscribes=["seen"]) for name in ("ann", "bob")}
+    return Federation(programs, network=Network(default=link("1ms")))
+
+
+def test_one_that_peeks_sees_the_same_in_every_schedule() -> None:
+    verdict = check_every_schedule(running_ahead(lambda me: me.peek()), split=False)
+    assert (verdict.complete, verdict.divergence) == (True, None)
+    assert verdict.schedules > 10
+    assert check(running_ahead(lambda me: me.peek()), schedules=100).divergence is None
+
+
+def test_one_that_looks_at_how_far_it_was_granted_is_caught() -> None:
+    assert check(running_ahead(lambda me: me._ledger.horizon), schedules=100).divergence is not None
+
+
 def test_samples_are_taken_where_there_are_too_many_schedules() -> None:
     verdict = check(clean(), schedules=40)
     assert (verdict.schedules, verdict.complete, verdict.divergence) == (40, False, None)
@@ -109,7 +134,7 @@ def test_a_leaky_participant_is_caught_and_its_run_repeats() -> None:
     divergence = verdict.divergence
     assert divergence is not None
     assert "spoke first" in str(divergence)
-    with pytest.raises(NonDeterminism, match="the schedule shows in the history"):
+    with pytest.raises(NonDeterminism, match="the history depends on the schedule"):
         verdict.demand_same()
     assert compare(leaky(), parse_schedule(divergence.schedule)) == divergence
     assert divergence.lines()[:2] == ["A  in-order", f"B  {divergence.schedule}"]
@@ -178,7 +203,7 @@ def test_other_losses_alone_are_a_difference_that_nobody_noticed() -> None:
     nothing = Difference(Partings(), Causes({}, []))
     divergence = Divergence("sample:3", nothing)
     assert divergence.lines() == [str(divergence)]
-    assert "other messages are lost or dropped" in str(divergence)
+    assert "different messages are lost or dropped" in str(divergence)
     assert divergence.participant is None
 
 

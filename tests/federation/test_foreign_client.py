@@ -21,7 +21,7 @@ SECOND = 1000 * MS
 NETWORK = Network(
     default=link("uniform(1ms, 3ms)", loss=0.1, duplication=0.1), rules=(Rule(topic="late", link=link("7ms")),)
 )
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Elsewhere:
@@ -158,7 +158,7 @@ def test_buffers_late_subscriptions_steps_and_the_end_give_the_same_history() ->
             },
             network=NETWORK,
             seed=3,
-            end="52ms",
+            until="52ms",
         )
     )
     foreign: list[Foreign] = []
@@ -176,7 +176,7 @@ def test_buffers_late_subscriptions_steps_and_the_end_give_the_same_history() ->
         foreign_listener(me)
         me.leave()
 
-    with Server(plan(["listener", "source"], network=NETWORK, seed=3, end="52ms"), token="x") as server:
+    with Server(plan(["listener", "source"], network=NETWORK, seed=3, until="52ms"), token="x") as server:
         other = Elsewhere(elsewhere)
         with connect(str(server.address), "source", token="x", publishes=["fast", "late"], subscribes=["echo"]) as me:
             source(me)
@@ -186,6 +186,60 @@ def test_buffers_late_subscriptions_steps_and_the_end_give_the_same_history() ->
     assert outcome.times == alone.times
     assert outcome.dropped == alone.dropped
     assert foreign[0].dropped["fast"] > 0
+
+
+# --- Peeking ---
+
+
+def runner(self: Participant) -> None:
+    """Runs ahead as far as it can see, and sends on the way."""
+    while not self.ended:
+        known = self.peek(until=self.now + 5 * MS)
+        for sent in range(self.now, known, MS // 2):
+            self.publish("echo", b"%d" % known, at=sent)
+        if not self.ended:
+            self.next(until=known + 1)
+
+
+def foreign_runner(me: Foreign) -> None:
+    while not me.ended:
+        known = me.peek(me.now + 5 * MS)
+        for sent in range(me.now, known, MS // 2):
+            me.publish("echo", b"%d" % known, sent)
+        if not me.ended:
+            me.next(known + 1)
+
+
+def test_a_foreign_client_that_peeks_sees_what_ours_sees() -> None:
+    declared: dict[str, Any] = {"publishes": ["echo"], "subscribes": ["fast", "late"]}
+    alone = run(
+        Federation(
+            {
+                "runner": Program(run=runner, **declared),
+                "source": Program(run=source, publishes=["fast", "late"], subscribes=["echo"]),
+            },
+            network=NETWORK,
+            seed=3,
+            end="52ms",
+        )
+    )
+
+    def elsewhere() -> None:
+        me = Foreign(
+            "127.0.0.1", server.address.port, "runner", "x", publishes=["echo"], subscribes=[["fast"], ["late"]]
+        )
+        assert me.reach == MS
+        foreign_runner(me)
+        me.leave()
+
+    with Server(plan(["runner", "source"], network=NETWORK, seed=3, end="52ms"), token="x") as server:
+        other = Elsewhere(elsewhere)
+        with connect(str(server.address), "source", token="x", publishes=["fast", "late"], subscribes=["echo"]) as me:
+            source(me)
+        other.wait()
+        outcome = server.wait(PATIENCE_S)
+    assert outcome.digest == alone.digest
+    assert outcome.times == alone.times == {"runner": 52 * MS, "source": 52 * MS}
 
 
 def test_what_was_granted_ahead_needs_no_further_request() -> None:

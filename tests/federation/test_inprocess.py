@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
@@ -12,11 +13,13 @@ import pytest
 
 from worldline import Federation, Network, Participant, Program, Rule, RunEnded, link, run
 from worldline.federation import inprocess
+from worldline.history.status import EVERYBODY_ELSE, Status, WaitReason
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
+from worldline.workers.executor import InProcess
 
 
-def federation(network: Network | None = None, end: str | None = None, **programs: Program) -> Federation:
-    return Federation(programs, network=network or Network(default=link("1ms")), end=end)
+def federation(network: Network | None = None, until: str | None = None, **programs: Program) -> Federation:
+    return Federation(programs, network=network or Network(default=link("1ms")), until=until)
 
 
 def test_a_program_may_run_for_ever_and_is_ended_with_the_run() -> None:
@@ -28,7 +31,7 @@ def test_a_program_may_run_for_ever_and_is_ended_with_the_run() -> None:
             steps.append(self.now)
             self.publish("tick", b"")
 
-    assert run(federation(end="10ms", a=Program(run=ticker))).times == {"a": 10 * MS}
+    assert run(federation(until="10ms", a=Program(run=ticker))).times == {"a": 10 * MS}
     assert steps == [3 * MS, 6 * MS, 9 * MS, 10 * MS]
 
 
@@ -38,13 +41,13 @@ def test_after_the_end_every_operation_says_so() -> None:
     def program(self: Participant) -> None:
         assert self.advance(to="1s") == []
         assert self.ended
-        for operation in (lambda: self.publish("t", b""), lambda: self.advance(to="2s"), lambda: self.next()):
+        for operation in (lambda: self.publish("t", b""), lambda: self.advance(to="2s"), self.next, self.peek):
             with pytest.raises(RunEnded) as info:
                 operation()
             raised.append(info.value)
 
-    run(federation(end="10ms", a=Program(run=program)))
-    assert len(raised) == 3
+    run(federation(until="10ms", a=Program(run=program)))
+    assert len(raised) == 4
 
 
 def test_messages_iterates_until_the_time_given() -> None:
@@ -171,7 +174,7 @@ def test_a_program_that_catches_every_exception_still_comes_to_its_end() -> None
             except Exception:  # As bad programs do.
                 continue
 
-    assert run(federation(end="5ms", a=Program(stubborn))).times == {"a": 5 * MS}
+    assert run(federation(until="5ms", a=Program(stubborn))).times == {"a": 5 * MS}
 
 
 def test_a_run_is_broken_off_while_a_program_runs_ahead_without_asking() -> None:
@@ -299,8 +302,8 @@ def test_generators_and_coroutines_are_refused_since_they_would_never_run() -> N
 @pytest.mark.parametrize(
     ("program", "problem"),
     [
-        (lambda: Program(run=print, subscribes="news"), "topics are given as a list"),
-        (lambda: Program(run=print, publishes="news"), "topics are given as a list"),
+        (lambda: Program(run=print, subscribes="news"), "topics must be a list"),
+        (lambda: Program(run=print, publishes="news"), "topics must be a list"),
         (lambda: Program(run=print, subscribes={"news": "biggest(3)"}), "isn't a buffer"),
         (lambda: Program(run=print, publishes=[""]), "can't name a topic"),
         (lambda: Program(run=print, latency_least="-1ms"), "isn't the least latency"),
@@ -354,3 +357,48 @@ def test_an_interrupted_run_ends_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
         run(federation(**programs))
     assert time.monotonic() - begun < 20, "it waits for somebody who has ended"
     assert sorted(unwound) == ["a", "b", "c"]
+
+
+def test_only_federations_are_run() -> None:
+    def model() -> None: ...
+
+    with pytest.raises(UsageError, match=r"isn't a Federation \(call the function that makes it: run\(model\(\)\)\)"):
+        run(model)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=r"5 isn't a Federation \(run\(\) is for federations"):
+        run(5)  # type: ignore[arg-type]
+
+
+def test_it_runs_in_process_and_on_no_other_executor() -> None:
+    alone = federation(a=Program(run=lambda me: None))
+    assert run(alone, executor="in-process").digest == run(alone, executor=InProcess()).digest == run(alone).digest
+    with pytest.raises(ConfigurationError, match=r"a Federation runs in-process, and not on 'tcp' \(leave executor"):
+        run(alone, executor="tcp")
+
+
+def test_an_end_is_called_until_as_everywhere() -> None:
+    with pytest.raises(ConfigurationError, match=r"a Federation has no `end` \(write until=\)"):
+        Federation({}, end="1s")  # type: ignore[call-arg]
+
+
+def test_whoever_runs_without_waiting_is_named_with_the_time_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inprocess, "_WATCH_EVERY_S", 0.001)
+    monkeypatch.setattr(inprocess, "_BUSY_S", 0.0)
+    named = threading.Event()
+    seen: list[WaitReason] = []
+
+    def watch(status: Status) -> None:
+        seen.extend(status.waits)
+        if seen:
+            named.set()
+
+    def runs(me: Participant) -> None:
+        me.advance("5ms")
+        while not named.is_set():
+            me.advance(by="1ms")
+
+    run(federation(a=Program(runs), b=Program(lambda me: None)), watch=watch)
+    assert (seen[0].who, seen[0].holder) == (EVERYBODY_ELSE, "a")
+    assert re.fullmatch(
+        r"a has been running for \d+ s without waiting, at \d+(\.\d+)?m?s, and keeps everybody else waiting",
+        seen[0].why,
+    )

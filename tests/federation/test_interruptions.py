@@ -21,8 +21,6 @@ from worldline import Federation, Network, Participant, Program, Server, connect
 from worldline.federation.aio import AsyncParticipant
 from worldline.model import MS, LossError, Message, UsageError
 
-pytestmark = pytest.mark.timeout(50)
-
 
 @pytest.fixture(autouse=True)
 def _tidy() -> Iterator[None]:
@@ -37,9 +35,11 @@ DECLARED: Any = {"publishes": ["t"], "subscribes": {"t": "newest(2)"}}
 def step(me: Any, turn: int) -> Any:
     """One wait of a program that mixes all of them: the call, to be made as often as it takes."""
     me.publish("t", bytes([turn]))
-    if turn % 3 == 0:
+    if turn % 4 == 0:
         return lambda: me.next(until=me.now + 3 * MS)
-    if turn % 3 == 1:
+    if turn % 4 == 1:
+        return me.peek
+    if turn % 4 == 2:
         return lambda: me.advance(by="2ms")
     return lambda: me.advance(to=me.now + MS)
 
@@ -122,7 +122,7 @@ def interrupt_when(happened: Callable[[], object]) -> Strand[None]:
     return Strand(wait)
 
 
-ASKED = ("awaiting", "advancing")
+ASKED = ("awaiting", "advancing", "peeking")
 
 
 def state(server: Server, name: str) -> str:
@@ -160,6 +160,35 @@ def test_a_handler_that_raises_interrupts_a_wait_which_is_taken_up_again(
             me.publish("u", b"and on")
         late.result()
         assert server.wait(PROMPT_S).digest
+
+
+def test_an_interrupted_peek_is_taken_up_again() -> None:
+    go = threading.Event()
+
+    def other(server: Server) -> None:
+        with connect(server, "b", publishes=["t"]) as me:
+            assert go.wait(PROMPT_S)
+            me.advance(to="5ms")
+            me.publish("t", b"late")
+
+    with ticking(), Server(plan(["a", "b"], network=Network(default=link("9ms")))) as server:
+        late = Strand(lambda: other(server))
+        with connect(server, "a", publishes=["u"], subscribes=["t"]) as me:
+            me.advance(to="8ms")
+            for _ in range(3):
+                interrupting = interrupt_when(lambda: me._waits and state(server, "a") in ASKED)
+                with pytest.raises(Tick):
+                    me.peek(until="17ms")
+                interrupting.result()
+            for mistake in (lambda: me.publish("u", b""), lambda: me.peek(until="9ms"), me.next, me.leave):
+                with pytest.raises(UsageError, match=r"peek\(until='17ms'\) was interrupted, and is still asked for"):
+                    mistake()
+            go.set()
+            assert me.peek() == 14 * MS  # It sees no further, so that is the same.
+            assert me.now == 8 * MS
+            assert [message.payload for message in me.next()] == [b"late"]
+        late.result()
+        assert server.wait(PROMPT_S).times == {"a": 14 * MS, "b": 5 * MS}
 
 
 @pytest.mark.parametrize("kind", ["tcp", "tls"])
@@ -266,6 +295,7 @@ def test_a_forked_process_doesnt_speak_for_its_parent(kind: str, tmp_path: Path)
                 lambda: me.publish("t", b""),
                 lambda: me.advance(to="2ms"),
                 lambda: me.next(),
+                lambda: me.peek(),
                 lambda: me.leave(),
             )
             for act in acts:
@@ -311,7 +341,24 @@ def test_a_forked_process_is_no_server(tmp_path: Path) -> None:
         assert server.wait(PROMPT_S).times == {"a": MS}
 
 
-def test_a_busy_wait_may_be_interrupted_anywhere() -> None:
+Waits = Callable[[Callable[[], Any]], Any]
+"""How a call that waits is made."""
+
+
+def by_steps(me: Participant, to: int, wait: Waits) -> list[Message]:
+    return wait(lambda: me.advance(to=to))
+
+
+def by_peeking(me: Participant, to: int, wait: Waits) -> list[Message]:
+    got: list[Message] = []
+    while me.now < to:
+        known = wait(lambda: me.peek(until=to))
+        got += wait(me.next) if known == me.now else wait(lambda: me.advance(to=known))  # noqa: B023 - called at once.
+    return got
+
+
+@pytest.mark.parametrize("go_on", [by_steps, by_peeking])
+def test_a_busy_wait_may_be_interrupted_anywhere(go_on: Callable[[Participant, int, Waits], list[Message]]) -> None:
     """Answers come at once, so most interruptions come while something is being said or taken in."""
     steps = 300
     waiting: list[Participant] = []
@@ -320,25 +367,25 @@ def test_a_busy_wait_may_be_interrupted_anywhere() -> None:
         if waiting and waiting[0]._waits:
             raise Tick
 
-    def walk(me: Participant, advance: Callable[[int], list[Message]]) -> list[bytes]:
+    def walk(me: Participant, wait: Waits) -> list[bytes]:
         got = []
         for turn in range(steps):
             me.publish("t", turn.to_bytes(2))
-            got += [message.payload for message in advance((turn + 1) * MS)]
+            got += [message.payload for message in go_on(me, (turn + 1) * MS, wait)]
         return got
 
     def calm(server: Server) -> list[bytes]:
         with connect(server, "b", publishes=["t"], subscribes=["t"]) as me:
-            return walk(me, me.advance)
+            return walk(me, lambda call: call())
 
     ticks = 0
 
-    def patient(to: int) -> list[Message]:
+    def patient(call: Callable[[], Any]) -> Any:
         nonlocal ticks
         while True:
             waiting[:] = [me]
             try:
-                return me.advance(to=to)
+                return call()
             except Tick:
                 ticks += 1
             finally:

@@ -261,7 +261,7 @@ def fixed_end() -> Federation:
             self.next()
 
     programs = {"e": Program(endless, publishes=["tick"]), "r": Program(reader, publishes=[], subscribes=["tick"])}
-    return Federation(programs, end="50ms", seed=3)
+    return Federation(programs, until="50ms", seed=3)
 
 
 def nobody_can_come() -> Federation:
@@ -360,7 +360,7 @@ def sent_later() -> Federation:
             self.publish("u", message.payload, at=self.now + MS)
 
     programs = {"s": Program(sender, subscribes=["u"]), "r": Program(reader, subscribes=["t"])}
-    return Federation(programs, end="100ms")
+    return Federation(programs, until="100ms")
 
 
 def far_ahead() -> Federation:
@@ -375,6 +375,38 @@ def far_ahead() -> Federation:
 
     programs = {name: Program(stepper, subscribes=["t"]) for name in ("a", "b")}
     return Federation(programs, network=Network(default=link("40ms")))
+
+
+def running_ahead() -> Federation:
+    """Those who find out what they send only by running: as far as they can see. One of them has a period."""
+
+    def run_ahead(self: Participant) -> None:
+        level = 100
+        while True:
+            known = self.peek(until=self.now + 7 * MS)
+            if known == self.now:
+                level += sum(int(message.payload) for message in self.next())
+                continue
+            first = -(-self.now // (2 * MS)) * 2 * MS
+            for moment in range(first, known, 2 * MS):
+                level = level * 31 % 1009
+                if level % 3:
+                    self.publish(self.name, str(level).encode(), at=moment)
+            self.advance(to=known)
+
+    def answer(self: Participant) -> None:
+        for number, message in enumerate(self.messages()):
+            self.publish("answer", str(int(message.payload) % 11).encode())
+            if number == 40:
+                self.stop(at=self.now + 20 * MS)
+
+    heard = ["plain", "periodic", "answer"]
+    programs = {
+        "plain": Program(run_ahead, publishes=["plain"], subscribes=heard),
+        "periodic": Program(run_ahead, publishes=["periodic"], subscribes=heard, period="2ms"),
+        "answers": Program(answer, publishes=["answer"], subscribes=heard, controls=True),
+    }
+    return Federation(programs, network=Network(default=link(uniform("2ms", "6ms")), control_latency=3 * MS), seed=4)
 
 
 FEDERATIONS = (
@@ -395,6 +427,7 @@ FEDERATIONS = (
     equal_arrivals,
     sent_later,
     far_ahead,
+    running_ahead,
 )
 
 # --- The ways ---
@@ -428,7 +461,7 @@ WAYS: dict[str, Way] = {
     "another-order": way(order=1),
     "shaken": way(order=2, paired=True),
     "in-small-steps": way(steps=700_000, paired=True),
-    "at-a-pace": way(pace=5.0, within_s=5.0),
+    "at-a-pace": way(pace=5.0),
 }
 
 
@@ -456,7 +489,6 @@ def cases() -> Iterator[Any]:
             yield pytest.param(make, name, id=f"{make.__name__}-{name}")
 
 
-@pytest.mark.timeout(50)
 @pytest.mark.parametrize(("make", "name"), list(cases()))
 def test_a_federation_is_the_same_in_every_way(
     make: Callable[[], Federation],
@@ -490,7 +522,6 @@ def leaky() -> Federation:
     return Federation(programs)
 
 
-@pytest.mark.timeout(50)
 def test_a_federation_that_leaks_is_found_out_by_its_digests(monkeypatch: pytest.MonkeyPatch) -> None:
     digests = set[bytes]()
     for shake in range(40):

@@ -97,7 +97,7 @@ def test_the_hash_seed_makes_no_difference() -> None:
     )
     found = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, timeout=100
         ).stdout
         for seed in ("1", "2", "3")
     }

@@ -702,7 +702,7 @@ def test_without_compiled_modules_both_rooms_say_so(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), UNCOMPILED: ""}
     said = subprocess.run(
-        [sys.executable, "-P", "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        [sys.executable, "-P", "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=100
     )
     plain = "plain Python (it isn't compiled for this Python)"
     assert (said.stdout, said.stderr) == (f"{plain} {plain}\n", "")

@@ -19,8 +19,6 @@ from worldline.kernel import Entity, Simulation, build, processes
 from worldline.model import HOUR
 from worldline.workers.executor import Executor
 
-pytestmark = pytest.mark.timeout(50)
-
 
 @cache
 def inline(name: str) -> Observation:

@@ -329,7 +329,7 @@ def test_a_topic_that_is_none_is_refused(topic: Any, verb: str) -> None:
         else:
             me.send("b" if verb == "send" else "a", topic)
 
-    assert "can't name a topic" in str(error_of(act, ConfigurationError))
+    assert "can't name a topic" in str(error_of(act, ModelError))
 
 
 class Burst(Entity):
@@ -525,7 +525,7 @@ def test_a_number_that_somebody_has_already_is_refused() -> None:
 
 @pytest.mark.parametrize("thing", [Actor, 5, None, "b", lambda: 1, process])
 def test_only_entities_can_be_created(thing: Any) -> None:
-    error = error_of(lambda me: me.create(thing), UsageError)
+    error = error_of(lambda me: me.create(thing), ModelError)
     assert "isn't an Entity" in str(error)
     assert (error.participant, error.at) == ("a", 0)
 
@@ -537,7 +537,7 @@ def test_an_entity_takes_part_once() -> None:
         me.create(child, "x")
         me.create(child, "y")
 
-    assert "a/x is part of a simulation already, and can't be a/y too" in str(error_of(act, UsageError))
+    assert "a/x is part of a simulation already, and can't be a/y too" in str(error_of(act, ModelError))
     other = Simulation()
     with pytest.raises(ConfigurationError, match="z: this entity takes part already, as a/x"):
         other.add("z", child)
@@ -551,7 +551,7 @@ def test_an_entity_that_has_ended_can_not_be_created_again() -> None:
         yield 1
         me.create(child, "y")
 
-    error_of(act, UsageError)
+    error_of(act, ModelError)
 
 
 class Generation(Entity):
@@ -935,7 +935,7 @@ def test_what_the_kernel_keeps_in_an_entity_is_not_the_models_to_set(name: str) 
 
 
 def test_a_name_is_given_by_adding_or_creating() -> None:
-    error = error_of(lambda me: setattr(me, "name", "mine"), UsageError)
+    error = error_of(lambda me: setattr(me, "name", "mine"), ModelError)
     assert "add(name, entity) or create(entity, name) gives it one" in str(error)
     assert (error.participant, error.at) == ("a", 0)
 

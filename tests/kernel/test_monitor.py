@@ -75,9 +75,9 @@ def test_values_are_recorded_in_the_order_of_their_times() -> None:
 
 def test_there_is_no_mean_of_what_is_no_number() -> None:
     for values in (("rain", "sun"), (None, 1), (1, None)):
-        with pytest.raises(UsageError, match="there is a mean of numbers only"):
+        with pytest.raises(UsageError, match="only numbers have a mean"):
             monitor(*((10 * place, value) for place, value in enumerate(values))).mean(until=20)
-    with pytest.raises(UsageError, match="there is a mean of numbers only"):
+    with pytest.raises(UsageError, match="only numbers have a mean"):
         monitor((5, "7")).mean()
 
 
@@ -238,3 +238,22 @@ def test_a_mean_ends_with_the_run_or_with_the_entity() -> None:
             "a/kim": 4,
             "c": 4,
         }
+
+
+def test_a_monitor_that_isnt_there_is_refused_with_the_nearest_name() -> None:
+    def act(me: Actor) -> None:
+        me.record("queue", 1)
+
+    monitors = stage(act).run().monitors
+    assert monitors["a", "queue"].values == [1]
+    assert ("a", "queu") not in monitors
+    assert monitors.get(("a", "queu")) is None
+    for key, advice in {
+        ("a", "queu"): "did you mean 'queue'?",
+        ("a", "zzz"): "a has recorded queue",
+        ("A!", "queue"): 'write monitors["entity", "name"], of what was recorded',
+        "queue": 'write monitors["entity", "name"], of what was recorded',
+    }.items():
+        with pytest.raises(UsageError, match=r"there is no monitor") as refused:
+            monitors[key]  # type: ignore[index]
+        assert refused.value.advice == advice

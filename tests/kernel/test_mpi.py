@@ -23,8 +23,6 @@ from tests.workers.ranks import mpiexec
 from worldline.kernel import build
 from worldline.model import WorldlineError
 
-pytestmark = pytest.mark.timeout(110)
-
 BUILD = "compiled" if build == "compiled" else "plain"
 HASH_SEED = os.environ.get("PYTHONHASHSEED", "0")
 

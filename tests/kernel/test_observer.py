@@ -22,7 +22,6 @@ from worldline.kernel.roster import TOO_LATE
 from worldline.model import FOREVER, MS, ModelError, Network, Rule, UsageError, link
 
 ROOT = Path(__file__).parents[2]
-pytestmark = pytest.mark.timeout(100)
 
 
 def told(simulation: Simulation, until: Any = None, executor: str = "inline") -> Notebook:

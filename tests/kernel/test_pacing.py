@@ -535,3 +535,10 @@ def test_bounds_are_those_of_the_lock(crew: tuple[list[list[int]], list[int], in
     assert [pacing.bound(base) for pacing, base in zip(pacings, bases, strict=True)] == exact
     first = bases.index(min(bases))
     assert exact[first] > bases[first] or bases[first] == FOREVER, "nobody could go on"
+
+
+@pytest.mark.soak
+@settings(max_examples=5_000)
+@given(crews())
+def test_soak_bounds_are_those_of_the_lock(crew: tuple[list[list[int]], list[int], int]) -> None:
+    test_bounds_are_those_of_the_lock.hypothesis.inner_test(crew)

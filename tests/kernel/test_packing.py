@@ -320,7 +320,7 @@ def prints_by_hash_seed() -> list[list[str]]:
     for seed in ("0", "1"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
         done = subprocess.run(
-            [sys.executable, "-c", SEEDED], env=environment, capture_output=True, text=True, check=True, timeout=60
+            [sys.executable, "-c", SEEDED], env=environment, capture_output=True, text=True, check=True, timeout=100
         )
         runs.append(done.stdout.splitlines())
     return runs

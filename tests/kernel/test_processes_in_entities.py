@@ -133,7 +133,25 @@ def test_the_refusal_of_a_float_says_what_to_write() -> None:
     def sleep(me: Any) -> Steps:
         yield 0.5
 
-    with pytest.raises(ModelError, match=r"a process can't wait for 0.5 \(times are whole nanoseconds: yield 5 \* MS"):
+    where = f"in test_processes_in_entities.py, line {sleep.__code__.co_firstlineno + 1}"
+    with pytest.raises(
+        ModelError, match=rf"a process can't wait for 0.5, {where} \(times are whole nanoseconds: yield 5 \* MS"
+    ):
+        play(sleep)
+
+
+def test_the_refusal_of_a_wait_names_the_innermost_line_of_the_process_that_yields() -> None:
+    def nap() -> Steps:
+        yield -1
+
+    def sleep(me: Any) -> Steps:
+        me.process(rest())
+        yield from nap()
+
+    def rest() -> Steps:
+        yield receive()
+
+    with pytest.raises(ModelError, match=f"in test_processes_in_entities.py, line {nap.__code__.co_firstlineno + 1}"):
         play(sleep)
 
 
@@ -191,7 +209,7 @@ def test_a_process_starts_after_what_the_entity_does_now() -> None:
 
 @pytest.mark.parametrize("thing", [5, None, lambda: (yield 1), iter([1]), [1], "x", map(str, [1])])
 def test_only_generators_are_processes(thing: Any) -> None:
-    assert "isn't a generator" in str(error_of(lambda me: me.process(thing) and None, UsageError))
+    assert "isn't a generator" in str(error_of(lambda me: me.process(thing) and None, ModelError))
 
 
 def test_generators_are_joined_by_yield_from() -> None:
@@ -1227,7 +1245,7 @@ def test_a_resource_says_how_many_hold_it_and_wait() -> None:
 
 @pytest.mark.parametrize("capacity", [0, -1, 1.0, True, None, "2"])
 def test_a_resource_of_nothing_is_refused(capacity: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"a resource of .* can't be"):
+    with pytest.raises(ConfigurationError, match=r"a resource can't have a capacity of"):
         Resource(capacity)
 
 

@@ -379,7 +379,7 @@ def test_entities_can_be_looked_at() -> None:
     assert "a" in simulation
     assert "a/kim" not in simulation
     for name in ("a/kim", "nobody", "", None, 5):
-        with pytest.raises(KeyError):
+        with pytest.raises(UsageError, match="there is no entity named"):
             simulation[name]  # type: ignore[index]
         assert name not in simulation
     simulation.run()
@@ -522,7 +522,7 @@ def test_a_simulation_is_not_run_by_those_in_it(verb: str) -> None:
 
 def test_a_simulation_that_is_run_from_inside_and_not_caught_names_who_did_it() -> None:
     simulation = stage(lambda me: simulation.run() and None)
-    with pytest.raises(UsageError, match="a at 0s: the simulation is running already"):
+    with pytest.raises(ModelError, match="a at 0s: the simulation is running already"):
         simulation.run()
 
 
@@ -754,3 +754,14 @@ def test_a_generator_function_takes_part_as_a_process() -> None:
         (12, "drives"),
         (14, "parked"),
     ]
+
+
+def test_an_entity_that_isnt_there_is_refused_with_the_nearest_name() -> None:
+    simulation = Simulation()
+    simulation.add("bank", Entity())
+    for _ in range(2):  # Before the run and after.
+        with pytest.raises(UsageError, match=r"there is no entity named 'bnk' \(did you mean 'bank'\?\)"):
+            simulation["bnk"]
+        with pytest.raises(UsageError, match=r"there is no entity named 7$"):
+            simulation[7]  # type: ignore[index]
+        simulation.run()

@@ -22,7 +22,7 @@ for name in ("ties", "lineage"):
 def test_the_kernel_runs_where_there_is_no_cython() -> None:
     environment = {**os.environ, "WORLDLINE_UNCOMPILED": "1"}
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM], capture_output=True, text=True, env=environment, timeout=60
+        [sys.executable, "-W", "error", "-c", PROGRAM], capture_output=True, text=True, env=environment, timeout=100
     )
     assert done.returncode == 0, done.stderr
     build, *digests = done.stdout.splitlines()

@@ -15,10 +15,9 @@ import pytest
 
 from tests.federation.transports import PATIENCE_S, Strand, eventually
 from tests.liveness import is_running
+from worldline.federation.peer_process import is_stopped
 from worldline.launch.keeper_client import KeeperClient
 from worldline.model import LossError, UsageError
-
-pytestmark = pytest.mark.timeout(55)
 
 # Each says the numbers of the processes to look for.
 CAST = """
@@ -57,7 +56,7 @@ def launched(
 ) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """Run a federation of these, and wait until so many processes are known by their numbers."""
     (folder / "cast.py").write_text(CAST)
-    text = 'name = "play"\nend = "10h"\n'
+    text = 'name = "play"\nuntil = "10h"\n'
     text += "".join(f'[[participants]]\nname = "{role}"\nentry = "cast:{role}"\n' for role in roles)
     text += "".join(f'[[participants]]\nname = "{name}"\ncommand = {line}\n' for name, line in commands.items())
     (folder / "play.toml").write_text(text)
@@ -99,8 +98,8 @@ def test_nothing_stays_after_success(tmp_path: Path) -> None:
         assert child.stdout is not None
         rest = child.stdout.read()
     # One has hidden whose it is.
-    assert "somebody had left this running, which was ended: sleep 1000" in rest
-    assert re.search(r"brief +worldline: it had left this running, which was ended: sleep 1000", rest)
+    assert "somebody left this running; it was ended: sleep 1000" in rest
+    assert re.search(r"brief +worldline: it left this running; it was ended: sleep 1000", rest)
 
 
 def keeper_of(launcher: int) -> int:
@@ -167,3 +166,9 @@ def test_who_asks_a_keeper_that_is_gone_is_told(keeping: KeeperClient) -> None:
     assert keeping.left() == []
     with pytest.raises(LossError, match="looks after the participants' processes is gone"):
         start(keeping, "true")
+
+
+def test_a_keeper_that_was_stopped_does_what_it_is_asked_to(keeping: KeeperClient) -> None:
+    keeping._process.send_signal(signal.SIGSTOP)
+    eventually(lambda: is_stopped(keeping._process.pid))
+    assert start(keeping, "echo", "done") == b"done\n"

@@ -17,8 +17,6 @@ from worldline.launch.launcher import Launch, federation_of, stated_by
 from worldline.launch.setup import Setup, read_setup
 from worldline.model import MS, LossError, ModelError, UsageError
 
-pytestmark = pytest.mark.timeout(50)
-
 PARTY = """
 import sys
 
@@ -116,7 +114,9 @@ guest = true
 """
     )
     setup = party(tmp_path, odd.replace("{python}", sys.executable))
-    with pytest.raises(LossError, match=r"odd: its process ended with exit code 1 before .* \(it said last: not me\)"):
+    with pytest.raises(
+        LossError, match=r"odd: its process ended with exit code 1 before .* \(its last line was: not me\)"
+    ):
         launch(setup)
 
 

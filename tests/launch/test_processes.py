@@ -19,8 +19,6 @@ from worldline.launch.processes import OUTPUT, ParticipantProcesses, describe_ex
 from worldline.launch.setup import ParticipantSetup
 from worldline.model import UsageError
 
-pytestmark = pytest.mark.timeout(50)
-
 Heard = list[tuple[str, int | None, str]]
 
 
@@ -151,7 +149,7 @@ def test_those_who_dont_end_are_ended_with_all_they_have_started(
     assert processes.ended() == ["polite", "stubborn"]
     assert processes.failed() == {}  # What the launcher did itself is no failure of theirs.
     assert [text for name, _, text in heard if name == "parent"][1:] == [
-        "worldline: it had left this running, which was ended: sleep 1000"
+        "worldline: it left this running; it was ended: sleep 1000"
     ]
 
 

@@ -39,10 +39,11 @@ name = "arm"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with a module, a package and a command to start."""
-    (tmp_path / "robot_cell.py").write_text("raise SystemExit('nobody may import this')")
+    unwanted = "raise SystemExit('nobody may import this')\n"
+    (tmp_path / "robot_cell.py").write_text(unwanted + "it = Robot = a = b = camera = planner = visitor = None\n")
     (tmp_path / "package" / "inner").mkdir(parents=True)
-    (tmp_path / "package" / "__init__.py").write_text("raise SystemExit('nobody may import this')")
-    (tmp_path / "package" / "part.py").write_text("")
+    (tmp_path / "package" / "__init__.py").write_text(f"{unwanted}from .part import it, Robot")
+    (tmp_path / "package" / "part.py").write_text("def it(_): ...\nclass Robot: ...\n")
     (tmp_path / "arm").write_text("#!/bin/sh\n")
     (tmp_path / "arm").chmod(0o755)
     (tmp_path / "notes.txt").write_text("")
@@ -56,7 +57,7 @@ def setup_of(folder: Path, text: str, *changes: str) -> Setup:
 
 
 def mistakes_of(folder: Path, text: str | bytes, *changes: str) -> list[str]:
-    """Return the mistakes without the file's name, which must stand before each of them or else --set."""
+    """Return the mistakes without the file's name, which must stand before each of them or else --set, and its line."""
     file = folder / "cell.toml"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
     with pytest.raises(ConfigurationError) as refusal:
@@ -64,7 +65,8 @@ def mistakes_of(folder: Path, text: str | bytes, *changes: str) -> list[str]:
     lines = str(refusal.value).split("\n")
     assert refusal.value.facts["mistakes"] == lines
     assert all(line.startswith((f"{file}: ", "--set: ")) for line in lines)
-    return [line.removeprefix(f"{file}: ").replace(str(folder), "FOLDER") for line in lines]
+    plain = [re.sub(r"^line [0-9]+: (?=[a-z_]+(\[|\.|:)|\")", "", line.removeprefix(f"{file}: ")) for line in lines]
+    return [line.replace(str(folder), "FOLDER") for line in plain]
 
 
 # --- What a file says ---
@@ -136,6 +138,7 @@ HEADINGS = [
     ["[[faults]]"],
     ["[[participants]]"],
     ["[limits]"],
+    ["[lcm]"],
     ["[topics]"],
 ]
 
@@ -261,8 +264,8 @@ def test_topics_that_nobody_publishes_on_are_warned_of_with_the_nearest_name(fol
     file = folder / "cell.toml"
     known = "the topics that are published on are image"
     assert setup_of(folder, DECLARED).warnings == (
-        f'{file}: participants[2] "plant".subscribes: nobody publishes on "powr" ({known})',
-        f'{file}: links[1].topic: nobody publishes on "imgae" (did you mean "image"?)',
+        f'{file}: line 11: participants[2] "plant".subscribes: nobody publishes on "powr" ({known})',
+        f'{file}: line 3: links[1].topic: nobody publishes on "imgae" (did you mean "image"?)',
     )
     assert setup_of(folder, DECLARED, "participants.plant.subscribes=['image']", "links[1].topic=image").warnings == ()
     (nobody,) = setup_of(
@@ -312,12 +315,46 @@ def test_a_command_is_looked_up_on_the_search_path_of_its_own_environment(folder
     assert 'there is no command "arm"' in mistake
 
 
-@pytest.mark.parametrize("module", ["robot_cell", "package", "package.part", "json", "json.decoder", "sys"])
-@pytest.mark.parametrize("name", ["it", "Robot.live"])
-def test_an_entry_is_found_without_running_any_of_it(folder: Path, module: str, name: str) -> None:
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *(f"{module}:{name}" for module in ("robot_cell", "package", "package.part") for name in ("it", "Robot.live")),
+        *("package:part.it", "json:loads", "json.decoder:JSONDecoder", "sys:exit"),
+    ],
+)
+def test_an_entry_is_found_without_running_any_of_it(folder: Path, entry: str) -> None:
     before = set(sys.modules)
-    assert setup_of(folder, f'[[participants]]\nname = "a"\nentry = "{module}:{name}"').parts["a"].entry
+    assert setup_of(folder, f'[[participants]]\nname = "a"\nentry = "{entry}"').parts["a"].entry
     assert not {"robot_cell", "package"} & (set(sys.modules) - before)
+
+
+def test_an_entry_that_its_module_lacks_is_found_with_the_line_and_the_nearest_name(folder: Path) -> None:
+    (folder / "cell.py").write_text("def camera(me): ...\n")
+    (folder / "cell.toml").write_text('seed = 1\n[[participants]]\nname = "a"\nentry = "cell:camra"\n')
+    with pytest.raises(ConfigurationError) as refusal:
+        read_setup(folder / "cell.toml")
+    said = 'line 4: participants[1] "a".entry: cell has no camra (did you mean "camera"?)'
+    assert str(refusal.value) == f"{folder / 'cell.toml'}: {said}"
+    read_setup(folder / "cell.toml", startable=False)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        *("globals()['live'] = print", "from json import *", "def __getattr__(name): ...", "exec('live = 1')"),
+        *("if True:\n  import json as live", "try:\n  live: int = 1\nfinally: ...", "for live in (): ..."),
+        *("def f():\n  global live\n  live = 1\nf()", "async def live(me): ...", "[0 for _ in [live := 1]]"),
+    ],
+)
+def test_whatever_may_define_a_name_is_let_pass(folder: Path, source: str) -> None:
+    (folder / "cell.py").write_text(source)
+    assert setup_of(folder, '[[participants]]\nname = "a"\nentry = "cell:live"\n').parts
+
+
+def test_an_entry_in_a_module_that_cant_be_read_is_found_with_its_line(folder: Path) -> None:
+    (folder / "cell.py").write_text("import json\ndef camera(me)\n")
+    (mistake,) = mistakes_of(folder, '[[participants]]\nname = "a"\nentry = "cell:camera"\n')
+    assert mistake == "participants[1] \"a\".entry: cell can't be imported: cell.py, line 2: expected ':'"
 
 
 def test_places_are_relative_to_the_file_wherever_it_is_read_from(
@@ -342,21 +379,21 @@ def test_a_file_may_begin_with_a_mark_and_have_the_line_ends_of_another_system(f
 
 TOP = [
     ("sed = 3", 'sed: there is no such key (did you mean "seed"?)'),
-    ("wheels = 3", "wheels: there is no such key (the keys here are name, seed, end, "),
+    ("wheels = 3", "wheels: there is no such key (the keys here are name, seed, until, "),
     ('latency = "1ms"', "latency: there is no such key here (it belongs to [link] or [[links]])"),
     ('"\\n" = 1', '"\\n": there is no such key'),
     ("name = 5", 'name: 5 isn\'t text (write text in quotes: "...")'),
     ('name = ""', "name: '' can't name a federation"),
-    ('name = "a\\u0000"', "name: 'a\\x00' holds a NUL character"),
+    ('name = "a\\u0000"', "name: 'a\\x00' contains a NUL character"),
     ("seed = 7.5", "seed: 7.5 isn't a seed"),
     ("seed = true", "seed: true isn't a seed"),
     ("seed = 9223372036854775808", "seed: 9223372036854775808 isn't a seed"),
     ("seed = 2024-01-01", "seed: 2024-01-01 isn't a seed"),
-    ("end = 5", 'end: 5 isn\'t the end (write a number with its unit in quotes, such as "5ms")'),
-    ("end = 07:32:00", "end: 07:32:00 isn't the end"),
-    ('end = "5 parsecs"', "end: '5 parsecs' isn't the end (write a number and a unit, such as \"5ms\""),
-    ('end = "0s"', "end: '0s' isn't the end (the end is at least 1ns)"),
-    ('end = "-5s"', "end: '-5s' isn't the end (the end can't be negative)"),
+    ("until = 5", 'until: 5 isn\'t an end time (write a number with its unit in quotes, such as "5ms")'),
+    ("until = 07:32:00", "until: 07:32:00 isn't an end time"),
+    ('until = "5 parsecs"', "until: '5 parsecs' isn't an end time (write a number and a unit, such as \"5ms\""),
+    ('until = "0s"', "until: '0s' isn't an end time (an end time is at least 1ns)"),
+    ('until = "-5s"', "until: '-5s' isn't an end time (an end time can't be negative)"),
     ('control_latency = "0s"', "control_latency: '0s' isn't the control latency"),
     ("link = 5", "link: 5 isn't a table (write [link])"),
     ("link = [{}]", "link: a list isn't a table (write [link])"),
@@ -410,7 +447,7 @@ FAULTS = [
     ('hold = [["arm"], []]\nstart = "1s"', "faults[1].hold[2]: the list is empty"),
     ('hold = [["arm"], [5]]\nstart = "1s"', "faults[1].hold[2][1]: 5 isn't text"),
     ('hold = [["arm"], ["camera", "arm"]]\nstart = "1s"', 'faults[1].hold[2][2]: "arm" is on both sides'),
-    ('hold = [["arm", "arm"], ["camera"]]\nstart = "1s"', 'faults[1].hold[1][2]: "arm" stands here twice'),
+    ('hold = [["arm", "arm"], ["camera"]]\nstart = "1s"', 'faults[1].hold[1][2]: "arm" is listed twice'),
     (
         'partition = [["arm"], ["camrea"]]\nstart = "1s"',
         'faults[1].partition[2][1]: there is no participant "camrea" (did you mean "camera"?)',
@@ -437,7 +474,7 @@ PARTICIPANTS = [
     ('name = " bob"', "participants[3] \" bob\".name: ' bob' can't name a participant"),
     ('name = "arm"', 'participants[3] "arm".name: two participants are named "arm" (every name is used once)'),
     ('names = ["bob", "arm"]', 'participants[3].names[2]: two participants are named "arm"'),
-    ('names = ["bob", "bob"]', 'participants[3].names[2]: "bob" stands here twice'),
+    ('names = ["bob", "bob"]', 'participants[3].names[2]: "bob" is listed twice'),
     ("names = []", "participants[3].names: the list is empty"),
     ('names = "bob"', "participants[3].names: 'bob' isn't a list of names"),
     ('name = "bob"\nnames = ["cid"]', 'participants[3] "bob".names: there is name too (use one of them)'),
@@ -464,7 +501,7 @@ BOB = [
     ('command = ["./arm", 5]', "command[2]: 5 isn't text"),
     ("command = 5", "command: 5 isn't text"),
     ('publishes = "image"', 'publishes: \'image\' isn\'t a list of topics (write ["image", "pose"])'),
-    ('publishes = ["a", "a"]', 'publishes[2]: "a" stands here twice'),
+    ('publishes = ["a", "a"]', 'publishes[2]: "a" is listed twice'),
     ('publishes = ["a", ""]', "publishes[2]: '' can't name a topic"),
     ('subscribes = "image"', "subscribes: 'image' isn't a list of topics"),
     (
@@ -484,7 +521,7 @@ BOB = [
     (f'directory = "{"d" * 300}"', 'directory: there is no directory "'),
     ("environment = 5", "environment: 5 isn't a table"),
     ("environment = { FOO = 1 }", "environment.FOO: 1 isn't text"),
-    ('environment = { "A=B" = "1" }', "environment.\"A=B\": 'A=B' can't name a variable"),
+    ('environment = { "A=B" = "1" }', "environment.\"A=B\": 'A=B' can't be the name of an environment variable"),
     ('subscibes = ["a"]', 'subscibes: there is no such key (did you mean "subscribes"?)'),
     ("loss = 0.1", "loss: there is no such key here (it belongs to [link] or [[links]])"),
 ]
@@ -533,7 +570,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once(folder: Path) -> None:
         folder,
         """
         sed = 7
-        end = 5
+        until = 5
         [link]
         latency = "5 parsecs"
         loss = 2
@@ -559,7 +596,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once(folder: Path) -> None:
     ) == [
         "--set: links[7].loss: there is no [7] (places in a list are counted from 1)",
         'sed: there is no such key (did you mean "seed"?)',
-        'end: 5 isn\'t the end (write a number with its unit in quotes, such as "5ms")',
+        'until: 5 isn\'t an end time (write a number with its unit in quotes, such as "5ms")',
         'link.latency: \'5 parsecs\' isn\'t a latency (write a number and a unit, such as "5ms", "1.5s" or "2h")',
         "link.loss: 2 isn't a probability (use 0 to 1)",
         "links[1].latency: '0ms' isn't a latency (a latency is at least 1ns, the microstep)",
@@ -576,7 +613,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once(folder: Path) -> None:
         'faults[1].partition[2][1]: there is no participant "plan" (the roster is arm, camera)',
         (
             'participants[1] "camera".entry: there is no module "nothing" in "FOLDER", nor is it installed '
-            "(directory says where it lies)"
+            "(directory says where it is)"
         ),
         'participants[2] "arm".command: there is no file "FOLDER/leg"',
         'participants[3] "arm".name: two participants are named "arm" (every name is used once)',
@@ -612,7 +649,7 @@ def test_a_mistake_that_only_the_model_finds_is_reported_too(folder: Path, monke
 
 
 def test_the_error_survives_the_way_to_another_process(folder: Path) -> None:
-    (folder / "cell.toml").write_text("sed = 3\nend = 4")
+    (folder / "cell.toml").write_text("sed = 3\nuntil = 4")
     with pytest.raises(ConfigurationError) as refusal:
         read_setup(folder / "cell.toml")
     again = pickle.loads(pickle.dumps(refusal.value))
@@ -623,23 +660,69 @@ def test_the_error_survives_the_way_to_another_process(folder: Path) -> None:
 # --- Files that can't be read at all ---
 
 
+def test_an_end_is_called_until_as_everywhere(folder: Path) -> None:
+    assert mistakes_of(folder, 'end = "2s"\n' + SOUND) == ["end: there is no such key (write until)"]
+
+
+LINES = """\
+link = { loss = 2 }
+
+[[links]]
+latency = "1ms"
+[[links]]
+sender = 5
+latency = "1ms"
+
+[[participants]]
+name = "a"
+subscribes.target = "mailbx"
+command = [
+    "./arm",
+    5,
+]
+[participants.environment]
+HOME = 5
+[[participants]]
+guest = 1
+[limits]
+topics = 0
+"""
+
+
+def test_a_mistake_has_the_line_of_its_key_or_of_what_is_around_it(folder: Path) -> None:
+    (folder / "cell.toml").write_text(LINES)
+    with pytest.raises(ConfigurationError) as refusal:
+        read_setup(folder / "cell.toml")
+    assert re.findall(r"line ([0-9]+): (.*?): ", str(refusal.value)) == [
+        ("1", "link.loss"),
+        ("3", "links[1].topic"),
+        ("6", "links[2].sender"),
+        ("11", 'participants[1] "a".subscribes.target'),
+        ("12", 'participants[1] "a".command[2]'),
+        ("17", 'participants[1] "a".environment.HOME'),
+        ("19", "participants[2].guest"),
+        ("18", "participants[2].name"),
+        ("21", "limits.topics"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "mistake"),
     [
         (
-            "seed = 7\nend = 5ms\n",
+            "seed = 7\nuntil = 5ms\n",
             (
-                "line 2, column 8: Expected newline or end of document after a statement "
-                '(text and times stand in quotes, as in "5ms")'
+                "line 2: until = 5ms: expected newline or end of document after a statement "
+                '(text and times are written in quotes, as in "5ms")'
             ),
         ),
-        ("seed = 7\n[link\n", "line 2, column 6: Expected ']' at the end of a table declaration"),
-        ("seed = 7\nseed = 8", "end of document: Cannot overwrite a value"),
-        ("seed = ", "end of document: Invalid value"),
+        ("seed = 7\n[link\n", "line 2: [link: expected ']' at the end of a table declaration"),
+        ("seed = 7\nseed = 8", "line 2: seed = 8: cannot overwrite a value"),
+        ("seed = ", "line 1: seed =: invalid value"),
         (b"seed = 7\nname = '\xff'", "line 2: it isn't UTF-8 text (save it as UTF-8)"),
-        (f"seed = {'9' * 5000}", "it holds a number with too many digits"),
+        (f"seed = {'9' * 5000}", "it contains a number with too many digits"),
         (f"seed = {'[' * 50_000}", "its lists or tables are nested too deeply"),
-        ("#" * (FILE_SIZE_MAX + 1), "it is larger than 1 MiB, so it is hardly meant"),
+        ("#" * (FILE_SIZE_MAX + 1), "it is larger than 1 MiB, too large for a federation's file"),
     ],
     ids=["unquoted", "bracket", "twice", "cut short", "latin-1", "digits", "deep", "huge"],
 )
@@ -693,7 +776,7 @@ def test_changes_are_put_into_the_file_before_it_is_read(folder: Path) -> None:
         FULL,
         "name=other",
         "seed=3",
-        "end = 2s",
+        "until = 2s",
         "link.latency=uniform(5ms, 6ms)",
         "links[1].loss=0.5",
         "participants.camera.period=10ms",
@@ -761,7 +844,7 @@ def test_a_later_change_of_a_whole_table_wins_over_an_earlier_one_inside_it(fold
         ("participants.camera=5", "participants[1]: 5 isn't a table"),
         ("participants.bob.period=1ms", 'participants.bob.period: "bob" shares a table with others'),
         ("participants.camera.guest=True", "participants[1] \"camera\".guest: 'True' isn't true or false"),
-        ("seed=3\nend = 4", "seed: '3\\nend = 4' isn't a seed"),
+        ("seed=3\nuntil = 4", "seed: '3\\nuntil = 4' isn't a seed"),
         ("name=\udcff", "name: '\\udcff' can't name a federation"),
     ],
 )
@@ -848,7 +931,7 @@ def federations(noise: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, An
         {"participants": st.tuples(*map(participant, PEOPLE)).map(list)},
         name=st.sampled_from(PEOPLE),
         seed=st.integers(-(2**63), 2**63 - 1),
-        end=TIMES,
+        until=TIMES,
         control_latency=TIMES,
         link=table({}, latency=LATENCIES, **link),
         links=st.lists(rule, max_size=2),

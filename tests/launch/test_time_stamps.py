@@ -12,8 +12,6 @@ import pytest
 from tests.federation.transports import PATIENCE_S
 from worldline.launch.time_stamps import read_stamp
 
-pytestmark = pytest.mark.timeout(50)
-
 BEGIN = """
 import faulthandler, logging, os, subprocess, sys
 from worldline.launch.time_stamps import TimeStamps

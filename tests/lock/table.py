@@ -32,7 +32,7 @@ class Table:
         joins: Mapping[str, Join] | None = None,
         end: int | None = None,
     ) -> None:
-        self.arbiter = Arbiter(plan(names, network=network, end=end))
+        self.arbiter = Arbiter(plan(names, network=network, until=end))
         self.digest: bytes | None = None
         for name in names:
             topics = subscribes.get(name, ()) if isinstance(subscribes, Mapping) else subscribes

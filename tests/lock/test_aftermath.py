@@ -36,10 +36,11 @@ def clock(me: Participant) -> None:
         me.advance(by="10ms")
 
 
-def federation(end: str | None = None, **programs: Program) -> Federation:
-    return Federation(programs, end=end)
+def federation(until: str | None = None, **programs: Program) -> Federation:
+    return Federation(programs, until=until)
 
 
+WHY = ", because everybody waited for a message and nobody could send one: "
 CONTROLLER = Program(listen, publishes=["power"], subscribes=["pose"])
 PLANT = Program(late, publishes=["pose"], subscribes=["power"])
 
@@ -47,9 +48,9 @@ PLANT = Program(late, publishes=["pose"], subscribes=["power"])
 @pytest.mark.parametrize("execute", EXECUTORS)
 def test_everybody_waiting_for_everybody_is_said(execute: Callable[[Federation], Outcome]) -> None:
     outcome = execute(federation(plant=PLANT, controller=CONTROLLER))
-    assert outcome.remarks() == ["ended at 42ms: controller waited for pose; plant waited for power"]
+    assert outcome.remarks() == ["ended at 42ms" + WHY + "controller waited for pose; plant waited for power"]
     outcome = execute(federation("1s", plant=PLANT, controller=CONTROLLER))
-    assert outcome.remarks() == ["ended early at 42ms: controller waited for pose; plant waited for power"]
+    assert outcome.remarks() == ["ended early at 42ms" + WHY + "controller waited for pose; plant waited for power"]
     assert outcome.standstill is not None
     assert (outcome.standstill.at, outcome.standstill.end) == (42_000_000, 10**9)
 
@@ -90,8 +91,8 @@ def test_a_topic_that_nobody_publishes_on_is_said_with_the_nearest(execute: Call
     misspelled = Program(listen, publishes=[], subscribes=["powr", "light"])
     outcome = execute(federation(controller=Program(once), plant=misspelled, display=misspelled, other=CONTROLLER))
     assert outcome.remarks() == [
-        "display, plant subscribe to 'light', on which nobody publishes",
-        "display, plant subscribe to 'powr', on which nobody publishes (did you mean 'power'?)",
+        "display, plant subscribed to 'light', on which nobody published",
+        "display, plant subscribed to 'powr', on which nobody published (did you mean 'power'?)",
     ]
 
 
@@ -120,7 +121,7 @@ def test_remarks_dont_depend_on_the_schedule() -> None:
         for name in names:
             arbiter.handle(name, Leave(0, waited=0))
         said.append([str(arbiter.standstill()), *map(str, arbiter.unheard())])
-    assert said[0][0] == "ended at 0s: a waited for to a; b waited for to b; c waited for to c"
+    assert said[0][0] == "ended at 0s" + WHY + "a waited for to a; b waited for to b; c waited for to c"
     assert all(one == said[0] for one in said)
 
 
@@ -137,10 +138,10 @@ def test_a_long_list_is_cut() -> None:
     names = [f"p{number:02}" for number in range(12)]
     outcome = run(federation(**{name: Program(listen, publishes=[], subscribes=["x"]) for name in names}))
     assert outcome.remarks()[1] == (
-        "p00, p01, p02, p03, p04, p05, p06, p07, and 4 more subscribe to 'x', on which nobody publishes"
+        "p00, p01, p02, p03, p04, p05, p06, p07, and 4 more subscribed to 'x', on which nobody published"
     )
     silent = run(federation(deaf=Program(listen)))
-    assert silent.remarks() == ["ended at 0s: deaf waited, and subscribed to nothing"]
+    assert silent.remarks() == ["ended at 0s" + WHY + "deaf waited, but subscribed to nothing"]
 
 
 def test_where_very_much_is_unheard_nobody_waits_for_the_names_that_were_meant() -> None:
@@ -148,4 +149,4 @@ def test_where_very_much_is_unheard_nobody_waits_for_the_names_that_were_meant()
     misspelled = Program(listen, publishes=[], subscribes=[topic.removesuffix("e") for topic in topics])
     outcome = run(federation("10ms", camera=Program(clock, publishes=topics), plant=misspelled))
     assert len(outcome.unheard) == 3000
-    assert outcome.remarks()[8:] == ["nor does anybody publish on 2,992 more"]
+    assert outcome.remarks()[8:] == ["nor did anybody publish on 2,992 more"]

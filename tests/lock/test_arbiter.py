@@ -25,10 +25,12 @@ from worldline.lock import (
     Invite,
     Join,
     Leave,
+    Log,
     Lost,
     Next,
     Over,
     ParticipantEvent,
+    Peek,
     Phase,
     Promise,
     Publish,
@@ -92,13 +94,15 @@ SCRIPT: list[tuple[str, Event]] = [
     ("b", Publish("red", b"early", 2)),
     (OPERATOR, Barrier(30)),
     ("b", Advance(16)),
+    ("a", Peek(25)),
+    ("b", Advance(20)),
     ("a", Subscribe(Subscription("blue"), 20, 20)),
     ("a", Next(40)),
     ("b", Publish("blue", b"late", 20)),
     (OPERATOR, Barrier(FOREVER)),
     ("b", Invite("guest", 30)),
     ("guest", LISTENS),
-    ("b", Leave(16, b"b")),
+    ("b", Leave(20, b"b")),
     ("guest", Leave(30, b"guest")),
     ("a", Leave(25, b"a")),
 ]
@@ -113,11 +117,18 @@ PARTICIPANT_EVENTS: dict[type, Event] = {
     Unsubscribe: Unsubscribe("red", 0, 0),
     Invite: Invite("other", 50),
     Stop: Stop(50),
+    Log: Log("sees a gull"),
     Advance: Advance(50),
     Next: Next(50),
+    Peek: Peek(5),
     Leave: Leave(0),
 }
-OPERATOR_EVENTS: dict[type, Event] = {Barrier: Barrier(9), Lost: Lost("a", "gone"), CallOff: CallOff("enough")}
+OPERATOR_EVENTS: dict[type, Event] = {
+    Barrier: Barrier(9),
+    Stop: Stop(50),
+    Lost: Lost("a", "gone"),
+    CallOff: CallOff("enough"),
+}
 
 
 def arbiter_after(steps: int) -> Arbiter:
@@ -233,7 +244,7 @@ BAD = [
     bad(computing, Reached(21), PeerError, "granted up to 20ns"),
     bad(computing, Subscribe(Subscription(""), 1, 1), ConfigurationError, "topic"),
     bad(computing, Subscribe(Subscription("red", Buffer(-1)), 1, 1), ConfigurationError, "-1"),
-    bad(computing, Subscribe(Subscription("blue"), 1, 1), PeerError, "'blue' already"),
+    bad(computing, Subscribe(Subscription("blue"), 1, 1), PeerError, "already subscribes to 'blue'"),
     bad(computing, Subscribe(Subscription("red"), 21, 21), PeerError, "can't be at 21ns"),
     bad(computing, Subscribe(Subscription("red"), 0, 0), PeerError, "can't be at 0s"),
     bad(computing, Subscribe(Subscription("red"), 3, 2), PeerError, "begin or end at 2ns"),
@@ -247,6 +258,9 @@ BAD = [
     bad(computing, Next(0), PeerError, "can't ask for 0s"),
     bad(computing, Next(TIME_MAX + 1), PeerError, "can't ask for"),
     bad(computing, Next(50, 0), PeerError, "can't ask for"),
+    bad(computing, Peek(0), PeerError, "can't ask for 0s"),
+    bad(computing, Peek(7), PeerError, "can't ask for 7ns"),
+    bad(computing, Peek(6, 0), PeerError, "can't ask for"),
     bad(computing, Leave(0), PeerError, "can't be at 0s"),
     bad(computing, Leave(21), PeerError, "can't be at 21ns"),
     bad(computing, Stop(14), UsageError, "until 15ns"),
@@ -287,7 +301,9 @@ def test_a_broken_promise_carries_both_times() -> None:
     assert error.at == 1
 
 
-@pytest.mark.parametrize("event", [Publish("red", b"", 10), Promise(10), Reached(20), Stop(15), Invite("guest", 15)])
+@pytest.mark.parametrize(
+    "event", [Publish("red", b"", 10), Promise(10), Reached(20), Stop(15), Invite("guest", 15), Peek(6)]
+)
 def test_the_last_times_before_those_are_taken(event: Event) -> None:
     computing().handle("a", event)
 
@@ -339,7 +355,7 @@ def test_the_run_starts_for_everybody_when_the_last_one_has_joined() -> None:
     arbiter = Arbiter(plan(["b", "a"], network=NETWORK, seed=3))
     assert arbiter.handle("b", LISTENS) == ()
     assert arbiter.phase is Phase.GATHERING
-    assert arbiter.handle("a", LISTENS) == (StartRun("a", 0, 3, 5), StartRun("b", 0, 3, 5))
+    assert arbiter.handle("a", LISTENS) == (StartRun("a", 0, 3, 5, 5), StartRun("b", 0, 3, 5, 5))
     assert arbiter.phase is Phase.RUNNING
 
 
@@ -533,7 +549,7 @@ def test_a_newcomer_starts_at_its_time_and_holds_others_from_then_on() -> None:
     inviting.say("a", Invite("guest", 20))
     inviting.say("b", Advance(40))
     inviting.say("a", Advance(40))
-    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 20, 0, 5),)
+    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 20, 0, 5, 5),)
     waiting = inviting.why("b")
     assert (waiting.holder, waiting.bound) == ("guest", 25)
     assert sorted(inviting.say("guest", Advance(34))) == ["guest"]
@@ -548,7 +564,7 @@ def test_a_newcomer_waits_as_long_as_somebody_could_invite_it_for_an_earlier_tim
     inviting.say("a", Promise(15))
     assert inviting.why("guest").holder == "b"
     assert inviting.handle("b", Promise(14)) == ()
-    assert inviting.handle("b", Promise(15)) == (StartRun("guest", 20, 0, 5),)
+    assert inviting.handle("b", Promise(15)) == (StartRun("guest", 20, 0, 5, 5),)
 
 
 @pytest.mark.parametrize("order", list(permutations(["a", "b", "guest"])))
@@ -559,7 +575,7 @@ def test_of_two_invitations_the_earliest_counts_in_either_order(order: tuple[str
         event = LISTENS if name == "guest" else Invite("guest", {"a": 30, "b": 20}[name])
         assert inviting.handle(name, event) == ()
     inviting.leave("a")
-    assert inviting.handle("b", Leave(0)) == (StartRun("guest", 20, 0, 5),)
+    assert inviting.handle("b", Leave(0)) == (StartRun("guest", 20, 0, 5, 5),)
 
 
 def test_inviting_one_that_has_started_or_left_changes_nothing() -> None:
@@ -567,7 +583,7 @@ def test_inviting_one_that_has_started_or_left_changes_nothing() -> None:
     inviting.say("a", Invite("guest", 20))
     inviting.say("a", Promise(30))
     inviting.say("b", Promise(30))
-    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 20, 0, 5),)
+    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 20, 0, 5, 5),)
     assert inviting.handle("a", Invite("guest", 35)) == ()
     inviting.leave("guest")
     assert inviting.handle("a", Invite("guest", 35)) == ()
@@ -602,7 +618,7 @@ def test_one_invited_for_the_very_end_is_part_of_the_run() -> None:
     inviting.say("a", Advance(40))
     assert inviting.leave("a") == {}
     assert inviting.digest is None
-    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 40, 0, 5),)
+    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 40, 0, 5, 5),)
     inviting.leave("guest")
     assert inviting.digest == run_digest([("a", 40, b""), ("guest", 40, b"")])
 
@@ -647,7 +663,7 @@ def test_a_newcomer_that_is_lost_before_its_start_is_expected_again() -> None:
     assert inviting.handle(OPERATOR, Lost("guest", "gone")) == ()
     assert inviting.say("a", Advance(30)) == {}
     assert inviting.why("a").missing == ("guest",)
-    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 20, 0, 5),)
+    assert inviting.handle("guest", LISTENS) == (StartRun("guest", 20, 0, 5, 5),)
     assert inviting.leave("guest")["a"].horizon == FOREVER
 
 

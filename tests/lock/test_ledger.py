@@ -56,7 +56,7 @@ def message(arrival: int, topic: str = "red", sequence: int = 0, sender: str = "
 def started(join: Join = JOIN, now: int = 0) -> Ledger:
     """A ledger that computes, with nothing in its outbox; its control link takes 5."""
     ledger = Ledger("a", join, keep_journal=True)
-    ledger.receive(StartRun("a", now, 7, 5))
+    ledger.receive(StartRun("a", now, 7, 5, 10))
     ledger.take_outbox()
     return ledger
 
@@ -117,8 +117,10 @@ def test_a_promise_holds_for_a_send_without_a_time_too() -> None:
         (lambda a: a.publish("red", "text", at=10), UsageError, "bytes, not str"),
         (lambda a: a.advance(0), UsageError, "back to 0s"),
         (lambda a: a.next(0), UsageError, "back to 0s"),
+        (lambda a: a.peek(0), UsageError, "back to 0s"),
+        (lambda a: a.peek(TIME_MAX + 1), ConfigurationError, "time"),
         (lambda a: a.advance(TIME_MAX + 1), ConfigurationError, "time"),
-        (lambda a: a.subscribe("red"), UsageError, "'red' already"),
+        (lambda a: a.subscribe("red"), UsageError, "it already subscribes to 'red'"),
         (lambda a: a.subscribe(" blue"), ConfigurationError, "topic"),
         (lambda a: a.subscribe("blue", "some"), ConfigurationError, "buffer"),
         (lambda a: a.unsubscribe("blue"), UsageError, "'blue'"),
@@ -144,7 +146,7 @@ def test_a_promise_of_the_past_is_none() -> None:
 
 def test_only_declared_topics_are_published_on() -> None:
     ledger = started(Join(publishes=("red", "blue")))
-    refuses(ledger, lambda a: a.publish("green", b""), UsageError, "'green'.*declared are red, blue")
+    refuses(ledger, lambda a: a.publish("green", b""), UsageError, "'green'.*it declared red, blue")
     refuses(started(Join(publishes=())), lambda a: a.publish("green", b""), UsageError, "no topics")
     ledger.publish("blue", b"")
     assert ledger.take_outbox() == [Publish("blue", b"", 0)]
@@ -166,7 +168,14 @@ def test_the_control_link_starts_at_its_time_or_at_its_promise() -> None:
 
 
 @pytest.mark.parametrize(
-    "act", [lambda a: a.publish("red", b""), lambda a: a.advance(9), lambda a: a.promise(9), lambda a: a.leave()]
+    "act",
+    [
+        lambda a: a.publish("red", b""),
+        lambda a: a.advance(9),
+        lambda a: a.peek(9),
+        lambda a: a.promise(9),
+        lambda a: a.leave(),
+    ],
 )
 def test_it_acts_only_while_it_computes(act: Callable[[Ledger], object]) -> None:
     refuses(Ledger("a", JOIN), act, UsageError, "the run hasn.t started for it .enter it first: with connect")
@@ -532,6 +541,7 @@ def everything(ledger: Ledger) -> list[Callable[[], object]]:
         lambda: ledger.promise(100),
         lambda: ledger.advance(100),
         lambda: ledger.next(),
+        lambda: ledger.peek(),
         lambda: ledger.subscribe("blue"),
         lambda: ledger.unsubscribe("red"),
         lambda: ledger.invite("guest", 100),

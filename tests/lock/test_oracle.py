@@ -1,7 +1,7 @@
 """The central test: whatever the interleaving, the arbiter delivers exactly what the all-seeing oracle delivers.
 
 Three sweeps over the same generator: Hypothesis, which shrinks a failure; seeded random worlds, which count what they
-cover; and every interleaving of very small worlds. `make soak` runs the second one for a long time.
+cover; and every interleaving of very small worlds. `make soak` runs the first two for a long time.
 """
 
 from __future__ import annotations
@@ -61,8 +61,15 @@ def compare(world: World, seed: int, seen: Counter[str]) -> None:
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_the_lock_delivers_what_the_oracle_delivers(random: Random, seed: int) -> None:
+    compare(make_world(random), seed, Counter())
+
+
+@pytest.mark.soak
+@given(st.randoms(use_true_random=False), st.integers(0, 2**32))
+@settings(max_examples=5_000)
+def test_soak_the_lock_delivers_what_the_oracle_delivers(random: Random, seed: int) -> None:
     compare(make_world(random), seed, Counter())
 
 

@@ -144,6 +144,59 @@ def test_edges_follow_subscriptions() -> None:
     assert net.edges_into("b") == {}
 
 
+# --- How soon anybody can reach one, ever ---
+
+
+def reach(net: Net, name: str) -> int:
+    return net.router.edges.reach(net.members[name])
+
+
+def test_the_reach_is_the_least_latency_over_all_publishers_and_topics() -> None:
+    listens = Join(subscribes=subscriptions("green", "blue"), publishes=())
+    net = Net(None, *FOUR_BY_TOPIC, a=Join(publishes=("blue",)), b=Join(publishes=("red", "green")), c=listens)
+    assert reach(net, "c") == 6
+    assert reach(Net(None, *FOUR_BY_TOPIC, a=Join(publishes=("blue",)), c=listens), "c") == 8
+    assert reach(Net(None, *FOUR_BY_TOPIC, a=Join(), c=Join(subscribes=subscriptions("red", "blue"))), "c") == 4
+
+
+def test_whom_nobody_can_reach_has_no_end_to_its_reach() -> None:
+    listens = Join(subscribes=subscriptions("red"))
+    assert reach(Net(a=Join(), b=Join()), "b") == FOREVER
+    assert reach(Net(a=Join(publishes=("blue",)), b=listens), "b") == FOREVER
+    assert reach(Net(b=listens), "b") == FOREVER  # It doesn't receive what it publishes itself.
+    assert reach(Net(a=Join(), b=Join(subscribes=subscriptions("red", buffer=DISCARD))), "b") == FOREVER
+
+
+def test_what_is_discarded_doesnt_count_for_the_reach() -> None:
+    discards = Join(subscribes=(Subscription("red", DISCARD), Subscription("blue", MAILBOX)))
+    assert reach(Net(None, *FOUR_BY_TOPIC, a=Join(), b=discards), "b") == 8
+
+
+def test_the_senders_own_least_latency_and_the_minimum_of_a_draw_count_for_the_reach() -> None:
+    listens = Join(subscribes=subscriptions("red"), publishes=())
+    assert reach(Net(link(uniform(3, 50)), a=Join(), b=listens), "b") == 3
+    assert reach(Net(link(uniform(3, 50)), a=Join(latency_least=9), b=listens), "b") == 9
+
+
+def test_who_may_invite_makes_the_reach_that_of_anybody() -> None:
+    listens = Join(subscribes=subscriptions("red"), publishes=())
+    slow = Rule(sender="a", link=link(20))
+    assert reach(Net(link(30), slow, a=Join(), b=listens), "b") == 20
+    assert reach(Net(link(30), slow, a=Join(controls=True), b=listens), "b") == 7  # By the control link.
+    assert reach(Net(link(6), slow, a=Join(controls=True), b=listens), "b") == 6  # By whom it may invite.
+    assert reach(Net(link(6), slow, a=Join(controls=True), b=Join(publishes=())), "b") == 7
+    assert reach(Net(link(6), slow, a=Join(), b=Join(subscribes=subscriptions("red"), controls=True)), "b") == 6
+
+
+def test_who_could_invite_counts_for_the_reach_of_a_newcomer_also_when_it_has_left() -> None:
+    listens = Join(subscribes=subscriptions("red"))
+    net = Net(link(9), Rule(topic="red", sender="b", link=link(2)), a=Join(controls=True), b=Join(publishes=()))
+    net.router.dismiss(net.members["a"], 0)
+    net.admit("guest", listens, 5)
+    assert net.edges_into("guest") == {}
+    assert reach(net, "guest") == 2  # The rules alone count, whoever is there.
+
+
 # --- Messages ---
 
 
@@ -170,18 +223,18 @@ def test_receivers_at_different_distances_get_the_same_message_at_their_own_time
     assert [net.arrivals(name) for name in "bcd"] == [[15], [19], [15]]
 
 
-def test_publishing_tells_which_sleepers_first_arrival_it_is() -> None:
+def test_publishing_tells_who_expects_a_message_and_has_none_before_it() -> None:
     listens = Join(subscribes=subscriptions("red"))
     net = Net(a=Join(), b=listens, c=listens)
-    net.members["b"].sleeping = True
+    net.members["b"].expects = True
     assert net.publish("a", 10) == ["b"]
     assert net.publish("a", 11) == []
     assert net.publish("a", 9) == ["b"]
 
 
-def test_drawn_arrivals_rouse_sleepers_too() -> None:
+def test_drawn_arrivals_rouse_those_who_expect_one_too() -> None:
     net = Net(link(uniform(5, 9)), a=Join(), b=Join(subscribes=subscriptions("red")))
-    net.members["b"].sleeping = True
+    net.members["b"].expects = True
     assert net.publish("a", 100) == ["b"]
     assert net.publish("a", 200) == []
     assert net.publish("a", 0) == ["b"]

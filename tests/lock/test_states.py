@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import get_args
 
-from worldline.lock import Abort, Grant, Join, Leave, Lost, Over, ParticipantEvent, StartRun
+from worldline.lock import Abort, Grant, Join, Leave, Lost, Over, ParticipantEvent, StartRun, Stop
 from worldline.lock.events import Action, OperatorEvent
-from worldline.lock.states import GONE, PHASES, RETIRED, ROWS, TRANSITIONS, Phase, State, diagram
+from worldline.lock.states import GONE, PHASES, RETIRED, ROWS, TRANSITIONS, WAITING, Phase, State, diagram
 
 PARTICIPANT_EVENTS = set(get_args(ParticipantEvent))
 OPERATOR_EVENTS = set(get_args(OperatorEvent))
@@ -19,12 +19,14 @@ stateDiagram-v2
     joined --> computing: StartRun
     joined --> expected: Lost
     joined --> left: Grant
-    computing --> computing: Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop
+    computing --> computing: Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop, Log
     computing --> advancing: Advance
     computing --> awaiting: Next
+    computing --> peeking: Peek
     computing --> left: Leave
     advancing --> computing: Grant
     awaiting --> computing: Grant
+    peeking --> computing: Grant
     left --> [*]
 """
 
@@ -72,11 +74,11 @@ def test_a_participant_comes_by_joining_and_goes_by_leaving() -> None:
 
 
 def test_who_waits_is_moved_by_the_arbiter_alone() -> None:
-    for state in (State.ADVANCING, State.AWAITING):
+    for state in WAITING:
         assert set(TRANSITIONS[state]) <= ACTIONS
         assert set(TRANSITIONS[state].values()) == {State.COMPUTING}
     assert TRANSITIONS[State.JOINED] == {StartRun: State.COMPUTING, Lost: State.EXPECTED, Grant: State.LEFT}
-    assert set(TRANSITIONS[State.ADVANCING]) == set(TRANSITIONS[State.AWAITING]) == {Grant}
+    assert all(set(TRANSITIONS[state]) == {Grant} for state in WAITING)
 
 
 def test_whom_the_run_has_ended_for_can_only_leave() -> None:
@@ -89,13 +91,15 @@ def test_whom_the_run_has_ended_for_can_only_leave() -> None:
 
 
 def test_everything_that_an_operator_can_say_is_possible_until_the_run_is_over() -> None:
+    assert OPERATOR_EVENTS - set(PHASES[Phase.GATHERING]) == {Stop}  # There is nothing to stop before the start.
+    assert set(PHASES[Phase.RUNNING]) >= OPERATOR_EVENTS
     for phase in (Phase.GATHERING, Phase.RUNNING):
-        assert set(PHASES[phase]) >= OPERATOR_EVENTS
         assert set(PHASES[phase]) - OPERATOR_EVENTS <= {StartRun, Abort, Over}
 
 
 def test_the_names_of_the_states_are_words() -> None:
-    assert [state.value for state in State] == ["expected", "joined", "computing", "advancing", "awaiting", "left"]
+    words = ["expected", "joined", "computing", "advancing", "awaiting", "peeking", "left"]
+    assert [state.value for state in State] == words
 
 
 def test_the_diagram_is_drawn_from_the_table() -> None:

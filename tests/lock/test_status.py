@@ -12,7 +12,7 @@ from worldline.model import FOREVER, MS, plan
 
 
 def test_before_it_begins_the_run_waits_for_those_who_arent_there() -> None:
-    arbiter = Arbiter(plan(["a", "b", "c"], end="1s"))
+    arbiter = Arbiter(plan(["a", "b", "c"], until="1s"))
     arbiter.handle("b", Join())
     status = arbiter.status()
     assert (status.time, status.end, status.events) == (0, 1000 * MS, 1)

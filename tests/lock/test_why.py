@@ -80,8 +80,8 @@ def test_the_text_of_case_1() -> None:
     made = table(A=Join(subscribes=TALK), B=Join(subscribes=TALK))
     made.say("A", Advance(20 * MS))
     assert str(made.why("A")) == (
-        "A at 0s waits for time 20ms: B (computing) may still send from 0s on, so all is known only before 5ms; "
-        "by B → A (talk, 5ms)"
+        "A at 0s waits for time 20ms: B (computing) may still send from 0s on, so everything is known only before 5ms; "
+        "via B → A (talk, 5ms)"
     )
 
 
@@ -121,7 +121,7 @@ def test_a_chain_of_sleepers_leads_to_the_one_that_could_wake_them() -> None:
         Hop("b", "a", "of b", 5 * MS),
     )
     assert str(waiting).startswith("a at 0s waits for its next message until 100ms: d (computing) may still send")
-    assert str(waiting).endswith("by d → c (of d, 5ms), c → b (of c, 5ms), b → a (of b, 5ms)")
+    assert str(waiting).endswith("via d → c (of d, 5ms), c → b (of c, 5ms), b → a (of b, 5ms)")
 
 
 def test_a_chain_ends_at_a_sleeper_that_acts_by_itself() -> None:
@@ -167,7 +167,7 @@ def test_the_control_link_is_named_as_such() -> None:
     made = table(a=Join(publishes=()), b=Join(controls=True))
     made.say("a", Advance(20 * MS))
     assert made.why("a").path == (Hop("b", "a", None, 3 * MS),)
-    assert str(made.why("a")).endswith("by b → a (control, 3ms)")
+    assert str(made.why("a")).endswith("via b → a (control, 3ms)")
 
 
 def test_the_roster_is_the_cause_before_the_start() -> None:
@@ -175,7 +175,7 @@ def test_the_roster_is_the_cause_before_the_start() -> None:
     arbiter.handle("b", Join())
     (waiting,) = arbiter.why()
     assert (waiting.cause, waiting.missing, waiting.holder) == (Cause.ROSTER, ("a", "c"), None)
-    assert str(waiting) == "b at 0s waits for time 0s: the run starts when a, c joined"
+    assert str(waiting) == "b at 0s waits for time 0s: the run starts when a, c have joined"
 
 
 def test_the_barrier_is_the_cause_of_what_lies_beyond_it() -> None:
@@ -184,7 +184,7 @@ def test_the_barrier_is_the_cause_of_what_lies_beyond_it() -> None:
     made.say("a", Advance(21 * MS))
     waiting = made.why("a")
     assert (waiting.cause, waiting.bound, waiting.holder) == (Cause.BARRIER, 20 * MS, None)
-    assert str(waiting) == "a at 0s waits for time 21ms: the barrier stands at 20ms"
+    assert str(waiting) == "a at 0s waits for time 21ms: the barrier is at 20ms"
 
 
 def test_a_sender_is_the_cause_of_what_lies_before_the_barrier() -> None:
@@ -202,7 +202,7 @@ def test_a_newcomer_is_the_cause_until_it_is_there() -> None:
     made.say("b", Advance(21 * MS))
     waiting = made.why("b")
     assert (waiting.cause, waiting.bound, waiting.missing) == (Cause.NEWCOMER, 20 * MS, ("guest", "late"))
-    assert str(waiting) == "b at 0s waits for time 21ms: guest, late is invited for 20ms and not there yet"
+    assert str(waiting) == "b at 0s waits for time 21ms: guest, late, invited for 20ms, haven't joined yet"
 
 
 def test_a_newcomer_that_is_there_waits_for_those_who_could_invite_it_earlier() -> None:

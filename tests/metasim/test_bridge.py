@@ -49,7 +49,7 @@ def native(me: Participant) -> None:
 
 def federation(program: Program) -> Federation:
     programs = {"plant": Program(plant, publishes=["STATE", "NOISE"], subscribes=["COMMAND", "LOG"]), "bridge": program}
-    return Federation(programs, network=Network(default=link("2ms")), end="100ms")
+    return Federation(programs, network=Network(default=link("2ms")), until="100ms")
 
 
 def native_digest() -> bytes:
@@ -255,7 +255,7 @@ def sent_by_bridge(monkeypatch: pytest.MonkeyPatch, script: Script, **given: Any
         "listener": Program(listener, subscribes=["OUT"]),
         "talker": Program(talker),
     }
-    run(Federation(programs, network=Network(default=link("1ms")), end="50ms"))
+    run(Federation(programs, network=Network(default=link("1ms")), until="50ms"))
     return [(message.sent, message.payload) for message in received]
 
 

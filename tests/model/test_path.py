@@ -141,6 +141,28 @@ def test_the_most_specific_rule_wins_in_every_combination_of_rules():
 SELECTIONS = [selection for selection in product((None, *TOPICS), (None, *NAMES), (None, *NAMES)) if any(selection)]
 
 
+@given(st.lists(st.sampled_from(SELECTIONS), unique=True).map(numbered_rules))
+def test_nobody_reaches_a_receiver_sooner_than_the_least_of_all_that_may_apply(rules):
+    paths = Paths(Network(rules=rules), 0)
+    for topic, receiver in product(TOPICS, NAMES):
+        least = paths.least_into(topic, receiver)
+        assert all(least <= paths.link(topic, sender, receiver).latency.minimum for sender in NAMES)
+
+
+def test_the_least_into_a_receiver_leaves_out_what_is_about_others():
+    rules = (
+        Rule(topic="pose", receiver="b", link=link("7ms")),
+        Rule(sender="a", link=link("6ms")),
+        Rule(topic="twist", link=link("2ms")),
+        Rule(sender="a", receiver="c", link=link("1ms")),
+    )
+    paths = Paths(Network(default=link("9ms"), rules=rules), 0)
+    assert paths.least_into("pose", "b") == 6 * MS
+    assert paths.least_into("twist", "b") == 2 * MS
+    assert paths.least_into("pose", "c") == MS
+    assert Paths(Network(default=link("3ms"), rules=rules[:1]), 0).least_into("pose", "b") == 3 * MS
+
+
 @given(st.lists(st.sampled_from(SELECTIONS), unique=True).map(numbered_rules), st.randoms(use_true_random=False))
 def test_every_path_has_the_link_that_the_documented_rule_gives_whatever_the_order_of_the_file(rules, shuffler):
     shuffled = list(rules)

@@ -12,7 +12,7 @@ from worldline.model.time import TIME_MAX
 EVERYTHING = plan(
     ["bob", "alice"],
     seed=7,
-    end="1.5s",
+    until="1.5s",
     network=Network(
         default=link(uniform("1ms", "2ms"), loss=0.1, loss_at_sender=0.2, duplication=0.3, fifo=True, bandwidth=1000),
         rules=(
@@ -39,7 +39,7 @@ def test_a_plan_has_seed_zero_no_end_and_the_default_network_unless_told():
 
 
 def test_a_plan_takes_any_iterable_of_names_and_an_end_as_text():
-    made = plan((name for name in ("bob", "alice")), end="2s")
+    made = plan((name for name in ("bob", "alice")), until="2s")
     assert (made.roster, made.end) == (("bob", "alice"), 2_000_000_000)
 
 
@@ -98,23 +98,23 @@ def test_any_whole_number_of_64_bits_is_a_seed(seed):
 
 @pytest.mark.parametrize("end", [-1, 1.5, True, TIME_MAX + 1, [5]], ids=repr)
 def test_an_end_that_is_no_time_is_refused(end):
-    text = refusal_of(["alice"], end=end)
+    text = refusal_of(["alice"], until=end)
     assert repr(end) in text
-    assert "the end" in text
+    assert "an end time" in text
 
 
 @pytest.mark.parametrize("end", ["5", "soon", "-5ms", "0.1ns", "99999999h"])
 def test_an_end_in_unreadable_text_is_refused(end):
-    assert refusal_of(["alice"], end=end).startswith(f"{end!r} isn't the end")
+    assert refusal_of(["alice"], until=end).startswith(f"{end!r} isn't an end time")
 
 
 def test_an_end_too_long_to_write_is_refused_all_the_same():
-    assert refusal_of(["alice"], end=10**5000).startswith("a number of 16610 bits isn't the end")
+    assert refusal_of(["alice"], until=10**5000).startswith("a number of 16610 bits isn't an end time")
 
 
 @pytest.mark.parametrize("end", [0, "0", "0s"])
 def test_an_end_at_the_start_is_refused(end):
-    assert refusal_of(["alice"], end=end) == "a run can't end at 0 (use at least 1ns)"
+    assert refusal_of(["alice"], until=end) == "a run can't end at 0 (use at least 1ns)"
 
 
 BAD_NETWORKS = [

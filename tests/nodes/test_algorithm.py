@@ -100,13 +100,13 @@ def test_the_least_of_nodes_and_parameters_can_be_stated() -> None:
 @pytest.mark.parametrize(
     ("least", "problem"),
     [
-        ({"color": 1}, "there is no least value of 'color' .only of numbers: nodes, count."),
-        ({"share": 1}, "there is no least value of 'share'"),
-        ({"fast": 1}, "there is no least value of 'fast'"),
-        ({"nodes": 0}, "0 can't be the least nodes"),
-        ({"count": 1.5}, "1.5 can't be the least count"),
-        ({"count": True}, "True can't be the least count"),
-        (3, "3 says of nothing how little of it there may be"),
+        ({"color": 1}, "'color' can't have a minimum .only of numbers: nodes, count."),
+        ({"share": 1}, "'share' can't have a minimum"),
+        ({"fast": 1}, "'fast' can't have a minimum"),
+        ({"nodes": 0}, "0 can't be the minimum of nodes"),
+        ({"count": 1.5}, "1.5 can't be the minimum of count"),
+        ({"count": True}, "True can't be the minimum of count"),
+        (3, "3 isn't a dict of minimums"),
     ],
 )
 def test_other_leasts_are_refused(least: Any, problem: str) -> None:

@@ -35,7 +35,13 @@ def test_two_processes_give_the_same_digest_and_the_nodes_come_back() -> None:
 def test_builds_and_hash_seeds_give_the_same_digest(uncompiled: str, hash_seed: str) -> None:
     environment = {**os.environ, "WORLDLINE_UNCOMPILED": uncompiled, "PYTHONHASHSEED": hash_seed}
     ended = subprocess.run(
-        [sys.executable, "-c", PRINT], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", PRINT],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
     )
     used, found = json.loads(ended.stdout)
     assert build != "compiled" or uncompiled == "1" or used == "compiled"

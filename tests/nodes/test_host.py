@@ -518,7 +518,7 @@ def test_delays_that_are_none_are_refused(delay: Any) -> None:
 
 @pytest.mark.parametrize("name", [5, None, b"a"])
 def test_names_of_timers_are_texts(name: Any) -> None:
-    with pytest.raises(ModelError, match=r"node 0 at 0s: .*name it by a text"):
+    with pytest.raises(ModelError, match=r"node 0 at 0s: .*use text, such as"):
         rung(lambda node: node.set_timer(5, name))
 
 
@@ -681,7 +681,7 @@ def test_a_constructor_has_no_surroundings(what: str) -> None:
             if callable(used):
                 used(0)
 
-    with pytest.raises(UsageError, match=r"while it is being created, in .*from its Start on"):
+    with pytest.raises(ModelError, match=r"while it is being created, in .*from its Start on"):
         pair(Hasty).run()
 
 

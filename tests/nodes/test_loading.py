@@ -69,10 +69,10 @@ def test_classes_that_are_only_imported_are_not_its_own(tmp_path: Path) -> None:
     [
         ("x = 1", "defines no model (write model = Algorithm("),
         ("", "defines no model"),
-        (NODE + NODE.replace("Mine", "Other"), "defines 2 classes of nodes, Mine, Other, and no model (write model = "),
+        (NODE + NODE.replace("Mine", "Other"), "defines 2 classes of nodes, Mine, Other, but no model (write model = "),
         ("from worldline.nodes.algorithms.gossip import Gossip", "defines no model"),
         (f"{NODE}\nmodel = Mine", "its model is the class Mine"),
-        (f"{NODE}\nALGORITHM = 1", "defines ALGORITHM, and no model (call it model)"),
+        (f"{NODE}\nALGORITHM = 1", "defines ALGORITHM, but no model (call it model)"),
         ("def model(): pass", "what its model returns is None"),
     ],
 )

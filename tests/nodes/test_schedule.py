@@ -365,3 +365,10 @@ def test_a_failure_is_the_same_after_loading(tmp_path: Path) -> None:
     assert isinstance(there.failure, Violation)
     assert str(here.failure) == str(there.failure)
     assert (here.now, here.events, here.digest) == (there.now, there.events, there.digest)
+
+
+def test_properties_that_were_left_out_stay_left_out(tmp_path: Path) -> None:
+    raft = find("raft")
+    for algorithm, count in ((raft, len(raft.properties)), (structs.replace(raft, properties=()), 0)):
+        save(Trial(algorithm=algorithm), tmp_path / "it.json")
+        assert len(load(tmp_path / "it.json")[0].algorithm.properties) == count

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.nodes.chatter import Chatter, Listener, Ticker, legal, pair, started
-from worldline.model.errors import ConfigurationError, Stuck, UsageError
+from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageError
 from worldline.model.links import link
 from worldline.model.time import MS, SECOND
 from worldline.nodes import (
@@ -162,7 +162,7 @@ def test_it_cannot_be_run_from_inside() -> None:
             run.run()
 
     run = pair(Recursive)
-    with pytest.raises(UsageError, match="running already"):
+    with pytest.raises(ModelError, match="running already"):
         run.run()
 
 
@@ -497,7 +497,7 @@ class Place:
             for message, incarnation in held:
                 self.receive(message, wire.neighbor, (incarnation, wire.downs))
         elif verb == "add":
-            self.connect(what, self.model.added)
+            self.connect(what)
             if self.node is not None:
                 self.node.num_neighbors = self.made
             self.tell(NeighborAdded(self.made - 1))
@@ -511,9 +511,9 @@ class Place:
             for each in self.wires.values():
                 each.is_cut = False
 
-    def connect(self, neighbor: int, latency: int) -> None:
+    def connect(self, neighbor: int) -> None:
         before = self.incarnations.get(neighbor, 0)
-        self.wires[self.made] = Wire(neighbor, self.made, latency, before)
+        self.wires[self.made] = Wire(neighbor, self.made, self.model.latency(self.id, neighbor), before)
         self.incarnations[neighbor] = before + 1
         self.made += 1
 
@@ -532,6 +532,7 @@ class Model:
     ) -> None:
         self.nodes = topology.num_nodes
         self.keeps = keeps
+        self.latencies = latencies
         self.added = added
         self.now = 0
         self.history: list[tuple[Any, ...]] = []
@@ -539,7 +540,7 @@ class Model:
         self.places = [Place(self, id) for id in range(self.nodes)]  # noqa: A001
         for place in self.places:
             for neighbor in topology.neighbors[place.id]:
-                place.connect(neighbor, latencies[min(place.id, neighbor), max(place.id, neighbor)])
+                place.connect(neighbor)
         number = 0
         for fault in faults:
             of_link = fault.verb in ("down", "up", "add", "remove")
@@ -550,6 +551,10 @@ class Model:
         for place in self.places:
             number += 1
             self.put_outside(0, number, place.id, "start", None)
+
+    def latency(self, a: int, b: int) -> int:
+        """Return the latency between two nodes; a link that comes back has the one that it had."""
+        return self.latencies.get((min(a, b), max(a, b)), self.added)
 
     def put(self, at: int, sender: int, order: int, target: int, verb: str, what: Any) -> None:
         self.queue.append((at, self.now, sender, order, target, verb, what))
@@ -611,3 +616,10 @@ def test_it_does_what_a_naive_model_does(network: dict[str, Any]) -> None:
     )
     run.run()
     assert history_of(run) == model.history
+
+
+@pytest.mark.soak
+@settings(max_examples=1_500)
+@given(small_networks())
+def test_soak_it_does_what_a_naive_model_does(network: dict[str, Any]) -> None:
+    test_it_does_what_a_naive_model_does.hypothesis.inner_test(network)

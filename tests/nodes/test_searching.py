@@ -347,12 +347,10 @@ def test_every_seed_has_the_whole_patience() -> None:
     class Naps(Node):
         def execute(self, event: Event) -> None:
             if isinstance(event, Start) and self.id == 0:
-                time.sleep(0.3)
+                time.sleep(0.1)
 
-    assert (
-        search(Trial(algorithm=Algorithm(name="naps", node=Naps, topology="line:2")), range(4), seconds_max=1.0).failure
-        is None
-    )
+    naps = Trial(algorithm=Algorithm(name="naps", node=Naps, topology="line:2"))
+    assert search(naps, range(12), seconds_max=1.0).failure is None
 
 
 # --- What goes wrong with the search itself ---
@@ -360,7 +358,7 @@ def test_every_seed_has_the_whole_patience() -> None:
 
 @pytest.mark.parametrize("workers", [0, -1])
 def test_somebody_has_to_do_it(workers: int) -> None:
-    with pytest.raises(UsageError, match=r"workers can't do anything \(use at least 1\)"):
+    with pytest.raises(UsageError, match=r"there can't be -?\d+ workers \(use at least 1\)"):
         search(listed(), range(3), workers=workers)
 
 

@@ -477,3 +477,20 @@ def test_words_are_plain() -> None:
     ]
     drawn = structs.replace(shrunk, trial=Trial(algorithm=HASTY, seed=3))
     assert drawn.text() == "5 nodes (clique:5); messages take what seed 3 draws"
+
+
+class Endless(Node):
+    def execute(self, event: Event) -> None:
+        while True:
+            pass
+
+
+def test_a_trial_without_an_end_is_given_up() -> None:
+    trial = Trial(algorithm=Algorithm(name="endless", node=Endless, topology="ring:3"))
+    with pytest.raises(Stuck, match=r"it has taken more than 0.1 seconds of real time"):
+        shrink(trial, seconds_max=0.1)
+
+
+def test_only_trials_are_shrunk() -> None:
+    with pytest.raises(UsageError, match="isn't a trial"):
+        shrink(Endless)  # type: ignore[arg-type]

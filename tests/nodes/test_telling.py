@@ -398,7 +398,7 @@ def test_what_is_not_looked_at_in_processes_is_remarked() -> None:
     trial = TRIALS["bellman-ford"]
     assert trial.run().remarks() == []
     assert trial.run(executor="processes(2)").remarks() == [
-        "not looked at, since that needs the inline executor: always: no distance is shorter than the true one"
+        "not checked, since that needs the inline executor: always: no distance is shorter than the true one"
     ]
 
 

@@ -131,7 +131,7 @@ def test_traces_do_not_depend_on_the_hash_seed() -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=60,
+            timeout=100,
         ).stdout
         for seed in ("1", "2")
     }

@@ -11,14 +11,16 @@ from msgspec import structs
 from tests.nodes.chatter import Chatter, Listener, Ticker
 from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError, ModelError, Stuck
+from worldline.model.reading import as_time
 from worldline.model.time import SECOND
 from worldline.nodes import Fault, Node, Violation, always, at_end
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import find
-from worldline.nodes.events import Event
+from worldline.nodes.events import Event, LinkUp, Start, Timer
 from worldline.nodes.faults import as_fault
 from worldline.nodes.script import script_of
-from worldline.nodes.trial import Trial
+from worldline.nodes.searching import search
+from worldline.nodes.trial import Trial, TrialOutcome, remarks_on
 
 BELLMAN_FORD = find("bellman-ford")
 
@@ -185,3 +187,59 @@ def test_fifo_can_be_taken_away_and_messages_doubled() -> None:
     assert not Trial(algorithm=needy, fifo=False).link().fifo
     assert any(Trial(algorithm=needy, fifo=False, seed=seed).run().failure for seed in range(30))
     assert Trial(algorithm=needy, kinds={"duplication": 0.5}).link().duplication == 0.5
+
+
+# -- Faults that come too late
+
+
+class Greeting(Node):
+    """Says hello once, after a second, and is done."""
+
+    def execute(self, event: Event) -> None:
+        if isinstance(event, Start):
+            self.set_timer("1s")
+        elif isinstance(event, Timer):
+            self.broadcast("hello")
+
+
+def greeted(*faults: str, until: str = "100s") -> TrialOutcome:
+    algorithm = Algorithm(name="greeting", node=Greeting, topology="ring:3", latency="1s")
+    return Trial(algorithm=algorithm, faults=tuple(map(as_fault, faults)), until=as_time(until)).run()
+
+
+def test_faults_that_come_when_the_algorithm_is_done_are_counted() -> None:
+    outcome = greeted("1500ms crash 1", "3s crash 0", "4s recover 0", "50s partition 0", "60s repair")
+    assert (outcome.faults, outcome.faults_in_vain) == (3, 2)
+    assert outcome.remarks() == [
+        "2 of 3 faults came after the algorithm was done: to test it, end the run earlier (--until)"
+    ]
+
+
+def test_a_fault_that_stops_the_last_message_isnt_in_vain() -> None:
+    outcome = greeted("1500ms crash 0", "1500ms crash 1", "1500ms crash 2")
+    assert (outcome.faults, outcome.faults_in_vain) == (3, 0)
+    assert outcome.remarks() == []
+
+
+def test_what_is_done_again_because_of_a_fault_counts() -> None:
+    class Eager(Greeting):
+        def execute(self, event: Event) -> None:
+            if isinstance(event, LinkUp):
+                self.send("again", event.link)
+            super().execute(event)
+
+    algorithm = Algorithm(name="eager", node=Eager, topology="ring:3", latency="1s")
+    faults = tuple(map(as_fault, ("10s down 0 1", "20s up 0 1", "30s crash 2")))
+    outcome = Trial(algorithm=algorithm, faults=faults, until=as_time("100s")).run()
+    assert (outcome.faults, outcome.faults_in_vain) == (2, 1)
+
+
+def test_a_search_counts_them_over_all_seeds() -> None:
+    algorithm = Algorithm(name="greeting", node=Greeting, topology="ring:3", latency="1s")
+    report = search(Trial(algorithm=algorithm, kinds={"crash": 2}, until=as_time("1h")), range(5))
+    assert (report.faults, report.faults_in_vain) == (10, 10)
+    assert remarks_on(10, 10)
+    assert not remarks_on(10, 2), "a few that come late are no waste"
+    assert remarks_on(1, 1) == [
+        "1 of 1 fault came after the algorithm was done: to test it, end the run earlier (--until)"
+    ]

@@ -29,7 +29,7 @@ class Script:
     acts: dict[str, list[Act]]
 
     def plan(self) -> Plan:
-        return plan(sorted(self.acts), network=Network(default=link("5ns")), seed=7, end="1s")
+        return plan(sorted(self.acts), network=Network(default=link("5ns")), seed=7, until="1s")
 
 
 @dataclass

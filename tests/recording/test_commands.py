@@ -18,7 +18,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def record(path: Path) -> Recorder:
-    recorder = Recorder(path, plan(["anna", "bert"], guests=["gast"], seed=42, end="1s"), federation="[bold]tennis")
+    recorder = Recorder(path, plan(["anna", "bert"], guests=["gast"], seed=42, until="1s"), federation="[bold]tennis")
     for name in ("anna", "bert", "gast"):
         recorder.began(name, 0)
     for sequence in range(3):
@@ -49,7 +49,7 @@ def test_info_tells_all_that_matters(path: Path, capsys: pytest.CaptureFixture[s
         "ball 3 2 15",
         "bert ball into the net 1",
         "bert ball dropped by its buffer 1,234",
-        "intact: the file fits its certificate",
+        "intact: the file matches its certificate",
     ):
         assert words in out, words
 
@@ -70,7 +70,7 @@ def test_a_run_broken_off_has_no_digest_and_info_says_why(path: Path, capsys: py
     assert capsys.readouterr().out == ""
     info(path)
     out = capsys.readouterr().out
-    assert "broken off: bert at 60ns: its process was killed; all that was sent before 200ns is there" in out
+    assert "broken off: bert at 60ns: its process was killed; everything sent before 200ns is there" in out
     assert "still there" in out
 
 
@@ -79,10 +79,10 @@ def test_a_file_cut_off_has_no_digest_and_info_shows_what_is_there(
 ) -> None:
     finish(record(path))
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(LossError, match="cut off: all that was sent before 2ns is there"):
+    with pytest.raises(LossError, match="cut off: everything sent before 2ns is there"):
         digest(path)
     info(path)
-    assert "cut off: all that was sent before 2ns is there" in capsys.readouterr().out
+    assert "cut off: everything sent before 2ns is there" in capsys.readouterr().out
 
 
 def test_a_file_cut_before_its_messages_shows_its_header(path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,7 +82,7 @@ def test_the_first_cause_and_the_chain(whole: Path, tmp_path: Path) -> None:
         ["150.301us", "cat", "receives"],
     ]
     assert "from there to bob:" in text(whole, other, to="bob")
-    with pytest.raises(UsageError, match="nothing of 'zoe' differs"):
+    with pytest.raises(UsageError, match="'zoe' doesn't differ"):
         compare_recordings(whole, other, to="zoe")
 
 
@@ -92,7 +92,7 @@ def test_a_name_is_refused_only_if_something_differs(whole: Path, tmp_path: Path
     assert (same.as_json()["to"], same.as_json()["chain"]) == (None, [])
     cut = tmp_path / "cut.mcap"
     cut.write_bytes(whole.read_bytes()[:-2000])
-    with pytest.raises(UsageError, match="nothing of 'zoe' differs"):  # It differs in its end only.
+    with pytest.raises(UsageError, match="'zoe' doesn't differ"):  # It differs in its end only.
         compare_recordings(whole, cut, to="zoe")
 
 

@@ -95,7 +95,7 @@ def test_targets_of_different_kinds_are_refused(tmp_path: Path, monkeypatch: pyt
 def test_times_in_headers_are_times(tmp_path: Path) -> None:
     paths = []
     for end in (None, 3_000_000_000):
-        recorder = Recorder(tmp_path / f"{end}.mcap", plan(["ann"], end=end), federation=f"until {end}")
+        recorder = Recorder(tmp_path / f"{end}.mcap", plan(["ann"], until=end), federation=f"until {end}")
         recorder.began("ann", 0)
         recorder.ended("ann", 5, b"")
         recorder.close()

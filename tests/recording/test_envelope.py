@@ -81,5 +81,5 @@ def test_too_many_topics_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = Recorder(io.BytesIO(), stage.Script({"a": []}).plan())
     for number in range(5):
         recorder.noted("a", f"topic {number}", number, b"")
-    with pytest.raises(UsageError, match="more topics than an MCAP file can hold beside 2 paths"):
+    with pytest.raises(UsageError, match="more topics than an MCAP file can hold besides 2 paths"):
         recorder.close()

@@ -18,7 +18,6 @@ from worldline.recording import Condition, Recorder, Recording
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("lineage", "dynasties", "strangers", "stations", "weather", "gauges", "riots", "gaps")
-pytestmark = pytest.mark.timeout(100)
 
 
 def record(name: str, executor: str, target: Path | BinaryIO) -> Any:

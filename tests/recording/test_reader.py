@@ -46,8 +46,7 @@ def test_arrivals_are_selected_by_topic_receiver_and_time(path: Path) -> None:
     assert list(recording.arrivals(receivers=["ann"])) == [each for each in ARRIVALS if each.receiver == "ann"]
     assert list(recording.arrivals(start=middle)) == [each for each in ARRIVALS if each.at >= middle]
     assert list(recording.arrivals(end=f"{middle}ns")) == [each for each in ARRIVALS if each.at < middle]
-    assert list(recording.arrivals(topics=["none"])) == []
-    with pytest.raises(UsageError, match="as a list"):
+    with pytest.raises(UsageError, match="must be lists"):
         recording.arrivals(topics="x")
 
 
@@ -336,3 +335,11 @@ def test_what_isnt_there_or_isnt_a_file_is_refused(tmp_path: Path) -> None:
     for path in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(UsageError, match="can't be read: it isn't a plain file"):
             Recording(path)
+
+
+def test_a_topic_or_a_receiver_that_isnt_there_is_refused_with_the_nearest(path: Path) -> None:
+    recording = Recording(path)
+    with pytest.raises(UsageError, match=r"has no topic 'z' \(its topics are x, y\)"):
+        recording.arrivals(topics=["x", "z"])
+    with pytest.raises(UsageError, match=r"has no receiver 'anne' \(did you mean 'ann'\?\)"):
+        recording.arrivals(receivers=["anne"])

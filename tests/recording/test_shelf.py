@@ -59,7 +59,8 @@ def test_a_file_that_isnt_a_recording_is_only_replaced_by_force(content: bytes) 
     with pytest.raises(UsageError, match=r"notes\.txt isn't a recording and would be replaced \(use --force"):
         Shelf("notes.txt")
     assert (
-        record("notes.txt", force=True) == "notes.txt was something else than a recording; it is now notes.previous.txt"
+        record("notes.txt", force=True)
+        == "notes.txt was something other than a recording; it is now notes.previous.txt"
     )
     assert Path("notes.previous.txt").read_bytes() == content
 

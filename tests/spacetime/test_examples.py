@@ -141,11 +141,11 @@ def test_an_outcome_that_fails_is_an_error(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(relay, "HAND_OVER", 0.5)
     with pytest.raises(
         ModelError,
-        match=r"relay: what has come of it isn't what should: .* \('runner-2', .*relay.py, line \d+",
+        match=r"relay: its outcome isn't what it should be: .* \('runner-2', .*relay.py, line \d+",
     ):
         find("relay").judged(simulation, result)
     monkeypatch.setattr(relay, "LEG", None)
-    with pytest.raises(ModelError, match=r"relay: its outcome can't be told: TypeError: .*relay.py, line \d+"):
+    with pytest.raises(ModelError, match=r"relay: its outcome\(\) failed: TypeError: .*relay.py, line \d+"):
         find("relay").judged(simulation, result)
 
 

@@ -34,8 +34,6 @@ from worldline.spacetime.causality import check
 from worldline.spacetime.examples import NAMES, find
 from worldline.spacetime.placement import Placing
 
-pytestmark = pytest.mark.timeout(100)
-
 ROOT = Path(__file__).parents[2]
 
 # Two of them fail. More than that, at random, are looked at by `make soak`: see `test_moves`.

@@ -39,7 +39,7 @@ from worldline.model import ConfigurationError, LossError, ModelError, UsageErro
 from worldline.model.errors import Stuck
 from worldline.spacetime import Agent, AgentWrapper, Channel, ForwardSimulation, LambdaField, Minkowski, RemoteReference
 
-pytestmark = [pytest.mark.timeout(50), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 ROOT = Path(__file__).parents[2]
 DEADLY = ("_exit", "_exit with 0", "kill", "spin", "stop")

@@ -243,7 +243,7 @@ def test_the_name_of_one_who_is_dead_is_not_given_again() -> None:
         careless = Careless()
         careless.after(1.0, "bear")
         careless.after(9.0, "bear")
-    with pytest.raises(UsageError, match="there is an agent named 'kim' already"):
+    with pytest.raises(ModelError, match="there is an agent named 'kim' already"):
         simulation.run(until=20)
 
 

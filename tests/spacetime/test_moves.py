@@ -31,8 +31,6 @@ from worldline.model import ConfigurationError, WorldlineError
 from worldline.spacetime import Agent, AgentWrapper, Channel, ForwardSimulation, LambdaField, Minkowski, RemoteReference
 from worldline.spacetime.placement import Placing, Resident
 
-pytestmark = pytest.mark.timeout(100)
-
 
 @cache
 def inline(seed: int) -> Observation:

@@ -21,12 +21,12 @@ from tests.spacetime.walkers import EXAMPLES, MPI_COLUMNS, make_world, observe, 
 from worldline.model import WorldlineError
 from worldline.spacetime.examples import find
 
-pytestmark = [pytest.mark.timeout(110), pytest.mark.once]
+pytestmark = pytest.mark.once
 
 SEEDS = (1, 4, 9, 32)
 
 
-def mpiexec(ranks: int, code: str, *arguments: str, within_s: int = 25) -> subprocess.CompletedProcess[str]:
+def mpiexec(ranks: int, code: str, *arguments: str, within_s: int = 50) -> subprocess.CompletedProcess[str]:
     command = [str(MPIEXEC), "-n", str(ranks), sys.executable, "-c", code, *arguments]
     environment = {**os.environ, "MPIEXEC_TIMEOUT": str(within_s)}  # Then it ends all ranks, which we couldn't.
     ended = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_S)
@@ -175,6 +175,7 @@ people(mpi(placement=Placing(Late(0, 2), 0.0)))[0].run(until=100.0)
 
 
 def test_a_rule_that_goes_wrong_on_one_rank_ends_all_ranks() -> None:
-    ended = mpiexec(2, WRONG_RULE, within_s=10)
+    ended = mpiexec(2, WRONG_RULE)
     assert ended.returncode != 0
+    assert "TIMED OUT" not in ended.stdout + ended.stderr
     assert "is placed on worker None" in ended.stderr

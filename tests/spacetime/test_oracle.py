@@ -107,6 +107,13 @@ def test_agents_live_through_what_the_oracle_foretells(random: Random) -> None:
     compare(make_world(random), Counter())
 
 
+@pytest.mark.soak
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=1_000)
+def test_soak_agents_live_through_what_the_oracle_foretells(random: Random) -> None:
+    compare(make_world(random), Counter())
+
+
 @pytest.mark.parametrize("first", [0, 100, *later([200, 300])])
 def test_seeded_worlds_agree_with_the_oracle_and_cover_everything(first: int) -> None:
     seen = sweep(first, 100)

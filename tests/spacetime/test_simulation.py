@@ -19,9 +19,7 @@ from worldline.model.errors import ConfigurationError, ModelError, Stuck, UsageE
 from worldline.spacetime import Agent, Channel, ForwardSimulation, LambdaField, Minkowski, Shuffled, below, build
 
 ROOT = Path(__file__).parents[2]
-LOST_AT_MOST_S = 20  # A simulation that hangs is a failure.
-
-pytestmark = pytest.mark.timeout(60)
+LOST_AT_MOST_S = 30  # A simulation that hangs is a failure.
 
 
 class Ping(Agent):
@@ -258,7 +256,7 @@ def test_failures_at_one_time_are_reported_by_name() -> None:
     assert failure(set_up).participant == "adam"
 
 
-def test_errors_of_worldline_keep_their_kind_and_others_do_not_escape() -> None:
+def test_what_an_agent_does_wrong_is_the_models_fault_whatever_it_raises() -> None:
     def leave(person: Person) -> None:
         raise SystemExit(3)
 
@@ -271,7 +269,9 @@ def test_errors_of_worldline_keep_their_kind_and_others_do_not_escape() -> None:
     function: Any = leave
     assert isinstance(failure(set_up), ModelError)
     function = misuse
-    assert isinstance(failure(set_up), UsageError)
+    refused = failure(set_up)
+    assert isinstance(refused, ModelError)
+    assert f"test_simulation.py, line {misuse.__code__.co_firstlineno + 1}: use a positive number" in str(refused)
     function = "nonsense"
     with pytest.raises(UsageError, match="has no method 'nonsense'"):
         failure(set_up)
@@ -471,3 +471,16 @@ def test_both_builds_and_other_hash_seeds_give_one_digest() -> None:
         if uncompiled == "1":
             assert told[0] == "plain"
     assert build
+
+
+def test_an_agent_that_isnt_there_is_refused_with_the_nearest_name() -> None:
+    simulation = ForwardSimulation(Minkowski(2))
+    with simulation:
+        Agent().name = "probe"
+    with pytest.raises(UsageError, match=r"there is no agent named 'prob' \(did you mean 'probe'\?\)"):
+        simulation["prob"]
+
+
+def test_a_run_doesnt_end_before_it_begins() -> None:
+    with pytest.raises(UsageError, match=r"a run can't end at -1: it begins at 0"):
+        ForwardSimulation(Minkowski(2)).run(until=-1)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.spacetime.running import Person, prepared
-from worldline.history.observer import LOG, META, UNDER_WAY
+from worldline.history.observer import DEAD, LOG, META, UNDER_WAY
 from worldline.model import ModelError, Plan, UsageError
 from worldline.recording import Recorder
 from worldline.spacetime import Agent, AgentRecord, Channel, ForwardSimulation, LambdaField, Minkowski
 from worldline.spacetime.examples import find
 from worldline.spacetime.nanoseconds import nanoseconds
-from worldline.spacetime.told import DEAD, SCENE, Scene, recall
+from worldline.spacetime.told import SCENE, Scene, recall
 
 
 class Listener:
@@ -230,9 +230,9 @@ def test_a_recorder_observes() -> None:
 
 
 def test_what_isnt_a_run_cant_be_recalled() -> None:
-    with pytest.raises(UsageError, match="doesn't hold a run"):
+    with pytest.raises(UsageError, match="isn't a recording of agents"):
         recall([])
-    with pytest.raises(UsageError, match="doesn't hold a run"):
+    with pytest.raises(UsageError, match="isn't a recording of agents"):
         recall([(SCENE, b"{}")])
-    with pytest.raises(UsageError, match="doesn't hold a run"):
+    with pytest.raises(UsageError, match="isn't a recording of agents"):
         recall([("ping", b"no JSON")])

@@ -19,7 +19,7 @@ def bob(self):
 
 def model(*, seed=1, latency="90ms"):
     programs = {"ann": Program(ann, subscribes=["ball"]), "bob": Program(bob, subscribes=["ball"])}
-    return Federation(programs, network=Network(default=link(latency)), seed=seed, end="1s")
+    return Federation(programs, network=Network(default=link(latency)), seed=seed, until="1s")
 """
 
 KERNEL = """

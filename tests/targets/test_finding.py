@@ -13,7 +13,8 @@ from worldline.model import ConfigurationError, UsageError, link
 from worldline.nodes import algorithms
 from worldline.recording import Recording
 from worldline.targets import Options, Ready, prepare
-from worldline.targets.federation import ReadyFederation, federation_like
+from worldline.targets.federation import ReadyFederation
+from worldline.targets.finding import federation_like
 
 
 def ready(target: str, **options: object) -> Ready:
@@ -109,7 +110,7 @@ def test_files_of_every_kind_may_say_when_they_end(tmp_path: Path) -> None:
     assert found.plan().end == 70_000_000
     algorithm = prepare(write(tmp_path, f'UNTIL = "70ms"\n{NODES}', "algorithm.py"), Options())
     assert (algorithm.kind, algorithm.plan().end) == ("nodes", 70_000_000)
-    with pytest.raises(ConfigurationError, match="UNTIL = 5 doesn't say of what"):
+    with pytest.raises(ConfigurationError, match="UNTIL = 5 has no unit"):
         prepare(write(tmp_path, f"UNTIL = 5\n{FEDERATION}", "unclear.py"), Options())
 
 
@@ -156,7 +157,7 @@ FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSim
             "def model(size): pass",
             "the parameter size of its model has no default (write def model(*, seed=0, size=10)",
         ),
-        ("def model(**all): pass", "its model takes *all, whatever that is"),
+        ("def model(**all): pass", "its model takes *all, so nobody knows its parameters"),
         ("def model(size=1, /): pass", "the parameter size of its model has to be named"),
         (
             "def model():\n    1 / 0",
@@ -164,13 +165,13 @@ FORM = "a model is a Federation, a kernel Simulation, an Algorithm, a ForwardSim
         ),
         ("def model():\n    exit(3)", "its model can't be set up: SystemExit: 3, in mine.py, line 2"),
         ("1 +", "mine.py can't be loaded: SyntaxError: invalid syntax, in mine.py, line 1"),
-        ("federation = 1", "defines federation, and no model (call it model)"),
-        ("ALGORITHM = 1", "defines ALGORITHM, and no model (call it model)"),
-        ("def build(): pass", "defines build, and no model (call it model)"),
-        (KERNEL.replace("def model(", "left = right = None\ndef build("), "defines build, and no model"),
+        ("federation = 1", "defines federation, but no model (call it model)"),
+        ("ALGORITHM = 1", "defines ALGORITHM, but no model (call it model)"),
+        ("def build(): pass", "defines build, but no model (call it model)"),
+        (KERNEL.replace("def model(", "left = right = None\ndef build("), "defines build, but no model"),
         (KERNEL + "left, right = model(), model()\ndel model\n", "it has left, right: write "),
-        (KERNEL.replace("Simulation(seed=seed)", "Simulation()"), "doesn't hand on its seed"),
-        (SPACETIME.replace(", seed=seed", ""), "doesn't hand on its seed"),
+        (KERNEL.replace("Simulation(seed=seed)", "Simulation()"), "doesn't pass on its seed"),
+        (SPACETIME.replace(", seed=seed", ""), "doesn't pass on its seed"),
         (KERNEL.replace('"10s"', '"soon"'), "'soon' isn't the UNTIL of"),
         (SPACETIME.replace("4.5", "'soon'"), "its UNTIL is 'soon' (it's a lab time: UNTIL = 100.0)"),
         (SPACETIME.replace("UNTIL", "END"), "doesn't say when it ends"),
@@ -219,8 +220,8 @@ def test_an_end_that_is_no_lab_time_is_refused(until: str) -> None:
 
 
 def test_a_function_makes_the_federation_anew_for_every_schedule(tmp_path: Path) -> None:
-    made = federation_like(write(tmp_path, FEDERATION))
+    made = federation_like(write(tmp_path, FEDERATION), Options())
     assert callable(made)
     assert made() is not made()
-    with pytest.raises(UsageError, match="what its model returns is a Simulation"):
-        federation_like(write(tmp_path, KERNEL, "kernel.py"))
+    with pytest.raises(UsageError, match=r"only federations have schedules to check, and .* is of the kind kernel"):
+        federation_like(write(tmp_path, KERNEL, "kernel.py"), Options())

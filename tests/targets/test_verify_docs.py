@@ -12,8 +12,6 @@ import pytest
 from tests.leaks.running import ROOT, command_of
 from worldline.targets.variants import Factor, variants_of
 
-pytestmark = pytest.mark.timeout(110)
-
 PAGE = (ROOT / "docs" / "verify.md").read_text()
 
 
@@ -28,14 +26,14 @@ def test_the_page_shows_what_is_printed(
     monkeypatch.chdir(tmp_path)
     worldline: Any = command_of(monkeypatch, capsys)
     (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    wrong, right = re.findall(r"\$ worldline verify rumours.py\n(.*?)```", PAGE, re.DOTALL)
-    file = tmp_path / "rumours.py"
+    wrong, right = re.findall(r"\$ worldline verify rumors.py\n(.*?)```", PAGE, re.DOTALL)
+    file = tmp_path / "rumors.py"
     file.write_text(program)
-    code, out, _ = worldline("verify", "rumours.py")
+    code, out, _ = worldline("verify", "rumors.py")
     assert (code, untimed(out)) == (1, untimed(wrong))
-    (cured,) = re.findall(r"With `(enumerate\(.*?\))`", PAGE)
+    (cured,) = re.findall(r"With\s`(enumerate\(.*?\))`", PAGE)
     file.write_text(program.replace("enumerate(self.friends, 1)", cured))
-    code, out, _ = worldline("verify", "rumours.py")
+    code, out, _ = worldline("verify", "rumors.py")
     assert (code, untimed(out)) == (0, untimed(right))
 
 

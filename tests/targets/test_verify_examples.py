@@ -11,8 +11,6 @@ from tests.leaks.running import EXAMPLES, command_of, verified
 from worldline.nodes.algorithms import NAMES as ALGORITHMS
 from worldline.spacetime.examples import NAMES as SPACETIMES
 
-pytestmark = pytest.mark.timeout(110)
-
 # What makes some of them small enough.
 SMALLER: dict[str, tuple[str, ...]] = {
     "epidemic/epidemic.py": ("--set", "people=100"),

@@ -15,8 +15,6 @@ from tests.leaks.leaking import LEAKS as KINDS_OF_LEAKS
 from tests.leaks.running import LEAKS, command_of, verified
 from tests.soaking import later
 
-pytestmark = pytest.mark.timeout(110)
-
 # Who is bob, and as what his message goes.
 BOB = {
     "federation": ("bob", "leak"),

@@ -65,7 +65,7 @@ FEDERATION = Federation(
     },
     network=Network(default=link(uniform("1ms", "5ms")), rules=(Rule(link=link("2ms"), topic="summary"),)),
     seed=3,
-    end="2s",
+    until="2s",
 )
 
 

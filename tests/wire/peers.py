@@ -36,7 +36,7 @@ class House:
         self.token = token
         self._opened = 0
         self.host = Host(
-            plan(roster or ("a", "b"), guests=guests, network=Network(default=link(latency)), end=end),
+            plan(roster or ("a", "b"), guests=guests, network=Network(default=link(latency)), until=end),
             federation=federation,
             token=token,
             limits=limits,

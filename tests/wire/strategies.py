@@ -13,7 +13,9 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
+    Log,
     Next,
+    Peek,
     Promise,
     Publish,
     Reached,
@@ -54,15 +56,17 @@ EVENTS: dict[type, st.SearchStrategy[Any]] = {
     Unsubscribe: st.builds(Unsubscribe, texts, numbers, numbers),
     Invite: st.builds(Invite, texts, numbers),
     Stop: st.builds(Stop, numbers),
+    Log: st.builds(Log, texts),
     Advance: st.builds(Advance, numbers),
     Next: st.builds(Next, numbers, numbers),
+    Peek: st.builds(Peek, numbers, numbers),
     Leave: st.builds(
         Leave, numbers, payloads, st.booleans(), st.dictionaries(texts, numbers, max_size=3), st.none() | numbers
     ),
     Fail: st.builds(Fail, texts),
 }
 ANSWERS: dict[type, st.SearchStrategy[Any]] = {
-    StartRun: st.builds(StartRun, texts, numbers, numbers, numbers),
+    StartRun: st.builds(StartRun, texts, numbers, numbers, numbers, numbers),
     Grant: st.builds(Grant, texts, numbers, st.lists(messages, max_size=5), st.booleans()),
     Abort: st.builds(Abort, texts, texts, st.none() | texts, st.none() | numbers),
     Refused: st.builds(Refused, texts, texts),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec import msgpack, structs
 
 from tests.wire.strategies import ANSWERS, EVENTS, GREETINGS, answers, events, messages, times
-from worldline.lock.events import Advance, Grant, Join, Leave, Next, ParticipantEvent, Publish, Subscription
+from worldline.lock.events import Advance, Grant, Join, Leave, Next, ParticipantEvent, Peek, Publish, Subscription
 from worldline.model.errors import PeerError
 from worldline.model.message import Message
 from worldline.model.payload import PAYLOAD_MAX
@@ -80,6 +80,7 @@ def test_messages_come_back_as_messages() -> None:
         (["join"], Join()),
         (["join", None, [["t"]]], Join(None, (Subscription("t"),))),
         (["next", 5], Next(5, FOREVER)),
+        (["peek", 5], Peek(5, FOREVER)),
         (["leave", 5], Leave(5, b"", False, {})),
         (["advance", 5, "from a later version"], Advance(5)),
     ],

@@ -49,6 +49,7 @@ SEEDS: tuple[list[Any], ...] = (
     ["stop", 5 * MS],
     ["advance", MS],
     ["next", FOREVER, FOREVER],
+    ["peek", MS, FOREVER],
     ["leave", 0, b"", False, {}],
     ["fail", "no"],
 )

@@ -20,8 +20,10 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
+    Log,
     Next,
     ParticipantEvent,
+    Peek,
     Promise,
     Publish,
     Reached,
@@ -92,9 +94,12 @@ EVENTS: list[tuple[Told, str]] = [
     (Unsubscribe("t", 10, 11), "000000129194ab756e737562736372696265a1740a0b"),
     (Invite("guest", 20), "000000109193a6696e76697465a5677565737414"),
     (Stop(1_000_000_000), "0000000c9192a473746f70ce3b9aca00"),
+    (Log("gull"), "0000000b9192a36c6f67a467756c6c"),
     (Advance(2_000_000), "0000000f9192a7616476616e6365ce001e8480"),
     (Next(FOREVER), "000000199193a46e657874cf2000000000000000cf2000000000000000"),
     (Next(1_000_000_000, 5), "0000000d9193a46e657874ce3b9aca0005"),
+    (Peek(2_000_000), "000000159193a47065656bce001e8480cf2000000000000000"),
+    (Peek(1_000_000_000, 5), "0000000d9193a47065656bce3b9aca0005"),
     (
         Leave(1_000_000_000, bytes(16), True, {"t": 3}),
         "000000259196a56c65617665ce3b9aca00c41000000000000000000000000000000000c381a17403c0",
@@ -104,7 +109,8 @@ EVENTS: list[tuple[Told, str]] = [
     (Fail("no"), "0000000a9192a46661696ca26e6f"),
 ]
 ANSWERS: list[tuple[Answer, str]] = [
-    (StartRun("arm", 0, -1, 1_000_000), "0000001295a57374617274a361726d00ffce000f4240"),
+    (StartRun("arm", 0, -1, 1_000_000, 2_000_000), "0000001796a57374617274a361726d00ffce000f4240ce001e8480"),
+    (StartRun("arm", 0, -1, 1_000_000, FOREVER), "0000001b96a57374617274a361726d00ffce000f4240cf2000000000000000"),
     (
         Grant("leg", 3_000_000, [PONG]),
         "0000002b95a56772616e74a36c6567ce002dc6c09197ce001e8480ce000f4240a361726d0000a4706f6e67c40102c2",

@@ -105,10 +105,10 @@ def test_a_room_says_what_it_can_use(given: Any, allowed: tuple[type[Executor], 
 
 @pytest.mark.parametrize("workers", [0, 65, -1, 2.0, True, "2"])
 def test_there_are_1_to_64_workers(workers: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"workers can't be \(use 1 to 64\)"):
+    with pytest.raises(ConfigurationError, match=r"there can't be .* workers \(use 1 to 64\)"):
         processes(workers)
     if type(workers) is int:
-        with pytest.raises(ConfigurationError, match=r"workers can't be \(use 1 to 64\)"):
+        with pytest.raises(ConfigurationError, match=r"there can't be .* workers \(use 1 to 64\)"):
             as_executor(f"processes({workers})")
 
 

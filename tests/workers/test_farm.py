@@ -11,8 +11,6 @@ from worldline.model import ConfigurationError, LossError, WorldlineError
 from worldline.model.errors import InternalError
 from worldline.workers.farm import WorkerFarm
 
-pytestmark = pytest.mark.timeout(50)
-
 
 def done(*pieces: Any, workers: int = 2, given: Any = 2) -> dict[int, Any]:
     """Let workers do some pieces; return what came of them."""

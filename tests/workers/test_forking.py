@@ -10,8 +10,6 @@ import pytest
 
 from worldline.workers.forking import fork_server
 
-pytestmark = pytest.mark.timeout(50)
-
 
 def test_runs_that_begin_at_once_leave_the_environment_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     start = forkserver.ensure_running

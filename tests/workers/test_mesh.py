@@ -16,8 +16,6 @@ from tests.federation.transports import PATIENCE_S, Strand, eventually
 from worldline.model.frames import frame as framed
 from worldline.workers.mesh import Mesh, PeerGone
 
-pytestmark = pytest.mark.timeout(50)
-
 MORE_THAN_A_SOCKET_HOLDS = 5_000_000
 
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from tests.workers.ranks import mpiexec
-
-pytestmark = pytest.mark.timeout(110)
 
 ODD_JOBS = """
 import json, sys

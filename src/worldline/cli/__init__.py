@@ -1,8 +1,9 @@
 """The `worldline` command: one module per subcommand.
 
-Exit codes tell who has to act: 0 all is well; 1 the model went wrong (non-determinism, a broken promise, a program
-that raised); 2 the command was used wrongly; 3 a participant, a connection or the disk was lost; 4 nobody could go on;
-70 a bug in Worldline; 130 interrupted; 141 nobody reads on, `| head -1`.
+Exit codes tell who has to act: 0 all is well; 1 the model went wrong during a run (non-determinism, a broken promise, a
+program that raised, or did what it may not); 2 what was asked for was refused before it began; 3 a participant, a
+connection or the disk was lost; 4 nobody could go on; 70 a bug in Worldline; 130 interrupted; 141 nobody reads on,
+`| head -1`.
 
 To load a subcommand may take most of a second, in which somebody may well press Ctrl-C. So this module loads nothing by
 itself, and until the subcommand is there, an interruption simply ends the process.

@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from worldline.cli.console import remark
 from worldline.history.status import Status, Watch
+from worldline.model.counting import counted
 from worldline.model.time import FOREVER, format_time
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 _SHOWN_AFTER_S = 1.0
+_TOLD_AFTER_S = 10.0
 
 
 @contextmanager
@@ -35,17 +38,37 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
 
 
 @contextmanager
-def progress() -> Iterator[Watch | None]:
-    """Show how far a run is, once it has taken a while. What it yields is the run's `watch`."""
+def progress() -> Iterator[Watch]:
+    """Show how far a run is, once it has taken a while. What it yields is the run's `watch`.
+
+    Where there is no terminal, it says so once, and only of a run that may never end.
+    """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield None
+        yield _RunNote()
         return
     shown = _RunBar(console)
     try:
         yield shown
     finally:
         shown.close()
+
+
+class _RunNote:
+    """Tells whoever waits for a run without an end how far it is, and how to give it one."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._is_told = False
+
+    def __call__(self, status: Status) -> None:
+        if self._is_told or status.end < FOREVER or time.monotonic() - self._began < _TOLD_AFTER_S:
+            return
+        self._is_told = True
+        remark(
+            f"still running: {format_time(status.time)} simulated, {counted(status.events, 'event')}, and no end is set"
+            " (--until TIME ends it)"
+        )
 
 
 class _RunBar:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import shlex
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -12,9 +14,12 @@ from rich.console import Console
 from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
+from worldline.cli.options import Seed, Settings, Until
 from worldline.federation.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
-from worldline.targets.federation import federation_like
+from worldline.model.counting import counted
+from worldline.targets.finding import federation_like
+from worldline.targets.ready import Options
 
 
 @interruptible()
@@ -26,6 +31,9 @@ def check(
             help="A federation's file, or a Python file that defines one as `model` or NAME.",
         ),
     ],
+    seed: Seed = None,
+    until: Until = None,
+    settings: Settings = None,
     schedules: Annotated[int, typer.Option(min=1, help="Maximum number of schedules to try.")] = SCHEDULES_MAX,
     seconds_max: Annotated[
         float | None, typer.Option(min=0.001, help="Start no more schedules after this many seconds.")
@@ -40,7 +48,7 @@ def check(
     with contextlib.redirect_stdout(
         io.StringIO()
     ):  # What the programs print, a thousand times over, is in the way here.
-        federation = federation_like(target)
+        federation = federation_like(target, Options(seed=seed, until=until, settings=tuple(settings or ())))
         if schedule is not None:
             divergence = compare(federation, parse_schedule(schedule))
             digest, tried = check_schedules(federation, schedules=1).digest, f"schedule {schedule}"
@@ -54,7 +62,7 @@ def check(
                     progress=progress,
                 )
             divergence, digest = verdict.divergence, verdict.digest
-            tried = f"{verdict.schedules:,} schedule{'s' if verdict.schedules > 1 else ''}"
+            tried = counted(verdict.schedules, "schedule")
             if verdict.complete:
                 tried += ", every one there is"
             elif divergence is None and verdict.schedules < schedules:
@@ -62,13 +70,15 @@ def check(
     if divergence is None:
         console.print(f"{tried}: one history, digest {digest.hex()}")
         return
-    _report(console, target, divergence, tried)
+    given = [("--seed", seed), ("--until", until), *(("--set", setting) for setting in settings or ())]
+    options = [str(word) for option in given if option[1] is not None for word in option]
+    _report(console, [target, *options], divergence, tried)
     raise typer.Exit(1)
 
 
-def _report(console: Console, target: str, divergence: Divergence, tried: str) -> None:
+def _report(console: Console, arguments: Sequence[str], divergence: Divergence, tried: str) -> None:
     console.print(f"{tried}: {divergence.reason}")
     for line in divergence.lines():
         console.print(line)
     console.print("to repeat it:")
-    console.print(f"  worldline check {target} --schedule {divergence.schedule}")
+    console.print(f"  worldline check {shlex.join(arguments)} --schedule {divergence.schedule}")

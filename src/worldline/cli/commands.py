@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import UserDict
 from importlib import import_module
+from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,7 @@ from worldline.cli.values import spare
 ABOUT = {
     "run": "Run a federation, a kernel simulation, a distributed algorithm or agents in spacetime.",
     "serve": "Serve one run of a federation to participants started elsewhere.",
+    "metasim": "Coordinate simulators in several processes as one, without a federation's file.",
     "init": "Write a small federation to start from: federation.toml and federation.py.",
     "check": "Run a federation under many schedules and compare every delivery; any difference is non-determinism.",
     "verify": "Run a target twice, and across executors, hash seeds, start orders and builds; compare the digests.",
@@ -48,7 +50,15 @@ class _Subcommands(UserDict[str, Any]):
 def _loaded(name: str) -> Any:
     module = import_module(f"worldline.cli.{name}")
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    alone.command(name, cls=_Subcommand, epilog=getattr(module, "EPILOG", None))(getattr(module, name))
+    function, parts = getattr(module, name), getattr(module, "COMMANDS", {})
+    if parts:  # It is a group of commands, which are loaded together.
+        about = {part: cleandoc(each.__doc__).partition("\n\n")[0] for part, each in parts.items()}
+        group = type("_Group", (HelpfulGroup,), {"about": about})
+        alone.callback(cls=group, no_args_is_help=True)(function)
+        for part, each in parts.items():
+            alone.command(part, cls=_Subcommand)(each)
+    else:
+        alone.command(name, cls=_Subcommand, epilog=getattr(module, "EPILOG", None))(function)
     made = get_command(alone)
     leave_in_order()
     return made

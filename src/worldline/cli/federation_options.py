@@ -19,10 +19,19 @@ class FederationOptions(NamedTuple):
     realtime: float | None
     shake: int | None
     listen: str | None
+    lcm: tuple[str, ...] = ()
+    lcm_serve: str | None = None
 
     def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
         """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
-        staged = replace(ready, pace=self.realtime, shake=self.shake, listen=self.listen)
+        staged = replace(
+            ready,
+            pace=self.realtime,
+            shake=self.shake,
+            listen=self.listen,
+            lcm=(*ready.lcm, *self.lcm),
+            lcm_serve=self.lcm_serve or ready.lcm_serve,
+        )
         if ready.federation is not None:
             if self.realtime is not None:
                 raise UsageError("--realtime needs processes")
@@ -40,7 +49,13 @@ class FederationOptions(NamedTuple):
 
     def refuse(self, ready: Ready) -> None:
         """Refuse all of it for what isn't a federation."""
-        given = {"--realtime": self.realtime, "--shake": self.shake, "--listen": self.listen}
+        given = {
+            "--realtime": self.realtime,
+            "--shake": self.shake,
+            "--listen": self.listen,
+            "--lcm": self.lcm or None,
+            "--lcm-serve": self.lcm_serve,
+        }
         for option, value in given.items():
             if value is not None:
                 raise UsageError(f"{option} is for federations, and {ready.name} is of the kind {ready.kind}")

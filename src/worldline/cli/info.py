@@ -15,9 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from worldline.cli.console import PlainConsole, cell
+from worldline.cli.losses import losses_in_words
 from worldline.history.steps import named
 from worldline.kernel.build import build
 from worldline.model import format_time
+from worldline.model.counting import counted
 from worldline.model.time import FOREVER
 from worldline.recording import Condition, Recording, float_fingerprint
 from worldline.spacetime.build import build as spacetime_build
@@ -74,8 +76,10 @@ def _describe(recording: Recording, console: Console) -> None:
     console.print(_facts(recording))
     _print(console, ("participant", "from", "until", "digest"), _participants(recording))
     _print(console, ("topic", "published", "arrivals", "bytes"), _topics(recording), numbers_from=1)
-    _print(console, ("lost at", "topic", "reason", "messages"), _losses(recording), numbers_from=3)
+    _print(console, ("receiver", "topic", "not received because", "messages"), _losses(recording), numbers_from=3)
     console.print()
+    counts = {(loss.receiver, loss.topic, loss.reason): loss.count for loss in recording.loss_counts()}
+    console.print(losses_in_words(counts))
     outcome = recording.outcome
     if outcome is not None and outcome.digest:
         console.print(f"digest       {cell(outcome.digest)}")
@@ -96,7 +100,7 @@ def _facts(recording: Recording) -> Table:
         ("seed", str(header.seed)),
         ("end", "when all have left" if header.end is None else format_time(header.end)),
         ("times", "no messages" if span is None else f"{format_time(span[0])} to {format_time(span[1])}"),
-        ("network", f"{len(network.rules)} rules, {len(network.outages)} outages"),
+        ("network", f"{counted(len(network.rules), 'rule')}, {counted(len(network.outages), 'outage')}"),
         ("recorded by", f"Worldline {header.version}, {header.python}, format {header.format}"),
         ("platform", f"{header.platform}, {header.byte_order} endian"),
         ("floats", f"{header.float_fingerprint}, {floats}"),
@@ -116,7 +120,16 @@ def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:
         if part is None:
             yield (shown, "never", "", "")
         else:
-            yield (shown, format_time(part.started), _until(part.left), part.digest or "")
+            yield (shown, format_time(part.started), _until(part.left), _chain(part.digest or ""))
+
+
+def _chain(digest: str) -> str:
+    """Return a member's chain as its room writes it: that of the kernel is text, which recordings keep in hex."""
+    try:
+        chain = bytes.fromhex(digest).decode("ascii")
+    except ValueError:
+        return digest
+    return chain if chain and set(chain) <= set("0123456789abcdef ") else digest
 
 
 def _until(left: int | None) -> str:

@@ -16,7 +16,7 @@ FEDERATION_TOML = """\
 
 name = "room"
 seed = 7                                  # another seed, other noise and other losses
-end = "10s"
+until = "10s"
 
 [link]                                    # what holds for every message, unless a rule below says otherwise
 latency = "1ms"

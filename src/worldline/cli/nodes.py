@@ -239,8 +239,9 @@ def _check_alone(context: typer.Context) -> None:
     for name in context.params:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and name not in _BESIDE_A_SCHEDULE:
-            given = name.replace("_", "-")
-            raise UsageError(f"a schedule says all of that itself, and doesn't go with {given}")
+            given = next(each for each in context.command.params if each.name == name)
+            words = given.opts[0] if given.param_type_name == "option" else f"the argument {given.name}"
+            raise UsageError(f"{words} can't be used with --schedule: a schedule says all of that itself")
 
 
 def _trial(name: str | None, file: Path | None, seed: int | None) -> Trial:
@@ -260,7 +261,7 @@ def _faults(algorithm: Algorithm, text: str | None) -> str:
     if text != CLAIMED:
         return text or ""
     if not algorithm.faults:
-        raise UsageError(f"{algorithm.name} doesn't claim to stand any faults", advice="say which: --faults crash,loss")
+        raise UsageError(f"{algorithm.name} doesn't claim to tolerate any faults", advice="name some: --faults crash")
     return algorithm.faults
 
 
@@ -270,7 +271,7 @@ def _list(console: Console) -> None:
         found = find(name)
         kinds = parse_kinds(found.faults)
         stands = "all faults" if set(kinds) == set(KINDS) else ", ".join(kinds)
-        console.print(Text.assemble((f"{name:23}", "bold"), found.topology, f"; stands {stands}" if stands else ""))
+        console.print(Text.assemble((f"{name:23}", "bold"), found.topology, f"; tolerates {stands}" if stands else ""))
         what, _, how = found.summary.partition(": ")
         does = found.summary if len(found.summary) <= _SUMMARY_MAX else f"{how[:1].upper()}{how[1:]}" or what
         console.print(f"  {does}", style="dim")

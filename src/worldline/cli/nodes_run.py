@@ -23,7 +23,7 @@ from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.trace import NodeRecord, line_of
-from worldline.nodes.trial import Trial
+from worldline.nodes.trial import Trial, remarks_on
 from worldline.recording import Shelf
 from worldline.saving.destination import destination
 from worldline.saving.destination import save as save_file
@@ -103,6 +103,8 @@ class NodesNarrator:
         if not trial.algorithm.properties:
             self._console.print(NO_PROPERTIES)
         self._console.print(f"{format_time(run.now)} simulated, {run.result()}")
+        for remark in remarks_on(run.faults_so_far, run.faults_in_vain):
+            self._console.print(remark)
 
 
 def run_one(

@@ -14,6 +14,7 @@ from rich.console import Console
 from worldline.cli.bar import bar
 from worldline.cli.nodes_run import NO_PROPERTIES
 from worldline.model import format_time
+from worldline.model.counting import counted
 from worldline.model.errors import Interrupted, Stuck
 from worldline.nodes.deadline import SECONDS_MAX
 from worldline.nodes.faults import SHARES
@@ -22,7 +23,7 @@ from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.searching import Report, search
 from worldline.nodes.shrinking import RUNS_MAX, Shrunk, shrink
 from worldline.nodes.trace import text_of
-from worldline.nodes.trial import Trial
+from worldline.nodes.trial import Trial, remarks_on
 
 
 class Search(NamedTuple):
@@ -86,7 +87,7 @@ def _searched(asked: Search) -> Report:
                 progress=count,
             )
         except KeyboardInterrupt:
-            raise Interrupted(f"interrupted: of {asked.seeds:,} seeds {done:,} were tried") from None
+            raise Interrupted(f"interrupted after {done:,} of {asked.seeds:,} seeds") from None
 
 
 def _processors() -> int:
@@ -96,11 +97,12 @@ def _processors() -> int:
 
 def _report(console: Console, asked: Search, report: Report) -> None:
     trial = asked.trial
-    tried = f"{_counted(report.tried, 'seed')}, {_counted(report.events, 'event')}"
+    tried = f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}"
     if trial.faults or any(kind not in SHARES for kind in trial.kinds):
-        tried += f", {_counted(report.faults, 'fault')}"
+        tried += f", {counted(report.faults, 'fault')}"
     if report.failure is not None:
-        fails = f"{report.failed:,} fail, the first is {report.failure.seed}" if asked.keeps_going else ""
+        number = f"{report.failed:,} fail{'s' if report.failed == 1 else ''}"
+        fails = f"{number}, the first is {report.failure.seed}" if asked.keeps_going else ""
         console.print(f"{tried}: {fails or f'seed {report.failure.seed} fails'}")
         console.print(f"  {report.failure.failure}", style="red")
         return
@@ -109,22 +111,21 @@ def _report(console: Console, asked: Search, report: Report) -> None:
     if not trial.algorithm.properties:
         console.print(NO_PROPERTIES)
     console.print(f"{tried}, digest {report.digest}")
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    for remark in remarks_on(report.faults, report.faults_in_vain):
+        console.print(remark)
 
 
 def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: str) -> None:
     lines = len(shrunk.records)
     fewer = f", and from {shrunk.records_before:,} to {lines:,} lines of trace" if lines < shrunk.records_before else ""
-    console.print(f"shrunk in {shrunk.runs:,} runs, from {shrunk.drawn:,} draws to {shrunk.left}{fewer}:")
+    runs, draws = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw")
+    console.print(f"shrunk in {runs}, from {draws} to {shrunk.left}{fewer}:")
     console.print(shrunk.text())
     if shrunk.unsure:
         least = ", ".join(f'"{name}": ...' for name in shrunk.unsure)
         stay = "stays" if len(shrunk.unsure) == 1 else "stay"
         console.print(
-            f"(how little will do isn't known, so {' and '.join(shrunk.unsure)} {stay}: say in its model"
+            f"(how small it may be isn't known, so {' and '.join(shrunk.unsure)} {stay}: set the minimum in its model:"
             f" least={{{least}}})"
         )
     if saved is None:
@@ -138,6 +139,11 @@ def _show_shrunk(console: Console, shrunk: Shrunk, saved: Path | None, trace: st
     console.print(str(shrunk.failure), style="red")
 
 
+def _exact(number: float) -> str:
+    """Write a number as somebody would: 2, not 2.0."""
+    return str(int(number)) if number == int(number) else repr(number)
+
+
 def command_of(trial: Trial, source: Path | None, seconds_max: float = SECONDS_MAX) -> str:
     """Return the command that runs a trial again."""
     words = ["worldline", "nodes", *(["--file", str(source)] if source is not None else [trial.algorithm.name])]
@@ -147,7 +153,11 @@ def command_of(trial: Trial, source: Path | None, seconds_max: float = SECONDS_M
     words += ["--latency", trial.latency] if trial.latency else []
     words += [] if trial.fifo is None else ["--fifo"] if trial.fifo else ["--no-fifo"]
     words += [word for fault in trial.faults for word in ("--fault", str(fault))]
-    words += ["--faults", ",".join(f"{kind}={number!r}" for kind, number in trial.kinds.items())] if trial.kinds else []
+    words += (
+        ["--faults", ",".join(f"{kind}={_exact(number)}" for kind, number in trial.kinds.items())]
+        if trial.kinds
+        else []
+    )
     words += ["--until", format_time(trial.until)] if trial.until is not None else []
     words += ["--events-max", str(trial.events_max)] if trial.events_max != EVENTS_MAX else []
     words += ["--no-properties"] if not trial.algorithm.properties else []

@@ -11,6 +11,7 @@ import typer
 from worldline.cli.aside import words_aside
 from worldline.cli.federation_options import FederationOptions
 from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
+from worldline.cli.public_lcm import LcmServe, LcmTargets
 from worldline.cli.report import report
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
@@ -85,6 +86,8 @@ def run(
             help="Where participants connect: tcp://127.0.0.1:PORT or unix:///PATH.",
         ),
     ] = None,
+    lcm: LcmTargets = None,
+    lcm_serve: LcmServe = None,
 ) -> None:
     """Run a federation, a kernel simulation, a distributed algorithm or agents in spacetime.
 
@@ -96,7 +99,7 @@ def run(
         executor=executor,
         settings=tuple(settings or ()),
     )
-    staging = FederationOptions(realtime, shake, listen)
+    staging = FederationOptions(realtime, shake, listen, tuple(lcm or ()), lcm_serve)
     shelf = shelf_for(record, None, no_record=no_record, force=force)
     if as_json and shelf is not None and shelf.is_standard_output:
         raise UsageError("--json and the recording both go to standard output", advice="record in a file")

@@ -12,7 +12,9 @@ from functools import partial
 
 from worldline.cli.console import warn
 from worldline.cli.interruption import Interruption, interrupted_by
+from worldline.cli.losses import losses_in_words
 from worldline.cli.participant_output import ParticipantOutput
+from worldline.cli.public_lcm import looked_on
 from worldline.cli.recorded import NotRecorded, recording_of
 from worldline.cli.screen import Screen
 from worldline.federation.outcome import FederationOutcome
@@ -21,6 +23,7 @@ from worldline.history.observer import Observer
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, ModelError
 from worldline.model.blame import trace_of
+from worldline.model.counting import counted
 from worldline.recording import RunRecording, Shelf
 from worldline.targets.federation import ReadyFederation
 
@@ -34,13 +37,16 @@ def run_federation(
     say = None if as_json else screen.note
     with screen, Interruption() as interruption:
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
-        with recording_of(ready, shelf, say) as recording:
+        with (
+            recording_of(ready, shelf, say) as recording,
+            looked_on(ready, recording.observer, ready.lcm, ready.lcm_serve, screen.note) as observer,
+        ):
             interruption.again = partial(hurry, screen, recording, ready)
             with interrupted_by(interruption, ready.interrupt):
                 if ready.federation is not None:
-                    outcome = _in_one_process(ready, ready.federation, screen, recording.observer)
+                    outcome = _in_one_process(ready, ready.federation, screen, observer)
                 else:
-                    outcome = ready.run(recording.observer, screen.refresh)
+                    outcome = ready.run(observer, screen.refresh)
             recording.conclude(outcome)
         conclude(ready, screen, outcome, time.monotonic() - began)
         ready.told(outcome)
@@ -76,7 +82,7 @@ def _in_one_process(
         except ModelError as error:
             cause = error.__cause__
             if type(cause).__name__ == "BdbQuit":
-                raise Interrupted("left from the debugger", participant=error.participant, at=error.at) from None
+                raise Interrupted("the debugger was quit", participant=error.participant, at=error.at) from None
             if cause is not None:  # Its author sees all of it, as if it had a process of its own.
                 for line in trace_of(cause).split("\n"):
                     screen.say(error.participant or "", error.at, line)
@@ -106,11 +112,9 @@ def debugging(screen: Screen) -> Iterator[None]:
 
 def conclude(ready: ReadyFederation, screen: Screen, outcome: FederationOutcome, elapsed_s: float) -> None:
     """Say what came of it."""
-    unkept = sum(count for (_, _, reason), count in outcome.dropped.items() if reason == DROPPED_BY_BUFFER)
-    lost = sum(outcome.dropped.values()) - unkept
     screen.conclude(
-        f"{len(outcome.times)} participants, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s, "
-        f"{lost:,} messages lost, {unkept:,} not kept by buffers"
+        f"{counted(len(outcome.times), 'participant')}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s, "
+        f"{losses_in_words(outcome.dropped, DROPPED_BY_BUFFER)}"
     )
     for remark in outcome.remarks():
         screen.conclude(remark)

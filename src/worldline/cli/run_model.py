@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from worldline.cli.bar import progress
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import Interruption, interrupted_by
+from worldline.cli.losses import losses_in_words
 from worldline.cli.recorded import recording_of
 from worldline.history.outcome import Outcome
+from worldline.model import ModelError
+from worldline.model.counting import counted
 from worldline.targets import Ready
 
 if TYPE_CHECKING:
@@ -30,19 +35,27 @@ def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool =
             outcome = ready.run(recording.observer, watch)
         recording.conclude(outcome)
     if ready.is_main and outcome.failure is None:
-        _conclude(ready, outcome, time.monotonic() - began, quiet=quiet)
+        outcome, told = _judged(ready, outcome)
+        _conclude(ready, outcome, () if quiet else told, time.monotonic() - began)
     return outcome
 
 
-def _conclude(ready: Ready, outcome: Outcome, elapsed_s: float, *, quiet: bool) -> None:
+def _judged(ready: Ready, outcome: Outcome) -> tuple[Outcome, list[str]]:
+    """Return what has come of a run, in words too; what may not come of it is the outcome's failure."""
+    try:
+        return outcome, ready.told(outcome)
+    except ModelError as error:
+        return replace(outcome, failure=error), []
+
+
+def _conclude(ready: Ready, outcome: Outcome, told: Iterable[str], elapsed_s: float) -> None:
     console = PlainConsole()
-    told = ready.told(outcome)  # Whether it is shown or not: it refuses what may not come of the run.
-    for line in () if quiet else told:
+    for line in told:
         console.print(line)
-    lost, count = sum(outcome.dropped.values()), len(outcome.names)
+    count = len(outcome.names)
     console.print(
         f"{count:,} {ready.members[count != 1]}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
-        f" {outcome.events:,} events, {lost:,} messages lost"
+        f" {counted(outcome.events, 'event')}, {losses_in_words(outcome.dropped)}"
     )
     for remark in outcome.remarks():
         console.print(remark)

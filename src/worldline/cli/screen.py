@@ -16,7 +16,7 @@ from rich.text import Text
 
 from worldline.cli.console import PlainConsole, colored, uncolored
 from worldline.cli.output import ScreenOutput
-from worldline.history.status import THE_RUN, Status
+from worldline.history.status import EVERYBODY_ELSE, THE_RUN, Status
 from worldline.model import FOREVER, format_time
 from worldline.model.printable import printable
 from worldline.workers.standard_output import unwritable
@@ -145,6 +145,8 @@ class _Pace:
             text += f", {(status.time - self._simulated) / elapsed / 1e9:.3g}× real time"
             text += f", {(status.events - self._events) / elapsed:,.0f} events/s"
         self._wall, self._simulated, self._events = wall, status.time, status.events
-        if waits and waits[0].holder is not None:
+        if waits and waits[0].who == EVERYBODY_ELSE:
+            text += f", {waits[0].why}"
+        elif waits and waits[0].holder is not None:
             text += f", {waits[0].holder} holds {waits[0].who}"
         return text

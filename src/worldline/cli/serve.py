@@ -1,9 +1,14 @@
-"""`worldline serve`: wait for the participants of a federation to connect, from wherever they are."""
+"""`worldline serve`: wait for the participants of a federation to connect, from wherever they are.
+
+What is served, and how, is put together in `Service`, for other commands that serve something else.
+"""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,32 +17,49 @@ import typer
 
 from worldline.cli.interruption import Interruption
 from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
+from worldline.cli.public_lcm import LcmServe, LcmTargets, looked_on
 from worldline.cli.recorded import recording_of
 from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of
+from worldline.federation.declaration import Plain
 from worldline.federation.environment import TOKEN
+from worldline.federation.limits import Limits
 from worldline.federation.server import Server, check_listening, check_tokens
+from worldline.history.observer import Observer
 from worldline.history.status import Status
 from worldline.launch.launcher import stated_by
 from worldline.launch.setup import Setup
 from worldline.lock import Phase
 from worldline.model import UsageError
+from worldline.recording import Shelf
 from worldline.targets import Options
-from worldline.targets.federation import from_file
+from worldline.targets.federation import ReadyFederation, from_file
+
+Listen = Annotated[
+    str, typer.Option(metavar="ADDRESS", help="Where to listen: tcp://HOST:PORT, tls://HOST:PORT or unix:///PATH.")
+]
+LISTEN = "tcp://127.0.0.1:7475"
+TokenFile = Annotated[
+    Path | None, typer.Option(help=f"File with the token that participants must present (or set {TOKEN}).")
+]
+ServerCertificate = Annotated[Path | None, typer.Option(help="The server's certificate, for tls://.")]
+CertificateKey = Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")]
+Realtime = Annotated[
+    float | None, typer.Option(metavar="RATE", help="Run at most this many simulated seconds per real second.")
+]
+Record = Annotated[
+    Path | None, typer.Option(metavar="FILE.mcap", help="Where to record (default: NAME.mcap in this folder).")
+]
 
 
 def serve(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The file that describes the federation.")],
-    listen: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where to listen: tcp://HOST:PORT, tls://HOST:PORT or unix:///PATH.")
-    ] = "tcp://127.0.0.1:7475",
-    token_file: Annotated[
-        Path | None, typer.Option(help=f"File with the token that participants must present (or set {TOKEN}).")
-    ] = None,
+    listen: Listen = LISTEN,
+    token_file: TokenFile = None,
     token_directory: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Folder with one token file per participant, named after it.")
     ] = None,
-    certificate: Annotated[Path | None, typer.Option(help="The server's certificate, for tls://.")] = None,
-    key: Annotated[Path | None, typer.Option(help="The certificate's key, if in a separate file.")] = None,
+    certificate: ServerCertificate = None,
+    key: CertificateKey = None,
     authority: Annotated[
         Path | None,
         typer.Option(help="Authority whose certificates participants must present, for tls:// (default: none)."),
@@ -45,12 +67,10 @@ def serve(
     seed: Seed = None,
     until: Until = None,
     settings: Settings = None,
-    realtime: Annotated[
-        float | None, typer.Option(metavar="RATE", help="Run at most this many simulated seconds per real second.")
-    ] = None,
-    record: Annotated[
-        Path | None, typer.Option(metavar="FILE.mcap", help="Where to record (default: NAME.mcap in this folder).")
-    ] = None,
+    realtime: Realtime = None,
+    lcm: LcmTargets = None,
+    lcm_serve: LcmServe = None,
+    record: Record = None,
     no_record: NoRecord = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -60,50 +80,91 @@ def serve(
     warn_of(ready)
     setup = ready.setup
     assert setup is not None
-    token = _tokens(token_directory, setup, token_file) if token_directory is not None else _token(token_file)
-    # Before anything is touched.
-    check_listening(listen, token, certificate, authority)
-    check_tokens(setup.plan, token)
-    shelf = shelf_for(record, ready.recording, no_record=no_record, force=force)
-    with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
-        with recording_of(ready, shelf, screen.note) as recording:
-            server = Server(
-                setup.plan,
-                listen,
-                federation=setup.name,
-                token=token,
-                certificate=certificate,
-                key=key,
-                authority=authority,
-                # Here, the file also has the last word on who controls the run: others start the participants.
-                declared={name: {**stated_by(part), "controls": part.controls} for name, part in setup.parts.items()},
-                observer=recording.observer,
-                pace=realtime,
-                limits=setup.limits,
-            )
-            screen.time_of, screen.remarks = server.host.arbiter.time_of, server.host.remarks
-            address = server.open()
-            screen.conclude(f"{setup.name} on {address}, waiting for {', '.join(setup.plan.roster)}")
-            interruption.first, interruption.again = server.end, partial(hurry, screen, recording, ready)
-            began = time.monotonic()
-
-            def look(status: Status) -> None:
-                nonlocal began
-                if server.host.arbiter.phase is Phase.GATHERING:
-                    began = time.monotonic()  # Waiting for people is no part of the run.
-                while server.host.notices:
-                    screen.note(server.host.notices.popleft())
-                screen.refresh(status)
-
-            server.serve(look, watch_every_s=0.1)
-            elapsed_s = time.monotonic() - began
-            look(server.host.arbiter.status())
-            outcome = server.outcome()
-            recording.conclude(outcome)
-        conclude(ready, screen, outcome, elapsed_s)
+    token = _tokens(token_directory, setup, token_file) if token_directory is not None else token_in(token_file)
+    service = Service(
+        ready=ready,
+        listen=listen,
+        token=token,
+        certificate=certificate,
+        key=key,
+        authority=authority,
+        # Here, the file also has the last word on who controls the run: others start the participants.
+        declared={name: {**stated_by(part), "controls": part.controls} for name, part in setup.parts.items()},
+        realtime=realtime,
+        limits=setup.limits,
+        lcm=(*setup.lcm, *(lcm or ())),
+        lcm_serve=lcm_serve or setup.lcm_serve,
+    )
+    service.run(shelf_for(record, ready.recording, no_record=no_record, force=force), quiet=quiet)
 
 
-def _token(file: Path | None) -> str | None:
+@dataclass(kw_only=True)
+class Service:
+    """A run for participants started elsewhere, and how they get to it. What can't be is refused when it is made."""
+
+    ready: ReadyFederation
+    listen: str
+    token: str | dict[str, str] | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    authority: Path | None = None
+    declared: Mapping[str, Plain] = field(default_factory=dict)
+    realtime: float | None = None
+    limits: Limits | None = None
+    lcm: Sequence[str] = ()
+    lcm_serve: str | None = None
+
+    def __post_init__(self) -> None:
+        check_listening(self.listen, self.token, self.certificate, self.authority)
+        check_tokens(self.ready.plan(), self.token)
+
+    def run(self, shelf: Shelf | None, *, quiet: bool) -> None:
+        """Serve it to its end, show it, and record it."""
+        ready = self.ready
+        with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
+            with (
+                recording_of(ready, shelf, screen.note) as recording,
+                looked_on(ready, recording.observer, self.lcm, self.lcm_serve, screen.note) as observer,
+            ):
+                server = self._server(observer)
+                screen.time_of, screen.remarks = server.host.arbiter.time_of, server.host.remarks
+                address = server.open()
+                screen.conclude(f"{ready.name} on {address}, waiting for {', '.join(server.host.missing())}")
+                interruption.first, interruption.again = server.end, partial(hurry, screen, recording, ready)
+                began = time.monotonic()
+
+                def look(status: Status) -> None:
+                    nonlocal began
+                    if server.host.arbiter.phase is Phase.GATHERING:
+                        began = time.monotonic()  # Waiting for people is no part of the run.
+                    while server.host.notices:
+                        screen.note(server.host.notices.popleft())
+                    screen.refresh(status)
+
+                server.serve(look, watch_every_s=0.1)
+                elapsed_s = time.monotonic() - began
+                look(server.host.arbiter.status())
+                outcome = server.outcome()
+                recording.conclude(outcome)
+            conclude(ready, screen, outcome, elapsed_s)
+
+    def _server(self, observer: Observer | None) -> Server:
+        return Server(
+            self.ready.plan(),
+            self.listen,
+            federation=self.ready.name,
+            token=self.token,
+            certificate=self.certificate,
+            key=self.key,
+            authority=self.authority,
+            declared=self.declared,
+            observer=observer,
+            pace=self.realtime,
+            limits=self.limits,
+        )
+
+
+def token_in(file: Path | None) -> str | None:
     """Read the token; never from the command line, where everybody on the machine could see it."""
     return os.environ.get(TOKEN) or None if file is None else _read(file)
 

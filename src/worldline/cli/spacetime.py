@@ -110,7 +110,7 @@ def _check_alone(context: typer.Context) -> None:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE" and name not in _BESIDE_A_RECORDING:
             given = "set" if name == "parameters" else name
-            raise UsageError(f"a recording is of a run that is over, and doesn't go with --{given}")
+            raise UsageError(f"--{given} can't be used with a recording: its run is over")
 
 
 def _example(name: str | None, file: Path | None) -> Example:

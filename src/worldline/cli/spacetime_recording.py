@@ -7,6 +7,7 @@ from pathlib import Path
 
 from worldline.cli.spacetime_show import SpacetimeNarrator, SpacetimeOutputs, checked, drawn, save
 from worldline.model import LossError, ModelError, UsageError
+from worldline.model.counting import counted
 from worldline.recording import Condition, Recording
 from worldline.spacetime.told import recall
 
@@ -27,7 +28,7 @@ def retell(path: Path, narrator: SpacetimeNarrator, outputs: SpacetimeOutputs) -
     narrator.tell(records)
     narrator.conclude(
         checked(records, scene) if outputs.is_checked else "",
-        f"{len(records):,} records, {f'digest {digest}' if (digest := recording.outcome.digest) else verdict}",
+        f"{counted(len(records), 'record')}, {f'digest {digest}' if (digest := recording.outcome.digest) else verdict}",
     )
 
 

@@ -47,7 +47,11 @@ def run_one(
         save(drawn(records, scene, f"{example.name}, seed {simulation.seed}", outputs))
         narrator.tell(records)
     verdict = checked(records, scene) if outputs.is_checked else ""
-    narrator.conclude(example.judged(simulation, outcome), verdict, str(outcome))
+    words = ""
+    try:
+        words = example.judged(simulation, outcome)
+    finally:  # What has happened is known, also if it may not.
+        narrator.conclude(words, verdict, str(outcome))
 
 
 def _show_failure(

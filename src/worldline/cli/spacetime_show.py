@@ -108,5 +108,7 @@ def checked(records: Sequence[AgentRecord], scene: Scene) -> str:
     verdict = check(records, scene.space, scene.field)
     if not verdict.is_clean:
         found = "\n".join(f"  {each}" for each in verdict.violations[:_SHOWN_MAX])
-        raise ModelError(f"{len(verdict.violations):,} violations of causality; the first are:\n{found}")
+        count = len(verdict.violations)
+        said = f"{count:,} violations of causality; the first are" if count > 1 else "a violation of causality"
+        raise ModelError(f"{said}:\n{found}")
     return f"checked {verdict}"

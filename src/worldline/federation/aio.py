@@ -1,7 +1,7 @@
 """The asyncio client: the same participant, awaited.
 
-What only tells (`publish`, `promise`, `subscribe`, ...) doesn't wait and isn't awaited; `advance`, `next` and
-`messages` are. A call that is canceled while it waits for its answer is taken up by the same call again.
+What only tells (`publish`, `promise`, `subscribe`, ...) doesn't wait and isn't awaited; `advance`, `next`, `peek`
+and `messages` are. A call that is canceled while it waits for its answer is taken up by the same call again.
 """
 
 from __future__ import annotations

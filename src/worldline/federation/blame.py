@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from worldline.model.blame import said_of
 
-NO_TERMINAL = "debug it with `worldline run --executor in-process`, or start it by hand beside `worldline serve`"
+NO_TERMINAL = "debug it with `worldline run --executor in-process`, or start it by hand next to `worldline serve`"
 """What to do where a debugger has nobody to talk to."""
 
 

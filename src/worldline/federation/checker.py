@@ -125,7 +125,7 @@ class Divergence:
         """What must be looked for: two runs of one schedule differ for other reasons than two schedules do."""
         if self.schedule == IN_ORDER:
             return "two runs under one schedule differ (a clock, global randomness, or state kept between runs)"
-        return "the schedule shows in the history"
+        return "the history depends on the schedule"
 
     @property
     def participant(self) -> str | None:
@@ -141,9 +141,9 @@ class Divergence:
 
     def __str__(self) -> str:
         if self.error is not None:
-            return f"in order all goes well, but now: {self.error}"
+            return f"run in order, all goes well, but under this schedule: {self.error}"
         if self.difference is None or self.difference.partings.is_same:
-            return "everybody receives and sends the same, but other messages are lost or dropped"
+            return "everybody receives and sends the same, but different messages are lost or dropped"
         return "\n".join(self.difference.cause_lines() or self.difference.lines())
 
 

@@ -112,7 +112,7 @@ class Conversation:
 
     def silent(self, seconds: float) -> LossError:
         """Return the end of a handshake in which the server has said nothing."""
-        silence = f"nothing was heard of the server for {seconds:.0f} seconds"
+        silence = f"nothing was heard from the server for {seconds:.0f} seconds"
         return self.lost(silence, advice="is it a Worldline server, and not stopped?")
 
     def unreachable(self, seconds: float) -> LossError:

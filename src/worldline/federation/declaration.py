@@ -51,7 +51,7 @@ class Declaration:
 
     def __post_init__(self) -> None:
         if isinstance(self.publishes, str) or isinstance(self.subscribes, str):
-            raise ConfigurationError("topics are given as a list, not as one text")
+            raise ConfigurationError("topics must be a list, not a single text")
         # Kept as they are now: an iterator would be used up by the first of several runs.
         if self.publishes is not None:
             object.__setattr__(self, "publishes", tuple(self.publishes))

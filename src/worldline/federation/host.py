@@ -296,7 +296,7 @@ class Host:
         session.out.clear()
         if session in self._strangers:
             self._strangers.remove(session)
-            self.notices.append(f"a connection has ended before it was admitted: {cause}")
+            self.notices.append(f"a connection ended before it was admitted: {cause}")
         if session.name and self.sessions.get(session.name) is session:
             del self.sessions[session.name]
             if session.frames.is_cut_short:
@@ -312,7 +312,7 @@ class Host:
         self._ticked = now
         for stranger in list(self._strangers):
             if now - stranger.opened > limits.handshake_s:
-                self._refuse(stranger, PROTOCOL_ERROR, "it didn't say who it is in time")
+                self._refuse(stranger, PROTOCOL_ERROR, "it didn't say who it was in time")
         for session in list(self.sessions.values()):
             if self.over:
                 return
@@ -321,7 +321,7 @@ class Host:
             silence = now - session.heard
             if limits.silence_s is not None and silence > limits.silence_s and session.stopped is not False:
                 stopped = ": its process is stopped" if session.stopped else ""
-                self._drop(session, f"nothing was heard of it for {silence:.0f} seconds{stopped}")
+                self._drop(session, f"nothing was heard from it for {silence:.0f} seconds{stopped}")
             elif not session.out and now - session.sent > limits.heartbeat_s and self._listens(session):
                 self._put(session, HEARTBEAT)
         self._resume()
@@ -352,7 +352,7 @@ class Host:
             there = [name for name, session in self.sessions.items() if session.member is not None]
             self.end(
                 LossError(
-                    f"nothing was seen of {', '.join(late)} in {limit:g} seconds, and the run can't go on without",
+                    f"{', '.join(late)} didn't join within {limit:g} seconds, and the run can't go on without",
                     advice=f"{'here: ' + ', '.join(sorted(there)) if there else 'nobody came'}; limits.join sets how "
                     "long to wait",
                 )
@@ -414,7 +414,7 @@ class Host:
         if self.over:
             return OVER, "the run is over"
         if name in self.sessions:
-            return TAKEN, f"a participant {name!r} is connected already"
+            return TAKEN, f"participant {name!r} is already connected"
         member = self.arbiter.members.get(name)
         plan = self.arbiter.plan
         if member is None and name not in plan.guests and not plan.vacancies:
@@ -484,7 +484,7 @@ class Host:
         if not isinstance(event, Join):
             raise PeerError(f"{type(event).__name__} isn't possible before joining", participant=session.name)
         if session.joining is not None:
-            raise PeerError("it has joined already, and waits to be invited", participant=session.name)
+            raise PeerError("it has already joined, and waits to be invited", participant=session.name)
         if (stated := self._declared.get(session.name)) is not None:
             try:
                 event = agreed(stated, said_at_joining(event)).join()
@@ -573,7 +573,7 @@ class Host:
         if member is None or member.state is State.LEFT or self.over:
             return  # It has nothing more to say, or hasn't joined yet and may come again.
         if member.state is State.JOINED:  # It is expected again (H6).
-            self.notices.append(f"{session.name} has gone before the start: {cause}")
+            self.notices.append(f"{session.name} left before the start: {cause}")
             self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
             return
         at = self._time_of(session)
@@ -667,7 +667,7 @@ class Host:
 
     def remarks(self) -> list[str]:
         """Say who is in the way: far ahead of the others, slow to read, or stopped."""
-        ahead = [f"{name} is far ahead, and isn't read" for name in self.ahead()]
+        ahead = [f"{name} is far ahead, and is held back" for name in self.ahead()]
         hasty = [f"{name} sends too many frames, and is slowed down" for name in self.hasty()]
         stopped = [f"{session.name} is stopped" for session in self.sessions.values() if session.stopped]
         slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]

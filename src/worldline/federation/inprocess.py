@@ -17,12 +17,15 @@ from dataclasses import replace
 from inspect import iscoroutine, isgenerator
 from typing import Protocol
 
+from msgspec.structs import replace as replace_fields
+
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
+from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
-from worldline.history.status import Watch
+from worldline.history.status import EVERYBODY_ELSE, WaitReason, Watch
 from worldline.lock import (
     OPERATOR,
     Action,
@@ -36,7 +39,8 @@ from worldline.lock import (
 )
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
-from worldline.model.time import TimeLike
+from worldline.model.errors import ConfigurationError, shown
+from worldline.model.time import TimeLike, format_time
 
 ArbiterFactory = Callable[[Plan, Observer | None], Arbiter]
 
@@ -71,6 +75,7 @@ class InOrder:
 
 _PATIENCE_S = 0.5  # For a program that computes when the run is broken off.
 _WATCH_EVERY_S = 0.1
+_BUSY_S = 1.0  # Whoever runs for longer without waiting is named.
 
 
 class _Broken(BaseException):
@@ -99,16 +104,20 @@ class _ProgramThread:
         self._back.acquire()
         self._thread = threading.Thread(target=self._live, name=f"worldline {name}", daemon=True)
 
-    def resume(self, watch: Callable[[], None]) -> None:
+    def resume(self, watch: Callable[[_ProgramThread, float], None]) -> None:
         """Let the program run until it has something to say, or has finished; `watch` now and then if that takes long.
 
-        What is watched doesn't change meanwhile: only the scheduler's own thread tells the arbiter anything.
+        Who watches is told for how many seconds it has been running. What is watched doesn't change meanwhile: only the
+        scheduler's own thread tells the arbiter anything.
         """
         if self._thread.ident is None:
             self._thread.start()
         self._go.release()
+        since = None
         while not self._back.acquire(timeout=_WATCH_EVERY_S):
-            watch()
+            now = time.monotonic()
+            since = now - _WATCH_EVERY_S if since is None else since
+            watch(self, now - since)
 
     def break_off(self) -> None:
         """Unwind the program, wherever it is. One that never calls us can't be: it dies with the process.
@@ -229,11 +238,21 @@ class _Run:
         journals = {name: self._threads[name].ledger.journal.entries or [] for name in taken_part}
         return outcome_of(self._arbiter, self._digest, journals)
 
-    def _watch(self) -> None:
+    def _watch(self, *busy: WaitReason) -> None:
         self._arbiter.tell_passed()
         if self._watcher is not None:
-            self._watcher(self._arbiter.status())
+            status = self._arbiter.status()
+            self._watcher(replace_fields(status, ask=lambda: (*busy, *status.waits)) if busy else status)
         self._watched = time.monotonic()
+
+    def _watch_busy(self, thread: _ProgramThread, seconds: float) -> None:
+        """Say who computes, once that takes long: nobody else can meanwhile, and the arbiter knows nothing of it."""
+        if seconds < _BUSY_S:
+            self._watch()
+            return
+        name, now = thread.name, format_time(thread.ledger.now)
+        why = f"{name} has been running for {seconds:.0f} s without waiting, at {now}, and keeps everybody else waiting"
+        self._watch(WaitReason(EVERYBODY_ELSE, name, why))
 
     def _step(self) -> None:
         if not self._able:
@@ -249,7 +268,7 @@ class _Run:
                 self._welcome(event.newcomer, thread)
         # Who joins last isn't the first to run on that account: the start is a choice of its own.
         if thread.ready() and not thread.finished and not (gathering and thread.asking):
-            thread.resume(self._watch)
+            thread.resume(self._watch_busy)
         if thread.failure is not None:
             raise self._failed(thread, thread.failure)
         if not thread.frame and (thread.finished or not thread.ready()):
@@ -300,6 +319,7 @@ def run(
     federation: Federation,
     until: TimeLike | None = None,
     *,
+    executor: object = "in-process",
     observer: Observer | None = None,
     watch: Watch | None = None,
     schedule: Schedule | None = None,
@@ -308,9 +328,22 @@ def run(
 ) -> FederationOutcome:
     """Run a federation in this process, and return its outcome.
 
-    If `until` is given, the run ends there rather than at the federation's own end. `observer` is told everything that
-    happens, `watch` is told the status now and then.
+    If `until` is given, the run ends there rather than where the federation says. The `executor` is always
+    ``"in-process"``: participants with processes of their own are started from a FILE.toml. `observer` is told
+    everything that happens, `watch` is told the status now and then.
     """
-    planned = federation if until is None else replace(federation, end=until)
-    made = arbiter(planned.plan(), observer)
+    if not isinstance(federation, Federation):
+        raise UsageError(
+            f"{shown(federation)} isn't a Federation",
+            advice="call the function that makes it: run(model())"
+            if callable(federation)
+            else "run() is for federations; other models have a run() of their own",
+        )
+    if str(executor) != "in-process":
+        raise ConfigurationError(
+            f"a Federation runs in-process, and not on {shown(str(executor))}",
+            advice="leave executor out; `worldline run FILE.toml` starts a process for each participant",
+        )
+    planned = federation if until is None else replace(federation, until=until)
+    made = arbiter(planned.plan(), None if observer is None else GuardedObserver(observer))
     return _Run(planned, schedule or InOrder(), made, watch, keep_journals=keep_journals).finish()

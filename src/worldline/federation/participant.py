@@ -117,6 +117,12 @@ class Operations:
             self._ledger.stop(at)
             self._say(urgent=True)
 
+    def log(self, text: object) -> None:
+        """Write a line for observers and recordings; it isn't part of the digest."""
+        with self._lock:
+            self._ledger.log(text)
+            self._say()
+
     def leave(self) -> None:
         """Leave the run. Returning from the program does the same."""
         with self._lock:
@@ -201,11 +207,13 @@ class Participant(Operations):
     def peek(self, until: TimeLike | None = None) -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
 
-        For a program that finds out what it sends only by running ahead: nothing arrives before the time returned, so
-        run up to there, publish what was sent on the way with its own times (``publish(..., at=...)``), then go there
-        with `next` or `advance`. It looks at most as far ahead as `until`, and as a message takes to get
-        here: later ones could be answers to what it sends. So it may return earlier than `until` with nothing to
-        arrive. At the end of the run it returns the end, and `ended` is true once this participant is there.
+        For a program that finds out what it sends only by running. If the time returned is later than now, run up to
+        there, publish what it sends on the way (``publish(..., at=...)``), and `advance` there. If it is now, a message
+        arrives now: take it with `next`.
+
+        It looks ahead no further than `until`, and no further than it takes anybody to reach this participant: what
+        comes later may answer what it sends now. It sees the end of the run, too: the run has ended for a participant
+        that is there and would look beyond.
         """
         with self._lock:
             known = self._ledger.peek(until)

@@ -34,12 +34,18 @@ class Program(Declaration):
 
 @dataclass(frozen=True)
 class Federation:
-    """Programs by name, the network between them, the seed, and the end of the run if it is fixed."""
+    """Programs by name, the network between them, the seed, and until when the run goes if that is fixed."""
 
     programs: Mapping[str, Program]
     network: Network = field(default_factory=Network)
     seed: int = 0
-    end: TimeLike | None = None
+    until: TimeLike | None = None
+
+    def __new__(cls, *_: object, **given: object) -> Federation:
+        """Say what the keyword is called that every other kind of run has for this, too."""
+        if "end" in given:
+            raise ConfigurationError("a Federation has no `end`", advice="write until=")
+        return super().__new__(cls)
 
     def plan(self) -> Plan:
         """Return the plan of the run, after checking it."""
@@ -52,4 +58,4 @@ class Federation:
                 )
         guests = [name for name, program in self.programs.items() if program.guest]
         roster = [name for name, program in self.programs.items() if not program.guest]
-        return plan(roster, guests=guests, network=self.network, seed=self.seed, end=self.end)
+        return plan(roster, guests=guests, network=self.network, seed=self.seed, until=self.until)

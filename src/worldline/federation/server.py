@@ -62,8 +62,9 @@ class Server:
     `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's.
     For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
     authority. `declared` is what participants declare, by name, as far as it is settled here: see `agreed`. `observer`
-    is told everything that happens; `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real
-    time).
+    is told everything that happens; in a thread of its own, the server tells it every `tell_every_s` what is settled.
+    `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real time). `clock` is that wall
+    clock, in seconds: all limits go by it.
     """
 
     def __init__(
@@ -78,8 +79,10 @@ class Server:
         authority: Path | str | None = None,
         declared: Mapping[str, Plain] | None = None,
         observer: Observer | None = None,
+        tell_every_s: float = 0.5,
         pace: float | None = None,
         limits: Limits | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.address = check_listening(address, token, certificate, authority)
         check_tokens(plan, token)
@@ -94,7 +97,9 @@ class Server:
             limits=limits,
             entropy=os.urandom,
         )
+        self._clock = clock
         self._pace = pace
+        self._tell_every_s = tell_every_s
         self._selector = selectors.DefaultSelector()
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -261,7 +266,7 @@ class Server:
         return None if self.host.failure is not None else self.outcome()
 
     def _loop(self, watch: Watch | None, watch_every_s: float) -> None:
-        host, select, clock = self.host, self._selector.select, time.monotonic
+        host, select, clock = self.host, self._selector.select, self._clock
         self._obey()
         self._send_all()
         now = clock()
@@ -315,7 +320,7 @@ class Server:
 
     def _serve_apart(self) -> None:
         with contextlib.suppress(Exception):  # `wait` raises it.
-            self.serve()
+            self.serve(watch_every_s=self._tell_every_s)
 
     def _hold_at(self, held: int) -> None:
         self._held = held
@@ -373,7 +378,7 @@ class Server:
         try:
             tls_context = self._tls if tls else None
             connection = ServerConnection(
-                accepted, tls_context, self.host, self._selector, self._buffer, self._connections.pop
+                accepted, tls_context, self.host, self._selector, self._buffer, self._connections.pop, self._clock
             )
         except OSError:  # It has gone already.
             accepted.close()
@@ -422,11 +427,11 @@ class Server:
             self._listener.close()
             if self.address.kind == "unix":
                 Path(self.address.place).unlink(missing_ok=True)
-        deadline = time.monotonic() + _LINGER_S
+        deadline = self._clock() + _LINGER_S
         self._send_all()
         for connection in list(self._connections):
             connection.finish()
-        while self._connections and time.monotonic() < deadline:
+        while self._connections and self._clock() < deadline:
             for key, _ in self._selector.select(_TICK_S / 10):
                 key.data()
         for connection in list(self._connections):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import selectors
 import socket
 import ssl
-import time
 from collections.abc import Callable
 
 from worldline.federation.host import Host, Session
@@ -31,6 +30,7 @@ class ServerConnection:
         selector: selectors.BaseSelector,
         buffer: memoryview,
         gone: Callable[[ServerConnection], None],
+        clock: Callable[[], float],
     ) -> None:
         configure(connection, host.limits.unreachable_s).setblocking(False)
         self._handshaking = tls is not None
@@ -41,12 +41,13 @@ class ServerConnection:
         self._selector = selector
         self._buffer = buffer
         self._gone = gone
+        self._clock = clock
         self._closed = False
         self._process: int | None = None  # The other end's, once it was looked for.
         self._looked = False
         self._last_sent = False  # Nothing more will be sent.
         self._closing_since: float | None = None
-        self.session: Session = host.open(time.monotonic())
+        self.session: Session = host.open(self._clock())
         self.session.owner = self
         self._events = selectors.EVENT_READ
         selector.register(connection, self._events, self.act)
@@ -77,13 +78,13 @@ class ServerConnection:
         if not size:
             self.close("its connection was closed, and it hadn't left")
             return
-        self._host.receive(session, data, time.monotonic())
+        self._host.receive(session, data, self._clock())
 
     def write(self) -> None:
         """Send as much as fits, and see to it that the rest follows."""
         session = self.session
         if self._handshaking and session.closing:
-            self.close("it never got as far as to be spoken to")
+            self.close("it never finished connecting")
         if self._closed or self._handshaking:
             return
         out = session.out
@@ -96,7 +97,7 @@ class ServerConnection:
                 self.close(f"its connection broke: {breakage(error)}")
                 return
             if sent:
-                session.sent = time.monotonic()
+                session.sent = self._clock()
                 if sent == len(out):
                     out.clear()
                 else:

@@ -88,7 +88,9 @@ def dial(address: Address, patience_s: float) -> socket.socket:
             break
         except (ConnectionRefusedError, FileNotFoundError) as error:
             if time.monotonic() + _RETRY_S > deadline:
-                raise LossError(f"nobody listens on {address}: {error.strerror}", advice="is the server up?") from error
+                raise LossError(
+                    f"nothing listens on {address}: {error.strerror}", advice="is the server up?"
+                ) from error
             time.sleep(_RETRY_S)
         except (OSError, UnicodeError) as error:  # The latter, if it can't be anybody's name.
             raise LossError(f"can't connect to {address}: {error}") from error

@@ -59,7 +59,7 @@ class Causes:
         """Return how a difference came to a member, from its cause on."""
         reason = self.reasons.get(to)
         if reason is None:
-            raise UsageError(f"nothing of {shown(to)} differs", advice=_advice(to, list(self.reasons)))
+            raise UsageError(f"{shown(to)} doesn't differ", advice=_advice(to, list(self.reasons)))
         chain = [reason]
         while reason.source is not None:
             reason = self.reasons[reason.source]

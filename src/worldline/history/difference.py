@@ -10,6 +10,7 @@ from worldline.history.causes import Causes, Origin, Reason
 from worldline.history.parting import Partings
 from worldline.history.steps import Step, content, contents, elsewhere, named, step_of, steps_of, table
 from worldline.history.values import FieldDifference, value_text
+from worldline.model.counting import counted
 from worldline.model.printable import printable
 from worldline.model.time import format_time
 
@@ -127,7 +128,7 @@ class Difference:
     def _lines_of_partings(self, show_all: bool) -> Iterator[str]:
         parted = self.partings.parted()
         if parted:
-            yield f"first differences, of {_counted(len(parted))}:"
+            yield f"first differences, of {counted(len(parted), 'member')}:"
             shown = parted if show_all else parted[:SHOWN_MAX]
             yield from table([step_of(parting) for parting in shown])
             if len(shown) < len(parted):
@@ -138,7 +139,7 @@ class Difference:
         if self.partings.lost_otherwise:
             yield f"messages that were lost otherwise, which nobody could notice: {self.partings.lost_otherwise:,}"
         same = len(self.partings.members) - len(parted) - len(self.partings.unseen)
-        yield f"without a difference: {_counted(same)}"
+        yield f"without a difference: {counted(same, 'member')}"
 
     def cause_lines(self) -> list[str]:
         """Return the first cause as lines of text, if there is one."""
@@ -225,10 +226,6 @@ def _few(
     yield from map(text_of, differences[:_FIELDS_MAX])
     if len(differences) > _FIELDS_MAX:
         yield f"and {len(differences) - _FIELDS_MAX:,} more"
-
-
-def _counted(count: int) -> str:
-    return f"{count:,} member{'' if count == 1 else 's'}"
 
 
 def _shortened(names: list[str]) -> str:

@@ -25,7 +25,10 @@ OUTSIDE = ""
 """The name of nobody: the sender of what comes from outside. No member can have it."""
 
 UNDER_WAY = "still under way at the end"
-"""Why a message is lost that the end of the run overtook."""
+"""Why a message isn't received that the end of the run overtook."""
+
+DEAD = "its target was dead"
+"""Why a message isn't received that nobody was there for."""
 
 
 class Observer:

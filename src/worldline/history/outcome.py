@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from worldline.history.observer import OUTSIDE
+from worldline.model.counting import counted
 from worldline.model.errors import WorldlineError
 
 
@@ -48,4 +49,4 @@ class Outcome:
         return []
 
     def __str__(self) -> str:
-        return f"{self.events:,} event{'' if self.events == 1 else 's'}, digest {self.digest.hex()}"
+        return f"{counted(self.events, 'event')}, digest {self.digest.hex()}"

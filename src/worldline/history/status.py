@@ -11,6 +11,9 @@ from worldline.model.time import FOREVER
 THE_RUN = "the run"
 """Who waits as long as nobody can go on: the run hasn't begun, because somebody isn't there."""
 
+EVERYBODY_ELSE = "everybody else"
+"""Who waits while one member computes, where only one can at a time."""
+
 
 class WaitReason(Struct, frozen=True):
     """Somebody can't go on: who, for whom (None: not for a member), and why, in words."""
@@ -31,6 +34,9 @@ class Status(Struct, frozen=True):
     end: int = FOREVER
     events: int = 0
     ask: Callable[[], tuple[WaitReason, ...]] = tuple
+
+    def __repr__(self) -> str:
+        return f"Status(time={self.time}, end={self.end}, events={self.events})"
 
     @property
     def waits(self) -> tuple[WaitReason, ...]:

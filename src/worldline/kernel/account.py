@@ -1,7 +1,8 @@
 """What an observer is told of entities: the engine comes here only if somebody looks on.
 
 What isn't a message between two entities is a note of the one to which it happens: a timer that rings, a process that
-goes on, a value that is recorded. What comes from outside has no sender, and takes no time: it is sent when it arrives.
+goes on, a value that is recorded, a line in its log. What comes from outside has no sender, and takes no time: it is
+sent when it arrives.
 
 The chain of who was created during the run and has ended is part of that of who has its place (`roster.py`), whether
 that one has ended or not. So its end is told without a chain, and those of all others at the end of the run.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from worldline.history.observer import LOG
 from worldline.history.plain import encoded
 from worldline.kernel.packing import PackedCopy
 
@@ -62,6 +64,11 @@ def tell_interruption(engine: Any, entity: Any, generator: Any, cause: Any) -> N
 
 def tell_note(engine: Any, entity: Any, value: Any) -> None:
     _tell(engine, entity, RECORD, value)
+
+
+def tell_log(engine: Any, entity: Any, text: object) -> None:
+    """Tell of a line that an entity writes, in the words of all rooms."""
+    _tell(engine, entity, LOG, {"text": str(text)})
 
 
 def _tell(engine: Any, entity: Any, topic: str, what: Any) -> None:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from worldline.kernel.engine import Engine, EntityBase, Handlers, ScheduledEvent, handlers_of
     from worldline.kernel.plain import advance
-    from worldline.kernel.process import Process, begin_process, end_entity
+    from worldline.kernel.process import Process, begin_process, end_entity, refused_generator
 
     build = ""
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
         def spread(self, least: int, number: int) -> int: ...
 else:
     _engine_names = ("EntityBase", "Engine", "Handlers", "ScheduledEvent", "handlers_of")
-    _process_names = ("Process", "begin_process", "end_entity")
+    _process_names = ("Process", "begin_process", "end_entity", "refused_generator")
     try:
         Draws = compiled("worldline.kernel._draws", ("Draws",)).Draws
         _engine = compiled("worldline.kernel._engine", _engine_names)
@@ -75,4 +75,5 @@ __all__ = [
     "build",
     "end_entity",
     "handlers_of",
+    "refused_generator",
 ]

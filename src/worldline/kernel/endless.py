@@ -9,5 +9,5 @@ def endless(events_max: int, now: int) -> Stuck:
     return Stuck(
         f"it hasn't ended after {events_max:,} events",
         at=now,
-        advice="does it end at all? If it takes longer, say events_max, or --events-max",
+        advice="does it ever end? If it takes longer, raise --events-max, or events_max",
     )

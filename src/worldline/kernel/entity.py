@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 from inspect import isgeneratorfunction
 from typing import Any, ClassVar
 
+from worldline.kernel.account import tell_log
 from worldline.kernel.build import EntityBase, Process, begin_process, end_entity
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.roster import extras_of
@@ -54,6 +55,12 @@ class Entity(EntityBase):
         if what not in monitors:
             monitors[what] = Monitor()
         monitors[what].record(self.now, value)
+
+    def log(self, text: object) -> None:
+        """Write a line for whoever looks on: observers are told, and recordings keep it. It is in no digest."""
+        engine = self._wl_roster.engine
+        if engine.observer is not None:
+            tell_log(engine, self, text)
 
     def stream(self, name: str) -> Stream:
         """Return a named stream of draws, independent of `random`: drawing from one doesn't affect the other."""

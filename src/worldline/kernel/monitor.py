@@ -76,4 +76,4 @@ class Monitor:
                 total += value * (min(stop, end) - min(start, end))
             return total / (end - first)
         except TypeError as error:
-            raise UsageError("there is a mean of numbers only", advice="look at its values") from error
+            raise UsageError("only numbers have a mean", advice="look at its values") from error

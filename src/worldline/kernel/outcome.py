@@ -9,6 +9,25 @@ from worldline.history.journal import run_digest
 from worldline.history.outcome import End, Outcome
 from worldline.kernel.model import WorkerReport
 from worldline.kernel.monitor import Monitor
+from worldline.model.errors import UsageError, shown
+from worldline.model.nearest import nearest
+
+_NAMED_MAX = 8
+
+
+class Monitors(dict[tuple[str, str], Monitor]):
+    """The monitors of a run, by (entity, name)."""
+
+    def __missing__(self, key: object) -> Monitor:
+        raise UsageError(f"there is no monitor {shown(key)}", advice=self._advice(key))
+
+    def _advice(self, key: object) -> str:
+        entity, what = key if isinstance(key, tuple) and len(key) == 2 else (key, "")
+        names = sorted({name for name, _ in self})
+        own = sorted(each for name, each in self if name == entity)
+        if own:
+            return nearest(what, own) or f"{entity} has recorded {', '.join(own[:_NAMED_MAX])}"
+        return nearest(entity, names) or 'write monitors["entity", "name"], of what was recorded'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +37,7 @@ class KernelOutcome(Outcome):
     Who hasn't ended is among the members with the time FOREVER.
     """
 
-    monitors: dict[tuple[str, str], Monitor] = field(default_factory=dict)
+    monitors: Monitors = field(default_factory=Monitors)
 
 
 def combined(parts: Sequence[WorkerReport], until: int | None) -> KernelOutcome:
@@ -41,5 +60,5 @@ def combined(parts: Sequence[WorkerReport], until: int | None) -> KernelOutcome:
         events=sum(part.events for part in parts),
         members=members,
         dropped=dict(sorted(dropped.items())),
-        monitors=dict(sorted(monitors.items())),
+        monitors=Monitors(sorted(monitors.items())),
     )

@@ -329,6 +329,20 @@ def begin_process(entity: Any, generator: Any) -> Any:
     return process
 
 
+def refused_generator(entity: Any) -> Any:
+    """Return the generator of the process that waits for nothing, if there is one: what it has yielded was refused."""
+    if entity is None:
+        return None
+    owner: EntityBase = entity
+    process: Process
+    for each in (owner._wl_main, *(owner._wl_others or ())):
+        if each is not None:
+            process = each
+            if process._ticket == _NEVER and process._waits_on is None:
+                return process._generator
+    return None
+
+
 def end_entity(entity: Any) -> None:
     """Be no more: processes are closed, timers void; what is still under way to the entity vanishes."""
     core: EntityBase = entity

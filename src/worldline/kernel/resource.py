@@ -32,7 +32,7 @@ class Resource:
 
     def __init__(self, capacity: int = 1) -> None:
         if type(capacity) is not int or capacity < 1:
-            raise ConfigurationError(f"a resource of {shown(capacity)} can't be", advice="use at least 1")
+            raise ConfigurationError(f"a resource can't have a capacity of {shown(capacity)}", advice="use at least 1")
         self.capacity = capacity
         self._held: list[Claim] = []
         self._waiting: deque[Claim] = deque()

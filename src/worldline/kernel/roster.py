@@ -14,21 +14,21 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from worldline.history.observer import OUTSIDE
 from worldline.kernel.account import tell_unheard
-from worldline.kernel.build import Engine, EntityBase, Handlers, handlers_of
+from worldline.kernel.build import Engine, EntityBase, Handlers, handlers_of, refused_generator
 from worldline.kernel.monitor import Monitor
 from worldline.kernel.packing import fingerprint, size_of
 from worldline.kernel.taken import METHODS, advice_on
 from worldline.kernel.topology import KernelNetwork
 from worldline.kernel.waiting import EntityMessage
-from worldline.model.blame import located, said_of
-from worldline.model.errors import ModelError, WorldlineError, shown
+from worldline.model.blame import line_of, located, models, said_of
+from worldline.model.errors import ModelError, ObserverFailure, WorldlineError, shown
 from worldline.model.lineage import SEPARATOR, descendant, is_short
 from worldline.model.message import check_name
+from worldline.model.nearest import nearest
 from worldline.model.path import Path
 from worldline.model.randomness import Stream
 from worldline.model.time import format_time
@@ -37,7 +37,6 @@ TOO_LATE = "arrived after its receiver had ended"
 
 _LAST_RANK = 2**30
 
-_SUGGESTED_AMONG = 10_000
 
 _PATHS_MAX = 1_000
 
@@ -297,8 +296,13 @@ class Roster:
         """Return the error that ends the run: it says who, when and why."""
         now = self.engine.now
         name = target.name if target is not None else None
+        if isinstance(error, ObserverFailure):
+            return error
         if isinstance(error, WorldlineError):
-            return located(error).concerning(name, now) if name is not None else located(error)
+            said = located(error, line_of(refused_generator(target)))
+            if name is None or said.participant is not None:  # Otherwise a room above has blamed somebody already.
+                return said
+            return models(said).concerning(name, now)
         doing = f"on {topic!r} " if isinstance(topic, str) else ""
         return ModelError(
             f"{doing}it raised {said_of(error)}",
@@ -309,12 +313,7 @@ class Roster:
         )
 
     def _refuse_name(self, name: object) -> NoReturn:
-        advice = None
-        if isinstance(name, str) and len(self._names) <= _SUGGESTED_AMONG:
-            near = get_close_matches(name, self._names, n=1)
-            advice = f"did you mean {shown(near[0])}?" if near else None
-        elif not isinstance(name, str):
-            advice = "messages are sent to names"
+        advice = nearest(name, self._names) if isinstance(name, str) else "messages are sent to names"
         raise ModelError(
             f"there is no entity named {shown(name)}",
             advice=advice,

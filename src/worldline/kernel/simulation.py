@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import structs
 
+from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.kernel.endless import endless
@@ -22,6 +23,7 @@ from worldline.model.latency import Latency
 from worldline.model.lineage import SEPARATOR, is_short
 from worldline.model.links import Link, Network, Rule, check_network, link
 from worldline.model.message import check_name
+from worldline.model.nearest import nearest
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
@@ -56,7 +58,7 @@ class Simulation:
         self._sendings: list[Sending] = []
         self._worker: Worker | None = None
         self._result: KernelOutcome | None = None
-        self._observer: Observer | None = None
+        self._observer: GuardedObserver | None = None
 
     # -- Building
 
@@ -116,12 +118,12 @@ class Simulation:
 
     def observe(self, observer: Observer) -> None:
         """Attach an observer before the start, whether the simulation is then run or stepped."""
-        if observer is not self._observer:
+        if self._observer is None or observer is not self._observer.guarded:
             if self._worker is not None or self._result is not None:
                 raise UsageError(
                     "the simulation has begun, and an observer has to see all of it", advice="make a new one"
                 )
-            self._observer = observer
+            self._observer = GuardedObserver(observer)
 
     @property
     def seed(self) -> int:
@@ -186,6 +188,8 @@ class Simulation:
 
     def __getitem__(self, name: str) -> Entity:
         """Return an entity: to look at, before a run and after."""
+        if name not in self._entities:
+            raise UsageError(f"there is no entity named {shown(name)}", advice=nearest(name, self._entities))
         return self._entities[name]
 
     def __contains__(self, name: object) -> bool:

@@ -90,7 +90,7 @@ class KeeperClient:
 
     def wait(self) -> None:
         """Wait until the keeper has ended, and all with it."""
-        self._process.send_signal(signal.SIGCONT)  # Somebody may have stopped it.
+        self._resume()
         try:
             self._process.wait(_GOING_S)
         except subprocess.TimeoutExpired:
@@ -100,8 +100,12 @@ class KeeperClient:
     def close(self) -> None:
         self._socket.close()
 
+    def _resume(self) -> None:
+        self._process.send_signal(signal.SIGCONT)  # Somebody may have stopped it.
+
     def _tell(self, message: list[Any], descriptor: int | None = None) -> None:
         framed = frame(json.dumps(message).encode())
+        self._resume()
         try:
             if descriptor is not None:
                 socket.send_fds(self._socket, [framed[:HEADER_SIZE]], [descriptor])

@@ -48,7 +48,7 @@ def federation_of(setup: Setup) -> Federation:
                 f"{name} has no Python entry point", advice="only those can be run in one process; use processes"
             )
         programs[name] = load_program(part.entry, part.directory, stated_by(part), guest=part.guest)
-    return Federation(programs, network=setup.plan.network, seed=setup.plan.seed, end=setup.plan.end)
+    return Federation(programs, network=setup.plan.network, seed=setup.plan.seed, until=setup.plan.end)
 
 
 def check_startable(setup: Setup) -> None:
@@ -183,7 +183,7 @@ class Launch:
     def _said(self, name: str) -> str | None:
         """Return what is known of a process that came to nothing: its last line, and which command it really was."""
         lines = [line for line in self._processes.last_words(name) if line.strip()]
-        known = [f"it said last: {lines[-1].strip()}"] if lines else []
+        known = [f"its last line was: {lines[-1].strip()}"] if lines else []
         part = self._setup.parts[name]
         if part.command is not None and "/" not in part.command[0]:
             found = shutil.which(part.command[0], path=search_path(part.environment))

@@ -159,7 +159,7 @@ class ParticipantProcesses:
         for pid, name, command in left:
             if pid not in self._pids.values():
                 whose = "it" if name else "somebody"
-                self._hear(name or "", None, f"worldline: {whose} had left this running, which was ended: {command}")
+                self._hear(name or "", None, f"worldline: {whose} left this running; it was ended: {command}")
 
     # --- In the listener's thread ---
 
@@ -218,7 +218,7 @@ class ParticipantProcesses:
             if not self._take(pipe):
                 break
         if pipe in [key.fileobj for key in self._selector.get_map().values()]:
-            self._hear(pipe.name, None, "worldline: what it has started goes on, and isn't heard any more")
+            self._hear(pipe.name, None, "worldline: what it started keeps running, and is no longer shown")
             self._close(pipe)
 
     def _close(self, pipe: _Pipe) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from worldline.federation.limits import Limits
 from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
-from worldline.launch.startable import check_command, check_module, search_path
+from worldline.launch.startable import check_command, check_entry, search_path
 from worldline.launch.toml_document import Document, TomlPlace, nearest, quoted, said
 from worldline.launch.topics import Topic
 from worldline.model.buffer import UNBOUNDED, Buffer
@@ -59,6 +59,8 @@ class Setup:
     warnings: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
     topics: dict[str, Topic] = field(default_factory=dict)
+    lcm: tuple[str, ...] = ()
+    lcm_serve: str | None = None
 
 
 # --- What several places must agree on ---
@@ -88,7 +90,7 @@ def _check_start(participant: TomlPlace, described: dict[str, Any]) -> None:
         return
     directory = described.get("directory", _home(participant.document.file))
     if entry := described.get("entry"):
-        participant.at("entry").read(lambda _: check_module(entry.partition(":")[0], directory))
+        participant.at("entry").read(lambda _: check_entry(entry, directory))
     if command := described.get("command"):
         search = search_path(described.get("environment", {}))
         participant.at("command").read(lambda _: check_command(command[0], directory, search))
@@ -237,6 +239,8 @@ def read_setup(
         warnings=tuple(document.warnings),
         limits=_limits(top.get("limits", {}), startable=startable),
         topics=top.get("topics", {}),
+        lcm=top.get("lcm", {}).get("public", ()),
+        lcm_serve=top.get("lcm", {}).get("serve"),
     )
 
 
@@ -286,7 +290,7 @@ def _plan(top: dict[str, Any]) -> Plan:
         guests=sorted(name for name, guest in names if guest),
         network=_network(top),
         seed=top.get("seed", 0),
-        end=top.get("end"),
+        until=top.get("until"),
     )
 
 

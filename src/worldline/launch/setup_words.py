@@ -152,7 +152,7 @@ def _entry(place: TomlPlace) -> str:
     if not colon or not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
         raise ConfigurationError(
             f"{shown(entry)} isn't a Python entry point",
-            advice='write "module:function"; the folder that it lies in is the directory',
+            advice='write "module:function"; its folder goes into directory',
         )
     return entry
 
@@ -192,7 +192,7 @@ def _distinct(mentions: list[Mention]) -> list[Mention]:
     seen = set[str]()
     for name, place in mentions:
         if name in seen:
-            place.note(f"{quoted(name)} stands here twice")
+            place.note(f"{quoted(name)} is listed twice")
         seen.add(name)
     return mentions
 
@@ -228,7 +228,7 @@ def _environment(place: TomlPlace) -> dict[str, str]:
     def read(entry: TomlPlace) -> tuple[str, str]:
         variable = str(entry.steps[-1])
         if not variable or "=" in variable or "\0" in variable:
-            raise ConfigurationError(f"{shown(variable)} can't name a variable of the environment")
+            raise ConfigurationError(f"{shown(variable)} can't be the name of an environment variable")
         return variable, entry.text()
 
     return dict(_all((entry for _, entry in place.entries('{ FOO = "1" }')), read))
@@ -259,6 +259,13 @@ def _many(table: TomlTable) -> Callable[[TomlPlace], Tables]:
         return _all(place.items("tables", table.title), lambda item: (item, item.table(table)))
 
     return read
+
+
+def _lcm_targets(place: TomlPlace) -> tuple[str, ...]:
+    """Read where a public LCM is, or a list of that."""
+    if isinstance(place.value, list):
+        return tuple(_all(place.items("targets", '["udpm://239.255.76.67:7667?ttl=0", "run.lcmlog"]'), TomlPlace.text))
+    return (place.text(),)
 
 
 # --- The words of the file ---
@@ -309,6 +316,7 @@ LIMITS = TomlTable(
         "strangers": _count("connections"),
     },
 )
+LCM = TomlTable("[lcm]", {"public": _lcm_targets, "serve": TomlPlace.text})
 PARTICIPANT = TomlTable(
     "[[participants]]",
     {
@@ -333,7 +341,7 @@ FILE = TomlTable(
     {
         "name": _named("a federation"),
         "seed": _seed,
-        "end": _time("the end", least=1),
+        "until": _time("an end time", least=1),
         "control_latency": _time("the control latency", least=1),
         "link": _one(LINK),
         "links": _many(RULE),
@@ -341,8 +349,10 @@ FILE = TomlTable(
         "participants": _many(PARTICIPANT),
         "buffers": _buffers,
         "limits": _one(LIMITS),
+        "lcm": _one(LCM),
         "topics": read_topics,
     },
     needs=(("participants",),),
+    renamed={"end": "until"},
 )
-TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS, TOPIC)
+TABLES = (FILE, LINK, RULE, FAULT, PARTICIPANT, LIMITS, LCM, TOPIC)

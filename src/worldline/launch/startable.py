@@ -1,4 +1,4 @@
-"""Looks whether a participant's module or command is there, without running any of it."""
+"""Looks whether a participant's entry or command is there, without running any of it."""
 
 from __future__ import annotations
 
@@ -10,32 +10,56 @@ from importlib.machinery import all_suffixes
 from pathlib import Path
 from stat import S_ISREG
 
-from worldline.launch.toml_document import quoted
+from worldline.launch.defined_names import names_in
+from worldline.launch.toml_document import nearest, quoted
 from worldline.model.errors import ConfigurationError
 
 
-def check_module(module: str, directory: Path) -> None:
-    """Refuse a module that is neither in the directory nor installed."""
-    first, *rest = module.split(".")
-    if _holds(directory, [first, *rest]):
+def check_entry(entry: str, directory: Path) -> None:
+    """Refuse ``module:name`` if the module isn't there, or if its source shows that it doesn't define the name."""
+    module, _, name = entry.partition(":")
+    file = check_module(module, directory)
+    if file is None or file.suffix != ".py":
         return
+    try:
+        names = names_in(file.read_bytes())
+    except OSError:
+        return
+    except (SyntaxError, ValueError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
+        raise ConfigurationError(f"{module} can't be imported: {file.name}{line}: {error.args[0]}") from None
+    first = name.partition(".")[0]
+    is_part = file.stem == "__init__" and _file_in(file.parent, [first]) is not None
+    if names is not None and first not in names and not is_part:
+        known = sorted(each for each in names if not each.startswith("_"))
+        advice = nearest(first, known, f"{module} has") if known else None
+        raise ConfigurationError(f"{module} has no {first}", advice=advice)
+
+
+def check_module(module: str, directory: Path) -> Path | None:
+    """Return the file of a module, if it has one; refuse a module that is neither in the directory nor installed."""
+    first, *rest = module.split(".")
+    if file := _file_in(directory, [first, *rest]):
+        return file
     # Not importlib.util.find_spec: it runs a package to find what is inside, and finds whatever happens to be imported
     # in this process. The finders themselves do neither.
     spec = next((spec for finder in sys.meta_path if (spec := finder.find_spec(first, None)) is not None), None)
     if spec is not None:
-        folders = spec.submodule_search_locations or ()
-        if any(_holds(Path(folder), rest) for folder in folders) if rest else spec.origin is not None:
-            return
-    advice = "leave out .py" if rest and rest[-1] == "py" else "directory says where it lies"
+        if not rest and spec.origin is not None:
+            return Path(spec.origin) if spec.has_location else None
+        folders = (spec.submodule_search_locations or ()) if rest else ()
+        if file := next(filter(None, (_file_in(Path(folder), rest) for folder in folders)), None):
+            return file
+    advice = "leave out .py" if rest and rest[-1] == "py" else "directory says where it is"
     raise ConfigurationError(
         f"there is no module {quoted(module)} in {quoted(str(directory))}, nor is it installed", advice=advice
     )
 
 
-def _holds(folder: Path, module: Sequence[str]) -> bool:
+def _file_in(folder: Path, module: Sequence[str]) -> Path | None:
     path = folder.joinpath(*module)
     files = (file for end in all_suffixes() for file in (path.with_name(path.name + end), path / f"__init__{end}"))
-    return any(S_ISREG(mode_of(file)) for file in files)
+    return next((file for file in files if S_ISREG(mode_of(file))), None)
 
 
 def search_path(environment: Mapping[str, str]) -> str:
@@ -56,7 +80,7 @@ def check_command(program: str, directory: Path, search: str | None) -> None:
         if shutil.which(program, path=search) is None:
             raise ConfigurationError(
                 f"there is no command {quoted(program)}",
-                advice=f"install it, or write ./{program} if it lies in the directory",
+                advice=f"install it, or write ./{program} if it is in the directory",
             )
         return
     file = directory / program

@@ -15,39 +15,41 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, time
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar
 
-from worldline.model.errors import ConfigurationError, shown
+from worldline.launch.toml_lines import Steps, lines_of
+from worldline.model.errors import ConfigurationError, shortened, shown
 
 FILE_SIZE_MAX = 2**20  # Bytes; a thousand participants need a tenth of it.
 TOP = "the top of the file, above the first [table]"
 
 T = TypeVar("T")
-Steps = tuple[str | int, ...]  # The keys, and places in lists counted from 0, that lead to a place.
 
 
 @dataclass(frozen=True)
 class TomlTable:
     """The keys that a table may have, and how each is read.
 
-    Of each group in `needs` there must be at least one, of each group in `either` at most one.
+    Of each group in `needs` there must be at least one, of each group in `either` at most one. `renamed` are keys that
+    people will try, and what each is called here.
     """
 
     title: str
     keys: Mapping[str, Callable[[TomlPlace], Any]]
     needs: tuple[tuple[str, ...], ...] = ()
     either: tuple[tuple[str, ...], ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict)
 
 
 class Document:
     """What the file and the command line say, and the mistakes found in it so far.
 
     `tables` are all that such a document can have; they serve to tell where a misplaced key belongs. `options` have
-    changes that were written in another way than with --set, by the key that they set: ``{"end": "--until"}``.
+    changes that were written in another way than with --set, by the key that they set: ``{"until": "--until"}``.
     """
 
     def __init__(
@@ -64,7 +66,9 @@ class Document:
         self.warnings: list[str] = []  # What is legal, and hardly meant.
         self._options = options or {}
         self._changed: dict[Steps, str] = {}  # What --set put there, as it was written.
-        self.root = TomlPlace(self, (), _load(file))
+        self._text = _text(file)
+        self._lines: dict[Steps, int] | None = None
+        self.root = TomlPlace(self, (), _load(file, self._text))
         for change in changes:
             try:
                 self._change(change)
@@ -85,8 +89,19 @@ class Document:
     def _located(self, steps: Steps, reason: str) -> str:
         if len(steps) == 1 and steps[0] in self._options:
             return f"{self._options[str(steps[0])]}: {reason}"
-        source = "--set" if any(steps[: len(changed)] == changed for changed in self._changed) else str(self.file)
-        return ": ".join(part for part in (source, self._key(steps), reason) if part)
+        if any(steps[: len(changed)] == changed for changed in self._changed):
+            where = "--set"
+        else:
+            line = self._line(steps)
+            where = str(self.file) if line is None else f"{self.file}: line {line}"
+        return ": ".join(part for part in (where, self._key(steps), reason) if part)
+
+    def _line(self, steps: Steps) -> int | None:
+        """Return the line of a place, or of the innermost table around it that has one; None for the whole file."""
+        if self._lines is None:
+            self._lines = lines_of(self._text)
+        around = (steps[:length] for length in range(len(steps), 0, -1))
+        return next((self._lines[each] for each in around if each in self._lines), None)
 
     def demand_no_mistakes(self) -> None:
         """Raise one error for all mistakes, if there are any."""
@@ -164,7 +179,7 @@ class TomlPlace:
         if not isinstance(value, str):
             raise ConfigurationError(f"{said(value)} isn't text", advice='write text in quotes: "..."')
         if "\0" in value:
-            raise ConfigurationError(f"{shown(value)} holds a NUL character")
+            raise ConfigurationError(f"{shown(value)} contains a NUL character")
         return value
 
     def items(self, of: str, example: str) -> list[TomlPlace]:
@@ -190,7 +205,7 @@ class TomlPlace:
                 except ConfigurationError as error:
                     place.note(str(error))
             else:
-                meant += get_close_matches(key[:99], table.keys, 1, 0.7)
+                meant += get_close_matches(table.renamed.get(key, key)[:99], table.keys, 1, 0.7)
                 place.note(_unknown(key, table, self.document.tables))
         for group in table.needs:
             # A misspelled key is one mistake, not two.
@@ -231,9 +246,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _STEP = r"""[^\s."'\[\]=]+|"[^"]*"|'[^']*'"""
 _CHANGE = re.compile(rf"\s*(?P<key>(?:{_STEP})(?:\[[0-9]{{1,6}}\]|\.(?:{_STEP}))*)\s*=(?P<value>.*)", re.DOTALL)
 _KEY_PART = re.compile(rf"\[(?P<number>[0-9]+)\]|(?P<name>{_STEP})")
-_POSITION = re.compile(
-    r"(?P<reason>.*) \(at (?P<where>line (?P<line>[0-9]+), column [0-9]+|end of document)\)", re.DOTALL
-)
+_POSITION = re.compile(r"(?P<reason>.*) \(at (?:line (?P<line>[0-9]+), column [0-9]+|end of document)\)", re.DOTALL)
 _UNQUOTED = re.compile(r"[^=]*=\s*(?!true\b|false\b)[0-9.]*[A-Za-zµ/].*")
 
 
@@ -243,6 +256,8 @@ def _clipped(key: str) -> str:
 
 def _unknown(key: str, table: TomlTable, tables: Sequence[TomlTable]) -> str:
     """Say that there is no such key, and where it belongs or what was meant."""
+    if key in table.renamed:
+        return f"there is no such key (write {table.renamed[key]})"
     homes = [other.title for other in tables if key in other.keys]
     if homes:
         return f"there is no such key here (it belongs to {' or '.join(homes)})"
@@ -283,8 +298,8 @@ def _change_value(text: str) -> Any:
     return read["value"] if len(read) == 1 else text
 
 
-def _load(file: Path) -> dict[str, Any]:
-    """Read the file, or say in one line why that can't be."""
+def _text(file: Path) -> str:
+    """Return what the file contains, or say in one line why it can't be read."""
     try:
         with file.open("rb") as opened:
             content = opened.read(FILE_SIZE_MAX + 1)
@@ -296,12 +311,15 @@ def _load(file: Path) -> dict[str, Any]:
         reason = getattr(error, "strerror", None) or str(error)
         raise _error(f"{file}: it can't be read: {reason}") from error
     if len(content) > FILE_SIZE_MAX:
-        raise _error(f"{file}: it is larger than {FILE_SIZE_MAX // 2**20} MiB, so it is hardly meant")
+        raise _error(f"{file}: it is larger than {FILE_SIZE_MAX // 2**20} MiB, too large for a federation's file")
     try:
-        text = content.decode("utf-8-sig")  # Some editors put a mark at the beginning.
+        return content.decode("utf-8-sig")  # Some editors put a mark at the beginning.
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise _error(f"{file}: line {line}: it isn't UTF-8 text (save it as UTF-8)") from error
+
+
+def _load(file: Path, text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError as error:
@@ -312,19 +330,19 @@ def _load(file: Path) -> dict[str, Any]:
             raise _error(f"{file}: it is a Python file, and a federation's file is TOML ({advice})") from error
         raise _error(f"{file}: {_syntax(str(error), text)}") from error
     except ValueError as error:
-        raise _error(f"{file}: it holds a number with too many digits") from error
+        raise _error(f"{file}: it contains a number with too many digits") from error
 
 
 def _syntax(problem: str, text: str) -> str:
-    """Put the place of a syntax error first, and add a word on the commonest one."""
+    """Put the place of a syntax error first, with what stands there, and add a word on the commonest one."""
     match = _POSITION.fullmatch(problem)
     if match is None:
         return problem
-    lines = text.split("\n")
-    line = int(match["line"]) - 1 if match["line"] else len(lines)
-    unquoted = line < len(lines) and _UNQUOTED.fullmatch(lines[line])
-    advice = ' (text and times stand in quotes, as in "5ms")' if unquoted else ""
-    return f"{match['where']}: {match['reason']}{advice}"
+    lines = text.rstrip().split("\n")
+    number = min(int(match["line"]), len(lines)) if match["line"] else len(lines)
+    line = lines[number - 1].strip()
+    advice = ' (text and times are written in quotes, as in "5ms")' if _UNQUOTED.fullmatch(line) else ""
+    return f"line {number}: {shortened(line)}: {match['reason'][0].lower()}{match['reason'][1:]}{advice}"
 
 
 def _error(*mistakes: str) -> ConfigurationError:

@@ -15,9 +15,11 @@ from typing import Any
 import msgspec
 
 from worldline.launch.entry import load_object
-from worldline.launch.startable import check_module
+from worldline.launch.lcm_types import ENCODING as LCM
+from worldline.launch.lcm_types import definition, fingerprint, type_name
+from worldline.launch.startable import check_entry
 from worldline.launch.toml_document import TomlPlace, TomlTable, quoted
-from worldline.model.errors import ConfigurationError, UsageError, shortened, shown
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.payload import to_json
 
@@ -33,6 +35,7 @@ _KNOWN = {
     "flatbuffer": {".bfbs": "flatbuffer"},
     "ros1": {".msg": "ros1msg"},
     "cdr": {".msg": "ros2msg", ".idl": "ros2idl"},
+    "lcm": {".lcm": "lcm"},
 }
 _COMPILED = {
     ".proto": "compile it: protoc --include_imports --descriptor_set_out=NAME.desc NAME.proto",
@@ -56,6 +59,8 @@ class Topic:
         if self.type is None:
             return self
         kind = load_object(self.type, self.directory)
+        if self.encoding == LCM:
+            return lcm_topic(kind)
         name = self.schema_name or str(getattr(kind, "__name__", self.type.partition(":")[2]))
         schema = to_json(schema_of(kind, self.type))
         return Topic(encoding=self.encoding, schema_name=name, schema_encoding="jsonschema", schema=schema)
@@ -71,8 +76,7 @@ def schema_of(kind: Any, name: str) -> dict[str, Any]:
         (top,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
     except (TypeError, ValueError, NameError) as error:
         raise UsageError(
-            f"no JSON schema can be made of {name}: {shortened(str(error).partition(chr(10))[0])}",
-            advice="name a dataclass or a msgspec.Struct of plain fields",
+            f"can't make a JSON schema of {name}", advice="name a dataclass or a msgspec.Struct of plain fields"
         ) from error
     held: dict[str, Any] = {}
     made = _inlined(top, parts, (), held)
@@ -102,13 +106,23 @@ def _inlined(schema: Any, parts: dict[str, Any], inside: tuple[str, ...], held: 
     return {**made, **{key: value for key, value in schema.items() if key != "$ref"}}
 
 
+def lcm_topic(kind: Any = None) -> Topic:
+    """Return how a recording describes a topic with messages of an LCM type; or of one that isn't known."""
+    if kind is None:
+        return Topic(encoding=LCM)
+    text = f"// fingerprint 0x{fingerprint(kind).hex()}\n{definition(kind)}"
+    return Topic(encoding=LCM, schema_name=type_name(kind), schema_encoding=LCM, schema=text.encode())
+
+
 # --- The table ---
 
 
 def _text(place: TomlPlace) -> str:
     text = place.text()
     if not 0 < len(text) <= _TEXT_MAX or not text.isprintable() or text != text.strip():
-        raise ConfigurationError(f"{shown(text)} can't stand here", advice=f"use 1 to {_TEXT_MAX} printable characters")
+        raise ConfigurationError(
+            f"{shown(text)} isn't allowed here", advice=f"use 1 to {_TEXT_MAX} printable characters"
+        )
     return text
 
 
@@ -117,7 +131,7 @@ def _type(place: TomlPlace) -> str:
     module, colon, kind = name.partition(":")
     if not colon or not all(part.isidentifier() for part in (*module.split("."), *kind.split("."))):
         raise ConfigurationError(f"{shown(name)} isn't a Python class", advice='write "module:Class"')
-    check_module(module, _home(place))
+    check_entry(name, _home(place))
     return name
 
 
@@ -173,7 +187,7 @@ def _topic(place: TomlPlace) -> Topic:
     told = place.table(TOPIC)
     if "type" in place.value:
         encoding = told.get("encoding", "json")
-        if "jsonschema" not in _KNOWN.get(encoding, {}).values():
+        if encoding != LCM and "jsonschema" not in _KNOWN.get(encoding, {}).values():
             place.at("encoding").note(f"a type has a JSON schema, which doesn't go with {quoted(encoding)} (use json)")
         named = told.get("schema_name", "")
         return Topic(encoding=encoding, schema_name=named, type=told.get("type"), directory=_home(place))

@@ -55,7 +55,7 @@ def _run(run: object, participant: Client) -> None:
 
 
 def _stop_for_debugger(*_: object, **__: object) -> None:
-    raise UsageError("breakpoint() needs a terminal, which a participant's process hasn't", advice=NO_TERMINAL)
+    raise UsageError("breakpoint() needs a terminal, which a participant's process doesn't have", advice=NO_TERMINAL)
 
 
 if __name__ == "__main__":

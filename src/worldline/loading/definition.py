@@ -7,6 +7,7 @@ That is the one name that every room looks for. Beside it may stand UNTIL, when 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from inspect import Parameter, getdoc, isasyncgenfunction, iscoroutinefunction, signature
 from pathlib import Path
 from types import ModuleType
@@ -18,10 +19,7 @@ from worldline.loading.python_file import load_module
 from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, Interrupted, LossError, ModelError, WorldlineError, shown
 
-MODEL = "model"
-
-GIVEN: dict[str, Any] = {"seed": 0}
-"""What a function is given if it takes it, and what that is where nobody says otherwise."""
+MODEL, SEED = "model", "seed"
 
 _OLD_NAMES = ("federation", "ALGORITHM", "build")
 _FUNCTION = "write def model(*, seed=0, size=10), where size is a parameter of your own"
@@ -33,13 +31,13 @@ class Maker(Struct, frozen=True):
     where: str
     function: Callable[..., Any]
     parameters: dict[str, Any]
-    given: dict[str, Any]  # What it takes of GIVEN, and what that is if nobody says.
+    takes_seed: bool
 
-    def make(self, given: Mapping[str, Any], parameters: Mapping[str, Any]) -> Any:
-        """Make a model, with what it takes of what is given. What goes wrong is an error that names its line."""
-        chosen = {**self.given, **{name: value for name, value in given.items() if name in self.given}}
+    def make(self, seed: int | None, parameters: Mapping[str, Any]) -> Any:
+        """Make a model; without a seed, or if it takes none, with its own. Errors name the line that went wrong."""
+        seeded = {SEED: seed} if self.takes_seed and seed is not None else {}
         try:
-            return self.function(**chosen, **parameters)
+            return self.function(**seeded, **parameters)
         except WorldlineError:
             raise
         except (Exception, SystemExit) as error:  # It is the user's code, and can raise anything.
@@ -74,9 +72,9 @@ class Definition(Struct, frozen=True):
         except (Interrupted, LossError):  # It has printed something, and nobody reads that, or the disk is full.
             raise
         except AssertionError as error:
-            raise ModelError(f"{self.name}: what has come of it isn't what should: {said_of(error)}") from error
+            raise ModelError(f"{self.name}: its outcome isn't what it should be: {said_of(error)}") from error
         except Exception as error:  # It is the user's code, and can raise anything.
-            raise ModelError(f"{self.name}: its outcome can't be told: {said_of(error)}") from error
+            raise ModelError(f"{self.name}: its outcome() failed: {said_of(error)}") from error
 
 
 def definition_in(path: Path, name: str, kinds: tuple[type, ...], form: str) -> Definition:
@@ -88,7 +86,7 @@ def definition_in(path: Path, name: str, kinds: tuple[type, ...], form: str) -> 
     outcome = getattr(module, "outcome", None)
     if isinstance(outcome, int | float | str):
         raise ConfigurationError(
-            f"{path}: its outcome is {shown(outcome)}, and no function",
+            f"{path}: its outcome is {shown(outcome)}, not a function",
             advice="write def outcome(simulation, result), or call it something else",
         )
     return Definition(where, path.stem, module, maker_of(where, getattr(module, name), kinds, form))
@@ -103,26 +101,30 @@ def defines_model(path: Path) -> bool:
 def maker_of(where: str, value: Any, kinds: tuple[type, ...], form: str) -> Maker:
     """Return what makes a model: a function does, and a model that is there already is made by taking it."""
     if isinstance(value, kinds):
-        return Maker(where, lambda: value, {}, {})
+        return Maker(where, lambda: value, {}, takes_seed=False)
     if isinstance(value, type) or not callable(value):
         raise unfit(where, "its model", value, form)
     if iscoroutinefunction(value) or isasyncgenfunction(value):
         raise ConfigurationError(f"{where}: its model can't be async", advice="write def model(...), without async")
-    given: dict[str, Any] = {}
+    function, takes_seed = value, False
     own: dict[str, Any] = {}
     for name, parameter in signature(value).parameters.items():
         if parameter.kind in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD):
-            raise ConfigurationError(f"{where}: its model takes *{name}, whatever that is", advice=_FUNCTION)
+            raise ConfigurationError(
+                f"{where}: its model takes *{name}, so nobody knows its parameters", advice=_FUNCTION
+            )
         if parameter.kind is Parameter.POSITIONAL_ONLY:
             raise ConfigurationError(f"{where}: the parameter {name} of its model has to be named", advice=_FUNCTION)
         default = parameter.default
-        if name in GIVEN:
-            given[name] = GIVEN[name] if default is Parameter.empty else default
+        if name == SEED:
+            takes_seed = True
+            if default is Parameter.empty:
+                function = partial(value, seed=0)
         elif default is Parameter.empty:
             raise ConfigurationError(f"{where}: the parameter {name} of its model has no default", advice=_FUNCTION)
         else:
             own[name] = default
-    return Maker(where, value, own, given)
+    return Maker(where, function, own, takes_seed)
 
 
 def unfit(where: str, what: str, value: Any, form: str) -> ConfigurationError:
@@ -147,5 +149,5 @@ def _missing(path: Path, name: str, module: ModuleType, kinds: tuple[type, ...],
         return ConfigurationError(f"{path} has no {shown(name)}", advice=choice)
     old = [each for each in _OLD_NAMES if hasattr(module, each)]
     if len(old) == 1:
-        return ConfigurationError(f"{path} defines {old[0]}, and no model", advice="call it model")
+        return ConfigurationError(f"{path} defines {old[0]}, but no model", advice="call it model")
     return ConfigurationError(f"{path} defines no model", advice=choice)

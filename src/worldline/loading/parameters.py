@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import timedelta
 from typing import Any
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
+from worldline.model.reading import as_time
+from worldline.model.time import US
 
 _BOOLS = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
 _OPTIONS = ("seed", "until", "executor")  # What isn't a parameter, but an option of its own.
@@ -39,11 +42,23 @@ def parsed(owner: str, defaults: Mapping[str, Any], texts: Mapping[str, str]) ->
 
 def _as_its_default(owner: str, name: str, default: Any, text: str) -> Any:
     kind = str if default is None else type(default)
+    if kind is timedelta:
+        return _as_timedelta(text, f"a value of {name}")
     if kind not in _KINDS:
         raise ConfigurationError(
-            f"{owner}: {name} can't be set here: it is {shown(default)}", advice="numbers, texts, yes and no can"
+            f"{owner}: {name} can't be set here: it is {shown(default)}",
+            advice="numbers, text, times, yes and no can",
         )
     try:
         return _BOOLS[text.lower()] if kind is bool else kind(text)
     except (ValueError, KeyError):
-        raise ConfigurationError(f"{owner}: {name} can't be {shown(text)}", advice=f"it is like {default!r}") from None
+        raise ConfigurationError(
+            f"{owner}: {name} can't be {shown(text)}", advice=f"write a value like {default!r}"
+        ) from None
+
+
+def _as_timedelta(text: str, what: str) -> timedelta:
+    time = as_time(text, what)
+    if time % US:
+        raise ConfigurationError(f"{what} can't be {text}", advice="a timedelta is in whole microseconds")
+    return timedelta(microseconds=time // US)

@@ -30,11 +30,12 @@ class Standstill(Struct, frozen=True):
 
     def __str__(self) -> str:
         waits = [
-            f"{name} waited for {_listed(topics)}" if topics else f"{name} waited, and subscribed to nothing"
+            f"{name} waited for {_listed(topics)}" if topics else f"{name} waited, but subscribed to nothing"
             for name, topics in self.waited.items()
         ]
         ended = "ended" if self.end is None else "ended early"
-        return f"{ended} at {format_time(self.at)}: {_listed(waits, '; ')}"
+        why = "because everybody waited for a message and nobody could send one"
+        return f"{ended} at {format_time(self.at)}, {why}: {_listed(waits, '; ')}"
 
 
 class UnheardTopic(Struct, frozen=True):
@@ -48,9 +49,8 @@ class UnheardTopic(Struct, frozen=True):
     meant: str | None
 
     def __str__(self) -> str:
-        verb = "subscribes" if len(self.subscribers) == 1 else "subscribe"
         advice = f" (did you mean {self.meant!r}?)" if self.meant is not None else ""
-        return f"{_listed(self.subscribers)} {verb} to {self.topic!r}, on which nobody publishes{advice}"
+        return f"{_listed(self.subscribers)} subscribed to {self.topic!r}, on which nobody published{advice}"
 
 
 class Aftermath:
@@ -101,7 +101,7 @@ class Aftermath:
 def said_of_unheard(unheard: Sequence[UnheardTopic]) -> list[str]:
     """Say which topics were subscribed to in vain, a line for each as long as somebody would read them."""
     more = len(unheard) - _SHOWN
-    return [*map(str, unheard[:_SHOWN]), *([f"nor does anybody publish on {more:,} more"] if more > 0 else [])]
+    return [*map(str, unheard[:_SHOWN]), *([f"nor did anybody publish on {more:,} more"] if more > 0 else [])]
 
 
 def _listed(words: Iterable[str], separator: str = ", ") -> str:

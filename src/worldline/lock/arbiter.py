@@ -43,7 +43,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from worldline.history.journal import run_digest
-from worldline.history.observer import Observer
+from worldline.history.observer import LOG, Observer
+from worldline.history.plain import encoded
 from worldline.history.status import Status
 from worldline.lock.aftermath import Aftermath, Standstill, UnheardTopic
 from worldline.lock.bounds import Bounds
@@ -58,6 +59,7 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
+    Log,
     Lost,
     Next,
     OperatorEvent,
@@ -142,6 +144,7 @@ class Arbiter:
             Unsubscribe: self._unsubscribe,
             Invite: self._invite,
             Stop: self._stop,
+            Log: self._log,
             Advance: self._advance,
             Next: self._next,
             Peek: self._peek,
@@ -236,7 +239,6 @@ class Arbiter:
             self.phase = Phase.RUNNING
             for founder in self.members.values():
                 self.bounds.add(founder)
-            self.router.edges.found(self.members.values())
             self._start(list(self.members.values()))
 
     def missing(self) -> list[str]:
@@ -340,6 +342,10 @@ class Arbiter:
         self.router.unsubscribe(member, event.topic, event.until)
         self._rewired[member.name] = member
         self._move(member, event.now)
+
+    def _log(self, member: Member, event: Log) -> None:
+        if self._observer is not None:
+            self._observer.noted(member.name, LOG, member.now, encoded({"text": event.text}))
 
     def _leave(self, member: Member, event: Leave) -> None:
         self._check_now(member, event.now)
@@ -458,6 +464,7 @@ class Arbiter:
             member.move(Grant)
             self._actions.append(Grant(member.name, max(member.granted, until), []))
             return
+        member.expects = member.state is not State.ADVANCING
         member.awaits = until
         member.since = self.events
         self._ask(member)
@@ -467,7 +474,7 @@ class Arbiter:
         awaits, acts = member.awaits, member.awaits
         if awaits > self.end:
             awaits, acts = self.end, FOREVER  # It will be told that the run has ended, and do nothing more.
-        if member.state is State.AWAITING or member.state is State.PEEKING:
+        if member.expects:
             first = member.inbox.first if member.inbox.first < member.held else member.held
             if first < awaits:
                 acts, awaits = first, first + 1  # All that arrives at this very time must be known too.
@@ -483,7 +490,6 @@ class Arbiter:
             goal = 0
         elif not goal:
             goal = 1  # Stopped at the very start; 0 would be none. Nothing arrives before.
-        member.expects = member.state in (State.AWAITING, State.PEEKING)
         self.bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
 
     def _is_capped(self, goal: int) -> bool:
@@ -528,20 +534,19 @@ class Arbiter:
             now, acts = end, FOREVER
         elif now == FOREVER:
             now = member.now  # Nothing can come any more, and there is no end to go to.
-        if member.state is State.AWAITING:
+        if member.expects:
+            member.expects = False
             first = messages[0][0] if messages else FOREVER
             if first > member.held:
                 first = member.held
-            if first < min(member.awaits, horizon):
+            if member.state is State.PEEKING:
+                now = acts = member.now
+            elif first < min(member.awaits, horizon):
                 now = acts = first
-        elif member.state is State.PEEKING:
-            now = acts = member.now
         if now < member.now or (messages and messages[0][0] < member.granted):
             raise broken_grant(member, now, messages)
         member.now = now
         member.granted = horizon
-        member.held = FOREVER
-        member.expects = False
         member.move(Grant)
         if acts == FOREVER:
             member.retire()

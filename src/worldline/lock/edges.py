@@ -32,8 +32,7 @@ class Edges:
         self._listeners: dict[str, dict[str, Member]] = {}  # By topic.
         self._ways: dict[str, _Ways] = {}  # By receiver.
         self.controllers: dict[str, Member] = {}
-        self._founders: dict[str | None, list[Member]] = {}  # As `_publishers`, of those who started together.
-        self._invites = False  # Whether any of them may invite others.
+        self._invites = False  # Whether anybody may, or might have before it left, invite others.
 
     def admit(self, member: Member) -> None:
         """Take in a participant that listens to nothing yet."""
@@ -49,6 +48,7 @@ class Edges:
             for other in self._members.values():
                 self._add(member, other, self._control_latency)
             self.controllers[member.name] = member
+            self._invites = True
         self._members[member.name] = member
 
     def dismiss(self, member: Member) -> None:
@@ -108,30 +108,17 @@ class Edges:
                     latency, through = least, topic
         return latency, through
 
-    def found(self, founders: Iterable[Member]) -> None:
-        """Take down what those who start together have declared: `reach` goes by it, also when they have left."""
-        for founder in founders:
-            for topic in (None,) if founder.publishes is None else founder.publishes:
-                self._founders.setdefault(topic, []).append(founder)
-            self._invites = self._invites or founder.controls
-
     def reach(self, receiver: Member) -> int:
         """Return the least time in which anybody could ever reach a receiver that starts; FOREVER if nobody can.
 
-        It depends on the plan and on what was declared at joining, never on who has come or gone by now. Of those who
-        may yet be invited, nothing is known but what the rules say about them.
+        It depends on the plan and on what was declared at joining, never on who has come or gone by now. If somebody
+        may invite others, nothing is known of those but what the rules say. Otherwise all start together, and whoever
+        can reach it is there.
         """
-        topics = [topic for topic, buffer in receiver.subscriptions.items() if buffer.limit != 0]
-        ways = [
-            self._latency(topic, sender, receiver)
-            for topic in topics
-            for sender in (*self._founders.get(topic, ()), *self._founders.get(None, ()))
-            if sender is not receiver
-        ]
-        if self._invites:
-            ways.append(self._control_latency)
-            ways += [self._paths.least_into(topic, receiver.name) for topic in topics]
-        return min(ways, default=FOREVER)
+        if not self._invites:
+            return min((latency for _, latency in self.into(receiver)), default=FOREVER)
+        topics = (topic for topic, buffer in receiver.subscriptions.items() if buffer.limit != 0)
+        return min([self._control_latency, *(self._paths.least_into(topic, receiver.name) for topic in topics)])
 
     def _publishers_of(self, topic: str) -> Iterable[Member]:
         return (*self._publishers.get(topic, {}).values(), *self._publishers.get(None, {}).values())

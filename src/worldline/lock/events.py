@@ -90,6 +90,12 @@ class Stop(Struct, frozen=True, array_like=True, tag="stop", gc=False):
     at: int
 
 
+class Log(Struct, frozen=True, array_like=True, tag="log", gc=False):
+    """I write this line, for whoever looks on; it concerns nobody else."""
+
+    text: str
+
+
 class Advance(Struct, frozen=True, array_like=True, tag="advance", gc=False):
     """I wait for a sequence point at `to`."""
 
@@ -194,7 +200,7 @@ class Over(Struct, frozen=True, array_like=True, tag="over"):
 
 
 ParticipantEvent = (
-    Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Advance | Next | Peek | Leave
+    Join | Publish | Promise | Reached | Subscribe | Unsubscribe | Invite | Stop | Log | Advance | Next | Peek | Leave
 )
 OperatorEvent = Barrier | Stop | Lost | CallOff
 Event = ParticipantEvent | OperatorEvent

@@ -3,9 +3,9 @@
 Theory of operation
 -------------------
 Sans-IO, like the arbiter. Operations that only tell (publish, promise, subscribe, ...) are checked here, written
-down, and put into the outbox; they never wait. `advance` and `next` are served from what was granted ahead if that
-reaches far enough; otherwise they put a request into the outbox and return None, and `receive` of the answer returns
-what they would have.
+down, and put into the outbox; they never wait. `advance`, `next` and `peek` are served from what was granted ahead if
+that reaches far enough; otherwise they put a request into the outbox and return None, and `receive` of the answer
+returns what they would have. After a `peek` that is nothing: the same call, made again, is served then.
 
 A wrong call raises at its caller and changes nothing, so the participant can go on.
 
@@ -39,6 +39,7 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
+    Log,
     Next,
     ParticipantEvent,
     Peek,
@@ -122,7 +123,7 @@ class Ledger:
         self._finished: list[str] = []  # Topics that were complete and have been unsubscribed since.
         self._seed = 0
         self._control_latency = 0
-        self.reach = 0
+        self.reach = 0  # How far it may peek; 0 if nobody knows.
         self._streams: dict[tuple[str, ...], Stream] = {}
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
 
@@ -256,30 +257,37 @@ class Ledger:
         After the answer, the same call says it. It looks at most as far ahead as `reach`: what is sent from now on may
         bring answers then. And no further than the run's end.
         """
-        if self.state is State.PEEKING and (until is None or as_time(until) >= self._until):
+        if self.state is State.PEEKING and self._sight(until) == self._until:
             return None
-        target = TIME_MAX if until is None else self._target(until, Peek)
-        self._check(Peek)
+        if until is None:
+            self._check(Peek)
+        else:
+            self._target(until, Peek)
         if not self.reach:
             self._refuse(cant_peek())
         if self._period:
             self._keep_period(self.now)
-        target = min(target, self.now + self.reach)
+        sight = self._sight(until)
         first = self._held[0].arrival if self._held else FOREVER
-        if first < min(self.horizon, target):
+        if first < min(self.horizon, sight):
             return first
-        if target <= self.horizon:
-            return target
+        if sight <= self.horizon:
+            return sight
         if self._final:
             if self.now == self.horizon:
                 self._row = RETIRED
             return self.horizon
-        self.tell_time()
-        request = Peek(target, first)
-        self._until = target
+        self.tell_time()  # It stays where it is, and the arbiter must know where that is.
+        request = Peek(sight, first)
+        self._until = sight
         self._outbox += (request,)
         self._row = self._row.moves[Peek]
         return None
+
+    def _sight(self, until: TimeLike | None) -> int:
+        """Return how far a peek looks: what it sends now may be answered after that."""
+        farthest = min(self.now + self.reach, TIME_MAX)
+        return max(self.now, farthest if until is None else min(as_time(until), farthest))
 
     def _target(self, time: TimeLike, kind: type) -> int:
         self._check(kind)
@@ -445,6 +453,15 @@ class Ledger:
             self._final = True
         self._outbox.append(Stop(time))
 
+    def log(self, text: object) -> None:
+        """Write a line for whoever looks on. It is in no journal: nobody acts on it."""
+        self._check(Log)
+        line = str(text).encode("utf-8", "replace")  # Half a character can't travel.
+        if len(line) > self.payload_max:
+            self._refuse(too_large(len(line), self.payload_max))
+        self.tell_time()
+        self._outbox.append(Log(line.decode()))
+
     def _control(self, kind: type, at: TimeLike) -> int:
         self._check(kind)
         verb = _verb(kind)
@@ -478,8 +495,9 @@ class Ledger:
     def tell_time(self) -> None:
         """Put the time that was reached without asking into the outbox, for whoever waits for it."""
         if self._told < self.now and self.state is State.COMPUTING:
-            self._told = self.now
-            self._outbox.append(Reached(self.now))
+            reached = Reached(self.now)
+            self._told = self.now  # As for a request: all of this happens, or nothing.
+            self._outbox += (reached,)
 
     # --- What it may not do ---
 

@@ -44,8 +44,8 @@ class Member(Clock):
         super().__init__(name, start)
         self.begin_at(start)
         self.reach = 0  # How far it may peek; see `StartRun`.
-        self.expects = False  # Whether it waits for its next message, whatever it does then.
-        self.held = FOREVER  # The first arrival that it holds itself from an earlier grant.
+        self.expects = False  # Whether it waits to know its next message, whatever it does then.
+        self.held = FOREVER  # The first arrival that it holds itself from an earlier grant, while it expects one.
         self.since = 0  # The number of the event with which its waiting began.
         self.sequence = 0
         self.outstanding = 0  # Bytes of what it has sent that somebody may still have to be given; about.

@@ -27,7 +27,7 @@ def impossible(what: str, state: State, advice: str, kind: Kind = UsageError) ->
 
 def undeclared(topic: str, declared: Iterable[str]) -> UsageError:
     return UsageError(
-        f"it didn't declare that it publishes on {topic!r}", advice=f"declared are {', '.join(declared) or 'no topics'}"
+        f"it didn't declare that it publishes on {topic!r}", advice=f"it declared {', '.join(declared) or 'no topics'}"
     )
 
 
@@ -61,7 +61,7 @@ def takes_back_promise(until: int, given: int, kind: Kind = UsageError) -> World
 
 
 def subscribed_already(topic: str, kind: Kind = UsageError) -> WorldlineError:
-    return kind(f"it subscribes to {topic!r} already")
+    return kind(f"it already subscribes to {topic!r}")
 
 
 def not_subscribed(topic: str, kind: Kind = UsageError) -> WorldlineError:
@@ -71,12 +71,12 @@ def not_subscribed(topic: str, kind: Kind = UsageError) -> WorldlineError:
 def cant_peek() -> UsageError:
     return UsageError(
         "it has subscribed to a topic after joining, so nobody knows how far it may peek",
-        advice="declare the topic at joining: subscribes=[...]",
+        advice="declare the topic on joining: subscribes=[...]",
     )
 
 
 def no_control(verb: str) -> UsageError:
-    return UsageError(f"it may not {verb}", advice="declare at joining that it controls the run")
+    return UsageError(f"it may not {verb}", advice="declare controls=True")
 
 
 def control_too_early(verb: str, at: int, earliest: int) -> UsageError:

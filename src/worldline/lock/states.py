@@ -17,6 +17,7 @@ from worldline.lock.events import (
     Invite,
     Join,
     Leave,
+    Log,
     Lost,
     Next,
     Over,
@@ -63,7 +64,7 @@ class Phase(Enum):
 
 
 _ACTS: dict[type, State] = dict.fromkeys(
-    (Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop), State.COMPUTING
+    (Publish, Promise, Reached, Subscribe, Unsubscribe, Invite, Stop, Log), State.COMPUTING
 )
 
 TRANSITIONS: dict[State, dict[type, State]] = {

@@ -37,6 +37,10 @@ class Hop(Struct, frozen=True):
         return f"{self.sender} → {self.receiver} ({self.topic or 'control'}, {format_time(self.latency)})"
 
 
+def _has(names: tuple[str, ...]) -> str:
+    return "has" if len(names) == 1 else "have"
+
+
 class Why(Struct, frozen=True):
     """Why `participant`, at `now`, isn't at `awaits`.
 
@@ -63,16 +67,17 @@ class Why(Struct, frozen=True):
         waits = "wants to know all before" if self.state is State.PEEKING else f"waits for {asked}"
         text = f"{self.participant} at {format_time(self.now)} {waits} {format_time(self.awaits)}: "
         if self.cause is Cause.ROSTER:
-            return text + f"the run starts when {', '.join(self.missing)} joined"
+            return text + f"the run starts when {', '.join(self.missing)} {_has(self.missing)} joined"
         if self.cause is Cause.NEWCOMER:
-            return text + f"{', '.join(self.missing)} is invited for {format_time(self.bound)} and not there yet"
+            invited = f"{', '.join(self.missing)}, invited for {format_time(self.bound)},"
+            return text + f"{invited} {_has(self.missing)}n't joined yet"
         if self.cause is Cause.END:
             return text + f"the run ends at {format_time(self.bound)}, before its start"
         if self.cause is Cause.BARRIER:
-            return text + f"the barrier stands at {format_time(self.bound)}"
+            return text + f"the barrier is at {format_time(self.bound)}"
         state = self.holder_state.value if self.holder_state else "unknown"
         hops = ", ".join(str(hop) for hop in self.path)
         return text + (
             f"{self.holder} ({state}) may still send from {format_time(self.holder_time)} on, "
-            f"so all is known only before {format_time(self.bound)}; by {hops}"
+            f"so everything is known only before {format_time(self.bound)}; via {hops}"
         )

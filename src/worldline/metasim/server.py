@@ -12,19 +12,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from worldline.federation.address import Address
 from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server import Server
 from worldline.history.observer import Observer
+from worldline.metasim.onlookers import Onlookers
+from worldline.metasim.public import PublicLcm
 from worldline.metasim.seconds import Seconds, as_nanoseconds
 from worldline.model import ConfigurationError, LossError, Network, UsageError, format_time, link, plan
 from worldline.model.links import Link, Rule
 from worldline.model.time import SECOND
 
 _LOOK_S = 0.1
+_TELL_EVERY_S = 0.5
+_SHOW_EVERY_S = 0.02  # For whoever looks on: fifty pictures a second.
 
 Monitor = Callable[[float], object]
 """Is told a time in seconds at which everybody stands; returns something true to stop there."""
@@ -36,7 +40,11 @@ class MetasimServer:
     `clients` are the names of those who take part, or how many they are. `delay` is how long a message takes from any
     client to any other; it may be a link with more to it than a delay. `links` has the same for a sender and a
     receiver, by a pair of names, either of which may be None for everybody. Where clients connect is `address`, in
-    which a port of 0 picks a free one; other keywords are those of `Server`.
+    which a port of 0 picks a free one.
+
+    The run is recorded in the file `record`, which says of channels in `types` of which LCM type their messages are.
+    `public` is where all that is sent and delivered appears on an LCM for everybody, and `serve_lcm` where the server
+    is a broker for it: see `PublicLcm`. Other keywords are those of `Server`.
     """
 
     def __init__(
@@ -51,6 +59,10 @@ class MetasimServer:
         certificate: Path | str | None = None,
         key: Path | str | None = None,
         observer: Observer | None = None,
+        record: Path | str | None = None,
+        types: Mapping[str, type[Any]] | None = None,
+        public: str | Iterable[str] = (),
+        serve_lcm: str | None = None,
         limits: Limits | None = None,
     ) -> None:
         if isinstance(clients, str):
@@ -64,13 +76,25 @@ class MetasimServer:
             ),
         )
         names = () if isinstance(clients, int) else tuple(clients)
+        planned = plan(names, vacancies=vacancies, network=network, seed=seed)
+        self._onlookers = Onlookers(
+            lambda: self.server.host.arbiter.plan,
+            observer=observer,
+            record=record,
+            types=types,
+            public=public,
+            serve_lcm=serve_lcm,
+        )
+        if self._onlookers.public is not None:
+            self._onlookers.public.check(dict.fromkeys(names, ()), {})
         self.server = Server(
-            plan(names, vacancies=vacancies, network=network, seed=seed),
+            planned,
             address,
             token=token,
             certificate=certificate,
             key=key,
-            observer=observer,
+            observer=self._onlookers,
+            tell_every_s=_SHOW_EVERY_S if self._onlookers.public is not None else _TELL_EVERY_S,
             limits=limits,
         )
         self.outcome: FederationOutcome | None = None  # Once it has finished.
@@ -87,6 +111,7 @@ class MetasimServer:
         if self.server.host.over:
             raise UsageError("the run is over", advice="make a new MetasimServer")
         if not self.server.is_served:
+            self._onlookers.open()
             self.server.hold_at(0)
             self.server.__enter__()
         return self.server.address
@@ -98,13 +123,20 @@ class MetasimServer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         if error is None:
             self.finish()
-        elif self.server.is_served:
+            return
+        if self.server.is_served:
             self.server.__exit__(kind, error, None)
+        self._onlookers.close(None, error)
 
     @property
     def address(self) -> Address:
         """Where clients connect."""
         return self.server.address
+
+    @property
+    def public(self) -> PublicLcm | None:
+        """The public LCM, if there is one: its `url` if it is a broker, and what it has lost."""
+        return self._onlookers.public
 
     def missing(self) -> list[str]:
         """Return who isn't there yet."""
@@ -124,10 +156,11 @@ class MetasimServer:
         while not self.server.rest_at(0, within_s=_LOOK_S):
             self._raise_failure()
             if deadline is not None and time.monotonic() > deadline and (missing := self.missing()):
-                error = LossError(f"nothing was seen of {', '.join(missing)} in {patience_s:g} seconds")
+                error = LossError(f"{', '.join(missing)} didn't connect within {patience_s:g} seconds")
                 self.server.end(error)
                 raise error
         self._raise_failure()
+        self._check_public_names()
         self._reached = 0
         self._began = time.monotonic()
 
@@ -151,6 +184,8 @@ class MetasimServer:
             if self.server.host.over:
                 raise UsageError(f"the run is over: all clients have left before {format_time(stop)}")
             self._reached = stop
+            if self.public is not None:
+                self.server.ask(self.server.host.arbiter.tell_passed)
             if self._monitor is not None and (not every or not stop % every) and self._monitor(stop / SECOND):
                 return
 
@@ -191,7 +226,9 @@ class MetasimServer:
 
     def finish(self) -> FederationOutcome:
         """End the run where everybody stands, for everybody, and return what came of it."""
-        if self.outcome is None:
+        if self.outcome is not None:
+            return self.outcome
+        try:
             self._raise_failure()
             if not self.server.host.over:
                 if self._reached is None:
@@ -199,8 +236,27 @@ class MetasimServer:
                 else:
                     self.server.stop_at(self._reached)
                     self.server.hold_at(None)
-            self.outcome = self.server.wait()
-        return self.outcome
+            outcome = self.server.wait()
+        except BaseException as error:
+            self._onlookers.close(None, error)
+            raise
+        self._onlookers.close(outcome)
+        self.outcome = outcome
+        return outcome
+
+    def _check_public_names(self) -> None:
+        """Refuse channels whose names, with those who use them, LCM has no room for; nobody has gone anywhere yet."""
+        if self.public is None:
+            return
+        members = self.server.ask(lambda: list(self.server.host.arbiter.members.values()))
+        try:
+            self.public.check(
+                {member.name: tuple(member.publishes or ()) for member in members},
+                {member.name: tuple(member.subscriptions) for member in members},
+            )
+        except ConfigurationError as error:
+            self.server.end(error)
+            raise
 
     def _raise_failure(self) -> None:
         failure = self.server.host.failure

@@ -10,9 +10,10 @@ from __future__ import annotations
 import traceback
 import types
 from collections.abc import Iterator
-from typing import NamedTuple, TypeVar
+from types import GeneratorType
+from typing import Any, NamedTuple, TypeVar
 
-from worldline.model.errors import WorldlineError, shortened
+from worldline.model.errors import ModelError, ObserverFailure, UsageError, WorldlineError, shortened
 
 _Ours = TypeVar("_Ours", bound=WorldlineError)
 
@@ -65,9 +66,31 @@ def said_of(error: BaseException) -> str:
     return f"{said} ({advice})" if advice else said
 
 
-def located(error: _Ours) -> _Ours:
-    """Return an error of ours with the author's own line that led to it in its text."""
-    line = own_line(error)
+def line_of(generator: Any) -> SourceLine | None:
+    """Return the line at which a generator waits, or the one that it waits for; None if it is at its end."""
+    while isinstance(getattr(generator, "gi_yieldfrom", None), GeneratorType):
+        generator = generator.gi_yieldfrom
+    frame = getattr(generator, "gi_frame", None)
+    if frame is None:
+        return None
+    return SourceLine(frame.f_code.co_filename, frame.f_lineno, str(frame.f_globals.get("__name__")))
+
+
+def models(error: WorldlineError) -> WorldlineError:
+    """Return an error that the model's code has led to during a run: its author has to act, not whoever runs it.
+
+    One that the author's own code has raised stays as it is: it refuses what it was given.
+    """
+    if not isinstance(error, UsageError) or isinstance(error, ObserverFailure) or _is_raised_by_author(error):
+        return error
+    made = ModelError(error.problem, participant=error.participant, at=error.at, advice=error.advice, **error.facts)
+    made.__cause__ = error.__cause__
+    return made
+
+
+def located(error: _Ours, line: SourceLine | None = None) -> _Ours:
+    """Return an error of ours with the author's own line that led to it in its text: the given one, if it has none."""
+    line = own_line(error) or line
     if line is not None and not error.problem.endswith(f", in {line}"):  # Rooms stand on each other.
         error.problem += f", in {line}"
         error.args = (error.text(),)
@@ -92,6 +115,11 @@ def trace_of(error: BaseException) -> str:
 def outer_frames(error: BaseException) -> int:
     """Return how many of the outermost frames are Worldline's, which has called the author's program."""
     return next((count for count, line in enumerate(_lines_of(error)) if not _is_ours(line)), 0)
+
+
+def _is_raised_by_author(error: BaseException) -> bool:
+    lines = list(_lines_of(error))
+    return bool(lines) and not _is_ours(lines[-1])
 
 
 def _text_of(error: BaseException) -> str:

@@ -105,6 +105,10 @@ class ConfigurationError(UsageError):
     """A plan, link or name that can't be run as written; raised before anything starts."""
 
 
+class ObserverFailure(UsageError):
+    """What was given to look on has raised something; the model is fine."""
+
+
 class ModelError(WorldlineError):
     """The simulated model did what it may not do."""
 

@@ -34,7 +34,7 @@ def plan(
     guests: Iterable[str] = (),
     network: Network | None = None,
     seed: int = 0,
-    end: TimeLike | None = None,
+    until: TimeLike | None = None,
     vacancies: int = 0,
 ) -> Plan:
     """Make a plan and check it completely."""
@@ -43,7 +43,7 @@ def plan(
         guests=tuple(guests),
         network=Network() if network is None else network,
         seed=seed,
-        end=None if end is None else as_time(end, "the end"),
+        end=None if until is None else as_time(until, "an end time"),
         vacancies=vacancies,
     )
     check_plan(made)
@@ -68,4 +68,6 @@ def check_plan(checked: Plan) -> None:
         raise ConfigurationError("the seed isn't a whole number of at most 64 bits")
     if checked.end is not None and (not is_time(checked.end) or checked.end < 1):
         raise ConfigurationError(f"a run can't end at {shown(checked.end)}", advice="use at least 1ns")
-    check_network(checked.network, names)
+    # Whoever takes a vacancy may have any name.
+    mentioned = [each for rule in checked.network.rules for each in (rule.sender, rule.receiver) if each]
+    check_network(checked.network, (*names, *mentioned) if checked.vacancies else names)

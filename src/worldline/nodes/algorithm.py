@@ -51,7 +51,7 @@ class Algorithm(Struct, frozen=True, kw_only=True):
     def _check_least(self) -> None:
         if not isinstance(self.least, dict):
             raise ConfigurationError(
-                f"{self.name}: {shown(self.least)} says of nothing how little of it there may be",
+                f"{self.name}: {shown(self.least)} isn't a dict of minimums",
                 advice=f'write least={{"{NODES}": 2}}',
             )
         if not self.least:
@@ -63,10 +63,10 @@ class Algorithm(Struct, frozen=True, kw_only=True):
             if name != NODES and name not in counted and not passes_on:
                 there = ", ".join((NODES, *counted))
                 raise ConfigurationError(
-                    f"{self.name}: there is no least value of {shown(name)}", advice=f"only of numbers: {there}"
+                    f"{self.name}: {shown(name)} can't have a minimum", advice=f"only of numbers: {there}"
                 )
             if type(value) is not int or (name == NODES and value < 1):
-                raise ConfigurationError(f"{self.name}: {shown(value)} can't be the least {name}", advice="use 1")
+                raise ConfigurationError(f"{self.name}: {shown(value)} can't be the minimum of {name}", advice="use 1")
 
     @property
     def summary(self) -> str:

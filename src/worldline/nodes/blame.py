@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
-from worldline.model.blame import located, said_of
-from worldline.model.errors import ModelError, WorldlineError, shown
+from typing import NoReturn
+
+from worldline.model.blame import located, models, said_of
+from worldline.model.errors import ModelError, ObserverFailure, WorldlineError, shown
 from worldline.nodes.events import Event, Protocol
 
 
-def blamed(error: BaseException, node: int, now: int, event: Event | None) -> WorldlineError:
-    """Return the error that ends the run; no event means that the node was being created."""
+def blame(error: BaseException, node: int, now: int, event: Event | None) -> NoReturn:
+    """Raise the error that ends the run; no event means that the node was being created."""
+    blamed = _blamed(error, node, now, event)
+    if blamed is error:  # An error can't be its own cause.
+        raise blamed
+    raise blamed from error
+
+
+def _blamed(error: BaseException, node: int, now: int, event: Event | None) -> WorldlineError:
     participant = f"node {node}"
-    if isinstance(error, WorldlineError) and (event is None or type(error) is not ModelError):
-        return error.concerning(participant, now)  # The author's own, about a topology that doesn't fit, or a deadline.
+    if isinstance(error, ObserverFailure):
+        return error
+    if isinstance(error, WorldlineError) and event is None:
+        return error.concerning(participant, now)  # The author's own, about a topology that doesn't fit.
+    if isinstance(error, WorldlineError) and type(models(error)) is not ModelError:
+        return error.concerning(participant, now)  # A deadline, or again the author's own.
     doing = "while it was created"
     if event is not None:
         doing = f"on {shown(event.message)}" if isinstance(event, Protocol) else f"on {event}"

@@ -27,7 +27,8 @@ class Expired(BreakOff):
         """Return the error that says so."""
         return Stuck(
             str(self),
-            advice="is there an endless loop in a node? If it needs longer, say --seconds-max, or seconds_max",
+            advice="is there an endless loop in a node? If it needs longer, raise --seconds-max, or seconds_max",
+            is_expired=True,
         )
 
 

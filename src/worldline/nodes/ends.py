@@ -35,6 +35,7 @@ class LinkEnd:
         "held",
         "is_cut",
         "is_gone",
+        "is_pristine",
         "is_up",
         "last",
         "link",
@@ -59,6 +60,7 @@ class LinkEnd:
         self.weight = weight
         self.name = name_of(neighbor, num_nodes)
         self.is_up = True
+        self.is_pristine = True  # It has been there from the start, and has never been down.
         self.is_cut = self.is_gone = False
         self.went_down = self.went_down_before = -1
         self.held: list[Incoming] = []  # Messages that wait until it is up.
@@ -97,8 +99,17 @@ class LinkEnd:
         return self.last - now
 
     def go_down(self, now: int) -> None:
-        self.is_up = False
+        self.is_up = self.is_pristine = False
         self.went_down, self.went_down_before = now, self.went_down
+
+    def open(self, now: int) -> None:
+        """Be there from now on only."""
+        self.opened = now
+        self.is_pristine = False
+
+    def close(self) -> None:
+        self.is_gone = True
+        self.is_pristine = False
 
     def come_up(self, now: int) -> None:
         self.is_up = True

@@ -23,7 +23,7 @@ from worldline.model.errors import ConfigurationError, ModelError, UsageError, s
 from worldline.model.links import Link
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
-from worldline.nodes.blame import blamed
+from worldline.nodes.blame import blame
 from worldline.nodes.ends import TOPIC, LinkEnd, name_of
 from worldline.nodes.events import (
     Event,
@@ -87,10 +87,12 @@ class NodeHost(Entity):
         "_groups",
         "_is_calm",
         "_is_plain",
+        "_keeps_time",
         "_numbered",
         "_setting",
         "_timers",
         "_unsent",
+        "acted_at",
         "id",
         "is_up",
         "node",
@@ -109,6 +111,8 @@ class NodeHost(Entity):
         self._unsent = 0  # How many messages haven't even set out.
         self._is_calm = setting.executed is None and setting.script is None and not any(end.path for end in ends)
         self._is_plain = False
+        self._keeps_time = False
+        self.acted_at = 0  # When a message has reached it last, or a timer has rung; by the short way only `keep_time`.
         self._execute: Callable[[Event], None] | None = None
 
     def __reduce__(self) -> Any:
@@ -127,11 +131,22 @@ class NodeHost(Entity):
     def forget_node(self) -> None:
         """Let the node be made anew where the host is taken to."""
         self.node = self._execute = None
-        self._is_plain = False
+        self._is_plain = self._keeps_time = False
+
+    def keep_time(self) -> None:
+        """Note when messages are executed that take the short way, too."""
+        self._keeps_time = True
+        if self.node is not None:
+            self._take(self.node)
 
     def _take(self, node: Executes) -> None:
         self.node = node
-        self._execute = node.execute
+        self._execute = self._timed if self._keeps_time else node.execute
+
+    def _timed(self, event: Event) -> None:
+        if type(event) is Protocol:
+            self.acted_at = self.now
+        self.node.execute(event)  # type: ignore[union-attr]
 
     def _made(self) -> Executes:
         setting = self._setting
@@ -141,7 +156,7 @@ class NodeHost(Entity):
         except BaseException as error:
             if is_from_outside(error):
                 raise
-            raise blamed(error, self.id, self.now, None) from error
+            blame(error, self.id, self.now, None)
         if isinstance(node, Node):
             node._surroundings = self
         return node
@@ -167,7 +182,7 @@ class NodeHost(Entity):
         except BaseException as error:
             if is_from_outside(error):
                 raise
-            raise blamed(error, self.id, self.now, event) from error
+            blame(error, self.id, self.now, event)
 
     # -- What the node does
 
@@ -204,7 +219,7 @@ class NodeHost(Entity):
 
     def set_timer(self, delay: TimeLike, name: str = "") -> None:
         if not isinstance(name, str):
-            raise ModelError(f"{shown(name)} isn't a name for a timer", advice="name it by a text")
+            raise ModelError(f"{shown(name)} isn't a name for a timer", advice='use text, such as "retry"')
         try:
             time = as_time(delay, "a delay")
         except ConfigurationError as error:  # The mistake is the node's, not that of whoever runs it.
@@ -240,11 +255,16 @@ class NodeHost(Entity):
             except BaseException as error:
                 if is_from_outside(error):
                     raise
-                raise blamed(error, self.id, self.now, event) from error
+                blame(error, self.id, self.now, event)
+        elif end.is_pristine and self.is_up and self._wl_observer is None:  # As `_receive`, without an object for it.
+            self.acted_at = self.now
+            self._let_execute(Protocol(message, end.link))
+            self._has_executed()
         else:
             self._receive(end, Incoming(message, self.sent_at, self._wl_number_given, self.now))
 
     def _receive(self, end: LinkEnd, incoming: Incoming) -> None:
+        self.acted_at = self.now
         if not self.is_up:
             tell_dropped(self, end, incoming, DOWN)
         elif end.is_gone or incoming.sent < end.opened:
@@ -261,6 +281,7 @@ class NodeHost(Entity):
 
     def on_timer(self, name: str) -> None:
         del self._timers[name]
+        self.acted_at = self.now
         self._act(Timer(name))
 
     def on_crash(self, _: None) -> None:
@@ -326,7 +347,7 @@ class NodeHost(Entity):
         self.disturb()
         neighbor, weight = added
         end = self._setting.end(self.id, neighbor, self._numbered, weight)
-        end.opened = self.now
+        end.open(self.now)
         end.is_cut = any(self._is_cut(end, group) for group in self._groups)
         earlier = self._by_name.get(end.name)
         if earlier is not None:
@@ -342,7 +363,7 @@ class NodeHost(Entity):
         end = self._end(neighbor)
         if end is None:
             return
-        end.is_gone = True
+        end.close()
         del self._ends[end.link]
         for incoming in end.held:
             tell_dropped(self, end, incoming, REMOVED)

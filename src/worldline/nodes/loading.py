@@ -18,15 +18,14 @@ FORM = 'write model = Algorithm(name="mine", node=Mine, topology="clique:3"), fr
 
 def load_trial(path: Path, seed: int | None = None) -> Trial:
     """Return what a file defines: its `model`, or a single class of nodes; with its own seed, if none is given."""
-    given = {} if seed is None else {"seed": seed}
     made = None if defines_model(path) else lone_algorithm(path)
     if made is None:
         found = definition_in(path, MODEL, (Algorithm, Trial), FORM)
-        made = found.maker.make(given, {})
+        made = found.maker.make(seed, {})
         if not isinstance(made, Algorithm | Trial):
             raise unfit(found.where, "what its model returns", made, FORM)
     trial = Trial(algorithm=made) if isinstance(made, Algorithm) else made
-    return structs.replace(trial, **given)
+    return trial if seed is None else structs.replace(trial, seed=seed)
 
 
 def load_file(path: Path) -> Algorithm:
@@ -47,5 +46,5 @@ def lone_algorithm(path: Path) -> Algorithm | None:
     kinds = [kind for kind in kinds if not any(kind in other.__mro__[1:] for other in kinds)]
     if len(kinds) > 1:
         names = ", ".join(kind.__name__ for kind in kinds)
-        raise ConfigurationError(f"{path} defines {len(kinds)} classes of nodes, {names}, and no model", advice=FORM)
+        raise ConfigurationError(f"{path} defines {len(kinds)} classes of nodes, {names}, but no model", advice=FORM)
     return Algorithm(name=path.stem, node=kinds[0], topology="clique:3") if kinds else None

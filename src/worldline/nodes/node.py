@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NoReturn
 from typing import Protocol as Interface
 
 from worldline.kernel.build import Draws
-from worldline.model.errors import UsageError
+from worldline.model.errors import ModelError
 from worldline.model.randomness import Stream
 from worldline.model.time import TimeLike
 from worldline.nodes.events import Event
@@ -41,7 +41,7 @@ class _Nowhere:
     """The surroundings of a node that nobody has started yet."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise UsageError(f"a node has no {name} while it is being created", advice="use it from its Start on")
+        raise ModelError(f"a node has no {name} while it is being created", advice="use it from its Start on")
 
 
 class Node:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Struct, json
+from msgspec import Struct, json, structs
 
 from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.reading import as_latency, as_time
@@ -53,6 +53,7 @@ class TrialFile(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_un
     usual: str = ""
     messages: tuple[Delivery, ...] = ()
     faults: tuple[str, ...] = ()
+    no_properties: bool = False
 
 
 def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
@@ -79,6 +80,7 @@ def save(trial: Trial, path: Path, *, file: Path | None = None) -> None:
             for (sender, receiver, number), delays in sorted(exceptions.items())
         ),
         faults=tuple(map(str, trial.pinned().faults)),
+        no_properties=not trial.algorithm.properties,
     )
     try:
         text = json.format(json.encode(schedule, order="deterministic"), indent=1)
@@ -109,6 +111,8 @@ def load(path: Path) -> tuple[Trial, Path | None]:
 
 def _trial(schedule: TrialFile, file: Path | None) -> Trial:
     algorithm = find(schedule.algorithm) if file is None else load_file(file)
+    if schedule.no_properties:
+        algorithm = structs.replace(algorithm, properties=())
     script = None
     if schedule.usual:
         deliveries = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
+from worldline.history.guarding import check_observer
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.kernel.outcome import KernelOutcome
@@ -64,7 +65,7 @@ class Scheduler:
     ) -> None:
         topology = edges if isinstance(edges, Topology) else Topology.of_edges(num_nodes, edges)
         if topology.num_nodes != num_nodes:
-            raise ConfigurationError(f"the topology has {topology.num_nodes} nodes, not {shown(num_nodes)}")
+            raise ConfigurationError(f"the topology's number of nodes is {topology.num_nodes}, not {shown(num_nodes)}")
         if on_link_down not in ("drop", "keep"):
             raise ConfigurationError(f"{shown(on_link_down)} isn't possible", advice='on_link_down is "drop" or "keep"')
         if not callable(node):
@@ -161,6 +162,12 @@ class Scheduler:
     def faults_so_far(self) -> int:
         """How many faults have happened; whatever ends a fault doesn't count."""
         return sum(fault.at <= self.now and fault.verb not in ENDINGS for fault in self._faults)
+
+    @property
+    def faults_in_vain(self) -> int:
+        """How many of these came when the algorithm was done: no message arrived and no timer rang after them."""
+        done = max(host.acted_at for host in self._hosts.values())
+        return sum(done < fault.at <= self.now and fault.verb not in ENDINGS for fault in self._faults)
 
     @property
     def events_of_nodes(self) -> int:
@@ -289,6 +296,7 @@ class Scheduler:
             raise UsageError("no node was started, so nothing can happen", advice="call start_all_nodes() first")
         chosen = as_executor(executor, EXECUTORS)
         if observer is not None and observer is not self._observer:
+            check_observer(observer)
             self._observer = observer
             self._listen()
         if not isinstance(chosen, Inline):
@@ -300,6 +308,9 @@ class Scheduler:
                 )
             for host in self._hosts.values():
                 host.forget_node()
+        elif self._faults:
+            for host in self._hosts.values():
+                host.keep_time()
         self.is_over, self.is_cut = False, True
         try:
             self._simulation.run(until, executor=chosen, watch=watch, events_max=events_max)

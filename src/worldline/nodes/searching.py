@@ -32,6 +32,7 @@ class Report(Struct, frozen=True, kw_only=True):
     tried: int
     events: int
     faults: int
+    faults_in_vain: int  # Of those, how many came when the algorithm was done.
     failed: int  # How many seeds; 1 at the most, unless it kept going.
     failure: TrialOutcome | None  # The first of them.
     digest: str
@@ -49,6 +50,7 @@ class _Block(Struct):
     seeds: int
     events: int
     faults: int
+    faults_in_vain: int
     digests: bytes
     failed: int
     failure: TrialOutcome | None
@@ -73,10 +75,10 @@ def search(
     if not isinstance(trial, Trial):
         raise UsageError(f"{shown(trial)} isn't a trial", advice="search Trial(algorithm=...)")
     if workers < 1:
-        raise UsageError(f"{workers} workers can't do anything", advice="use at least 1")
+        raise UsageError(f"there can't be {workers} workers", advice="use at least 1")
     size = max(1, min(_BLOCK_MAX, len(seeds) // (workers * _BLOCKS_PER_WORKER)))
     blocks = (seeds[start : start + size] for start in range(0, len(seeds), size))
-    tried = events = faults = failed = 0
+    tried = events = faults = in_vain = failed = 0
     hashed = blake2b(digest_size=16)
     failure: TrialOutcome | None = None
     how = _How(seconds_max, keeps_going, bool(trial.algorithm.properties))
@@ -86,6 +88,7 @@ def search(
             tried += block.seeds
             events += block.events
             faults += block.faults
+            in_vain += block.faults_in_vain
             hashed.update(block.digests)
             if progress is not None:
                 progress(tried)
@@ -93,17 +96,26 @@ def search(
             failure = failure or block.failure
             if failure is not None and not keeps_going:
                 break
-    return Report(tried=tried, events=events, faults=faults, failed=failed, failure=failure, digest=hashed.hexdigest())
+    return Report(
+        tried=tried,
+        events=events,
+        faults=faults,
+        faults_in_vain=in_vain,
+        failed=failed,
+        failure=failure,
+        digest=hashed.hexdigest(),
+    )
 
 
 def _try_block(trial: Trial, seeds: Sequence[int], how: _How) -> _Block:
     seconds_max, keeps_going, _ = how
-    block = _Block(0, 0, 0, b"", 0, None)
+    block = _Block(0, 0, 0, 0, b"", 0, None)
     for seed in seeds:
         outcome = _tried(structs.replace(trial, seed=seed), seconds_max)
         block.seeds += 1
         block.events += outcome.events
         block.faults += outcome.faults
+        block.faults_in_vain += outcome.faults_in_vain
         block.digests += outcome.digest
         if outcome.failure is not None:
             block.failed += 1

@@ -27,7 +27,7 @@ from typing import TypeVar
 
 from msgspec import Struct, structs
 
-from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
+from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.time import format_time
 from worldline.nodes.algorithm import NODES
 from worldline.nodes.deadline import SECONDS_MAX, deadline
@@ -99,13 +99,19 @@ def shrink(
 ) -> Shrunk:
     """Return the shortest schedule found that fails in the same way as the trial.
 
-    No run that it tries takes longer than `seconds_max`. `keep` names what must stay as it is: ``"nodes,rounds"``.
+    No run that it tries takes longer than `seconds_max`; if the trial itself does, it is `Stuck`, and that is raised.
+    `keep` names what must stay as it is: ``"nodes,rounds"``.
     """
+    if not isinstance(trial, Trial):
+        raise UsageError(f"{shown(trial)} isn't a trial", advice="shrink Trial(algorithm=...)")
     kept = as_kept(keep, trial.algorithm)
-    outcome = trial.run()
+    with deadline(seconds_max):
+        outcome = trial.run()
     failure = outcome.failure
     if failure is None:
         raise UsageError("this trial doesn't fail, so there is nothing to shrink")
+    if isinstance(failure, Stuck) and failure.facts.get("is_expired"):
+        raise failure
     events_max = trial.events_max
     # What takes much longer than the failure that is looked for isn't it.
     trial = structs.replace(trial, events_max=min(trial.events_max, _LONGER * outcome.events + _LONGER))

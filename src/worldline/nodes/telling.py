@@ -36,6 +36,8 @@ class Incoming(NamedTuple):
 
 def tell_sent(host: NodeHost, end: LinkEnd, message: Any, delays: tuple[int, ...], reason: str) -> None:
     """Tell of a message that was sent just now, and when it and its copies arrive, or why they don't."""
+    if not delays:
+        _count(host, end.name, message, reason)
     observer = host._wl_observer
     if observer is None:
         return
@@ -63,6 +65,8 @@ def tell_sent(host: NodeHost, end: LinkEnd, message: Any, delays: tuple[int, ...
 
 def tell_received(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
     """Tell that a node gets a message now. That it arrives was told when it was sent, unless it was held."""
+    if incoming.was_held:
+        _count(host, host.name, incoming.message, HELD, -1)
     observer = host._wl_observer
     if observer is None:
         return
@@ -74,6 +78,9 @@ def tell_received(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
 
 def tell_dropped(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) -> None:
     """Tell that a message has arrived in vain."""
+    _count(host, host.name, incoming.message, reason)
+    if incoming.was_held:
+        _count(host, host.name, incoming.message, HELD, -1)
     observer = host._wl_observer
     if observer is None:
         return
@@ -83,8 +90,17 @@ def tell_dropped(host: NodeHost, end: LinkEnd, incoming: Incoming, reason: str) 
     _tell_what_became(observer, host, end, incoming, reason)
 
 
+def _count(host: NodeHost, receiver: str, message: Any, reason: str, number: int = 1) -> None:
+    """Count a message that doesn't reach its node; for an outcome, whether anybody observes the run or not."""
+    dropped, key = host._wl_roster.engine.dropped, (receiver, type(message).__name__, reason)
+    dropped[key] = dropped.get(key, 0) + number
+    if not dropped[key]:
+        del dropped[key]
+
+
 def tell_held(host: NodeHost, end: LinkEnd, incoming: Incoming) -> None:
-    """Tell that a message waits where it has arrived, for nobody knows how long."""
+    """Tell that a message waits where it has arrived, for nobody knows how long: until then, it is lost."""
+    _count(host, host.name, incoming.message, HELD)
     observer = host._wl_observer
     if observer is not None:
         observer.lasts(end.name, incoming.number, FOREVER)

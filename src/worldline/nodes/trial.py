@@ -28,6 +28,8 @@ from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
 from worldline.workers.executor import Executor, Inline, as_executor
 
+_MANY = 4  # A fourth of the faults.
+
 
 class Trial(Struct, frozen=True, kw_only=True):
     """Everything that a run depends on. What isn't given is up to the algorithm.
@@ -155,16 +157,22 @@ class Trial(Struct, frozen=True, kw_only=True):
             is_cut=failure is not None and scheduler.is_cut,
             seed=self.seed,
             faults=scheduler.faults_so_far,
+            faults_in_vain=scheduler.faults_in_vain if is_inline and failure is None else 0,
             unseen=tuple(map(str, unseen)),
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialOutcome(Outcome):
-    """The outcome of a trial. `faults` is how many happened, and `unseen` are properties that weren't checked."""
+    """The outcome of a trial.
+
+    `faults` is how many happened, `faults_in_vain` how many of them when the algorithm was done, as far as that is
+    known: inline, if it doesn't fail. `unseen` are properties that weren't checked.
+    """
 
     seed: int
     faults: int
+    faults_in_vain: int = 0
     unseen: tuple[str, ...] = ()
 
     @classmethod
@@ -173,4 +181,15 @@ class TrialOutcome(Outcome):
         return cls(digest=b"", now=failure.at or 0, events=0, failure=failure, is_cut=True, seed=seed, faults=0)
 
     def remarks(self) -> list[str]:
-        return [f"not looked at, since that needs the inline executor: {each}" for each in self.unseen]
+        found = []
+        if self.unseen:
+            found.append(f"not checked, since that needs the inline executor: {'; '.join(self.unseen)}")
+        return found + remarks_on(self.faults, self.faults_in_vain)
+
+
+def remarks_on(faults: int, in_vain: int) -> list[str]:
+    """Say that faults came too late to show anything, if it is a good part of them."""
+    if not in_vain or _MANY * in_vain < faults:
+        return []
+    told = f"{in_vain:,} of {faults:,} fault{'' if faults == 1 else 's'} came after the algorithm was done"
+    return [f"{told}: to test it, end the run earlier (--until)"]

@@ -132,7 +132,7 @@ def _end(recording: Recording, account: Account) -> str | None:
     if account.is_complete:
         return None
     if _is_cut_off(recording):
-        return f"cut off: all that was sent before {format_time(account.until)} is there"
+        return f"cut off: everything sent before {format_time(account.until)} is there"
     assert recording.outcome is not None
     return f"broken off: {story(recording.outcome)}"
 

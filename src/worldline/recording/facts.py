@@ -138,11 +138,13 @@ def from_metadata(kind: type[_Facts], metadata: Mapping[str, str]) -> _Facts:
             values[field.name] = text if field.type is str else _decoded(text, field.type)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             # A ValueError: the text isn't one at all, or Python won't make a number of so many digits.
-            raise _unreadable(kind, f"{field.name}: {error}") from error
+            raise _unreadable(kind, field.name) from error
     try:
         return msgspec.convert(values, kind)  # Literals and the like are checked here.
-    except (msgspec.ValidationError, WorldlineError) as error:
-        raise _unreadable(kind, str(error)) from error
+    except msgspec.ValidationError as error:
+        raise UsageError(f"its {kind.called} isn't what a recorder writes") from error
+    except WorldlineError as error:
+        raise UsageError(f"its {kind.called} can't be read: {shortened(str(error))}") from error
 
 
 def _decoded(text: str, kind: Any) -> Any:
@@ -163,5 +165,5 @@ def _check_numbers(value: Any) -> None:
         _check_numbers(each)
 
 
-def _unreadable(kind: type[Header | RunFacts], problem: str) -> UsageError:
-    return UsageError(f"its {kind.called} can't be read: {shortened(problem)}")
+def _unreadable(kind: type[Header | RunFacts], field: str) -> UsageError:
+    return UsageError(f"its {kind.called} can't be read: {field} isn't what a recorder writes")

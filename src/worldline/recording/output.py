@@ -149,6 +149,6 @@ def _opened(path: Path, *, overwrite: bool) -> tuple[int, bool]:
             to.file.unlink(missing_ok=True)  # Not emptied: whoever still reads the old one keeps it.
         return os.open(to.file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), True
     except FileExistsError as error:
-        raise UsageError(f"there is a file {path} already", advice="remove it, or choose another name") from error
+        raise UsageError(f"{path} already exists", advice="remove it, or choose another name") from error
     except OSError as error:
         raise refusal(path, error.strerror or str(error)) from error

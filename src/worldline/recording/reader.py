@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeVar
 from mcap.records import Channel, Message
 
 from worldline.history.journal import run_digest
-from worldline.model.errors import ModelError, UsageError, shortened
+from worldline.model.errors import ModelError, UsageError, shortened, shown
+from worldline.model.nearest import nearest
 from worldline.model.printable import printable
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TimeLike, format_time
@@ -125,7 +126,9 @@ class Recording:
     ) -> Iterator[Arrival]:
         """Yield what arrived in [start, end), on these topics and at these receivers, in order of arrival."""
         if isinstance(topics, str) or isinstance(receivers, str):
-            raise UsageError("topics and receivers are given as a list, not as one text")
+            raise UsageError("topics and receivers must be lists, not a single text")
+        self._check_known("topic", topics, self._topics)
+        self._check_known("receiver", receivers, self._members)
         paths = {
             number: path
             for number, channel in self._channels.items()
@@ -149,6 +152,22 @@ class Recording:
             return Arrival(at, sent, sender, sequence, receiver, copy, topic, payload)
 
         return self._in_order(arrival, start, end)
+
+    def _check_known(self, what: str, names: Collection[str] | None, known: Callable[[], set[str]]) -> None:
+        """Refuse a name that the recording doesn't have: nothing would ever be found of it."""
+        there = known() if names else set()
+        for name in names or ():
+            if name not in there:
+                listed = f"its {what}s are {', '.join(sorted(there)[:12])}" if there else None
+                raise UsageError(f"{self.path} has no {what} {shown(name)}", advice=nearest(name, there) or listed)
+
+    def _topics(self) -> set[str]:
+        paths = (path_of(channel) for channel in self._channels.values())
+        return {path.topic for path in paths if path is not None} | set(self._shared.values())
+
+    def _members(self) -> set[str]:
+        came = () if self.outcome is None else self.outcome.participants
+        return {*self.header.roster, *self.header.guests, *came}
 
     def unheard(self, *, start: TimeLike = 0, end: TimeLike | None = None) -> Iterator[Unheard]:
         """Yield what was sent in [start, end) and reached nobody, in order of sending."""
@@ -224,7 +243,7 @@ class Recording:
 
     def _too_much(self, at: int) -> UsageError:
         return UsageError(
-            f"{self.path} holds more than {POOL_MAX:,} bytes that are under way at once, or says so",
+            f"{self.path} holds more than {POOL_MAX:,} bytes under way at once, or claims to",
             at=at,
             advice="ask for a shorter span of time, or for fewer topics",
         )
@@ -251,12 +270,12 @@ class Recording:
             return RecordingVerdict(Condition.ALTERED, damage)
         if self._scan.whole and self.outcome is not None:
             if self.outcome.status == "complete":
-                return RecordingVerdict(Condition.INTACT, "the file fits its certificate")
+                return RecordingVerdict(Condition.INTACT, "the file matches its certificate")
             return RecordingVerdict(Condition.BROKEN_OFF, story(self.outcome), self.outcome.until)
         if survey.last_sent is None:
             return RecordingVerdict(Condition.CUT_OFF, "the file ends before its first whole chunk of messages", 0)
         until = survey.last_sent
-        return RecordingVerdict(Condition.CUT_OFF, f"all that was sent before {format_time(until)} is there", until)
+        return RecordingVerdict(Condition.CUT_OFF, f"everything sent before {format_time(until)} is there", until)
 
     @cached_property
     def _survey(self) -> Survey:
@@ -281,9 +300,9 @@ class Recording:
         assert self.outcome is not None
         assert self._scan.outcome is not None
         if self._scan.index != self._survey.channels:
-            return "the index lists other channels than the data"
+            return "the index lists channels that the data doesn't have, or lacks some"
         if self._survey.certificate.seal(self._scan.outcome) != self.outcome.certificate:
-            return "the file doesn't fit its certificate"
+            return "the file doesn't match its certificate"
         return None
 
 
@@ -292,7 +311,7 @@ def story(outcome: RunFacts) -> str:
     where = f"{outcome.participant}: " if outcome.participant else ""
     if outcome.at is not None:
         where = f"{outcome.participant or 'the run'} at {format_time(outcome.at)}: "
-    until = "" if outcome.until is None else f"; all that was sent before {format_time(outcome.until)} is there"
+    until = "" if outcome.until is None else f"; everything sent before {format_time(outcome.until)} is there"
     return printable(f"{where}{outcome.cause}{until}")
 
 

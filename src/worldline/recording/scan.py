@@ -217,9 +217,9 @@ class Scan:
             raise Damaged("its end says that the index is where it can't be")
         with self.path.open("rb") as file:
             if _crc(file, 0, data_end) != data_sum:
-                raise Damaged("the checksum of its data doesn't fit")
+                raise Damaged("the checksum of its data doesn't match")
             if _crc(file, footer.summary_start, end) != footer.summary_crc:
-                raise Damaged("the checksum of its index doesn't fit")
+                raise Damaged("the checksum of its index doesn't match")
 
     def packed(self, file: BinaryIO, chunk: Place) -> bytes:
         """Return a chunk as it stands in the file."""
@@ -254,7 +254,7 @@ class Scan:
                 elif opcode == Opcode.SCHEMA:
                     yield Schema.read(_stream(body))
         except DAMAGE as error:
-            raise Damaged(f"the chunk at byte {chunk.offset:,} holds something else than records") from error
+            raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records") from error
 
 
 def _unpacked(record: bytes, offset: int) -> bytes:

@@ -88,7 +88,7 @@ class Shelf:
         """Say what will be replaced, if anything will; refuse it if it may not be."""
         found: Destination = destination(self._destination.path)
         if found.is_stream or found.file != self._destination.file:
-            raise UsageError(f"{found.path} has become something else meanwhile")
+            raise UsageError(f"{found.path} has become something else in the meantime")
         if found.is_new or not found.file.stat().st_size:
             return None
         before = self._contents(found.file)
@@ -112,4 +112,4 @@ class Shelf:
             return f"a recording of {shortened(header.get('federation', '')) or 'a federation without a name'}"
         if not self._force:
             raise UsageError(f"{file} isn't a recording and would be replaced", advice="use --force, or another name")
-        return "something else than a recording"
+        return "something other than a recording"

@@ -92,7 +92,7 @@ def _sendings(scan: Scan, file: BinaryIO, skip: int, channels: dict[int, Channel
                         shared[channel.id] = channel.topic
                 continue
             if length < _FIELDS:
-                raise Damaged(f"the chunk at byte {chunk.offset:,} holds something else than records")
+                raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
             path = paths.get(number_of_channel)
             its_payload: bytes | None = data[start + _FIELDS : offset]
             if path is None and number_of_channel in shared:
@@ -125,7 +125,7 @@ def _channel(record: bytes, chunk: int) -> Channel:
     try:
         channel: Channel = Channel.read(ReadDataStream(BytesIO(record)))
     except DAMAGE as error:
-        raise Damaged(f"the chunk at byte {chunk:,} holds something else than records") from error
+        raise Damaged(f"the chunk at byte {chunk:,} contains something other than records") from error
     return channel
 
 

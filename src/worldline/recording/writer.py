@@ -199,9 +199,9 @@ class Recorder(Observer):
         losses that are in the file; those are counted from the file.
         """
         if self._closed:
-            raise UsageError("the recording is closed already")
+            raise UsageError("the recording is already closed")
         if self._gap is not None or self._output.broken:
-            raise UsageError("the recording isn't complete, it failed before", advice="abandon it")
+            raise UsageError("the recording isn't complete: it failed earlier", advice="abandon it")
         for publication in self._pending.finish(self._end if end is None else end):
             self._write(publication)
         left = [
@@ -327,7 +327,7 @@ class Recorder(Observer):
     def _register(self, topic: str, encoding: str, schema: int, metadata: dict[str, str]) -> int:
         if len(self._channels) + len(self._shared) + bool(self._lost_channel) >= CHANNELS_MAX:
             raise UsageError(
-                f"the run has more topics than an MCAP file can hold beside {PATHS_MAX:,} paths",
+                f"the run has more topics than an MCAP file can hold besides {PATHS_MAX:,} paths",
                 advice="use fewer topics, or run without a recording",
                 topics=len(self._shared),
             )

@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from worldline.model.counting import counted
 from worldline.spacetime.build import LambdaField
 from worldline.spacetime.space import Minkowski
 from worldline.spacetime.story import AgentRecord, Coordinates
@@ -62,7 +63,8 @@ class CausalityReport:
 
     def __str__(self) -> str:
         found = "\n".join(map(str, self.violations)) or "no violation"
-        return f"{self.absorbed:,} lambdas on {self.channels:,} channels of {self.agents:,} agents: {found}"
+        channels, agents = counted(self.channels, "channel"), counted(self.agents, "agent")
+        return f"{counted(self.absorbed, 'lambda')} on {channels} of {agents}: {found}"
 
 
 def check(records: Iterable[AgentRecord], space: Minkowski, field: LambdaField) -> CausalityReport:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from worldline.kernel.packing import PackedCopy, fingerprint, seal
 from worldline.kernel.taken import advice_on
-from worldline.model.blame import described, own_line
+from worldline.model.blame import described, models, own_line
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.spacetime.nanoseconds import time_of_failure
 
@@ -156,15 +156,18 @@ def look_of(receiver: Any) -> str:
 
 def blamed(error: BaseException, name: str, point: Any, function: Any, agent: Any = None) -> WorldlineError:
     """Return the error that ends a run because an agent raised one."""
-    if isinstance(error, WorldlineError):
-        if not isinstance(error, Stuck) and error.participant in (None, name):
-            error.participant = name
-            error.problem = f"{error.problem}, in {name_of(function)} at {point}"
-        if error.at is None:
-            error.at = time_of_failure(point[0])
-        error.args = (error.text(),)
-        return error
     line = own_line(error)
+    if isinstance(error, WorldlineError):
+        said = models(error)
+        if not isinstance(said, Stuck) and said.participant in (None, name):
+            said.participant = name
+            said.problem = f"{said.problem}, in {name_of(function)} at {point}"
+            if line is not None:
+                said.advice = f"{line}: {said.advice}" if said.advice else str(line)
+        if said.at is None:
+            said.at = time_of_failure(point[0])
+        said.args = (said.text(),)
+        return said
     made = ModelError(
         f"{described(error)}, in {name_of(function)} at {point}",
         participant=name,

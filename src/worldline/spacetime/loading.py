@@ -39,7 +39,7 @@ class Example(Struct, frozen=True):
 
     def build(self, *, seed: int | None = None, trace: bool = False, **parameters: Any) -> ForwardSimulation:
         """Set up a simulation; without a seed, with its own."""
-        made = self.definition.maker.make({} if seed is None else {"seed": seed}, parameters)
+        made = self.definition.maker.make(seed, parameters)
         if not isinstance(made, ForwardSimulation):
             raise unfit(self.definition.where, "what its model returns", made, FORM)
         check_handed_on(self.definition.where, made, seed)
@@ -59,7 +59,7 @@ def check_handed_on(where: str, made: ForwardSimulation, seed: int | None) -> No
     """Refuse a simulation that was set up with another seed than it was asked for."""
     if seed is not None and made.seed != seed:
         raise ConfigurationError(
-            f"{where}: its model doesn't hand on its seed", advice="write ForwardSimulation(..., seed=seed)"
+            f"{where}: its model doesn't pass on its seed", advice="write ForwardSimulation(..., seed=seed)"
         )
 
 

@@ -76,7 +76,7 @@ def as_placing(given: Any, dimensions: int) -> Placing:
     placing = given if isinstance(given, Placing) else Placing(given, None if isinstance(given, Mapping) else 0.5)
     every = placing.moves_every_s
     if every is not None and (isinstance(every, bool) or not isinstance(every, int | float) or not every >= 0):
-        raise ConfigurationError(f"moves every {shown(every)} s can't be", advice="use a number of seconds, or None")
+        raise ConfigurationError(f"agents can't be moved every {shown(every)} s", advice="use seconds, or None")
     if isinstance(placing.by, str):
         if placing.by not in _RULES:
             raise ConfigurationError(

@@ -7,9 +7,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from worldline.history.guarding import GuardedObserver, check_observer
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.model.errors import ConfigurationError, UsageError, WorldlineError, shown
+from worldline.model.nearest import nearest
 from worldline.model.plan import Plan
 from worldline.model.randomness import Stream
 from worldline.spacetime.agent import Agent
@@ -120,8 +122,8 @@ class ForwardSimulation:
     def __getitem__(self, name: str) -> Agent:
         """Return an agent."""
         if name not in self._core.bodies:
-            advice = "one that is made during a run is gone when it has died"
-            raise UsageError(f"there is no agent named {shown(name)}", advice=advice if "/" in str(name) else None)
+            gone = "one that is made during a run is gone when it has died" if "/" in str(name) else None
+            raise UsageError(f"there is no agent named {shown(name)}", advice=gone or nearest(name, self._core.bodies))
         agent: Agent = self._core.bodies[name].agent
         return agent
 
@@ -154,6 +156,8 @@ class ForwardSimulation:
             raise UsageError("the simulation is still being set up", advice="run it after the with block")
         if executor is not None:
             self.executor = executor
+        if observer is not None:
+            check_observer(observer)
         end = self._end(until)
         core = self._core
         is_observed = self._is_observed(observer)
@@ -188,7 +192,7 @@ class ForwardSimulation:
     def _tell(self, observer: Observer, outcome: SpacetimeOutcome) -> None:
         """Tell an observer what has happened. If it can't take that, an error of the run stays the one to be told."""
         try:
-            tell(observer, self.scene(outcome.until), outcome)
+            tell(GuardedObserver(observer), self.scene(outcome.until), outcome)
         except WorldlineError as error:
             if outcome.failure is None:
                 raise
@@ -232,4 +236,6 @@ class ForwardSimulation:
             return min(each.offset / -each.normal[0] for each in ends)
         if isinstance(until, bool) or not isinstance(until, int | float) or not abs(until) <= COORDINATE_MAX:
             raise UsageError(f"{shown(until)} isn't an end", advice="it's a lab time: run(until=100)")
+        if until < 0:
+            raise UsageError(f"a run can't end at {until:g}: it begins at 0", advice="give a lab time of 0 or later")
         return float(until)

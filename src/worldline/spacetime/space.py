@@ -24,7 +24,7 @@ class Minkowski:
     def __init__(self, n: int) -> None:
         if type(n) is not int or not 1 <= n <= _DIMENSIONS_MAX:
             raise ConfigurationError(
-                f"a space of {shown(n)} dimensions can't be", advice=f"use 1 to {_DIMENSIONS_MAX}, time included"
+                f"a space can't have {shown(n)} dimensions", advice=f"use 1 to {_DIMENSIONS_MAX}, time included"
             )
         self.n = n
         self.origin = Vector([0.0] * n)

@@ -19,7 +19,7 @@ from typing import Any
 
 from msgspec import MsgspecError, Struct, json
 
-from worldline.history.observer import LOG, META, OUTSIDE, UNDER_WAY, Observer
+from worldline.history.observer import DEAD, LOG, META, OUTSIDE, UNDER_WAY, Observer
 from worldline.model.errors import UsageError
 from worldline.model.time import SECOND, TIME_MAX
 from worldline.spacetime.boundary import Boundary
@@ -32,7 +32,6 @@ from worldline.spacetime.story import AgentRecord, in_order
 SCENE = "worldline/setting"
 """The topic of what a run takes place in: the first note, and nobody's."""
 
-DEAD = "its target was dead"
 
 _encode = json.Encoder(order="deterministic").encode
 
@@ -143,7 +142,7 @@ def recall(kept: Iterable[tuple[str, bytes]]) -> tuple[Scene, list[AgentRecord]]
             else:
                 records.append(json.decode(payload, type=AgentRecord))
     except MsgspecError as error:
-        raise UsageError(f"it doesn't hold a run through spacetime: {error}") from error
+        raise UsageError("it isn't a recording of agents in spacetime") from error
     if scene is None:
-        raise UsageError("it doesn't hold a run through spacetime", advice="record one with --record")
+        raise UsageError("it isn't a recording of agents in spacetime", advice="record one with --record")
     return scene, in_order(records)

@@ -5,36 +5,33 @@ Who asks whether something is a federation, and it isn't, doesn't need what runs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from worldline.history.observer import Observer
+from worldline.history.observer import LOG, Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
-from worldline.loading.definition import MODEL, Definition, definition_in, unfit
+from worldline.loading.definition import Definition
 from worldline.model.errors import Interrupted, UsageError, shown
 from worldline.model.plan import Plan
 from worldline.model.time import format_time
 from worldline.targets.ready import Options, Ready, end_of
-from worldline.targets.texts import parts_of
 from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor, readable_executor
 
 if TYPE_CHECKING:
-    from worldline.federation.checker import FederationLike
     from worldline.federation.outcome import FederationOutcome
-    from worldline.federation.program import Federation
+    from worldline.federation.program import Federation, Program
     from worldline.launch.launcher import Launch
     from worldline.launch.processes import Hear
-    from worldline.launch.setup import Setup
+    from worldline.launch.setup import ParticipantSetup, Setup
     from worldline.launch.topics import Topic
     from worldline.recording.writer import Recorder
 
-FORM = "write model = Federation({...}), or a function that returns one"
-_OPTIONS = {"seed": "--seed", "end": "--until"}
+_OPTIONS = {"seed": "--seed", "until": "--until"}
 EXECUTORS = (InProcess, Tcp, Unix)
 """What federations run on."""
 
@@ -43,8 +40,10 @@ EXECUTORS = (InProcess, Tcp, Unix)
 class ReadyFederation(Ready):
     """A federation that can be run. `setup` is what its file says, and `federation` its programs, if they are here.
 
-    `pace` is how many simulated seconds may pass in a second. With `shake`, a number, the order in which things happen
-    to be done is drawn. `listen` is where participants in processes connect, and `hear` is told what they print.
+    `encoding` says how payloads are encoded on topics of which its file says nothing. What is sent appears on the LCMs
+    `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a
+    number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
+    and `hear` is told what they print.
     """
 
     kind = "federation"
@@ -60,15 +59,33 @@ class ReadyFederation(Ready):
     shake: int | None = None
     listen: str | None = None
     hear: Hear = lambda _who, _at, _line: None
+    lcm: tuple[str, ...] = ()
+    lcm_serve: str | None = None
+    encoding: str = ""
     seed: int = field(init=False)
     _launch: Launch | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.seed = self.made_plan.seed
+        if self.setup is not None and not (self.lcm or self.lcm_serve):
+            self.lcm, self.lcm_serve = self.setup.lcm, self.setup.lcm_serve
 
     @property
     def topics(self) -> dict[str, Topic]:
         return {} if self.setup is None else self.setup.topics
+
+    def declared_topics(self) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
+        """Return what each participant publishes and what it subscribes to, by name, as far as that is known here."""
+        parts: Mapping[str, ParticipantSetup | Program] = {}
+        if self.setup is not None:
+            parts = self.setup.parts
+        elif self.federation is not None:
+            parts = self.federation.programs
+        silent = dict.fromkeys(self.names, ())
+        return (
+            {**silent, **{name: tuple(part.publishes or ()) for name, part in parts.items()}},
+            {**silent, **{name: tuple(part.subscribes) for name, part in parts.items()}},
+        )
 
     @property
     def recording(self) -> str:
@@ -87,7 +104,8 @@ class ReadyFederation(Ready):
             target,
             self.plan(),
             federation=self.name,
-            encodings={name: topic.encoding for name, topic in topics.items()},
+            encoding=self.encoding,
+            encodings={LOG: "json", **{name: topic.encoding for name, topic in topics.items()}},
             schemas={
                 name: Schema(topic.schema_name, topic.schema_encoding, topic.schema)
                 for name, topic in topics.items()
@@ -157,7 +175,7 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
     from worldline.launch.launcher import check_startable, federation_of
     from worldline.launch.setup import read_setup
 
-    given = {"seed": options.seed, "end": options.until}
+    given = {"seed": options.seed, "until": options.until}
     changes = [*options.settings, *(f"{key}={value}" for key, value in given.items() if value is not None)]
     setup = read_setup(
         file,
@@ -192,7 +210,7 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
     if options.seed is not None:
         federation = replace(federation, seed=options.seed)
     if options.until is not None:
-        federation = replace(federation, end=end_of(options))
+        federation = replace(federation, until=end_of(options))
     return ReadyFederation(
         name=found.name,
         made_plan=federation.plan(),
@@ -200,25 +218,3 @@ def from_python(found: Definition, federation: Federation, options: Options) -> 
         names=tuple(sorted(federation.programs)),
         federation=federation,
     )
-
-
-def federation_like(target: str) -> FederationLike:
-    """Return the federation that a target means, or, if it is a function's, what makes it anew for every run."""
-    from worldline.federation.program import Federation
-
-    file, name = parts_of(target)
-    if file.suffix == ".toml":
-        from worldline.launch.launcher import federation_of
-        from worldline.launch.setup import read_setup
-
-        return federation_of(read_setup(file))
-    found = definition_in(file, name or MODEL, (Federation,), FORM)
-
-    def made() -> Federation:
-        federation = found.maker.make({}, {})
-        if not isinstance(federation, Federation):
-            raise unfit(found.where, "what its model returns", federation, FORM)
-        return federation
-
-    made().plan()
-    return made

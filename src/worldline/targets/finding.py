@@ -22,8 +22,11 @@ from worldline.model.time import format_time
 from worldline.targets import federation
 from worldline.targets.ready import Options, Ready, end_in
 from worldline.targets.texts import PYTHON, TOML, parts_of
+from worldline.workers.executor import InProcess
 
 if TYPE_CHECKING:
+    from worldline.federation.checker import FederationLike
+    from worldline.federation.program import Federation
     from worldline.nodes.algorithm import Algorithm
     from worldline.nodes.trial import Trial
 
@@ -56,6 +59,25 @@ def prepare(target: str, options: Options) -> Ready:
     return _made(definition_in(file, name or MODEL, kinds, form), options)
 
 
+def federation_like(target: str, options: Options) -> FederationLike:
+    """Return the federation that a target means, in this process, or what makes it anew for every run."""
+    is_file = target.endswith(TOML)
+    wanted = replace(options, executor=str(InProcess())) if is_file else options
+
+    def made() -> Federation:
+        ready = prepare(target, wanted)
+        if not isinstance(ready, federation.ReadyFederation):
+            raise UsageError(
+                f"only federations have schedules to check, and {target} is of the kind {ready.kind}",
+                advice=f"`worldline verify {target}` runs it in many ways",
+            )
+        assert ready.federation is not None
+        return ready.federation
+
+    first = made()
+    return first if is_file else made
+
+
 def _loaded(*classes: tuple[str, str]) -> tuple[type, ...]:
     return tuple(getattr(sys.modules[module], name) for module, name in classes if module in sys.modules)
 
@@ -69,8 +91,7 @@ def _made(found: Definition, options: Options) -> Ready:
     maker = found.maker
     own = parsed(found.name, maker.parameters, {name: text for name, text in texts.items() if name in maker.parameters})
     rest = {name: text for name, text in texts.items() if name not in maker.parameters}
-    given: dict[str, Any] = {} if options.seed is None else {"seed": options.seed}
-    made = maker.make(given, own)
+    made = maker.make(options.seed, own)
     if _is(made, _FEDERATION, _ALGORITHM, _TRIAL):
         options = _ended(found, options)
     if _is(made, _ALGORITHM, _TRIAL):  # It may have parameters of its own.

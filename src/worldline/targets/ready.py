@@ -43,7 +43,7 @@ def end_in(found: Definition) -> int | None:
     said = found.until
     if isinstance(said, int) and not isinstance(said, bool):
         raise ConfigurationError(
-            f"{found.where}: UNTIL = {said} doesn't say of what",
+            f"{found.where}: UNTIL = {said} has no unit",
             advice=f'write UNTIL = "{said}s", or "{said}ns" if that is meant',
         )
     return None if said is None else as_time(said, f"the UNTIL of {found.where}")

@@ -40,7 +40,7 @@ def ready(found: Definition, simulation: Simulation, options: Options) -> ReadyS
     chosen = as_executor(options.executor or "inline", EXECUTORS)
     if options.seed is not None and simulation.seed != options.seed:
         raise ConfigurationError(
-            f"{found.where}: its model doesn't hand on its seed",
+            f"{found.where}: its model doesn't pass on its seed",
             advice="write def model(*, seed=0), and Simulation(seed=seed) in it",
         )
     end = end_in(found) if options.until is None else end_of(options)

@@ -47,7 +47,7 @@ class Processes(Executor, frozen=True):
 
     def __post_init__(self) -> None:
         if type(self.count) is not int or not 1 <= self.count <= _WORKERS_MAX:
-            raise ConfigurationError(f"{shown(self.count)} workers can't be", advice=f"use 1 to {_WORKERS_MAX}")
+            raise ConfigurationError(f"there can't be {shown(self.count)} workers", advice=f"use 1 to {_WORKERS_MAX}")
 
     def __str__(self) -> str:
         return f"processes({self.count})"

@@ -48,7 +48,7 @@ def loop(latency: str = "3ms", loss: float = 0.1) -> Federation:
         "controller": Program(controller, subscribes=["STATE"]),
         "viewer": Program(viewer),
     }
-    return Federation(programs, network=network, seed=5, end=f"{STEPS * 10}ms")
+    return Federation(programs, network=network, seed=5, until=f"{STEPS * 10}ms")
 
 
 class Talkative(Arbiter):
@@ -113,7 +113,9 @@ def seen_by_participants(federation: Federation) -> list[Seen]:
         return Program(wrapped, subscribes=program.subscribes)
 
     programs = {name: listening(program, name) for name, program in federation.programs.items()}
-    run(Federation(programs, network=federation.network, seed=federation.seed, end=federation.end), observer=Sends())
+    run(
+        Federation(programs, network=federation.network, seed=federation.seed, until=federation.until), observer=Sends()
+    )
     for (sender, number), (topic, payload, at) in sends.items():
         keyed.append(((at, 1, sender, number, "", 0), (str(PublicName(topic, sender)), payload, at, at)))
     return [seen for _, seen in sorted(keyed)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 import struct
 from collections.abc import Iterator
@@ -192,6 +193,35 @@ def test_silent_strangers_leave_room_for_others(broker: TcpqBroker) -> None:
         (decent,) = stack.enter_context(subscribers(broker, "A"))
         broker.publish("A", b"here")
         assert decent.next() == ("A", b"here")
+
+
+def test_without_a_free_file_it_listens_again_later(broker: TcpqBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    accept, refusals = socket.socket.accept, []
+
+    def refuse_first(listener: socket.socket) -> tuple[socket.socket, object]:
+        if not refusals:
+            refusals.append(OSError(errno.EMFILE, "Too many open files"))
+            raise refusals[0]
+        return accept(listener)
+
+    monkeypatch.setattr(socket.socket, "accept", refuse_first)
+    with subscribers(broker, "A") as (reader,):
+        assert len(refusals) == 1
+        broker.publish("A", b"here")
+        assert reader.next() == ("A", b"here")
+
+
+def test_what_is_never_completed_takes_no_more_than_its_share(
+    broker: TcpqBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("worldline.metasim.public.broker._INCOMPLETE_MAX", 100_000)
+    head = TcpqFrame(TcpqKind.PUBLISH, "A", b"x" * 1_000_000).encode()[:60_000]
+    with subscribers(broker, "A", "B", "C") as (reader, first, second):
+        first.socket.sendall(head)
+        second.socket.sendall(head)
+        eventually(lambda: "too much is waiting for the rest of its frame" in broker.dismissed)
+        broker.publish("A", b"here")
+        assert reader.next() == ("A", b"here")
 
 
 def test_a_flood_is_read_at_a_bounded_share_of_time(broker: TcpqBroker) -> None:

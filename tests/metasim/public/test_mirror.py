@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import sys
 import threading
 from collections.abc import Iterator
+from io import FileIO
 from pathlib import Path
 
 import lcm
@@ -13,7 +15,7 @@ import pytest
 
 from tests.federation.transports import nothing_left
 from tests.metasim.public.stage import STEPS, Seen, Talkative, loop, run_served, seen_by_participants
-from worldline import run
+from worldline import Federation, Program, run
 from worldline.history.several import SeveralObservers
 from worldline.metasim.public import PublicLcm, TcpqBroker
 from worldline.metasim.public.clock import decode_time
@@ -22,8 +24,9 @@ from worldline.metasim.public.names import TIME_CHANNEL
 from worldline.metasim.public.tcpq import SERVER_MAGIC, greeting
 from worldline.metasim.public.timeline import PublicEvent, Timeline
 from worldline.model import MS
-from worldline.model.errors import LossError, PeerError, UsageError
+from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
 from worldline.model.time import FOREVER
+from worldline.saving.destination import write_all
 
 _PATIENCE_S = 20.0
 
@@ -278,12 +281,29 @@ def test_a_full_disk_ends_the_log_and_not_the_run(tmp_path: Path) -> None:
     with PublicLcm(str(tmp_path / "run.lcmlog")) as mirror:
         (log,) = mirror._logs
         log._file.close()
-        log._file = Path("/dev/full").open("wb", buffering=0)  # noqa: SIM115 - the log closes it.
+        log._file = FileIO("/dev/full", "wb")
         assert run(loop(), observer=mirror).digest == run(loop()).digest
     expected = len(seen_by_participants(loop()))
     assert mirror.report() == [
         f"public LCM {tmp_path / 'run.lcmlog'}: 0 messages, {expected:,} lost: No space left on device"
     ]
+
+
+def test_a_log_that_ends_early_ends_with_a_whole_event(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def half(descriptor: int, data: bytes) -> None:
+        write_all(descriptor, data[: len(data) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with PublicLcm(str(tmp_path / "run.lcmlog")) as mirror:
+        mirror.sent("a", 0, "T", 5, b"first", until=10)
+        mirror.passed(20)
+        mirror.drain()
+        monkeypatch.setattr("worldline.metasim.public.log.write_all", half)
+        mirror.sent("a", 1, "T", 25, b"second", until=30)
+        mirror.passed(40)
+    assert [data for *_, data in logged(tmp_path / "run.lcmlog")] == [b"first"]
+    assert (tmp_path / "run.lcmlog").stat().st_size == 28 + len("T/a") + len("first")
+    assert mirror.lost == 1
 
 
 def test_a_log_replaces_a_log_and_nothing_else(tmp_path: Path) -> None:
@@ -293,7 +313,7 @@ def test_a_log_replaces_a_log_and_nothing_else(tmp_path: Path) -> None:
             run(loop(), observer=mirror)
     (tmp_path / "thesis.tex").write_text("years of work")
     with pytest.raises(UsageError, match="isn't an LCM log"):
-        PublicLcm(str(tmp_path / "thesis.tex"))
+        PublicLcm(str(tmp_path / "thesis.tex")).open()
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
 
@@ -315,18 +335,26 @@ def test_a_log_replaces_a_log_and_nothing_else(tmp_path: Path) -> None:
 )
 def test_what_can_not_be_opened_is_an_error_before_the_run(target: str, problem: str) -> None:
     with pytest.raises((UsageError, LossError), match=problem):
-        PublicLcm(target)
+        PublicLcm(target).open()
 
 
 def test_what_was_opened_is_closed_if_the_rest_can_not_be() -> None:
     with TcpqBroker() as broker, pytest.raises(UsageError, match="can listen on"):
-        PublicLcm(broker.url, serve=broker.url)
+        PublicLcm(broker.url, serve=broker.url).open()
+
+
+def test_a_participant_that_lcm_has_no_name_for_ends_the_run_before_it_begins(tmp_path: Path) -> None:
+    federation = Federation({"arm/left": Program(lambda me: me.publish("T", b"x"))})
+    refused = pytest.raises(ConfigurationError, match=r"^arm/left at 0s: 'arm/left' can't name a participant")
+    with PublicLcm(str(tmp_path / "run.lcmlog")) as mirror, refused:
+        run(federation, observer=mirror)
+    assert logged(tmp_path / "run.lcmlog") == []
 
 
 def test_without_the_library_only_multicast_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "lcm", None)
     with pytest.raises(UsageError, match=r"needs the LCM library \(install worldline\[lcm\]\)"):
-        PublicLcm("udpm://239.255.76.67:7667?ttl=0")
+        PublicLcm("udpm://239.255.76.67:7667?ttl=0").open()
     with PublicLcm(str(tmp_path / "run.lcmlog"), serve="127.0.0.1:0") as mirror:
         run(loop(), observer=mirror)
         assert mirror.url is not None

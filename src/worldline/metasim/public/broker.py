@@ -14,6 +14,7 @@ B4. Patterns are matched in bounded time (see `patterns`).
 from __future__ import annotations
 
 import contextlib
+import errno
 import selectors
 import socket
 import threading
@@ -41,6 +42,7 @@ _READING_SHARE = 0.2
 _READING_BURST_S = 0.05
 _LINGER_S = 2.0
 _TICK_S = 0.5
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class _Subscriber:
@@ -52,7 +54,6 @@ class _Subscriber:
         self.patterns: dict[str, ChannelPattern] = {}
         self.unsent: deque[bytes] = deque()
         self.unsent_size = 0
-        self.gone = False
 
     def wants(self, channel: str) -> bool:
         return any(pattern.matches(channel) for pattern in self.patterns.values())
@@ -191,7 +192,7 @@ class TcpqBroker:
     def _pass_on(self, channel: str, data: bytes) -> None:
         frame = None
         for subscriber in self._subscribers.values():
-            if subscriber.gone or not subscriber.wants(channel):
+            if not subscriber.wants(channel):
                 continue
             if frame is None:
                 frame = TcpqFrame(TcpqKind.PUBLISH, channel, data).encode()
@@ -268,8 +269,10 @@ class TcpqBroker:
         assert self._listener is not None
         try:
             connection, _ = self._listener.accept()
-        except OSError:  # It has gone, or there is no file left for it.
-            return
+        except OSError as error:
+            if error.errno in _EXHAUSTED:  # It would knock again at once: listen to nobody for a while.
+                self._credit_s = -_READING_SHARE * _TICK_S
+            return  # Or it has gone.
         if len(self._subscribers) >= _CONNECTIONS_MAX:
             silent = next((each for each in self._subscribers.values() if not each.decoder.greeted), None)
             if silent is None:
@@ -318,7 +321,6 @@ class TcpqBroker:
     def _dismiss(self, subscriber: _Subscriber, reason: str | None) -> None:
         """End a connection; with a reason, it was the other end's fault."""
         with self._lock:
-            subscriber.gone = True
             self._subscribers.pop(subscriber.socket, None)
         if reason is not None:
             self._note(reason)

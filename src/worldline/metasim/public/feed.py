@@ -6,7 +6,6 @@ What isn't out yet is kept up to a limit. Beyond that, messages are left out, th
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Iterable
 
 from worldline.metasim.public.clock import encode_time
@@ -31,8 +30,9 @@ class Feed:
         self.trouble = ""
         self._queue_bytes_max = queue_bytes_max
         self._linger_s = linger_s
-        self._events: deque[PublicEvent] = deque()
-        self._size = 0
+        self._events: list[PublicEvent] = []
+        self._size = 0  # With what is just being passed on.
+        self._told: tuple[int, int] | None = None
         self._closing = False
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._work, name=f"worldline to {outlet.url}", daemon=True)
@@ -42,10 +42,11 @@ class Feed:
         """Take in events, as far as there is room; never waits."""
         with self._changed:
             for event in events:
+                name = event.name
                 size = len(event.payload) + _EVENT_COST
-                if len(event.name) > CHANNEL_BYTES_MAX or len(event.name.encode()) > CHANNEL_BYTES_MAX:
+                if len(name) > CHANNEL_BYTES_MAX or (not name.isascii() and len(name.encode()) > CHANNEL_BYTES_MAX):
                     self.nameless += 1
-                elif self._events and self._size + size > self._queue_bytes_max:
+                elif self._size and self._size + size > self._queue_bytes_max:
                     self.lost += 1
                 else:
                     self._events.append(event)
@@ -67,27 +68,31 @@ class Feed:
         self._thread.join()
 
     def _work(self) -> None:
-        told: tuple[int, int] | None = None
-        while (event := self._next()) is not None:
-            try:
-                if (event.sent, event.at) != told:
-                    self.outlet.publish(TIME_CHANNEL, encode_time(event.sent, event.at))
-                    told = (event.sent, event.at)
-                self.outlet.publish(event.name, event.payload)
-                self.count += 1
-            except LossError as error:
-                self.lost += 1
-                self.trouble = self.trouble or error.problem
+        while (events := self._next()) is not None:
+            for event in events:
+                self._pass_on(event)
             with self._changed:
-                self._size -= len(event.payload) + _EVENT_COST
+                self._size -= sum(len(event.payload) + _EVENT_COST for event in events)
                 if not self._size:
                     self._changed.notify_all()
 
-    def _next(self) -> PublicEvent | None:
+    def _pass_on(self, event: PublicEvent) -> None:
+        if self._closing:
+            self.lost += 1
+            return
+        try:
+            if (event.sent, event.at) != self._told:
+                self.outlet.publish(TIME_CHANNEL, encode_time(event.sent, event.at))
+                self._told = (event.sent, event.at)
+            self.outlet.publish(event.name, event.payload)
+            self.count += 1
+        except LossError as error:
+            self.lost += 1
+            self.trouble = self.trouble or error.problem
+
+    def _next(self) -> list[PublicEvent] | None:
+        """Return what there is to pass on, all that has come in since the last time; None, if that was all."""
         with self._changed:
             self._changed.wait_for(lambda: self._events or self._closing)
-            if self._closing:
-                self.lost += len(self._events)
-                self._events.clear()
-                return None
-            return self._events.popleft()
+            events, self._events = self._events, []
+            return events or None

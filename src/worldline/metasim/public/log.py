@@ -11,82 +11,78 @@ disk is full, the log ends there, and the run goes on: what it lacks is counted.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from worldline.metasim.public.names import CHANNEL_BYTES_MAX, PublicName
 from worldline.model.errors import UsageError
 from worldline.recording.pending import Pending, Publication
-from worldline.saving.destination import destination, refusal
+from worldline.saving.destination import destination, refusal, write_all
 
 _SYNC = 0xEDA1DA01
 _HEAD = struct.Struct(">IqqII")  # Sync word, number, microseconds, lengths of name and data.
 _NS_IN_US = 1000
 
 
-def encode_event(number: int, utime: int, channel: str, data: bytes) -> bytes:
-    """Return an event as it is in a log."""
-    name = channel.encode()
-    return _HEAD.pack(_SYNC, number, utime, len(name), len(data)) + name + data
-
-
 class PublicLog:
-    """A log of all sends and deliveries of a run."""
+    """A log of all sends and deliveries of a run. `count` are in it, `lost` aren't; `nameless` have too long a name."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.url = str(path)
         self._file = _opened(Path(path))
+        self._size = 0
+        self._names: dict[tuple[str, str, str | None], bytes] = {}
         self.pending = Pending()
         self.count = 0
         self.lost = 0
-        self.trouble = ""
         self.nameless = 0
+        self.trouble = ""
 
     def write(self, publications: list[Publication]) -> None:
-        """Write what has become final."""
+        """Write what has become final: all of it, or none."""
+        parts: list[bytes] = []
+        number = self.count
         for each in publications:
-            self._add(each.sent, PublicName(each.topic, each.sender), each.payload)
-            for _, receiver, _, lost in each.fates():
-                if lost is None:
-                    self._add(each.sent, PublicName(each.topic, each.sender, receiver), each.payload)
-
-    def _add(self, sent: int, name: PublicName, payload: bytes) -> None:
-        text = str(name)
-        if len(text.encode()) > CHANNEL_BYTES_MAX:
-            self.nameless += 1
-            return
-        if self.trouble:
-            self.lost += 1
-            return
-        try:
-            self._file.write(encode_event(self.count, sent // _NS_IN_US, text, payload))
-            self.count += 1
-        except OSError as error:
-            self._give_up(error)
-            self.lost += 1
-
-    def flush(self) -> None:
-        """Let others see what was written."""
-        if not self.trouble:
-            try:
-                self._file.flush()
-            except OSError as error:
-                self._give_up(error)
+            utime = each.sent // _NS_IN_US
+            receivers = [None, *(receiver for _, receiver, _, lost in each.fates() if lost is None)]
+            for receiver in receivers:
+                name = self._name(each.topic, each.sender, receiver)
+                if len(name) > CHANNEL_BYTES_MAX:
+                    self.nameless += 1
+                    continue
+                parts += (_HEAD.pack(_SYNC, number, utime, len(name), len(each.payload)), name, each.payload)
+                number += 1
+        if parts:
+            self._append(b"".join(parts), number - self.count)
 
     def close(self) -> None:
-        self.flush()
+        self._file.close()
+
+    def _name(self, topic: str, sender: str, receiver: str | None) -> bytes:
+        name = self._names.get((topic, sender, receiver))
+        if name is None:
+            name = self._names[topic, sender, receiver] = str(PublicName(topic, sender, receiver)).encode()
+        return name
+
+    def _append(self, data: bytes, events: int) -> None:
+        if self.trouble:
+            self.lost += events
+            return
         try:
-            self._file.close()
+            write_all(self._file.fileno(), data)
+            self._size += len(data)
+            self.count += events
         except OSError as error:
-            self._give_up(error)
+            self.trouble = error.strerror or str(error)
+            self.lost += events
+            with contextlib.suppress(OSError):
+                self._file.truncate(self._size)  # So it ends with a whole event.
 
-    def _give_up(self, error: OSError) -> None:
-        self.trouble = self.trouble or error.strerror or str(error)
 
-
-def _opened(path: Path) -> BinaryIO:
+def _opened(path: Path) -> FileIO:
     """Open a new log; another log may be in its place, but nothing else."""
     to = destination(path)
     if to.is_stream:
@@ -95,7 +91,7 @@ def _opened(path: Path) -> BinaryIO:
         raise UsageError(f"{path} isn't an LCM log", advice="remove it, or choose another name")
     try:
         to.file.unlink(missing_ok=True)  # Not emptied: whoever still reads the old one keeps it.
-        return to.file.open("xb")
+        return to.file.open("xb", buffering=0)
     except OSError as error:
         raise refusal(path, error.strerror or str(error)) from error
 

@@ -8,7 +8,7 @@ lose messages, except in a log, and says how many.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -16,12 +16,13 @@ from worldline.history.observer import Observer
 from worldline.metasim.public.broker import TcpqBroker
 from worldline.metasim.public.feed import LINGER_S, QUEUE_BYTES_MAX, Feed
 from worldline.metasim.public.log import PublicLog
+from worldline.metasim.public.names import check_participant, check_public_names
 from worldline.metasim.public.outlets import open_outlet
 from worldline.metasim.public.timeline import Timeline
-from worldline.model.errors import UsageError, shown
+from worldline.model.errors import ConfigurationError, UsageError, shown
 
 _FILE = "file://"
-_FLUSH_EVERY_S = 1.0
+_SHOW_EVERY_S = 1.0  # How old what a log doesn't have yet may be.
 _FORMS = "write udpm://GROUP:PORT, tcpq://HOST:PORT or the path of a log file"
 
 
@@ -29,8 +30,8 @@ class PublicLcm(Observer):
     """Mirrors a run. `to` is where: ``udpm://239.255.76.67:7667?ttl=0``, ``tcpq://HOST:PORT`` or the path of a log.
 
     With `serve`, ``127.0.0.1:0`` for instance, it is a broker itself, for those who can't use multicast: `url` is what
-    they need. Whatever can't be opened is an error now, before the run. Close it after the run, which waits up to
-    `linger_s` for those who are slow; `report` then says what came of it.
+    they need. Open it before the run: whatever can't be opened is an error then. Close it after the run, which waits up
+    to `linger_s` for those who are slow; `report` then says what came of it.
     """
 
     def __init__(
@@ -42,25 +43,35 @@ class PublicLcm(Observer):
         linger_s: float = LINGER_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        feed = partial(Feed, queue_bytes_max=queue_bytes_max, linger_s=linger_s)
+        self._paths: list[str] = []
+        self._urls: list[str] = []
+        for target in [to] if isinstance(to, str) else to:
+            path = _log_path(target)
+            if path is None:
+                self._urls.append(target)
+            else:
+                self._paths.append(path)
+        self._broker = None if serve is None else TcpqBroker(serve)
+        self._feed = partial(Feed, queue_bytes_max=queue_bytes_max, linger_s=linger_s)
         self._timeline = Timeline()
         self._feeds: list[Feed] = []
         self._logs: list[PublicLog] = []
-        self._broker: TcpqBroker | None = None
         self._clock = clock
-        self._flushes_at = clock() + _FLUSH_EVERY_S
+        self._shows_at = clock() + _SHOW_EVERY_S
+
+    def open(self) -> Self:
+        """Open all that it mirrors to."""
         try:
-            for target in [to] if isinstance(to, str) else to:
-                if (path := _log_path(target)) is not None:
-                    self._logs.append(PublicLog(path))
-                else:
-                    self._feeds.append(feed(open_outlet(target)))
-            if serve is not None:
-                self._broker = TcpqBroker(serve).open()
-                self._feeds.append(feed(self._broker))
+            for path in self._paths:
+                self._logs.append(PublicLog(path))
+            for url in self._urls:
+                self._feeds.append(self._feed(open_outlet(url)))
+            if self._broker is not None:
+                self._feeds.append(self._feed(self._broker.open()))
         except BaseException:
             self.close()
             raise
+        return self
 
     @property
     def url(self) -> str | None:
@@ -86,6 +97,12 @@ class PublicLcm(Observer):
         return lines
 
     # --- What an observer is told ---
+
+    def began(self, who: str, at: int) -> None:
+        try:
+            check_participant(who)
+        except ConfigurationError as error:
+            raise error.concerning(who, at) from None
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
         if self._feeds:
@@ -116,15 +133,18 @@ class PublicLcm(Observer):
             for feed in self._feeds:
                 feed.put(events)
         if self._logs:
-            flushes = (now := self._clock()) >= self._flushes_at
+            shows = (now := self._clock()) >= self._shows_at
             for log in self._logs:
-                log.write(log.pending.advance(time))
-                if flushes:
-                    log.flush()
-            if flushes:
-                self._flushes_at = now + _FLUSH_EVERY_S
+                final = log.pending.advance(time)
+                log.write(final + log.pending.take() if shows else final)
+            if shows:
+                self._shows_at = now + _SHOW_EVERY_S
 
     # --- What its owner does ---
+
+    def check(self, publishes: Mapping[str, Iterable[str]], subscribes: Mapping[str, Iterable[str]]) -> None:
+        """Refuse names that LCM can't carry: of participants, each with the channels that it declares."""
+        check_public_names(publishes, subscribes)
 
     def wait_for_subscribers(self, channels: Iterable[str], timeout_s: float) -> list[str]:
         """Wait until somebody at the broker has subscribed to each channel; return those that nobody has.
@@ -139,7 +159,6 @@ class PublicLcm(Observer):
         """Wait until what has passed is out, but not for longer than that; return whether it is."""
         for log in self._logs:
             log.write(log.pending.take())
-            log.flush()
         drained = [feed.drain(timeout_s) for feed in self._feeds]
         return all(drained)
 
@@ -156,7 +175,7 @@ class PublicLcm(Observer):
             self._broker.close()
 
     def __enter__(self) -> Self:
-        return self
+        return self.open()
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -55,16 +55,19 @@ class LcmOutlet:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self._lcm = open_lcm(url)
+        self._lcm: lcm.LCM | None = open_lcm(url)
 
     def publish(self, channel: str, data: bytes) -> None:
+        opened = self._lcm
+        if opened is None:
+            raise LossError(f"{self.url} is closed")
         try:
-            self._lcm.publish(channel, data)
+            opened.publish(channel, data)
         except (OSError, ValueError) as error:
             raise LossError(f"{self.url} doesn't take a message on {channel}: {error}") from error
 
     def close(self) -> None:
-        """Nothing is under way in it: what it has sent is gone."""
+        self._lcm = None  # Nothing is under way in it, and the library closes it when nobody has it any more.
 
 
 class TcpqOutlet:

@@ -46,8 +46,10 @@ class Timeline:
     def __init__(self) -> None:
         self._messages: dict[tuple[str, int], _Message] = {}
         self._expiries: list[tuple[int, str, int]] = []
-        self._ahead: list[_Key] = []
-        self._due: dict[tuple[str, str], dict[_Key, None]] = {}  # Receiver and topic → the arrivals that hold.
+        # A heap. What is said anew has the same key, so a number of its own keeps messages from being compared.
+        self._ahead: list[tuple[_Key, int, _Message]] = []
+        self._said = 0
+        self._due: dict[tuple[str, str], dict[_Key, object]] = {}  # Receiver and topic → the arrivals that hold.
         self._names: dict[tuple[str, str, str], str] = {}
 
     def __len__(self) -> int:
@@ -55,18 +57,22 @@ class Timeline:
         return len(self._messages)
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int) -> None:
-        self._messages[who, number] = _Message(topic, at, payload, until)
+        message = self._messages[who, number] = _Message(topic, at, payload, until)
         heappush(self._expiries, (until, who, number))
-        heappush(self._ahead, (at, 1, who, number, "", 0))
+        heappush(self._ahead, ((at, 1, who, number, "", 0), 0, message))
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
+        message = self._messages[sender, number]
         key = (at, 0, sender, number, receiver, copy)
-        due = self._due.setdefault((receiver, self._messages[sender, number].topic), {})
+        due = self._due.get((receiver, message.topic))
+        if due is None:
+            due = self._due[receiver, message.topic] = {}
         if lost is not None:
             due.pop(key, None)
         elif key not in due:
             due[key] = None
-            heappush(self._ahead, key)
+            self._said += 1
+            heappush(self._ahead, (key, self._said, message))
 
     def lasts(self, sender: str, number: int, until: int) -> None:
         message = self._messages.get((sender, number))
@@ -82,26 +88,24 @@ class Timeline:
     def take(self, passed: int) -> list[PublicEvent]:
         """Remove and return, in order, all that happens before a time that has passed."""
         taken: list[PublicEvent] = []
-        ahead = self._ahead
-        while ahead and ahead[0][0] < passed:
-            key = heappop(ahead)
-            at, is_send, sender, number, receiver, _ = key
-            message = self._messages[sender, number]
-            if is_send or key in self._due[receiver, message.topic]:
-                if not is_send:
-                    del self._due[receiver, message.topic][key]
-                name = self._name(message.topic, sender, receiver)
+        ahead, dues, names = self._ahead, self._due, self._names
+        while ahead and ahead[0][0][0] < passed:
+            key, _, message = heappop(ahead)
+            at, is_send, sender, _, receiver, _ = key
+            if is_send or dues[receiver, message.topic].pop(key, _ABSENT) is not _ABSENT:
+                name = names.get((message.topic, sender, receiver)) or self._name(message.topic, sender, receiver)
                 taken.append(PublicEvent(name, message.payload, message.sent, at))
-        while self._expiries and self._expiries[0][0] < passed:
-            until, sender, number = heappop(self._expiries)
-            expired = self._messages.get((sender, number))
+        expiries, messages = self._expiries, self._messages
+        while expiries and expiries[0][0] < passed:
+            until, sender, number = heappop(expiries)
+            expired = messages.get((sender, number))
             if expired is not None and expired.until <= until:
-                del self._messages[sender, number]
+                del messages[sender, number]
         return taken
 
     def _name(self, topic: str, sender: str, receiver: str) -> str:
-        path = (topic, sender, receiver)
-        name = self._names.get(path)
-        if name is None:
-            name = self._names[path] = str(PublicName(topic, sender, receiver or None))
+        name = self._names[topic, sender, receiver] = str(PublicName(topic, sender, receiver or None))
         return name
+
+
+_ABSENT = object()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from worldline.launch.topics import Topic
 from worldline.model.errors import UsageError, shown
 
 ENCODING = "lcm"
@@ -47,14 +46,6 @@ def definition(kind: Any) -> str:
     lines = [f"    {type_} {field}{_dimensions(sizes)};" for field, type_, sizes in fields]
     head = [f"package {package};", ""] if package else []
     return "\n".join([*head, f"struct {name}", "{", *lines, "}", ""])
-
-
-def lcm_topic(kind: Any = None) -> Topic:
-    """Return how a recording describes a topic with messages of an LCM type; or of one that isn't known."""
-    if kind is None:
-        return Topic(encoding=ENCODING)
-    text = f"// fingerprint 0x{fingerprint(kind).hex()}\n{definition(kind)}"
-    return Topic(encoding=ENCODING, schema_name=type_name(kind), schema_encoding=ENCODING, schema=text.encode())
 
 
 def _dimensions(sizes: list[int | str] | None) -> str:

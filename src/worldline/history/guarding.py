@@ -1,0 +1,105 @@
+"""Stands between a run and its observer, so that a mistake of the observer isn't taken for one of the model.
+
+A room tells its observer in the middle of what members do. Whatever the observer raises would pass through their code,
+which could catch it, and then through whoever says which member failed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from worldline.history.observer import Observer
+from worldline.model.blame import said_of
+from worldline.model.errors import ObserverFailure, UsageError, WorldlineError, shown
+from worldline.model.time import FOREVER
+
+_TOLD = ("began", "sent", "arrives", "lasts", "closed", "noted", "ended", "passed")
+
+
+def check_observer(observer: object) -> None:
+    """Refuse what can't be told everything, before anything happens."""
+    if isinstance(observer, Observer):
+        return
+    if isinstance(observer, type):
+        raise UsageError(f"the observer is the class {observer.__name__}", advice=f"give {observer.__name__}(...)")
+    missing = [name for name in _TOLD if not callable(getattr(observer, name, None))]
+    if missing:
+        raise UsageError(
+            f"the observer {shown(observer)} has no method {missing[0]}",
+            advice="derive its class from worldline.history.Observer, whose methods do nothing",
+        )
+
+
+class GuardedObserver(Observer):
+    """Passes everything on. What the observer raises becomes an `ObserverFailure`, which `passed` repeats.
+
+    So it ends the run even if code of the model has caught it.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        check_observer(observer)
+        self.guarded = observer
+        self._now = 0
+        self._failure: ObserverFailure | None = None
+
+    def began(self, who: str, at: int) -> None:
+        self._now = at
+        try:
+            self.guarded.began(who, at)
+        except Exception as error:
+            self._fail(error)
+
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        self._now = at
+        try:
+            self.guarded.sent(who, number, topic, at, payload, until, detail)
+        except Exception as error:
+            self._fail(error)
+
+    def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
+        try:
+            self.guarded.arrives(sender, number, receiver, at, copy, lost)
+        except Exception as error:
+            self._fail(error)
+
+    def lasts(self, sender: str, number: int, until: int) -> None:
+        try:
+            self.guarded.lasts(sender, number, until)
+        except Exception as error:
+            self._fail(error)
+
+    def closed(self, receiver: str, topic: str, at: int) -> None:
+        try:
+            self.guarded.closed(receiver, topic, at)
+        except Exception as error:
+            self._fail(error)
+
+    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
+        self._now = at
+        try:
+            self.guarded.noted(who, topic, at, payload, detail)
+        except Exception as error:
+            self._fail(error)
+
+    def ended(self, who: str, at: int, chain: bytes) -> None:
+        try:
+            self.guarded.ended(who, at, chain)
+        except Exception as error:
+            self._fail(error)
+
+    def passed(self, time: int) -> None:
+        if time < FOREVER:
+            self._now = time
+        if self._failure is not None:
+            raise self._failure
+        try:
+            self.guarded.passed(time)
+        except Exception as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> NoReturn:
+        if isinstance(error, WorldlineError):  # A recorder's, whose disk is full: it says so itself.
+            raise error
+        if self._failure is None:
+            self._failure = ObserverFailure(f"it raised {said_of(error)}", participant="the observer", at=self._now)
+        raise self._failure from error

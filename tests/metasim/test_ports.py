@@ -1,0 +1,69 @@
+"""Ports: the ways to LCM programs, and what happens when those flood or vanish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.federation.transports import nothing_left
+from worldline.metasim.ports import LcmPort, ServedPort, TcpqPort, open_port
+from worldline.metasim.public import TcpqBroker
+from worldline.model.errors import LossError
+
+_PATIENCE_S = 30.0
+
+
+@pytest.fixture(autouse=True)
+def _tidy() -> Iterator[None]:
+    with nothing_left():
+        yield
+
+
+def test_both_ends_meet_and_hear_only_their_channels() -> None:
+    served = open_port(None, "127.0.0.1:0", ["OUT", "a.b"])
+    program = open_port(served.url, None, ["IN"])
+    assert served.wait_for_listeners(["IN"], _PATIENCE_S) == []
+    served.publish("IN", b"1")
+    served.publish("ELSE", b"2")
+    served.publish("IN", b"3")
+    assert [program.receive(_PATIENCE_S) for _ in range(2)] == [("IN", b"1"), ("IN", b"3")]
+    for channel in ("ELSE", "aXb", "a.b", "OUT"):
+        program.publish(channel, b"4")
+    assert [served.receive(_PATIENCE_S) for _ in range(2)] == [("a.b", b"4"), ("OUT", b"4")]
+    assert served.receive(0.0) is None
+    assert program.receive(0.0) is None
+    close(program, served)
+
+
+def test_a_channel_is_a_name_and_not_a_pattern() -> None:
+    with TcpqBroker() as broker:
+        port = TcpqPort(broker.url, ["a.b"])
+        assert broker.wait_for_subscribers(["a.b"], _PATIENCE_S) == []
+        broker.publish("aXb", b"other")
+        broker.publish("a.b", b"ours")
+        assert port.receive(_PATIENCE_S) == ("a.b", b"ours")
+        port.close()
+
+
+def test_a_program_that_floods_is_an_error_and_takes_no_more_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worldline.metasim.ports.UNTAKEN_BYTES_MAX", 1000)
+    served = ServedPort("127.0.0.1:0", ["OUT"])
+    program = TcpqPort(served.url, [])
+    program.publish("OUT", b"x" * 1001)
+    with pytest.raises(LossError, match="the program published more than 1,000 bytes at a time"):
+        served.receive(_PATIENCE_S)
+    close(program, served)
+
+
+def test_a_broker_that_goes_away_is_named() -> None:
+    with TcpqBroker() as broker:
+        port = TcpqPort(broker.url, ["IN"])
+    with pytest.raises(LossError, match=f"the connection to the LCM broker at {broker.url} broke"):
+        port.receive(_PATIENCE_S)
+    port.close()
+
+
+def close(*ports: LcmPort) -> None:
+    for port in ports:
+        port.close()
