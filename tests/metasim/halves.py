@@ -56,18 +56,19 @@ def continuous(period: float = 0.01) -> Half:
     return Half(make, (0.5, 0.0), period)
 
 
-def multibody(period: float = 0.01) -> Half:
-    """Return a pendulum of rigid bodies with a step of 1 ms."""
+def multibody(period: float = 0.01, step: float = 0.001, *, sampled: bool = True) -> Half:
+    """Return a pendulum of rigid bodies; `sampled`, as by default, its output is that of its last step."""
 
     def make(builder: DiagramBuilder) -> tuple[System, InputPort, OutputPort]:
-        plant = builder.AddSystem(MultibodyPlant(0.001))
+        plant = builder.AddSystem(MultibodyPlant(step))
+        plant.SetUseSampledOutputPorts(sampled)
         rod = plant.AddRigidBody("rod", SpatialInertia(1.0, [0.0, 0.0, -0.5], UnitInertia(0.3, 0.3, 0.01)))
         joint = plant.AddJoint(RevoluteJoint("pivot", plant.world_frame(), rod.body_frame(), [0.0, 1.0, 0.0], 0.1))
         plant.AddJointActuator("motor", joint)
         plant.Finalize()
         return plant, plant.get_actuation_input_port(), plant.get_state_output_port()
 
-    return Half(make, (0.5, 0.0), period, 0.001)
+    return Half(make, (0.5, 0.0), period, step)
 
 
 def controller(period: float = 0.01) -> Half:
