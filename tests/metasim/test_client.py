@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -244,20 +242,3 @@ def test_a_participant_that_doesnt_declare_what_it_hears(period: float | None) -
 def test_the_digest_is_the_same_with_and_without_a_monitor() -> None:
     _, digest = in_one_process(CASES["discrete"], "50ms")
     assert digest == run(federation(CASES["discrete"], {}), "50ms").digest
-
-
-def test_without_drake() -> None:
-    """Everything else is there, and the client says what is missing."""
-    script = """
-import sys
-sys.modules["pydrake"] = None
-from worldline.metasim import MetasimServer, drive
-from worldline.model import UsageError
-import worldline.metasim
-try:
-    worldline.metasim.MetasimClient
-except UsageError as error:
-    print(error)
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "Drake isn't installed (pip install 'worldline[drake]', on Python 3.12 or newer)\n"

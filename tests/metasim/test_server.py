@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -138,6 +140,14 @@ def test_what_is_published_at_the_time_of_a_stop_has_been() -> None:
         server.advance_to(0.05)
         reached = server.server.ask(lambda: server.server.host.arbiter.participants())
         assert {name: at for name, (_, at) in reached.items()} == {"a": 50 * MS, "b": 40 * MS}
+
+
+def test_where_those_stand_of_whom_nobody_knows_when_they_send() -> None:
+    with served(counters(blind=True), links={("a", None): "3.7ms", ("b", None): "3.7ms"}) as server:
+        for stop, least in ((100, 100), (110, 106), (300, 300)):
+            server.advance_to(f"{stop}ms")
+            reached = server.server.ask(lambda: server.server.host.arbiter.participants())
+            assert all(least * MS <= at <= stop * MS for _, at in reached.values())
 
 
 def test_it_cant_go_back_or_be_reset() -> None:
@@ -349,7 +359,9 @@ def test_finishing_by_hand() -> None:
         (["a"], 1, "may be meant in seconds"),
         (["a"], -0.1, "isn't possible"),
         (["a"], float("nan"), "isn't possible"),
-        ("ab", 0.01, "'ab' isn't a list of names (write ['ab'])"),
+        ("ab", 0.01, "'ab' is neither a list of names nor a count"),
+        (2.0, 0.01, "2.0 is neither a list of names nor a count"),
+        (None, 0.01, "None is neither a list of names nor a count"),
         (0, 0.01, ""),
         (-1, 0.01, ""),
         ([], 0.01, ""),
@@ -367,3 +379,20 @@ def test_servers_that_arent_possible(clients: Any, delay: Any, problem: str) -> 
 def test_a_delay_of_0_between_two() -> None:
     with pytest.raises(UsageError, match=r"the delay of a → b of 0 isn't possible .* only if messages take time"):
         MetasimServer(["a", "b"], 0.01, links={("a", "b"): 0.0})
+
+
+def test_without_drake() -> None:
+    """Everything else is there, and the client says what is missing."""
+    script = """
+import sys
+sys.modules["pydrake"] = None
+from worldline.metasim import MetasimServer, drive
+from worldline.model import UsageError
+import worldline.metasim
+try:
+    worldline.metasim.MetasimClient
+except UsageError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "Drake isn't installed (pip install 'worldline[drake]', on Python 3.12 or newer)\n"

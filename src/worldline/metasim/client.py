@@ -94,7 +94,7 @@ class MetasimClient:
         """Add a system that publishes its input on a channel, once in a period, or after every step without one.
 
         With periods, others needn't wait for this client in between: from the periods of all publishers it follows when
-        it sends next.
+        it sends next. In a diagram that has no continuous state, they are multiples of its smallest step.
         """
         self._check_addition(builder, channel, lcm_type)
         seconds = 0.0 if period is None else _seconds_of(period)
@@ -160,9 +160,9 @@ class MetasimClient:
         elif period is not None:
             raise UsageError("complete takes a period for `lcm` only, which isn't used")
         simulator = Simulator(diagram)
-        stepping = [grid for leaf in leaves if (grid := _grid_of(leaf)) is not None]
+        steps = {step: None for leaf in leaves if (step := _step_of(leaf)) is not None}
         if not simulator.get_context().num_continuous_states():
-            _check_periods(self._periods or (), [grid.period for grid in stepping])
+            _check_periods(self._periods or (), [period for period, _ in steps])
         extra = () if self._lcm is None else (self._lcm,)
         self._diagram = DiagramSimulator(
             simulator,
@@ -170,7 +170,7 @@ class MetasimClient:
             (self._inward, *extra),
             self._subscribers,
             publishing=None if self._periods is None else [Grid(each) for each in dict.fromkeys(self._periods)],
-            stepping=stepping,
+            stepping=[Grid(*step) for step in steps],
         )
         return simulator
 
@@ -274,9 +274,9 @@ def _leaves(system: System) -> Iterator[System]:
         yield system
 
 
-def _grid_of(leaf: System) -> Grid | None:
-    """Return the times of a system's discrete updates, if they are all of one grid."""
+def _step_of(leaf: System) -> tuple[float, float] | None:
+    """Return period and offset of a system's discrete updates, if all of them have the same."""
     if isinstance(leaf, MultibodyPlant):  # It doesn't tell in the common way.
-        return Grid(leaf.time_step()) if leaf.time_step() else None
+        return (leaf.time_step(), 0.0) if leaf.time_step() else None
     found = leaf.GetUniquePeriodicDiscreteUpdateAttribute()
-    return None if found is None else Grid(found.period_sec(), found.offset_sec())
+    return None if found is None else (found.period_sec(), found.offset_sec())

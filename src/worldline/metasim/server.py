@@ -23,6 +23,7 @@ from worldline.metasim.onlookers import Onlookers
 from worldline.metasim.public import PublicLcm
 from worldline.metasim.seconds import Seconds, as_nanoseconds
 from worldline.model import ConfigurationError, LossError, Network, UsageError, format_time, link, plan
+from worldline.model.errors import shown
 from worldline.model.links import Link, Rule
 from worldline.model.time import SECOND
 
@@ -65,8 +66,10 @@ class MetasimServer:
         serve_lcm: str | None = None,
         limits: Limits | None = None,
     ) -> None:
-        if isinstance(clients, str):
-            raise UsageError(f"{clients!r} isn't a list of names", advice=f"write [{clients!r}]")
+        if isinstance(clients, str) or not isinstance(clients, int | Iterable):
+            raise UsageError(
+                f"{shown(clients)} is neither a list of names nor a count", advice='write ["plant", "controller"] or 2'
+            )
         vacancies = clients if isinstance(clients, int) else 0
         network = Network(
             default=_as_link(delay, "the delay"),
@@ -168,9 +171,13 @@ class MetasimServer:
         """Let everybody run up to a time, and return when all stand there.
 
         As in Drake, what happens at that very time is half done then: what is published at it has been, and what
-        arrives at it comes next.
+        arrives at it comes next. Nobody's simulator stops there for that: each has done all that it does up to then,
+        and waits. One of which nobody knows when it sends runs from stop to stop of its own, so it may still be before
+        that time, by less than a message takes to reach it; but all stop at multiples of 100 ms.
         """
         target = as_nanoseconds(boundary, "a time to advance to")
+        if self.outcome is not None:
+            raise UsageError("the run is over", advice="make a new MetasimServer")
         if self._reached is None:
             self.initialize()
         assert self._reached is not None
