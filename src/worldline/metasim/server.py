@@ -145,6 +145,10 @@ class MetasimServer:
         """Return who isn't there yet."""
         return self.server.ask(self.server.host.missing)
 
+    def why(self) -> list[str]:
+        """Say of everybody who waits what for, and who keeps it waiting: a line each, in the order of their names."""
+        return [str(why) for why in self.server.ask(self.server.host.arbiter.why)]
+
     # --- As a simulator ---
 
     def initialize(self, patience_s: float | None = None) -> None:
