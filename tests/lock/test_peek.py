@@ -399,11 +399,11 @@ def test_the_one_that_peeks_is_told_why_it_waits_and_so_are_others_whom_it_holds
     made.say("b", Advance(9))
     assert [str(why) for why in made.arbiter.why()] == [
         (
-            "a at 3ns wants to know all before 8ns: c (computing) may still send from 0s on, so all is known only "
-            "before 5ns; via c → a (blue, 5ns)"
+            "a at 3ns wants to know all before 8ns: c (computing) may still send from 0s on, so everything is known "
+            "only before 5ns; via c → a (blue, 5ns)"
         ),
         (
-            "b at 0s waits for time 9ns: a (peeking) may still send from 3ns on, so everything is known only before 8ns; "
-            "by a → b (red, 5ns)"
+            "b at 0s waits for time 9ns: a (peeking) may still send from 3ns on, so everything is known only "
+            "before 8ns; via a → b (red, 5ns)"
         ),
     ]

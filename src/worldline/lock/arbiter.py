@@ -488,6 +488,8 @@ class Arbiter:
         if self._is_capped(goal):
             self._cap(member, goal)
             goal = 0
+        elif not goal:
+            goal = 1  # Stopped at the very start; 0 would be none. Nothing arrives before.
         self.bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
 
     def _is_capped(self, goal: int) -> bool:

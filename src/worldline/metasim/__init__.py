@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from worldline.metasim.driving import MessageSimulator, Send, drive
+from worldline.metasim.driving import MessageSimulator, Send, SimulatorEnded, drive
 from worldline.metasim.server import MetasimServer
 from worldline.model import UsageError
 
 if TYPE_CHECKING:
     from worldline.metasim.client import MetasimClient
 
-__all__ = ["MessageSimulator", "MetasimClient", "MetasimServer", "Send", "drive"]
+__all__ = ["MessageSimulator", "MetasimClient", "MetasimServer", "Send", "SimulatorEnded", "drive"]
 
 
 def __getattr__(name: str) -> Any:

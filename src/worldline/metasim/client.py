@@ -8,7 +8,7 @@ authority until the run ends.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Unpack
 
@@ -21,18 +21,18 @@ from pydrake.systems.lcm import LcmPublisherSystem, LcmSubscriberSystem
 from worldline.federation.address import Address
 from worldline.federation.call import PATIENCE_S, Credentials
 from worldline.federation.client import connect
+from worldline.federation.declaration import Declared
 from worldline.federation.participant import Participant
 from worldline.federation.server import Server
 from worldline.metasim.diagram import DiagramSimulator, Monitor
 from worldline.metasim.driving import drive
-from worldline.metasim.seconds import Seconds, as_nanoseconds, nanoseconds
+from worldline.metasim.seconds import Grid, Seconds, as_nanoseconds, nanoseconds
 from worldline.metasim.server import MetasimServer
-from worldline.model import Message, PeerError, UsageError, format_time
+from worldline.model import UNBOUNDED, Buffer, UsageError, format_time
 from worldline.model.errors import shown
 from worldline.model.message import check_name
 from worldline.model.time import SECOND
 
-_FINGERPRINT_SIZE = 8
 _NAMED = re.compile(r"LcmSubscriberSystem\((.+)\)")
 
 
@@ -62,10 +62,11 @@ class MetasimClient:
         self._inward = DrakeLcm("memq://")
         self._lcm: DrakeLcm | None = None
         self._periods: list[float] | None = []
+        self._transport: list[System] = []  # What it has added itself.
         self._published: dict[str, None] = {}
         self._types: dict[str, type[Any]] = {}
         self._subscribers: dict[str, list[Any]] = {}
-        self._diagram: _CheckedDiagram | None = None
+        self._diagram: DiagramSimulator | None = None
 
     # --- While it is incomplete ---
 
@@ -93,14 +94,14 @@ class MetasimClient:
         """Add a system that publishes its input on a channel, once in a period, or after every step without one.
 
         With periods, others needn't wait for this client in between: from the periods of all publishers it follows when
-        it sends next.
+        it sends next. In a diagram that has no continuous state, they are multiples of its smallest step.
         """
         self._check_addition(builder, channel, lcm_type)
         seconds = 0.0 if period is None else _seconds_of(period)
         publisher: LcmPublisherSystem = LcmPublisherSystem.Make(
             channel, lcm_type, self._outward, publish_period=seconds, use_cpp_serializer=use_cpp_serializer
         )
-        builder.AddSystem(publisher)
+        self._transport.append(builder.AddSystem(publisher))
         if period is None:
             self._periods = None
         elif self._periods is not None:
@@ -120,7 +121,7 @@ class MetasimClient:
         subscriber: LcmSubscriberSystem = LcmSubscriberSystem.Make(
             channel, lcm_type, self._inward, use_cpp_serializer=use_cpp_serializer
         )
-        builder.AddSystem(subscriber)
+        self._transport.append(builder.AddSystem(subscriber))
         self._subscribers.setdefault(channel, []).append(subscriber)
         return subscriber
 
@@ -129,7 +130,7 @@ class MetasimClient:
         check_name(channel, "a channel")
         if builder.already_built():
             raise UsageError("the builder has built its diagram already", advice="add transport before Build()")
-        if not (callable(getattr(lcm_type, "encode", None)) and hasattr(lcm_type, "_get_packed_fingerprint")):
+        if not (isinstance(lcm_type, type) and hasattr(lcm_type, "_get_packed_fingerprint")):
             raise UsageError(f"{shown(lcm_type)} isn't a type of messages", advice="give a class that lcm-gen has made")
 
     def _check_incomplete(self, what: str) -> None:
@@ -146,10 +147,10 @@ class MetasimClient:
         and others wait for the client accordingly.
         """
         self._check_incomplete("a diagram")
-        if isinstance(diagram, DiagramBuilder):
-            raise UsageError("complete takes the diagram", advice="complete(builder.Build())")
+        if not isinstance(diagram, Diagram):
+            raise UsageError(f"complete takes a diagram, not {shown(diagram)}", advice="complete(builder.Build())")
         leaves = list(_leaves(diagram))
-        steps = sorted({step for leaf in leaves if (step := _step_of(leaf)) is not None})
+        self._check_transport(leaves)
         if self._lcm is not None:
             if period is None:
                 self._periods = None
@@ -158,25 +159,36 @@ class MetasimClient:
             self._find_subscribers(leaves)
         elif period is not None:
             raise UsageError("complete takes a period for `lcm` only, which isn't used")
-        _check_periods(self._periods or (), steps)
         simulator = Simulator(diagram)
+        steps = {step: None for leaf in leaves if (step := _step_of(leaf)) is not None}
+        if not simulator.get_context().num_continuous_states():
+            _check_periods(self._periods or (), [period for period, _ in steps])
         extra = () if self._lcm is None else (self._lcm,)
-        self._diagram = _CheckedDiagram(
+        self._diagram = DiagramSimulator(
             simulator,
             (self._outward, *extra),
             (self._inward, *extra),
             self._subscribers,
-            periods=self._periods,
-            steps=steps,
+            publishing=None if self._periods is None else [Grid(each) for each in dict.fromkeys(self._periods)],
+            stepping=[Grid(*step) for step in steps],
         )
-        self._diagram.types = self._types
         return simulator
+
+    def _check_transport(self, leaves: list[System]) -> None:
+        """Refuse a diagram without what was added for it: messages would be sent and received by nobody."""
+        if not self._transport and self._lcm is None:
+            raise UsageError("nothing connects its diagram with the run", advice="add a publisher or a subscriber")
+        for added in self._transport:
+            if added not in leaves:
+                raise UsageError(
+                    f"{added.get_name()} isn't in the diagram",
+                    advice="complete the diagram that transport was added to",
+                )
 
     def _find_subscribers(self, leaves: list[System]) -> None:
         """Find the diagram's own subscribers: Python doesn't see their channels, but they are named after them."""
-        ours = [each for subscribers in self._subscribers.values() for each in subscribers]
         for leaf in leaves:
-            if isinstance(leaf, LcmSubscriberSystem) and leaf not in ours:
+            if isinstance(leaf, LcmSubscriberSystem) and leaf not in self._transport:
                 named = _NAMED.fullmatch(leaf.get_name())
                 if named is None:
                     raise UsageError(
@@ -194,6 +206,8 @@ class MetasimClient:
     def run(self) -> None:
         """Run under the server's authority until the run ends."""
         completed = self._completed()
+        if completed.name:
+            raise UsageError("a client runs once", participant=completed.name, advice="make a new MetasimClient")
         with self._taking_part() as participant:
             completed.name = participant.name
             drive(participant, completed)
@@ -202,7 +216,7 @@ class MetasimClient:
         if self._participant is None:
             address = self._address.server if isinstance(self._address, MetasimServer) else self._address
             declared = self._credentials.copy()
-            declared.setdefault("subscribes", list(self._subscribers))
+            declared["subscribes"] = {**dict.fromkeys(self._subscribers, UNBOUNDED), **_buffers_of(declared)}
             if self._lcm is None:
                 declared.setdefault("publishes", list(self._published))
             return connect(address, self._name, patience_s=self._patience_s, **declared)
@@ -217,30 +231,16 @@ class MetasimClient:
             self._participant.subscribe(channel)
         return nullcontext(self._participant)
 
-    def _completed(self) -> _CheckedDiagram:
+    def _completed(self) -> DiagramSimulator:
         if self._diagram is None:
             raise UsageError("the client is incomplete", advice="call complete(diagram) first")
         return self._diagram
 
 
-class _CheckedDiagram(DiagramSimulator):
-    """A diagram whose messages are looked at before they reach it: what its systems can't read ends the process."""
-
-    name = ""
-    types: dict[str, type[Any]]
-
-    def receive(self, messages: list[Message]) -> None:
-        for message in messages:
-            expected = self.types.get(message.topic)
-            if expected is not None and message.payload[:_FINGERPRINT_SIZE] != expected._get_packed_fingerprint():
-                raise PeerError(
-                    f"what {message.sender} has sent on {message.topic!r} at {format_time(message.sent)} "
-                    f"isn't a {expected.__name__}",
-                    participant=self.name,
-                    at=message.arrival,
-                    advice="both ends of a channel use the same type",
-                )
-        super().receive(messages)
+def _buffers_of(declared: Declared) -> dict[str, Buffer | str]:
+    """Return what a user subscribes to besides, or with buffers of its own."""
+    given = declared.get("subscribes", ())
+    return dict(given) if isinstance(given, Mapping) else dict.fromkeys(given, UNBOUNDED)
 
 
 def _seconds_of(period: Seconds) -> float:
@@ -255,12 +255,14 @@ def _check_periods(periods: Iterable[float], steps: list[float]) -> None:
     """Refuse a period that the diagram's own steps don't meet: it would publish what is long past, now and then."""
     if not steps:
         return
-    step = steps[0]
+    step = min(steps)
     for period in periods:
-        if nanoseconds(period) % nanoseconds(step):
+        nearest = max(round(period / step), 1) * step
+        if nanoseconds(nearest) != nanoseconds(period):
             raise UsageError(
                 f"a period of {format_time(nanoseconds(period))} isn't a multiple of the diagram's step, "
-                f"{format_time(nanoseconds(step))}"
+                f"{format_time(nanoseconds(step))}",
+                advice=f"publish every {format_time(nanoseconds(nearest))}",
             )
 
 
@@ -272,9 +274,9 @@ def _leaves(system: System) -> Iterator[System]:
         yield system
 
 
-def _step_of(leaf: System) -> float | None:
-    """Return the period of a system's discrete updates, if it has one that starts at 0."""
+def _step_of(leaf: System) -> tuple[float, float] | None:
+    """Return period and offset of a system's discrete updates, if all of them have the same."""
     if isinstance(leaf, MultibodyPlant):  # It doesn't tell in the common way.
-        return leaf.time_step() or None
+        return (leaf.time_step(), 0.0) if leaf.time_step() else None
     found = leaf.GetUniquePeriodicDiscreteUpdateAttribute()
-    return found.period_sec() if found is not None and not found.offset_sec() else None
+    return None if found is None else (found.period_sec(), found.offset_sec())

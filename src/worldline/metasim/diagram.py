@@ -14,21 +14,28 @@ changes but that object.
   initialization event does the same at once.
 - A stop between two steps of its own shows (see `driving`). It stops where something arrives, where it sends, and, if
   nobody knows when that is, at times of its own grid as far as the grid is known.
-- Events lie at float multiples of their periods: see `Grid`.
+- Events lie at float multiples of their periods: see `Grid`. Where several grids meet at one nanosecond with different
+  floats, Drake's own order holds between them. Publishers that are known come first, up to the last of them; otherwise
+  what arrives comes before whatever is known to happen at that time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from pydrake.lcm import DrakeLcm
-from pydrake.systems.analysis import Simulator
-from pydrake.systems.framework import Context
+from pydrake.systems.analysis import Simulator, SimulatorStatus
+from pydrake.systems.framework import Context, EventStatus
 
-from worldline.metasim.driving import Send
+from worldline.federation.blame import is_normal_end
+from worldline.metasim.driving import Send, SimulatorEnded
 from worldline.metasim.seconds import Grid, nanoseconds
-from worldline.model import TIME_MAX, Message, ModelError
+from worldline.model import TIME_MAX, Message, ModelError, PeerError, UsageError, WorldlineError, format_time
+from worldline.model.blame import described, said_of
+from worldline.model.errors import shown
 from worldline.model.time import SECOND
 
 Monitor = Callable[[Context], Any]
@@ -38,8 +45,8 @@ class DiagramSimulator:
     """A diagram with its simulator.
 
     `outward` takes what the diagram publishes, `inward` gives it what arrives; `subscribers` are the systems that
-    listen to a channel. `periods` are those of all publishers, or None if some publish at times that nobody knows.
-    `steps` are other periods at which something happens in the diagram, as far as they are known.
+    listen to a channel. `publishing` are the times of all publishers, or None if some publish at times that nobody
+    knows. `stepping` are other times at which something happens in the diagram, as far as they are known.
     """
 
     def __init__(
@@ -49,32 +56,42 @@ class DiagramSimulator:
         inward: Sequence[DrakeLcm],
         subscribers: dict[str, list[Any]],
         *,
-        periods: Iterable[float] | None,
-        steps: Iterable[float] = (),
+        publishing: Iterable[Grid] | None,
+        stepping: Iterable[Grid] = (),
     ) -> None:
-        self.simulator = simulator
+        self.name = ""  # The participant's, once it is one.
         self.monitor: Monitor | None = None  # The user's own, called after each step.
+        self._simulator = simulator
         self._context = simulator.get_mutable_context()
         self._outward = outward
         self._inward = inward
         self._subscribers = subscribers
-        self._publishing = None if periods is None else [Grid(period) for period in sorted(set(periods))]
-        self._grids = [Grid(step) for step in sorted(set(steps))]
-        self._send: Send | None = None
-        self._receiving = False
+        self._publishing = None if publishing is None else list(publishing)
+        self._stepping = list(stepping)
+        self._send: Send | None = None  # None: it hasn't begun.
         self._now = 0
-        self._sent_at = -1.0  # The float time of the last message sent.
+        self._echoes = 0  # How many of the messages to be handled next are what arrives.
+        self._monitored = False
+        # Drake's objects hold what they call where Python's garbage collector doesn't see it: no cycle would ever go.
+        this = weakref.proxy(self)
         for lcm in outward:
-            lcm.SubscribeAllChannels(self._published)
-        simulator.set_monitor(self._after_step)
+            lcm.SubscribeAllChannels(lambda channel, data: this._published(channel, data))
+        simulator.set_monitor(lambda context: this._after_step(context))
 
     # --- As a MessageSimulator ---
 
     def begin(self, now: int, send: Send) -> None:
-        self._send, self._now = send, now
         if now:
-            self._context.SetTime(now / SECOND)
-        self._run(self.simulator.Initialize)
+            self._context.SetTime(self._stop_at(now))
+        elif self._context.get_time():
+            raise UsageError(
+                f"its simulator stands at {self._context.get_time()} seconds already, and the run begins at 0",
+                participant=self.name,
+                advice="leave the time of its context to the client",
+            )
+        self._send_published()  # By somebody who has initialized it before: that is done again, and now it counts.
+        self._send, self._now = send, now
+        self._run(self._simulator.Initialize)
 
     def due(self) -> int | None:
         if self._publishing is None:
@@ -84,18 +101,19 @@ class DiagramSimulator:
     def advance_to(self, time: int) -> None:
         if time > self._now:
             self._now = time
-            self._run(lambda: self.simulator.AdvanceTo(self._stop_at(time)))
+            self._run(self._simulator.AdvanceTo, self._stop_at(time))
 
     def receive(self, messages: list[Message]) -> None:
-        self._receiving = True
-        for lcm in self._inward:
-            for message in messages:
-                lcm.Publish(message.topic, message.payload)
-            lcm.HandleSubscriptions(0)
-        self._receiving = False
-        for channel in dict.fromkeys(message.topic for message in messages):
-            for subscriber in self._subscribers.get(channel, ()):
-                subscriber.ExecuteInitializationEvents(subscriber.GetMyMutableContextFromRoot(self._context))
+        with self._blamed():
+            for lcm in self._inward:
+                for message in messages:
+                    lcm.Publish(message.topic, message.payload)
+                self._echoes = len(messages) if lcm in self._outward else 0
+                lcm.HandleSubscriptions(0)
+            for last in {message.topic: message for message in messages}.values():  # On each channel, it alone counts.
+                for subscriber in self._subscribers.get(last.topic, ()):
+                    self._read(subscriber, last)
+            self._send_published()  # By force, by somebody who listens.
 
     # --- Inside ---
 
@@ -104,35 +122,71 @@ class DiagramSimulator:
         due = [at for grid in self._publishing or () if (at := grid.at(time)) is not None]
         if due:
             return max(due)
-        return min((at for grid in self._grids if (at := grid.at(time)) is not None), default=time / SECOND)
+        return min((at for grid in self._stepping if (at := grid.at(time)) is not None), default=time / SECOND)
+
+    def _run(self, step: Callable[..., SimulatorStatus], *given: float) -> None:
+        self._monitored = False
+        with self._blamed():
+            status = step(*given)
+        if not self._monitored:
+            raise UsageError(
+                "its simulator's monitor has been replaced, so nobody knows any more when it publishes",
+                participant=self.name,
+                at=self._time(),
+                advice="call set_monitor of the client instead",
+            )
+        if not status.succeeded():
+            raise SimulatorEnded(status.FormatMessage())
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """Say who it was, and when, of whatever is raised in the diagram."""
+        try:
+            yield
+        except WorldlineError:
+            raise
+        except SystemExit as error:
+            if is_normal_end(error):
+                raise
+            # So Drake reports a failed assertion.
+            raise ModelError(f"Drake has given up: {error}", participant=self.name, at=self._time()) from error
+        except Exception as error:
+            raise ModelError(f"its diagram raised {said_of(error)}", participant=self.name, at=self._time()) from error
+
+    def _after_step(self, context: Context) -> Any:
+        self._monitored = True
+        status = None if self.monitor is None else self.monitor(context)
+        if status is not None and not isinstance(status, EventStatus):
+            raise UsageError(
+                f"its monitor returned {shown(status)}",
+                participant=self.name,
+                at=self._time(),
+                advice="return an EventStatus, or nothing",
+            )
+        self._send_published()
+        return status
 
     def _send_published(self) -> None:
         for lcm in self._outward:
             lcm.HandleSubscriptions(0)
 
     def _published(self, channel: str, data: bytes) -> None:
-        if self._receiving:
-            return  # It is one that arrives, on an object that serves both ways.
-        assert self._send is not None
-        seconds = self._context.get_time()
-        at = max(nanoseconds(seconds), 0)
-        if seconds != self._sent_at and at == nanoseconds(self._sent_at):
-            raise ModelError(
-                f"it publishes at {self._sent_at!r} and {seconds!r} seconds, which are the same nanosecond",
-                at=at,
-            )
-        self._sent_at = seconds
-        self._send(channel, data, at)
+        if self._echoes:
+            self._echoes -= 1  # It is one that arrives, on an object that serves both ways.
+        elif self._send is not None:
+            self._send(channel, data, self._time())
 
-    def _after_step(self, context: Context) -> Any:
-        self._send_published()
-        if self.monitor is not None:
-            return self.monitor(context)
-        return None
-
-    def _run(self, step: Callable[[], object]) -> None:
+    def _read(self, subscriber: Any, message: Message) -> None:
         try:
-            step()
-            self._send_published()  # By force, since the last step.
-        except SystemExit as error:  # So Drake reports a failed assertion.
-            raise ModelError(f"Drake has given up: {error}", at=nanoseconds(self._context.get_time())) from error
+            subscriber.ExecuteInitializationEvents(subscriber.GetMyMutableContextFromRoot(self._context))
+        except (Exception, SystemExit) as error:  # From Python and from C++, respectively.
+            raise PeerError(
+                f"it can't read what {message.sender} has sent on {message.topic!r} at {format_time(message.sent)}: "
+                f"{described(error)}",
+                participant=self.name,
+                at=message.arrival,
+                advice="both ends of a channel use the same type",
+            ) from error
+
+    def _time(self) -> int:
+        return nanoseconds(self._context.get_time())

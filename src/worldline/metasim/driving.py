@@ -8,9 +8,10 @@ If it knows, it promises to send nothing before, and asks for its next message u
 and it stops only where something arrives and where it sends.
 
 If it doesn't, it peeks: nothing arrives before the time that the peek returns, so it runs up to there, and what it has
-sent on the way is published with the times at which it was sent. It stops where something arrives, and at least once in
-the time that a message takes to reach it. Where it stops depends on the run's plan and messages alone, never on who is
-quicker: for a simulator that adapts its steps, or publishes after each, a stop is something that shows.
+sent on the way is published with the times at which it was sent. It stops where something arrives, at least once in the
+time that a message takes to reach it, and at multiples of 100 ms. Where it stops depends on the run's plan and messages
+alone, never on who is quicker: for a simulator that adapts its steps, or publishes after each, a stop is something that
+shows.
 
 At any time: what is sent at that time goes first, then what arrives is delivered, and whatever the simulator makes of
 it comes then.
@@ -19,14 +20,26 @@ it comes then.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol
 
 from worldline.federation.participant import Participant
 from worldline.lock.refusals import breaks_promise
-from worldline.model import TIME_MAX, Message
+from worldline.model import MS, TIME_MAX, Message
 
 Send = Callable[[str, bytes, int], None]
 """Sends a message: channel, data, and when, in nanoseconds."""
+
+
+_STRIDE = 100 * MS
+"""How far one that nobody sends anything goes at a time: others want to hear of it, and a server to hold it."""
+
+
+class SimulatorEnded(BaseException):
+    """A simulator has come to an end of its own: it leaves the run, and the others go on.
+
+    Any method of a simulator may raise it. Not an `Exception`, like `RunEnded`: it isn't an error.
+    """
 
 
 class MessageSimulator(Protocol):
@@ -54,21 +67,27 @@ def drive(participant: Participant, simulator: MessageSimulator) -> None:
             raise breaks_promise(at, promised).concerning(participant.name, at)
         participant.publish(channel, data, at)
 
-    simulator.begin(participant.now, send)
-    while not participant.ended:
-        due = simulator.due()
-        if due is None:
-            now = participant.peek()
-            if now > participant.now:
-                simulator.advance_to(now)
-                participant.advance(now)
-            elif not participant.ended:
-                simulator.receive(participant.next(now + 1))
-            continue
-        if due > promised:
-            promised = due
-            participant.promise(due)
-        messages = participant.next(None if due >= TIME_MAX else due)
-        simulator.advance_to(participant.now)
-        if messages:
-            simulator.receive(messages)
+    with suppress(SimulatorEnded):
+        simulator.begin(participant.now, send)
+        while not participant.ended:
+            due = simulator.due()
+            if due is None:
+                _run_ahead(participant, simulator)
+                continue
+            if due > promised:
+                promised = due
+                participant.promise(due)
+            messages = participant.next(None if due >= TIME_MAX else due)
+            simulator.advance_to(participant.now)
+            if messages:
+                simulator.receive(messages)
+
+
+def _run_ahead(participant: Participant, simulator: MessageSimulator) -> None:
+    """Run as far as nothing arrives, then go there; or take what arrives now."""
+    now = participant.peek(min((participant.now // _STRIDE + 1) * _STRIDE, TIME_MAX))
+    if now > participant.now:
+        simulator.advance_to(now)
+        participant.advance(now)
+    elif not participant.ended:
+        simulator.receive(participant.next(now + 1))

@@ -7,6 +7,7 @@ is refused: it is nanoseconds everywhere else in Worldline and seconds everywher
 from __future__ import annotations
 
 from datetime import timedelta
+from fractions import Fraction
 
 from worldline.model import UsageError, as_time
 from worldline.model.time import SECOND, TIME_MAX
@@ -37,7 +38,7 @@ def nanoseconds(seconds: float) -> int:
 
 
 class Grid:
-    """The times k × period, as a simulator computes them, and as whole nanoseconds.
+    """The times offset + k × period, as a simulator computes them, and as whole nanoseconds.
 
     The product of two floats often lies beside the float that is nearest to its nanosecond. A simulator that is sent to
     the latter stops before its own event, or just after it, once in eight times for a period of 10 ms. So whoever means
@@ -50,8 +51,15 @@ class Grid:
         self._period_ns = period * SECOND
 
     def at(self, time: int) -> float | None:
-        """Return the grid's own float for a time in nanoseconds; None if that isn't on the grid."""
-        seconds = self._offset + round((time - self._offset * SECOND) / self._period_ns) * self.period
+        """Return the grid's own float for a time in nanoseconds; None if that isn't on the grid.
+
+        With an offset, processors differ in the last bit, as they round the product before the sum or not: it is the
+        lesser of the two.
+        """
+        number = round((time - self._offset * SECOND) / self._period_ns)
+        seconds = self._offset + number * self.period
+        if self._offset:
+            seconds = min(seconds, float(Fraction(self._offset) + number * Fraction(self.period)))
         return seconds if nanoseconds(seconds) == time else None
 
     def after(self, time: int) -> int:

@@ -23,6 +23,7 @@ from worldline.metasim.onlookers import Onlookers
 from worldline.metasim.public import PublicLcm
 from worldline.metasim.seconds import Seconds, as_nanoseconds
 from worldline.model import ConfigurationError, LossError, Network, UsageError, format_time, link, plan
+from worldline.model.errors import shown
 from worldline.model.links import Link, Rule
 from worldline.model.time import SECOND
 
@@ -65,6 +66,10 @@ class MetasimServer:
         serve_lcm: str | None = None,
         limits: Limits | None = None,
     ) -> None:
+        if isinstance(clients, str) or not isinstance(clients, int | Iterable):
+            raise UsageError(
+                f"{shown(clients)} is neither a list of names nor a count", advice='write ["plant", "controller"] or 2'
+            )
         vacancies = clients if isinstance(clients, int) else 0
         network = Network(
             default=_as_link(delay, "the delay"),
@@ -170,9 +175,13 @@ class MetasimServer:
         """Let everybody run up to a time, and return when all stand there.
 
         As in Drake, what happens at that very time is half done then: what is published at it has been, and what
-        arrives at it comes next.
+        arrives at it comes next. Nobody's simulator stops there for that: each has done all that it does up to then,
+        and waits. One of which nobody knows when it sends runs from stop to stop of its own, so it may still be before
+        that time, by less than a message takes to reach it; but all stop at multiples of 100 ms.
         """
         target = as_nanoseconds(boundary, "a time to advance to")
+        if self.outcome is not None:
+            raise UsageError("the run is over", advice="make a new MetasimServer")
         if self._reached is None:
             self.initialize()
         assert self._reached is not None
@@ -200,8 +209,10 @@ class MetasimServer:
 
         Everybody stands at that time then. If it returns something true, `advance_to` returns there.
         """
-        self._monitor = monitor
-        self._monitor_every = 0 if period is None else as_nanoseconds(period, "the monitor's period")
+        every = 0 if period is None else as_nanoseconds(period, "the monitor's period")
+        if period is not None and not every:
+            raise UsageError("a monitor's period of 0 isn't possible", advice="leave it out, or give a longer one")
+        self._monitor, self._monitor_every = monitor, every
 
     def set_target_realtime_rate(self, rate: float) -> None:
         """Let simulated time pass at most this many times as fast as the wall clock; 0, the default, sets no limit."""

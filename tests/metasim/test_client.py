@@ -1,0 +1,244 @@
+"""The client is incomplete while it adds transport; once complete, it owns a simulator, and runs it once."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pydrake", reason="Drake isn't installed; it needs Python 3.12 or newer")
+
+from drake import lcmt_drake_signal, lcmt_point
+from pydrake.common.value import AbstractValue
+from pydrake.systems.framework import Diagram, DiagramBuilder
+from pydrake.systems.lcm import LcmPublisherSystem, LcmSubscriberSystem
+from pydrake.systems.primitives import ConstantValueSource
+
+from tests.federation.transports import Strand, nothing_left
+from tests.metasim.executors import federation, in_one_process
+from tests.metasim.half_process import CASES
+from tests.metasim.halves import assemble, discrete, multibody
+from worldline import Federation, Participant, Program, run
+from worldline.history.journal import Received, Sent
+from worldline.metasim import MetasimClient, MetasimServer
+from worldline.model import MS, LossError, UsageError
+
+pytestmark = pytest.mark.timeout(50)
+
+
+@pytest.fixture(autouse=True)
+def _tidy() -> Iterator[None]:
+    with nothing_left():
+        yield
+        gc.collect()  # Diagrams go a turn after those who have held them.
+
+
+def client() -> MetasimClient:
+    return MetasimClient("tcp://127.0.0.1:1", "plant")
+
+
+def speaking(builder: DiagramBuilder, publisher: LcmPublisherSystem) -> None:
+    """Give a publisher something to say."""
+    source = builder.AddSystem(ConstantValueSource(AbstractValue.Make(lcmt_drake_signal())))
+    builder.Connect(source.get_output_port(), publisher.get_input_port())
+
+
+def built(of: MetasimClient, period: Any = 0.01) -> Diagram:
+    builder = DiagramBuilder()
+    speaking(builder, of.add_publisher(builder, "STATE", lcmt_drake_signal, period))
+    return builder.Build()
+
+
+# --- What may be added, and when ---
+
+
+def test_nothing_is_added_to_a_complete_client() -> None:
+    complete = client()
+    complete.complete(built(complete))
+    for add in (complete.add_publisher, complete.add_subscriber):
+        with pytest.raises(UsageError, match="transport can't be added any more: the client is complete"):
+            add(DiagramBuilder(), "MORE", lcmt_drake_signal)
+    with pytest.raises(UsageError, match="its LCM object can't be added any more"):
+        _ = complete.lcm
+    with pytest.raises(UsageError, match="a diagram can't be added any more: the client is complete"):
+        complete.complete(built(client()))
+
+
+def test_an_incomplete_client_cant_run() -> None:
+    with pytest.raises(UsageError, match=r"the client is incomplete \(call complete\(diagram\) first\)"):
+        client().run()
+    with pytest.raises(UsageError, match="the client is incomplete"):
+        client().set_monitor(None)
+
+
+def test_a_builder_that_has_built() -> None:
+    builder = DiagramBuilder()
+    builder.AddSystem(ConstantValueSource(AbstractValue.Make(lcmt_drake_signal())))
+    builder.Build()
+    for add in (client().add_publisher, client().add_subscriber):
+        with pytest.raises(UsageError, match=r"the builder has built its diagram already \(add transport before Build"):
+            add(builder, "STATE", lcmt_drake_signal)
+
+
+@pytest.mark.parametrize("period", [0.0, -0.01, float("nan"), float("inf"), 1, "0ms", "often", [], 1e-12], ids=str)
+def test_periods_that_arent_possible(period: Any) -> None:
+    with pytest.raises(UsageError):
+        client().add_publisher(DiagramBuilder(), "STATE", lcmt_drake_signal, period)
+
+
+@pytest.mark.parametrize("channel", ["", "a\nb", "x" * 300, 7, None], ids=str)
+def test_channels_that_arent_possible(channel: Any) -> None:
+    for add in (client().add_publisher, client().add_subscriber):
+        with pytest.raises(UsageError, match="name a channel"):
+            add(DiagramBuilder(), channel, lcmt_drake_signal)
+
+
+@pytest.mark.parametrize(
+    "kind", [int, "lcmt_drake_signal", None, lcmt_drake_signal()], ids=lambda kind: type(kind).__name__
+)
+def test_types_that_arent_of_messages(kind: Any) -> None:
+    for add in (client().add_publisher, client().add_subscriber):
+        with pytest.raises(UsageError, match="isn't a type of messages"):
+            add(DiagramBuilder(), "STATE", kind)
+
+
+def test_one_channel_has_one_type() -> None:
+    listening, builder = client(), DiagramBuilder()
+    listening.add_subscriber(builder, "STATE", lcmt_drake_signal).set_name("first")
+    listening.add_subscriber(builder, "STATE", lcmt_drake_signal).set_name("second")
+    with pytest.raises(UsageError, match="'STATE' is subscribed to as lcmt_drake_signal and as lcmt_point"):
+        listening.add_subscriber(builder, "STATE", lcmt_point)
+    builder.Build()
+
+
+# --- Completing it ---
+
+
+def test_what_isnt_a_diagram() -> None:
+    for given in (DiagramBuilder(), None, "plant"):
+        with pytest.raises(UsageError, match=r"complete takes a diagram, not .* \(complete\(builder.Build\(\)\)\)"):
+            client().complete(given)  # type: ignore[arg-type]
+
+
+def test_a_diagram_without_transport() -> None:
+    with pytest.raises(UsageError, match="nothing connects its diagram with the run"):
+        client().complete(built(client()))
+
+
+def test_the_diagram_of_another_builder() -> None:
+    mine = client()
+    kept = built(mine)
+    with pytest.raises(UsageError, match=r"LcmPublisherSystem\(STATE\) isn't in the diagram"):
+        mine.complete(built(client()))
+    mine.complete(kept)
+
+
+def test_a_period_without_use() -> None:
+    mine = client()
+    with pytest.raises(UsageError, match="complete takes a period for `lcm` only"):
+        mine.complete(built(mine), period=0.01)
+
+
+@pytest.mark.parametrize("half", [multibody, discrete], ids=["multibody", "discrete"])
+def test_a_period_that_isnt_a_multiple_of_the_step(half: Any) -> None:
+    step = {"multibody": 0.001, "discrete": 0.01}[half.__name__]
+    mine = client()
+    diagram, _ = assemble(
+        half(),
+        lambda builder: (
+            mine.add_publisher(builder, "STATE", lcmt_drake_signal, step * 2.5),
+            mine.add_subscriber(builder, "COMMAND", lcmt_drake_signal),
+        ),
+    )
+    named = {"multibody": "2.5ms isn't a multiple of the diagram's step, 1ms", "discrete": "25ms isn't a multiple"}
+    with pytest.raises(UsageError, match=named[half.__name__]):
+        mine.complete(diagram)
+
+
+def test_a_subscriber_that_was_renamed() -> None:
+    mine, builder = client(), DiagramBuilder()
+    subscriber = builder.AddSystem(LcmSubscriberSystem.Make("COMMAND", lcmt_drake_signal, mine.lcm))
+    subscriber.set_name("commands")
+    builder.ExportOutput(subscriber.get_output_port())
+    with pytest.raises(UsageError, match="nobody knows which channel 'commands' subscribes to"):
+        mine.complete(builder.Build())
+
+
+# --- Running it ---
+
+
+def test_nobody_listens_there() -> None:
+    mine = MetasimClient("tcp://127.0.0.1:1", "plant", patience_s=0.01)
+    mine.complete(built(mine))
+    with pytest.raises(LossError):
+        mine.run()
+
+
+def test_a_server_and_a_client_in_one_process() -> None:
+    with MetasimServer(["plant"], 0.01) as server:
+        mine = MetasimClient(server, "plant")
+        simulator = mine.complete(built(mine))
+        strand = Strand(mine.run)
+        server.advance_to(0.1)
+        server.finish()
+        strand.result()
+    assert simulator.get_context().get_time() == 0.1
+    with pytest.raises(UsageError, match="plant: a client runs once"):
+        mine.run()
+
+
+def test_it_leaves_nothing_behind() -> None:
+    """A client, its simulator and its diagram are gone when nobody holds them; `_tidy` looks at their files."""
+    for _ in range(3):
+        with MetasimServer(["plant"], 0.01) as server:
+            mine = MetasimClient(server, "plant")
+            mine.complete(built(mine))
+            mine.set_monitor(lambda context, held=mine: None)
+            strand = Strand(mine.run)
+            server.advance_to(0.02)
+            server.finish()
+            strand.result()
+
+
+def test_ten_messages_of_one_long_advance_have_ten_times() -> None:
+    states: dict[str, Any] = {}
+    pair = CASES["discrete"]
+    slow = type(pair)(pair.plant, discrete(0.01, 0.5), "100ms", "100ms")
+    outcome = run(federation(slow, states), "100ms", keep_journals=True)
+    sent = [entry.at for entry in outcome.journals["plant"] if isinstance(entry, Sent)]
+    assert sent == [step * 10 * MS for step in range(11)]
+
+
+def test_an_existing_diagram_sends_the_same_messages_on_the_same_channels() -> None:
+    journals = []
+    for way in ("known", "own", "own, known"):
+        outcome = run(federation(CASES["discrete"], {}, way=way), "100ms", keep_journals=True)
+        journals.append(outcome.journals)
+    assert journals[0] == journals[1] == journals[2]
+    topics = {entry.topic for entry in journals[0]["plant"] if isinstance(entry, Sent)}
+    assert topics == {"STATE"}
+    assert any(isinstance(entry, Received) for entry in journals[0]["plant"])
+
+
+@pytest.mark.parametrize("period", [0.01, None])
+def test_a_participant_that_doesnt_declare_what_it_hears(period: float | None) -> None:
+    def plant(me: Participant) -> None:
+        mine, builder = MetasimClient(me), DiagramBuilder()
+        speaking(builder, mine.add_publisher(builder, "STATE", lcmt_drake_signal, period))
+        mine.add_subscriber(builder, "COMMAND", lcmt_drake_signal)
+        mine.complete(builder.Build())
+        mine.run()
+
+    federated = Federation({"plant": Program(plant, publishes=["STATE"])})
+    if period is None:
+        with pytest.raises(UsageError, match="plant: it subscribes to COMMAND, which its declaration doesn't"):
+            run(federated, "20ms")
+    else:
+        assert run(federated, "20ms").now == 20 * MS
+
+
+def test_the_digest_is_the_same_with_and_without_a_monitor() -> None:
+    _, digest = in_one_process(CASES["discrete"], "50ms")
+    assert digest == run(federation(CASES["discrete"], {}), "50ms").digest

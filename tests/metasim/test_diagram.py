@@ -1,0 +1,400 @@
+"""A diagram that is driven: when exactly it sends, what it sees of what arrives, and what it may not do."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pydrake", reason="Drake isn't installed; it needs Python 3.12 or newer")
+
+from drake import lcmt_drake_signal, lcmt_point
+from pydrake.common.value import AbstractValue
+from pydrake.lcm import DrakeLcm
+from pydrake.systems.framework import Context, DiagramBuilder, EventStatus, LeafSystem
+from pydrake.systems.lcm import LcmSubscriberSystem
+from pydrake.systems.primitives import ConstantValueSource
+
+from tests.federation.transports import nothing_left
+from worldline import MS, Federation, Network, Participant, Program, link, run
+from worldline.federation.outcome import FederationOutcome
+from worldline.history.journal import Received, Sent
+from worldline.metasim import MetasimClient
+from worldline.model import BrokenPromise, ModelError, PeerError, UsageError
+
+pytestmark = pytest.mark.timeout(50)
+
+Act = Callable[[MetasimClient, DiagramBuilder], Any]
+
+
+@pytest.fixture(autouse=True)
+def _tidy() -> Iterator[None]:
+    with nothing_left():
+        yield
+        gc.collect()  # Diagrams go a turn after those who have held them.
+
+
+def message(value: float = 0.0) -> lcmt_drake_signal:
+    made = lcmt_drake_signal()
+    made.dim, made.val, made.coord = 1, [value], [""]
+    return made
+
+
+def publisher(client: MetasimClient, builder: DiagramBuilder, channel: str = "OUT", period: Any = 0.01) -> Any:
+    """Add a publisher that has something to say."""
+    system = client.add_publisher(builder, channel, lcmt_drake_signal, period)
+    source = builder.AddSystem(ConstantValueSource(AbstractValue.Make(message())))
+    builder.Connect(source.get_output_port(), system.get_input_port())
+    return system
+
+
+def talking(me: Participant, payload: bytes = message(1.0).encode()) -> None:
+    """Say something once in 10 ms."""
+    while not me.ended:
+        me.publish("IN", payload)
+        me.advance(by=10 * MS)
+
+
+def driven(
+    act: Act,
+    until: str = "50ms",
+    *,
+    delay: str = "10ms",
+    other: Callable[[Participant], None] = talking,
+    period: Any = None,
+) -> FederationOutcome:
+    """Run a diagram as "plant", with another who talks to it. What `act` returns is called with the simulator."""
+
+    def plant(me: Participant) -> None:
+        client, builder = MetasimClient(me), DiagramBuilder()
+        prepare = act(client, builder)
+        simulator = client.complete(builder.Build(), period=period)
+        if callable(prepare):
+            prepare(simulator)
+        client.run()
+
+    programs = {
+        "plant": Program(plant, subscribes=["IN"]),
+        "other": Program(other, publishes=["IN"], subscribes=["OUT"]),
+    }
+    return run(Federation(programs, network=Network(default=link(delay))), until, keep_journals=True)
+
+
+def sent(outcome: FederationOutcome, topic: str = "OUT") -> list[int]:
+    entries = outcome.journals["plant"]
+    return [entry.at for entry in entries if isinstance(entry, Sent) and entry.topic == topic]
+
+
+class Acting(LeafSystem):
+    """Calls a function once in a period: to publish, or as an update."""
+
+    def __init__(self, act: Callable[[Context], object], period: float, *, update: bool = False) -> None:
+        super().__init__()
+        if update:
+            self.DeclarePeriodicUnrestrictedUpdateEvent(period, 0.0, lambda context, _: _nothing(act(context)))
+        else:
+            self.DeclarePeriodicPublishEvent(period, 0.0, lambda context: _nothing(act(context)))
+
+
+def _nothing(_: object) -> None:
+    """Drake takes what a handler returns for a status."""
+
+
+# --- When it sends ---
+
+
+def test_publishers_whose_floats_share_a_nanosecond() -> None:
+    """3 × 0.1 is more than 30 × 0.01, by the last bit; Drake has two times there, the run has one."""
+
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        publisher(client, builder, "OUT", 0.01)
+        publisher(client, builder, "SLOW", 0.1)
+
+    outcome = driven(act, "1s")
+    assert sent(outcome) == [step * 10 * MS for step in range(101)]
+    assert sent(outcome, "SLOW") == [step * 100 * MS for step in range(11)]
+
+
+def test_after_each_step() -> None:
+    """Its steps are those of what happens in it, and it stops where something arrives."""
+
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        publisher(client, builder, period=None)
+        client.add_subscriber(builder, "IN", lcmt_drake_signal)
+        builder.AddSystem(Acting(lambda _: None, 0.004, update=True))
+
+    arrivals = [at * MS + 3_700_000 for at in (0, 10, 20)]
+    steps = [at * MS for at in range(0, 31, 4)]
+    stops = [30 * MS]
+    looked = sent(driven(act, "30ms", delay="3.7ms"))
+    assert set(looked) >= {*arrivals, *steps, *stops}
+    assert looked == sorted(looked)
+
+
+@pytest.mark.parametrize("delay", ["100ms", "3.7ms"])
+def test_what_an_update_publishes_counts_from_the_end_of_its_step(delay: str) -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        lcm = client.lcm
+        client.add_subscriber(builder, "IN", lcmt_drake_signal)
+        builder.AddSystem(Acting(lambda _: lcm.Publish("OUT", b"by force"), 0.01, update=True))
+
+    expected = {"100ms": [10, 20, 30], "3.7ms": [3.7, 11.1, 21.1]}[delay]  # Where a step ends, or it stops.
+    assert sent(driven(act, "30ms", delay=delay)) == [round(at * MS) for at in expected]
+
+
+def test_what_a_monitor_publishes_counts_from_when_it_does() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        lcm = client.lcm
+        publisher(client, builder, "SLOW")
+        return lambda _: client.set_monitor(lambda context: lcm.Publish("OUT", b"seen"))
+
+    outcome = driven(act, "30ms", delay="100ms")
+    assert sent(outcome) == sent(outcome, "SLOW") == [0, 10 * MS, 20 * MS, 30 * MS]
+
+
+def test_a_forced_publish_before_it_is_due() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        system = publisher(client, builder, period=0.05)
+
+        def force(context: Context) -> None:
+            if 0.02 <= context.get_time() < 0.021:
+                system.ForcedPublish(system.GetMyContextFromRoot(context))
+
+        builder.AddSystem(Acting(lambda _: None, 0.02))
+        return lambda _: client.set_monitor(force)
+
+    with pytest.raises(BrokenPromise) as caught:
+        driven(act, "100ms", delay="100ms")
+    assert "plant at 20ms: a send at 20ms breaks its promise until 50ms" in str(caught.value)
+    assert caught.value.facts == {"promise": 50 * MS, "attempt": 20 * MS}
+
+
+def test_whoever_initializes_it_before_sends_nothing_twice() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        publisher(client, builder)
+        return lambda simulator: simulator.Initialize()
+
+    assert sent(driven(act, "20ms")) == [0, 10 * MS, 20 * MS]
+
+
+def test_it_begins_late_on_its_own_floats() -> None:
+    """35 × 0.01 is more than 0.35; what is due then is published then."""
+
+    def late(me: Participant) -> None:
+        client, builder = MetasimClient(me), DiagramBuilder()
+        publisher(client, builder)
+        client.complete(builder.Build())
+        client.run()
+
+    def inviting(me: Participant) -> None:
+        me.invite("plant", "350ms")
+        me.advance("400ms")
+
+    programs = {"other": Program(inviting, controls=True), "plant": Program(late, guest=True)}
+    outcome = run(Federation(programs), "400ms", keep_journals=True)
+    assert sent(outcome) == [at * 10 * MS for at in range(35, 41)]
+
+
+# --- What it sees ---
+
+
+class Reading(LeafSystem):
+    """Notes what has arrived when it is updated."""
+
+    def __init__(self, period: float, offset: float) -> None:
+        super().__init__()
+        self.read: list[tuple[float, float]] = []
+        self.DeclareAbstractInputPort("message", AbstractValue.Make(lcmt_drake_signal()))
+        self.DeclareDiscreteState(1)
+        this = weakref.proxy(self)
+        self.DeclarePeriodicDiscreteUpdateEvent(period, offset, lambda context, _: this.note(context))
+
+    def note(self, context: Context) -> None:
+        read = self.EvalAbstractInput(context, 0).get_value()
+        self.read.append((context.get_time(), read.val[0] if read.dim else -1.0))
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.005, 0.3])
+@pytest.mark.parametrize("known", [True, False])
+def test_an_update_sees_what_arrives_at_its_very_time(offset: float, known: bool) -> None:
+    found: list[Reading] = []
+
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        reading = builder.AddSystem(Reading(0.01, offset))
+        subscriber = client.add_subscriber(builder, "IN", lcmt_drake_signal)
+        builder.Connect(subscriber.get_output_port(), reading.get_input_port())
+        if not known:
+            publisher(client, builder, period=None)
+        found.append(reading)
+
+    def counting(me: Participant) -> None:
+        while not me.ended:
+            me.publish("IN", message(me.now / 1e9).encode())
+            me.advance(by=10 * MS)
+
+    driven(act, "1s", delay="5ms" if offset == 0.005 else "10ms", other=counting)
+    read = dict(found[0].read)
+    assert len(read) >= 69
+    delay = 0.005 if offset == 0.005 else 0.01
+    assert [(at, value) for at, value in read.items() if at >= delay and abs(at - value - delay) > 1e-9] == []
+
+
+def test_one_that_only_listens() -> None:
+    times: list[float] = []
+
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        client.add_subscriber(builder, "IN", lcmt_drake_signal)
+        return lambda _: client.set_monitor(lambda context: times.append(context.get_time()))
+
+    outcome = driven(act, "45ms")
+    assert times == [0.0, 0.01, 0.02, 0.03, 0.04, 0.045]
+    assert outcome.members["plant"].at == 45 * MS
+
+
+@pytest.mark.parametrize("promises", [False, True])
+def test_whoever_listens_on_its_lcm_may_answer_at_once(promises: bool) -> None:
+    heard: list[bytes] = []
+
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        lcm = weakref.proxy(client.lcm)
+
+        def answer(data: bytes) -> None:
+            heard.append(data)
+            lcm.Publish("OUT", b"answer")
+
+        client.lcm.Subscribe("IN", answer)
+        publisher(client, builder, "SLOW", 0.1)
+
+    if promises:
+        with pytest.raises(BrokenPromise, match="plant at 10ms: a send at 10ms breaks its promise until 100ms"):
+            driven(act, "45ms", period=0.1)
+    else:
+        assert sent(driven(act, "45ms")) == [10 * MS, 20 * MS, 30 * MS, 40 * MS]
+        assert heard == [message(1.0).encode()] * 4
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("cpp", [False, True])
+def test_what_it_cant_read(own: bool, cpp: bool) -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        if own:
+            system = LcmSubscriberSystem.Make("IN", lcmt_drake_signal, client.lcm, use_cpp_serializer=cpp)
+            builder.ExportOutput(builder.AddSystem(system).get_output_port())
+        else:
+            client.add_subscriber(builder, "IN", lcmt_drake_signal, use_cpp_serializer=cpp)
+
+    for payload in (lcmt_point().encode(), b"", message().encode()[:-3]):
+        with pytest.raises(PeerError) as caught:
+            driven(act, other=lambda me, payload=payload: talking(me, payload))  # type: ignore[misc]
+        assert "plant at 10ms: it can't read what other has sent on 'IN' at 0s: " in str(caught.value)
+
+
+def test_its_own_channels_are_its_own() -> None:
+    """It publishes and subscribes on one channel, and hears only what others say."""
+
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        publisher(client, builder, "IN")
+        client.add_subscriber(builder, "IN", lcmt_drake_signal)
+
+    outcome = driven(act, "25ms")
+    received = [entry for entry in outcome.journals["plant"] if isinstance(entry, Received)]
+    assert {entry.message.sender for entry in received} == {"other"}
+
+
+# --- What it may not do ---
+
+
+def test_what_a_system_raises_names_the_client_and_the_time() -> None:
+    def fail(context: Context) -> None:
+        if context.get_time() > 0.015:
+            raise KeyError("the system's")
+
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        publisher(client, builder, period=0.05)
+        builder.AddSystem(Acting(fail, 0.02))
+
+    with pytest.raises(ModelError) as caught:
+        driven(act, "100ms", delay="100ms")
+    assert str(caught.value).startswith(
+        'plant at 20ms: its diagram raised KeyError: "the system\'s", in test_diagram.py'
+    )
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_an_assertion_of_drake() -> None:
+    lcm = DrakeLcm("memq://")
+
+    def fail(context: Context) -> None:
+        if context.get_time() > 0.015:
+            lcm.Publish("", b"a channel needs a name")
+
+    def act(client: MetasimClient, builder: DiagramBuilder) -> None:
+        publisher(client, builder)
+        builder.AddSystem(Acting(fail, 0.02))
+
+    with pytest.raises(ModelError, match=r"plant at 20ms: Drake has given up: Failure at .*channel"):
+        driven(act)
+
+
+def test_what_a_monitor_raises() -> None:
+    def fail(context: Context) -> None:
+        if context.get_time() > 0.015:
+            raise ValueError("the monitor's")
+
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        publisher(client, builder)
+        return lambda _: client.set_monitor(fail)
+
+    with pytest.raises(ModelError, match="plant at 20ms: its diagram raised ValueError: the monitor's"):
+        driven(act, delay="100ms")
+
+
+def test_a_monitor_that_returns_something_else() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        publisher(client, builder)
+        return lambda _: client.set_monitor(lambda context: "fine")
+
+    with pytest.raises(UsageError, match=r"plant at 0s: its monitor returned 'fine'.* \(return an EventStatus"):
+        driven(act)
+
+
+def test_a_monitor_that_was_replaced() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        publisher(client, builder)
+        return lambda simulator: simulator.set_monitor(lambda context: None)
+
+    with pytest.raises(
+        UsageError, match=r"plant at 0s: its simulator's monitor has been replaced.* set_monitor of the"
+    ):
+        driven(act)
+
+
+def test_a_time_that_was_set() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        publisher(client, builder)
+        return lambda simulator: simulator.get_mutable_context().SetTime(5.0)
+
+    with pytest.raises(
+        UsageError, match=r"plant.*: its simulator stands at 5.0 seconds already, and the run begins at 0"
+    ):
+        driven(act)
+
+
+def test_one_that_ends_itself_leaves() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        system = publisher(client, builder)
+
+        def look(context: Context) -> EventStatus:
+            if context.get_time() >= 0.02:
+                return EventStatus.ReachedTermination(system, "it fell")
+            return EventStatus.DidNothing()
+
+        return lambda _: client.set_monitor(look)
+
+    outcome = driven(act)
+    assert sent(outcome) == [0, 10 * MS, 20 * MS]
+    assert outcome.members["plant"].at == 20 * MS
+    assert outcome.members["other"].at == 50 * MS
