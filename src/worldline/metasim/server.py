@@ -205,7 +205,7 @@ class MetasimServer:
         return (self._reached or 0) / SECOND
 
     def set_monitor(self, monitor: Monitor | None, period: Seconds | None = None) -> None:
-        """Have a function called with the time at the end of each `advance_to`, and on the way once in a period.
+        """Have a function called with the time once in a period, or without one at the end of each `advance_to`.
 
         Everybody stands at that time then. If it returns something true, `advance_to` returns there.
         """
