@@ -1,0 +1,284 @@
+"""Levels: which of them each performer is in, and so which entities are loaded.
+
+Theory of operation
+-------------------
+A sans-IO state machine: `update` takes the positions after a step and who came and went, and returns what follows. An
+update that isn't legal raises and leaves everything as it was.
+
+A level is a box along the world's axes, with a buffer around it, and names entities. A performer is a box around a
+position. Rotations are ignored, for both. All boxes are closed: touching counts.
+
+L1. A performer enters a level when its box touches the level's box, and leaves it when its box no longer touches the
+    level's box grown by the buffer on every side. In between it is in the level if it was before.
+L2. A level is active while a performer is in it.
+L3. An entity is loaded while a level that names it is active. Those that no level names are the *default level*,
+    which is always active.
+L4. Only positions after steps count. A performer that passes through a level within one step was never in it: nothing
+    was ever computed while it was there.
+L5. An update is one moment. Whatever its changes have in common cancels out: an entity of two levels stays loaded when
+    one becomes active as the other becomes inactive, and a level stays active when one performer takes over from
+    another. So the order in which performers are looked at can't show.
+
+By L1 a performer's levels follow from its own path alone. Gazebo differs: there, a buffer counts for every performer
+once the level is active, so what a performer is in depends on who else was where, and a level can stay active for
+performers of which none ever entered it. Where levels decide who is simulated together, that is action at a distance.
+
+Exact at the edges
+------------------
+A performer of half size h at p touches a box from lo to hi if lo - h ≤ p ≤ hi + h, on every axis. So for performers of
+one size, a level is a box for *points*. Its bounds are computed once, as fractions, and then rounded to the least
+double at or above the lower one and the least double above the upper one. For a double p, start ≤ p < stop is then
+exactly the question asked, without any rounding.
+
+Cells
+-----
+On each axis, the bounds of all levels cut the line into intervals within which no answer changes. Three of them are a
+*cell*. L1 is idempotent: asking again in the same cell gives the same levels. So a performer that hasn't left its cell
+costs six comparisons, whatever the number of levels, and only one that has is compared with all of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from math import inf, isfinite, nextafter
+from typing import NamedTuple, Protocol
+
+from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
+
+Point = tuple[float, float, float]
+
+_LEAST = nextafter(-inf, 0.0)  # Of all finite doubles.
+
+
+class LevelShape(Protocol):
+    """What a level is, as far as it matters here; lengths are in meters."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def center(self) -> Point: ...
+    @property
+    def size(self) -> Point: ...
+    @property
+    def buffer(self) -> float: ...
+    @property
+    def entities(self) -> tuple[str, ...]: ...
+
+
+class LevelChange(NamedTuple):
+    """What an update changed. Pairs are (performer, level); everything is sorted."""
+
+    entered: tuple[tuple[str, str], ...] = ()
+    left: tuple[tuple[str, str], ...] = ()
+    activated: tuple[str, ...] = ()
+    deactivated: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
+    unload: tuple[str, ...] = ()
+
+    def performers(self) -> tuple[str, ...]:
+        """Return those whose levels changed."""
+        return tuple(sorted({performer for performer, _ in (*self.entered, *self.left)}))
+
+
+NO_CHANGE = LevelChange()
+
+
+class Levels:
+    """The levels of a world, and who is in them. There are no performers until an update adds them.
+
+    `entities` are all that levels may name: the world's models except its performers.
+    """
+
+    def __init__(self, levels: Iterable[LevelShape], entities: Iterable[str] = ()) -> None:
+        self._levels = sorted(levels, key=lambda level: level.name)
+        for level, other in zip(self._levels, self._levels[1:], strict=False):
+            if level.name == other.name:
+                raise ConfigurationError(f"there are two levels named {shown(level.name)}", advice="rename one")
+        self._entities = {level.name: tuple(sorted(set(level.entities))) for level in self._levels}
+        named = {entity for entities in self._entities.values() for entity in entities}
+        known = sorted(set(entities))
+        if unknown := sorted(named.difference(known)):
+            raise ConfigurationError(f"a level names {shown(unknown[0])}, and there is no such entity")
+        self.default = tuple(entity for entity in known if entity not in named)
+        self._performers = dict.fromkeys(self._entities, 0)  # Level → how many performers are in it.
+        self._active = {entity: 0 for entity in known if entity in named}  # Entity → how many of its levels are active.
+        self._grids: dict[Point, _Grid] = {}  # By the size of performers.
+        self._tracks: dict[str, _Track] = {}
+
+    # --- What is ---
+
+    def performers(self) -> tuple[str, ...]:
+        return tuple(sorted(self._tracks))
+
+    def of(self, performer: str) -> tuple[str, ...]:
+        """Return the levels that a performer is in."""
+        return self._track(performer).levels
+
+    def active(self) -> tuple[str, ...]:
+        """Return the levels that are active, the default level apart."""
+        return tuple(level for level, performers in self._performers.items() if performers)
+
+    def loaded(self) -> tuple[str, ...]:
+        """Return the entities that are loaded, those of the default level among them."""
+        return tuple(sorted((*self.default, *(entity for entity, levels in self._active.items() if levels))))
+
+    # --- What happens ---
+
+    def update(
+        self,
+        positions: Mapping[str, Point],
+        *,
+        added: Mapping[str, tuple[Point, Point]] | None = None,
+        removed: Iterable[str] = (),
+    ) -> LevelChange:
+        """Take the new positions; performers that aren't named haven't moved.
+
+        `added` are new performers with their sizes and positions, and may have the names of those `removed`. A position
+        that is given for one of either doesn't count.
+        """
+        tracks: dict[str, _Track | None] = {}  # Of those about whom something may have changed.
+        for name in sorted(set(removed)):
+            self._track(name)
+            tracks[name] = None
+        for name, (size, position) in sorted((added or {}).items()):
+            if name in self._tracks and name not in tracks:
+                raise UsageError(f"there is a performer {shown(name)} already", advice="use another name")
+            tracks[name] = self._grid(name, size).track(name, position, ())
+        for name in self._strayed(positions):
+            if name not in tracks:
+                track = self._track(name)
+                tracks[name] = track.grid.track(name, positions[name], track.levels)
+        return self._commit(tracks) if tracks else NO_CHANGE
+
+    def _strayed(self, positions: Mapping[str, Point]) -> list[str]:
+        """Return those who aren't in their cells any more, and those nobody knows."""
+        strayed = []
+        for name, position in positions.items():
+            track = self._tracks.get(name)
+            if track is None or not _holds(track.cell, position):
+                strayed.append(name)
+        return sorted(strayed)
+
+    def _commit(self, tracks: Mapping[str, _Track | None]) -> LevelChange:
+        """Replace performers' tracks, and work out what that changes, all of it at once (L5)."""
+        entered, left = [], []
+        for name, track in sorted(tracks.items()):
+            old = self._tracks.pop(name, None)
+            before = old.levels if old is not None else ()
+            after = track.levels if track is not None else ()
+            entered += [(name, level) for level in after if level not in before]
+            left += [(name, level) for level in before if level not in after]
+            if track is not None:
+                self._tracks[name] = track
+        if not (entered or left):
+            return NO_CHANGE
+        activated, deactivated = _count(self._performers, [level for _, level in entered], [level for _, level in left])
+        load, unload = _count(
+            self._active,
+            [entity for level in activated for entity in self._entities[level]],
+            [entity for level in deactivated for entity in self._entities[level]],
+        )
+        return LevelChange(tuple(entered), tuple(left), activated, deactivated, load, unload)
+
+    def _track(self, name: str) -> _Track:
+        try:
+            return self._tracks[name]
+        except KeyError:
+            raise UsageError(f"there is no performer {shown(name)}", advice="add it first") from None
+
+    def _grid(self, name: str, size: Point) -> _Grid:
+        if not all(isfinite(length) and length >= 0 for length in size):
+            raise UsageError(
+                f"performer {shown(name)} can't be of size {shown(size)}", advice="use lengths of at least 0"
+            )
+        if size not in self._grids:
+            self._grids[size] = _Grid(self._levels, size)
+        return self._grids[size]
+
+
+def _count(counts: dict[str, int], more: list[str], less: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Count up and down, and return those that have come up from zero, and those that have come down to it."""
+    before = {name: counts[name] for name in sorted((*more, *less))}
+    for name in more:
+        counts[name] += 1
+    for name in less:
+        counts[name] -= 1
+    risen = tuple(name for name, count in before.items() if not count and counts[name])
+    return risen, tuple(name for name, count in before.items() if count and not counts[name])
+
+
+_Bounds = tuple[float, float, float, float, float, float]
+"""Where a box for points starts and stops: x, x, y, y, z, z. What stops at a point doesn't hold it."""
+
+
+class _Track(NamedTuple):
+    """A performer: its grid, the cell it is in, and its levels."""
+
+    grid: _Grid
+    cell: _Bounds
+    levels: tuple[str, ...]
+
+
+class _Grid:
+    """What the levels are for performers of one size: boxes for points, and the cells that these form."""
+
+    def __init__(self, levels: Iterable[LevelShape], size: Point) -> None:
+        self._boxes = [
+            (level.name, _box_for_points(level, size, 0.0), _box_for_points(level, size, level.buffer))
+            for level in levels
+        ]
+        bounds = [bounds for _, *both in self._boxes for bounds in both]
+        # The first edge is finite and no position is below it, so positions that aren't finite are in no cell.
+        self._edges = [
+            sorted({_LEAST, inf, *(edge for box in bounds for edge in box[axis : axis + 2])}) for axis in (0, 2, 4)
+        ]
+
+    def track(self, name: str, position: Point, before: tuple[str, ...]) -> _Track:
+        """Return the track of a performer that has got there, and was in these levels before (L1)."""
+        if not all(isfinite(coordinate) for coordinate in position):
+            raise ModelError(f"performer {shown(name)} is at {shown(position)}", advice="positions must be finite")
+        x_now = position[0]
+        levels = tuple(
+            level
+            for level, inner, outer in self._boxes
+            # The first comparison is only for speed: it rules most of them out.
+            if outer[0] <= x_now < outer[1] and _holds(outer, position) and (level in before or _holds(inner, position))
+        )
+        x, y, z = (
+            edges[above - 1 : above + 1]
+            for edges, above in ((each, bisect_right(each, at)) for each, at in zip(self._edges, position, strict=True))
+        )
+        return _Track(self, (x[0], x[1], y[0], y[1], z[0], z[1]), levels)
+
+
+def _box_for_points(level: LevelShape, size: Point, buffer: float) -> _Bounds:
+    """Return where the positions are at which performers of a size touch a level's box grown by a buffer."""
+    x, y, z = (
+        _interval(Fraction(center), (Fraction(length) + Fraction(performer)) / 2 + Fraction(buffer))
+        for center, length, performer in zip(level.center, level.size, size, strict=True)
+    )
+    return (*x, *y, *z)
+
+
+def _interval(center: Fraction, half: Fraction) -> tuple[float, float]:
+    """Return the least double that is in a closed interval or above it, and the least one above it."""
+    end = center + half
+    stop = _least_double_from(end)
+    return _least_double_from(center - half), nextafter(stop, inf) if stop == end else stop
+
+
+def _least_double_from(exact: Fraction) -> float:
+    """Return the least double that isn't below a number."""
+    try:
+        near = float(exact)
+    except OverflowError:
+        return inf if exact > 0 else _LEAST
+    return near if near >= exact else nextafter(near, inf)
+
+
+def _holds(bounds: _Bounds, position: Point) -> bool:
+    x_start, x_stop, y_start, y_stop, z_start, z_stop = bounds
+    x, y, z = position
+    return x_start <= x < x_stop and y_start <= y < y_stop and z_start <= z < z_stop
