@@ -30,6 +30,7 @@ has the name of its least member, performer or entity; all names of a world diff
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from math import inf, isfinite, nextafter
 from typing import NamedTuple
 
@@ -67,7 +68,7 @@ class Group(NamedTuple):
 def find_groups(movers: Iterable[Mover], span_ns: int) -> tuple[Group, ...]:
     """Return the groups, by name. `span_ns` is the time until they are looked at again."""
     ordered = sorted(movers, key=lambda mover: mover.name)
-    for mover, other in zip(ordered, ordered[1:], strict=False):
+    for mover, other in pairwise(ordered):
         if mover.name == other.name:
             raise UsageError(f"there are two movers named {shown(mover.name)}", advice="give each a name of its own")
     union = _Union(len(ordered))
@@ -119,20 +120,29 @@ _GrownBox = tuple[tuple[float, float], tuple[float, float], tuple[float, float]]
 
 
 def _grown(mover: Mover, span_ns: int) -> _GrownBox:
-    """Return the box that holds a mover for a while: the least and greatest coordinate by axis."""
-    figures = (*mover.center, *mover.half, mover.speed)
-    if not all(isfinite(figure) for figure in figures) or min(*mover.half, mover.speed) < 0:
-        raise ModelError(
-            f"{shown(mover.name)} is at {shown(mover.center)}, half its size is {shown(mover.half)} and its "
-            f"speed {shown(mover.speed)}",
-            advice="all must be finite, and the latter not negative",
-        )
-    way = _up(_up(mover.speed * span_ns) / SECOND)
-    x, y, z = (
-        (-_up(_up(half + way) - center), _up(center + _up(half + way)))
-        for center, half in zip(mover.center, mover.half, strict=True)
-    )
-    return (x, y, z)
+    """Return the box that holds a mover for a while: the least and the greatest coordinate by axis."""
+    (x, y, z), (x_half, y_half, z_half), speed = mover.center, mover.half, mover.speed
+    if not isfinite(x + y + z + x_half + y_half + z_half + speed) or min(x_half, y_half, z_half, speed) < 0:
+        _check(mover)  # Only now: it takes longer than all the rest.
+    way = _up(_up(speed * span_ns) / SECOND)
+    return _interval(x, _up(x_half + way)), _interval(y, _up(y_half + way)), _interval(z, _up(z_half + way))
+
+
+def _check(mover: Mover) -> None:
+    for what, figures, least in (
+        ("center", mover.center, -inf),
+        ("half", mover.half, 0.0),
+        ("speed", (mover.speed,), 0.0),
+    ):
+        if not all(isfinite(figure) and figure >= least for figure in figures):
+            raise ModelError(
+                f"the {what} of {shown(mover.name)} is {shown(getattr(mover, what))}",
+                advice="all figures must be finite, and sizes and speeds at least 0",
+            )
+
+
+def _interval(center: float, half: float) -> tuple[float, float]:
+    return -_up(half - center), _up(center + half)
 
 
 def _up(number: float) -> float:

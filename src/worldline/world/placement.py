@@ -44,11 +44,11 @@ on: everybody between keeps its number. There always is such a path, as long as 
 busy ones than groups. Costs may be negative but cycles are positive, or the flow hadn't been the one best. So Bellman
 and Ford's algorithm finds it, on as many nodes as there are secondaries.
 
-So nothing here is a heuristic, and nothing is hard: every rule is exact for any number of groups. `tests/world` compares
-it with all assignments for small worlds.
+So nothing here is a heuristic, and nothing is hard: every rule is exact for any number of groups. `tests/world`
+compares it with all assignments for small worlds.
 
-Of the groups on an arc, the cheapest is found with small numbers: by P2 and P3, then by P4 the last group if it moves to
-a greater name, and the first if it moves to a lesser one. Only arcs, not groups, have costs with all digits.
+Of the groups on an arc, the cheapest is found with small numbers: by P2 and P3, then by P4 the last group if it moves
+to a greater name, and the first if it moves to a lesser one. Only arcs, not groups, have costs with all digits.
 
 Deliberately not handled: load. A secondary may have one group and another all the rest, if that is how they moved. The
 rules rank moves above balance; P5 and P1 alone spread what is new or must move anyway.
@@ -136,15 +136,17 @@ def _ranks(names: list[str], affinities: Mapping[str, str]) -> dict[str, int]:
 def _check(groups: list[Group], names: list[str]) -> None:
     if not names:
         raise ConfigurationError("there is no secondary", advice="at least one must simulate")
-    owners: dict[str, str] = {}
-    for what, group in ((what, group) for group in groups for what in group.members()):
-        if (owner := owners.setdefault(f"member {what}", group.name)) != group.name:
-            raise UsageError(f"{shown(what)} is in groups {shown(owner)} and {shown(group.name)}")
-    for level, group in ((level, group) for group in groups if group.performers for level in group.levels):
-        if (owner := owners.setdefault(f"level {level}", group.name)) != group.name:
+    _check_owners("", ((member, group) for group in groups for member in (group.name, *group.members())))
+    _check_owners("level ", ((level, group) for group in groups if group.performers for level in group.levels))
+
+
+def _check_owners(what: str, owned: Iterable[tuple[str, Group]]) -> None:
+    owners: dict[str, Group] = {}
+    for name, group in owned:
+        if (owner := owners.setdefault(name, group)) is not group:
             raise UsageError(
-                f"groups {shown(owner)} and {shown(group.name)} have performers in level {shown(level)}",
-                advice="make one group of them",
+                f"{what}{shown(name)} belongs to groups {shown(owner.name)} and {shown(group.name)}",
+                advice="make them one group",
             )
 
 
@@ -181,24 +183,24 @@ def _settle(stakes: list[list[int]], count: int, busy_wanted: int) -> list[int]:
 class _Arc(NamedTuple):
     source: int
     target: int
-    index: int  # Of the group that moves.
+    group: int  # The index of the one that moves.
     cost: int
 
 
 def _arcs(stakes: list[list[int]], residents: list[list[int]]) -> list[_Arc]:
     """Return the cheapest way to move one group, from each busy secondary to each other one."""
     count = len(residents)
-    weights = [count ** (len(stakes) - 1 - index) for index in range(len(stakes))]
+    unit = count ** len(stakes)  # Of P2 and P3, above the digits of P4.
     arcs = []
     for source, inhabitants in enumerate(residents):
         for target in range(count):
             if inhabitants and target != source:
                 later = -1 if target > source else 1
-                loss, _, index = min(
+                loss, _, group = min(
                     (stakes[index][source] - stakes[index][target], later * index, index) for index in inhabitants
                 )
-                cost = loss * count ** len(stakes) + (target - source) * weights[index]
-                arcs.append(_Arc(source, target, index, cost))
+                cost = loss * unit + (target - source) * count ** (len(stakes) - 1 - group)
+                arcs.append(_Arc(source, target, group, cost))
     return arcs
 
 
@@ -219,7 +221,7 @@ def _cheapest_path(stakes: list[list[int]], residents: list[list[int]]) -> list[
     rank = min((rank for rank, inhabitants in enumerate(residents) if not inhabitants), key=costs.__getitem__)
     path = []
     while rank in last:
-        path.append((last[rank].index, rank))
+        path.append((last[rank].group, rank))
         rank = last[rank].source
     return path
 
