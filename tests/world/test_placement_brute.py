@@ -143,7 +143,7 @@ TestPlacementHistory = PlacementHistory.TestCase
 
 def test_a_long_history_of_a_large_world() -> None:
     """Performers crowd into a few of many levels and spread again, so that groups merge, split and make way."""
-    secondaries = [f"S{number}" for number in range(8)]
+    secondaries = [f"S{number}" for number in range(12)]
     levels = {f"p{number:02}": (f"L{number * 7 % 20:02}",) for number in range(50)}
     affinities: dict[str, str] = {}
     met: Counter[int] = Counter()
