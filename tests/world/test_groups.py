@@ -51,6 +51,13 @@ def test_performers_at_a_border_are_one_group_before_they_meet() -> None:
     assert find_groups(movers, 3 * SECOND) == (Group("a", ("a", "b"), (), ("L1", "L2")),)
 
 
+def test_rounding_separates_nobody_who_could_touch() -> None:
+    """Their boxes meet at 1.1; by plain sums, one ends at 1.0999999999999999 and the other starts at 1.1."""
+    movers = [robot(name, x, speed=0.1)._replace(half=(0.7, 0.7, 0.7)) for name, x in (("a", 0.3), ("b", 1.9))]
+    assert could_touch(*movers, SECOND, Fraction(0))
+    assert members(movers, SECOND) == ["a b"]
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_touching_counts_and_all_axes_do(axis: int) -> None:
     def at(distance: float) -> list[str]:
@@ -137,12 +144,9 @@ mover_lists = st.lists(
 
 
 def could_touch(one: Mover, other: Mover, span_ns: int, slack: Fraction) -> bool:
+    way = (Fraction(one.speed) + Fraction(other.speed)) * span_ns / SECOND + slack
     return all(
-        abs(Fraction(a) - Fraction(b))
-        <= Fraction(half)
-        + Fraction(other_half)
-        + (Fraction(one.speed) + Fraction(other.speed)) * span_ns / SECOND
-        + slack
+        abs(Fraction(a) - Fraction(b)) <= Fraction(half) + Fraction(other_half) + way
         for a, b, half, other_half in zip(one.center, other.center, one.half, other.half, strict=True)
     )
 

@@ -248,6 +248,16 @@ def test_who_changed() -> None:
     assert levels.update({"p": at(25), "q": at(16), "r": at(51)}).performers() == ("p",)
 
 
+def test_how_far_a_performer_may_go() -> None:
+    levels = with_performers(world(along_x("L", 0, 10, 2)), p=7)
+    assert levels.clearance("p", at(7)) == pytest.approx(3.5)  # To the box's edge, though the buffer keeps it in.
+    levels.update({"p": at(12)})
+    assert levels.clearance("p", at(12)) == pytest.approx(0.5)
+    levels.update({"p": at(112.5)})
+    assert levels.clearance("p", at(112.5, 3)) == pytest.approx(2.5)  # To where the box would be, if it were as long.
+    assert levels.clearance("p", at(0)) == 0.0  # It isn't there, as far as the levels know.
+
+
 def test_a_world_without_levels() -> None:
     levels = with_performers(world(others="sun"), p=5)
     assert levels.update({"p": at(1e9)}) == NO_CHANGE
@@ -274,7 +284,7 @@ def test_positions_must_be_finite(bad: Point) -> None:
         ({"positions": {"p": at(25)}, "added": {"p": (UNIT, at(0))}}, "a performer 'p' already"),
         ({"positions": {}, "added": {"q": ((1.0, -1.0, 1.0), at(0))}}, "'q' can't be of size"),
         ({"positions": {}, "added": {"q": ((1.0, nan, 1.0), at(0))}}, "'q' can't be of size"),
-        ({"positions": {}, "added": {"q": (UNIT, at(nan))}, "removed": ["p"]}, "performer 'q' is at"),
+        ({"positions": {}, "added": {"r": (UNIT, at(nan)), "q": (UNIT, at(nan))}, "removed": ["p"]}, "'q' is at"),
     ],
 )
 def test_an_update_that_is_not_legal_changes_nothing(arguments: dict[str, Any], text: str) -> None:
@@ -293,5 +303,9 @@ def test_nobody_asks_for_the_levels_of_a_stranger() -> None:
 def test_levels_have_names_of_their_own_and_entities_that_exist() -> None:
     with pytest.raises(ConfigurationError, match="two levels named 'A'"):
         world(along_x("A", 0, 1), along_x("A", 2, 3))
+    with pytest.raises(ConfigurationError, match=r"level 'A' can't have center .* buffer -1"):
+        world(along_x("A", 0, 1, -1))
+    with pytest.raises(ConfigurationError, match=r"level 'A' can't have center .nan"):
+        world(along_x("A", nan, 1))
     with pytest.raises(ConfigurationError, match="names 'tree', and there is no such entity"):
         Levels([along_x("A", 0, 1, 0, "tree")])

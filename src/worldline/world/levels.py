@@ -42,6 +42,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from itertools import pairwise
 from math import inf, isfinite, nextafter
 from typing import NamedTuple, Protocol
 
@@ -93,7 +94,9 @@ class Levels:
 
     def __init__(self, levels: Iterable[LevelShape], entities: Iterable[str] = ()) -> None:
         self._levels = sorted(levels, key=lambda level: level.name)
-        for level, other in zip(self._levels, self._levels[1:], strict=False):
+        for level in self._levels:
+            _check_shape(level)
+        for level, other in pairwise(self._levels):
             if level.name == other.name:
                 raise ConfigurationError(f"there are two levels named {shown(level.name)}", advice="rename one")
         self._entities = {level.name: tuple(sorted(set(level.entities))) for level in self._levels}
@@ -123,6 +126,16 @@ class Levels:
     def loaded(self) -> tuple[str, ...]:
         """Return the entities that are loaded, those of the default level among them."""
         return tuple(sorted((*self.default, *(entity for entity, levels in self._active.items() if levels))))
+
+    def clearance(self, performer: str, position: Point) -> float:
+        """Return how far a performer may go from its position without a change of levels, whatever the direction.
+
+        While it is less far away, updates needn't be told of it: those who run ahead ask for this.
+        """
+        x_start, x_stop, y_start, y_stop, z_start, z_stop = self._track(performer).cell
+        x, y, z = position
+        least = min(x - x_start, x_stop - x, y - y_start, y_stop - y, z - z_start, z_stop - z)
+        return max(0.0, nextafter(least, -inf))  # A difference may have been rounded up.
 
     # --- What happens ---
 
@@ -198,15 +211,28 @@ class Levels:
         return self._grids[size]
 
 
+def _check_shape(level: LevelShape) -> None:
+    lengths = (*level.size, level.buffer)
+    if not all(map(isfinite, (*level.center, *lengths))) or min(lengths) < 0:
+        raise ConfigurationError(
+            f"level {shown(level.name)} can't have center {shown(level.center)}, size {shown(level.size)} and buffer "
+            f"{shown(level.buffer)}",
+            advice="use finite numbers, and lengths of at least 0",
+        )
+
+
 def _count(counts: dict[str, int], more: list[str], less: list[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Count up and down, and return those that have come up from zero, and those that have come down to it."""
+    """Count up and down, and return those that have come up from zero, and those that have come down to it.
+
+    Nobody counts down who hasn't been counted up in an earlier update, so nothing starts and ends at zero.
+    """
     before = {name: counts[name] for name in sorted((*more, *less))}
     for name in more:
         counts[name] += 1
     for name in less:
         counts[name] -= 1
-    risen = tuple(name for name, count in before.items() if not count and counts[name])
-    return risen, tuple(name for name, count in before.items() if count and not counts[name])
+    risen = tuple(name for name, count in before.items() if not count)
+    return risen, tuple(name for name in before if not counts[name])
 
 
 _Bounds = tuple[float, float, float, float, float, float]
