@@ -243,6 +243,14 @@ def test_a_new_performer_with_the_name_of_one_that_went_has_entered_nothing() ->
     assert levels.of("p") == ("B",)
 
 
+def test_sizes_that_nobody_has_any_more_are_forgotten() -> None:
+    levels = with_performers(chain(), p=5)
+    for number in range(5):
+        levels.update({}, added={"q": ((0.1 * number, 1.0, 1.0), at(5))})
+        levels.update({}, removed=["q"])
+    assert list(levels._grids) == [UNIT]
+
+
 def test_who_changed() -> None:
     levels = with_performers(chain(), p=5, q=15, r=50)
     assert levels.update({"p": at(25), "q": at(16), "r": at(51)}).performers() == ("p",)

@@ -185,6 +185,8 @@ class Levels:
             left += [(name, level) for level in before if level not in after]
             if track is not None:
                 self._tracks[name] = track
+        if None in tracks.values():  # Grids of sizes that nobody has any more would add up over a long run.
+            self._grids = {track.grid.size: track.grid for track in self._tracks.values()}
         if not (entered or left):
             return NO_CHANGE
         activated, deactivated = _count(self._performers, [level for _, level in entered], [level for _, level in left])
@@ -251,6 +253,7 @@ class _Grid:
     """What the levels are for performers of one size: boxes for points, and the cells that these form."""
 
     def __init__(self, levels: Iterable[LevelShape], size: Point) -> None:
+        self.size = size
         self._boxes = [
             (level.name, _box_for_points(level, size, 0.0), _box_for_points(level, size, level.buffer))
             for level in levels
