@@ -50,6 +50,11 @@ def raised_by(server: MetasimServer) -> WorldlineError:
     return caught.value
 
 
+def time_of(server: MetasimServer, name: str) -> int:
+    """Return how far the server knows a client to have come."""
+    return server.server.ask(lambda: server.server.host.arbiter.time_of(name))
+
+
 # --- In processes of their own ---
 
 VICTIM = """
@@ -97,6 +102,7 @@ def test_a_process_is_lost_in_the_middle_of_a_step(
             advancing = Strand(lambda: raised_by(server))
             assert victim.stdout is not None
             assert victim.stdout.readline() == "stuck\n"
+            eventually(lambda: time_of(server, "plant") == 50 * MS)  # Its pulse tells that, a moment later.
             os.kill(victim.pid, sign)
             if sign == signal.SIGSTOP:
                 eventually(lambda: is_stopped(victim.pid))
