@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,8 +15,8 @@ from pydrake.systems.framework import Diagram, DiagramBuilder
 from pydrake.systems.lcm import LcmPublisherSystem, LcmSubscriberSystem
 from pydrake.systems.primitives import ConstantValueSource
 
-from tests.federation.transports import Strand, nothing_left
-from tests.metasim.executors import federation, in_one_process
+from tests.federation.transports import Strand
+from tests.metasim.executors import federation, in_one_process, nothing_of_diagrams_left
 from tests.metasim.half_process import CASES
 from tests.metasim.halves import assemble, discrete, multibody
 from worldline import Federation, Participant, Program, run
@@ -30,9 +29,8 @@ pytestmark = pytest.mark.timeout(50)
 
 @pytest.fixture(autouse=True)
 def _tidy() -> Iterator[None]:
-    with nothing_left():
+    with nothing_of_diagrams_left():
         yield
-        gc.collect()  # Diagrams go a turn after those who have held them.
 
 
 def client() -> MetasimClient:

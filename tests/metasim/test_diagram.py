@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -18,7 +17,7 @@ from pydrake.systems.framework import Context, DiagramBuilder, EventStatus, Leaf
 from pydrake.systems.lcm import LcmSubscriberSystem
 from pydrake.systems.primitives import ConstantValueSource
 
-from tests.federation.transports import nothing_left
+from tests.metasim.executors import nothing_of_diagrams_left
 from worldline import MS, Federation, Network, Participant, Program, link, run
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.journal import Received, Sent
@@ -32,9 +31,8 @@ Act = Callable[[MetasimClient, DiagramBuilder], Any]
 
 @pytest.fixture(autouse=True)
 def _tidy() -> Iterator[None]:
-    with nothing_left():
+    with nothing_of_diagrams_left():
         yield
-        gc.collect()  # Diagrams go a turn after those who have held them.
 
 
 def message(value: float = 0.0) -> lcmt_drake_signal:
