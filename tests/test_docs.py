@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -17,6 +18,12 @@ PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").g
 WRAPPED = [*PAGES, ROOT / "SECURITY.md", ROOT / "CHANGELOG.md"]
 LINKED = [*WRAPPED, *sorted((ROOT / "examples").glob("*/README.md"))]
 COLUMNS_MAX = 120
+# The kinds of messages there, which the guide to metasim explains; they look like placeholders.
+OF_DRAKES_PLAN = {
+    *("SEND_MESSAGE", "QUEUED_MESSAGE", "DELIVERED_MESSAGE", "AUTHORIZE_ADVANCE"),
+    *("PROMISE_NO_SEND", "NOTIFY_ADVANCE", "POLL_WAIT"),
+}
+HAS_DRAKE = importlib.util.find_spec("pydrake") is not None
 
 
 def path_in_project(page: Path) -> str:
@@ -89,13 +96,16 @@ def test_only_what_can_be_wrapped_is_too_long() -> None:
 def test_no_placeholder_is_left(page: Path) -> None:
     found = re.findall(r"\b[A-Z]+_[A-Z_0-9]{4,}\b", page.read_text())
     environment = ("WORLDLINE_", "LCM_")
-    assert [word for word in found if not word.startswith(environment)] == []
+    assert [word for word in found if not word.startswith(environment) and word not in OF_DRAKES_PLAN] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
     for number, block in enumerate(python_blocks(page)):
-        program = tmp_path / f"block{number}.py"
+        if "pydrake" in block and not HAS_DRAKE:
+            pytest.skip("Drake isn't installed: it needs Python 3.12 or newer")
+        named = re.match(r"# (\S+\.py)\n", block)  # Then others may import it.
+        program = tmp_path / (named[1] if named else f"block{number}.py")
         program.write_text(block)
         done = command(str(program), cwd=tmp_path)  # What a block writes doesn't belong to the project.
         assert done.returncode == 0, done.stderr

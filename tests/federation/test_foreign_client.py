@@ -220,7 +220,7 @@ def test_a_foreign_client_that_peeks_sees_what_ours_sees() -> None:
             },
             network=NETWORK,
             seed=3,
-            end="52ms",
+            until="52ms",
         )
     )
 
@@ -232,7 +232,7 @@ def test_a_foreign_client_that_peeks_sees_what_ours_sees() -> None:
         foreign_runner(me)
         me.leave()
 
-    with Server(plan(["runner", "source"], network=NETWORK, seed=3, end="52ms"), token="x") as server:
+    with Server(plan(["runner", "source"], network=NETWORK, seed=3, until="52ms"), token="x") as server:
         other = Elsewhere(elsewhere)
         with connect(str(server.address), "source", token="x", publishes=["fast", "late"], subscribes=["echo"]) as me:
             source(me)

@@ -31,7 +31,9 @@ from worldline.federation import server_connection as connection_module
 from worldline.federation.host import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.history import Status
-from worldline.model import FOREVER, MS, ConfigurationError, LossError, Plan, UsageError
+from worldline.history.observer import Observer
+from worldline.model import FOREVER, MS, ConfigurationError, LossError, Plan, UsageError, WorldlineError
+from worldline.model.errors import ObserverFailure
 from worldline.model.frames import frame
 
 
@@ -494,3 +496,23 @@ def test_nobody_looks_for_the_processes_of_strangers(monkeypatch: pytest.MonkeyP
             eventually(lambda: in_server(server, lambda: server.host._ticked) > ticks)
             server.end(LossError("enough"))
         assert len(looked) == 1
+
+
+class Careless(Observer):
+    def began(self, who: str, at: int) -> None:
+        raise KeyError(who)
+
+
+def test_an_observers_mistake_is_its_own_and_ends_the_run() -> None:
+    with Server(plan(["a"]), observer=Careless()) as server:
+        client = connect(server, "a")
+        with pytest.raises(WorldlineError, match=r"the observer.*KeyError"):
+            client.join()
+        client.close()
+        with pytest.raises(ObserverFailure, match="KeyError"):
+            server.wait(60)
+
+
+def test_what_isnt_an_observer_is_refused_at_once() -> None:
+    with pytest.raises(UsageError, match="has no method began"):
+        Server(plan(["a"]), observer=object())  # type: ignore[arg-type]

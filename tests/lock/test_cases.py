@@ -242,7 +242,7 @@ def test_case_11_a_barrier_holds_until_it_is_moved() -> None:
     table.operate(Barrier(2 * second))
     assert table.say("A", Advance(19 * second // 10))["A"].horizon == 2 * second
     assert table.say("A", Advance(3 * second)) == {}
-    assert "barrier stands at 2s" in str(table.why("A"))
+    assert "barrier is at 2s" in str(table.why("A"))
     assert table.operate(Barrier(4 * second))["A"].horizon == 4 * second
 
 

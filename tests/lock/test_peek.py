@@ -169,7 +169,7 @@ def test_an_answer_that_was_interrupted_is_taken_again() -> None:
 def test_after_a_later_subscription_nobody_knows_how_far_it_may_peek() -> None:
     ledger = granted(30, 8)
     ledger.subscribe("blue")
-    refuses(ledger, lambda a: a.peek(), UsageError, "subscribed to a topic after joining.*declare the topic at joining")
+    refuses(ledger, lambda a: a.peek(), UsageError, "subscribed to a topic after joining.*declare the topic on joining")
     ledger.unsubscribe("blue")
     refuses(ledger, lambda a: a.peek(), UsageError, "nobody knows how far it may peek")
     assert ledger.next() is None
@@ -399,11 +399,11 @@ def test_the_one_that_peeks_is_told_why_it_waits_and_so_are_others_whom_it_holds
     made.say("b", Advance(9))
     assert [str(why) for why in made.arbiter.why()] == [
         (
-            "a at 3ns wants to know all before 8ns: c (computing) may still send from 0s on, so all is known only "
-            "before 5ns; by c → a (blue, 5ns)"
+            "a at 3ns wants to know all before 8ns: c (computing) may still send from 0s on, so everything is known "
+            "only before 5ns; via c → a (blue, 5ns)"
         ),
         (
-            "b at 0s waits for time 9ns: a (peeking) may still send from 3ns on, so all is known only before 8ns; "
-            "by a → b (red, 5ns)"
+            "b at 0s waits for time 9ns: a (peeking) may still send from 3ns on, so everything is known only "
+            "before 8ns; via a → b (red, 5ns)"
         ),
     ]

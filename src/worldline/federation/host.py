@@ -52,6 +52,7 @@ from msgspec.structs import replace
 
 from worldline.federation.declaration import Declaration, Plain, agreed, said_at_joining
 from worldline.federation.limits import Limits
+from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.lock import (
     OPERATOR,
@@ -190,7 +191,7 @@ class Host:
         entropy: Callable[[int], bytes],
     ) -> None:
         self.limits = limits or Limits()
-        self.arbiter = Arbiter(plan, observer)
+        self.arbiter = Arbiter(plan, None if observer is None else GuardedObserver(observer))
         self.arbiter.topics_max = self.limits.topics_max
         self.federation = federation
         self.digest: bytes | None = None  # Of the run, when it has ended well.

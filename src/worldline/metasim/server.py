@@ -145,6 +145,10 @@ class MetasimServer:
         """Return who isn't there yet."""
         return self.server.ask(self.server.host.missing)
 
+    def why(self) -> list[str]:
+        """Say of everybody who waits what for, and who keeps it waiting: a line each, in the order of their names."""
+        return [str(why) for why in self.server.ask(self.server.host.arbiter.why)]
+
     # --- As a simulator ---
 
     def initialize(self, patience_s: float | None = None) -> None:
@@ -201,7 +205,7 @@ class MetasimServer:
         return (self._reached or 0) / SECOND
 
     def set_monitor(self, monitor: Monitor | None, period: Seconds | None = None) -> None:
-        """Have a function called with the time at the end of each `advance_to`, and on the way once in a period.
+        """Have a function called with the time once in a period, or without one at the end of each `advance_to`.
 
         Everybody stands at that time then. If it returns something true, `advance_to` returns there.
         """
