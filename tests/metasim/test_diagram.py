@@ -178,6 +178,14 @@ def test_whoever_initializes_it_before_sends_nothing_twice() -> None:
     assert sent(driven(act, "20ms")) == [0, 10 * MS, 20 * MS]
 
 
+def test_what_is_published_before_the_run_isnt_sent() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        publisher(client, builder)
+        return lambda simulator: simulator.get_system().ForcedPublish(simulator.get_context())
+
+    assert sent(driven(act, "20ms")) == [0, 10 * MS, 20 * MS]
+
+
 def test_it_begins_late_on_its_own_floats() -> None:
     """35 × 0.01 is more than 0.35; what is due then is published then."""
 
@@ -272,6 +280,17 @@ def test_whoever_listens_on_its_lcm_may_answer_at_once(promises: bool) -> None:
     else:
         assert sent(driven(act, "45ms")) == [10 * MS, 20 * MS, 30 * MS, 40 * MS]
         assert heard == [message(1.0).encode()] * 4
+
+
+def test_whoever_listens_on_its_lcm_may_have_something_published() -> None:
+    def act(client: MetasimClient, builder: DiagramBuilder) -> Any:
+        system = weakref.proxy(publisher(client, builder, period=None))
+        contexts: list[Any] = []
+        client.lcm.Subscribe("IN", lambda _: system.ForcedPublish(system.GetMyContextFromRoot(contexts[0])))
+        return lambda simulator: contexts.append(simulator.get_context())
+
+    forced = sent(driven(act, "25ms", delay="10ms"))
+    assert forced == [0, 10 * MS, 10 * MS, 20 * MS, 20 * MS, 25 * MS]
 
 
 @pytest.mark.parametrize("own", [False, True])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -72,6 +72,24 @@ def test_ten_messages_of_one_long_advance_have_ten_times(blind: bool) -> None:
     outcome = run(pair(a, b, 100 * MS, 100 * MS), "100ms", keep_journals=True)
     sent = [entry.at for entry in outcome.journals["a"] if isinstance(entry, Sent)]
     assert sent == [step * 10 * MS for step in range(11)]
+
+
+def test_it_promises_what_it_knows() -> None:
+    class Noting:
+        name, now, ended = "a", 0, False
+        promised: ClassVar[list[int]] = []
+
+        def publish(self, *_: object) -> None: ...
+
+        def promise(self, until: int) -> None:
+            self.promised.append(until)
+
+        def next(self, until: int) -> list[Message]:
+            self.now, self.ended = until, until == 30 * MS
+            return []
+
+    drive(Noting(), Counter("A", 10 * MS))  # type: ignore[arg-type]
+    assert Noting.promised == [10 * MS, 20 * MS, 30 * MS]
 
 
 def test_one_that_nobody_sends_anything_goes_step_by_step() -> None:
