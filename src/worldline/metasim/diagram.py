@@ -22,9 +22,8 @@ changes but that object.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
 
 from pydrake.lcm import DrakeLcm
 from pydrake.systems.analysis import Simulator, SimulatorStatus
@@ -70,6 +69,7 @@ class DiagramSimulator:
         self._stepping = list(stepping)
         self._send: Send | None = None  # None: it hasn't begun.
         self._now = 0
+        self._due = -1  # The next time at which anything is published, unless that has passed.
         self._echoes = 0  # How many of the messages to be handled next are what arrives.
         self._monitored = False
         # Drake's objects hold what they call where Python's garbage collector doesn't see it: no cycle would ever go.
@@ -96,7 +96,9 @@ class DiagramSimulator:
     def due(self) -> int | None:
         if self._publishing is None:
             return None
-        return min((grid.after(self._now) for grid in self._publishing), default=TIME_MAX)
+        if self._due <= self._now:
+            self._due = min((grid.after(self._now) for grid in self._publishing), default=TIME_MAX)
+        return self._due
 
     def advance_to(self, time: int) -> None:
         if time > self._now:
@@ -104,7 +106,7 @@ class DiagramSimulator:
             self._run(self._simulator.AdvanceTo, self._stop_at(time))
 
     def receive(self, messages: list[Message]) -> None:
-        with self._blamed():
+        try:
             for lcm in self._inward:
                 for message in messages:
                     lcm.Publish(message.topic, message.payload)
@@ -114,6 +116,8 @@ class DiagramSimulator:
                 for subscriber in self._subscribers.get(last.topic, ()):
                     self._read(subscriber, last)
             self._send_published()  # By force, by somebody who listens.
+        except (Exception, SystemExit) as error:
+            self._blame(error)
 
     # --- Inside ---
 
@@ -126,8 +130,10 @@ class DiagramSimulator:
 
     def _run(self, step: Callable[..., SimulatorStatus], *given: float) -> None:
         self._monitored = False
-        with self._blamed():
+        try:
             status = step(*given)
+        except (Exception, SystemExit) as error:
+            self._blame(error)
         if not self._monitored:
             raise UsageError(
                 "its simulator's monitor has been replaced, so nobody knows any more when it publishes",
@@ -138,20 +144,14 @@ class DiagramSimulator:
         if not status.succeeded():
             raise SimulatorEnded(status.FormatMessage())
 
-    @contextmanager
-    def _blamed(self) -> Iterator[None]:
-        """Say who it was, and when, of whatever is raised in the diagram."""
-        try:
-            yield
-        except WorldlineError:
-            raise
-        except SystemExit as error:
-            if is_normal_end(error):
-                raise
-            # So Drake reports a failed assertion.
-            raise ModelError(f"Drake has given up: {error}", participant=self.name, at=self._time()) from error
-        except Exception as error:
-            raise ModelError(f"its diagram raised {said_of(error)}", participant=self.name, at=self._time()) from error
+    def _blame(self, error: BaseException) -> NoReturn:
+        """Say who it was, and when, of whatever was raised in the diagram."""
+        if isinstance(error, WorldlineError) or is_normal_end(error):
+            raise error
+        # With SystemExit, Drake reports a failed assertion.
+        gives_up = isinstance(error, SystemExit)
+        problem = f"Drake has given up: {error}" if gives_up else f"its diagram raised {said_of(error)}"
+        raise ModelError(problem, participant=self.name, at=self._time()) from error
 
     def _after_step(self, context: Context) -> Any:
         self._monitored = True
