@@ -226,3 +226,21 @@ def test_a_newcomer_begins_when_it_is_invited() -> None:
     assert begun == [35 * MS]
     sent = [entry.at for entry in outcome.journals["late"] if isinstance(entry, Sent)]
     assert sent == [35 * MS, *range(40 * MS, 101 * MS, 10 * MS)]
+
+
+class Stalled:
+    """A simulator that is to send now, again and again, and doesn't."""
+
+    def begin(self, now: int, send: Send) -> None: ...
+
+    def due(self) -> int:
+        return 20 * MS
+
+    def advance_to(self, time: int) -> None: ...
+
+    def receive(self, messages: list[Message]) -> None: ...
+
+
+def test_a_simulator_that_doesnt_go_on_is_told_so() -> None:
+    with pytest.raises(ModelError, match="a at 20ms: its simulator is to send next at 20ms, which isn't after now"):
+        run(Federation({"a": Program(driven(Stalled()))}), until="1s")
