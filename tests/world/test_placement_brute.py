@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from itertools import product
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
+from tests.soaking import later
 from tests.world.brute import fewest_moves, try_all
 from worldline.world.groups import Group, Mover, find_groups
 from worldline.world.placement import Distribution, place
@@ -97,6 +99,22 @@ def test_the_number_of_moves_by_another_solver(places: list[list[int]], count: i
     after = place(groups, secondaries, before)
     check(groups, secondaries, before, after)
     assert len(after.moves) == fewest_moves(groups, secondaries, before)
+
+
+@pytest.mark.parametrize("seed", [0, *later(range(1, 21))])
+def test_crowded_worlds_far_from_the_best(seed: int) -> None:
+    """Many performers in few groups, anywhere: most of these need paths, some by way of several secondaries."""
+    draw = Random(seed)
+    for _ in range(50 if not seed else 1000):
+        secondaries = list("wxyz"[: draw.randint(2, 4)])
+        levels: dict[str, tuple[str, ...]] = {}
+        for level in range(draw.randint(1, {2: 9, 3: 6, 4: 5}[len(secondaries)])):
+            levels |= {f"p{level}{number}": (f"L{level}",) for number in range(draw.randint(1, 5))}
+        before = {name: draw.choice(secondaries[: draw.randint(1, 4)]) for name in levels if draw.random() < 0.9}
+        changed = [name for name in levels if draw.random() < 0.4]
+        groups = by_levels(levels)
+        after = place(groups, secondaries, before, changed)
+        assert after.hosts == try_all(groups, secondaries, before, changed), (levels, before, changed)
 
 
 class PlacementHistory(RuleBasedStateMachine):
