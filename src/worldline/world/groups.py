@@ -15,8 +15,9 @@ have them in one model.
 
 Why it is safe: a mover stays in its grown box until the groups are looked at again, and the grown boxes of two groups
 don't touch, so neither do their movers. A contact that isn't in one model would be missed: they would pass through each
-other. So rounding must not make a box smaller. Every operation that makes a grown box is followed by a step to the next
-double outward, which is more than the operation can have been off.
+other. So rounding must not separate boxes that touch. After each operation, half sizes go up to the next double, which
+is more than the operation can have been off. Adding them to a center then needs no such care: rounding keeps the order
+of numbers, so bounds that are exactly equal, or overlap, still do when both are rounded.
 
 That holds if the caller's figures do. `half` must hold the mover in every orientation that it may have until then, and
 `speed` is what no point of it will exceed, whoever pushes it.
@@ -124,8 +125,9 @@ def _grown(mover: Mover, span_ns: int) -> _GrownBox:
     (x, y, z), (x_half, y_half, z_half), speed = mover.center, mover.half, mover.speed
     if not isfinite(x + y + z + x_half + y_half + z_half + speed) or min(x_half, y_half, z_half, speed) < 0:
         _check(mover)  # Only now: it takes longer than all the rest.
-    way = _up(_up(speed * span_ns) / SECOND)
-    return _interval(x, _up(x_half + way)), _interval(y, _up(y_half + way)), _interval(z, _up(z_half + way))
+    way = nextafter(nextafter(speed * span_ns, inf) / SECOND, inf)
+    x_half, y_half, z_half = nextafter(x_half + way, inf), nextafter(y_half + way, inf), nextafter(z_half + way, inf)
+    return (x - x_half, x + x_half), (y - y_half, y + y_half), (z - z_half, z + z_half)
 
 
 def _check(mover: Mover) -> None:
@@ -139,14 +141,6 @@ def _check(mover: Mover) -> None:
                 f"the {what} of {shown(mover.name)} is {shown(getattr(mover, what))}",
                 advice="all figures must be finite, and sizes and speeds at least 0",
             )
-
-
-def _interval(center: float, half: float) -> tuple[float, float]:
-    return -_up(half - center), _up(center + half)
-
-
-def _up(number: float) -> float:
-    return nextafter(number, inf)
 
 
 def _join_by_boxes(boxes: list[_GrownBox], union: _Union) -> None:
