@@ -263,7 +263,7 @@ class Punctual:
         self.told.append(time)
         self._now = time
         if time % (10 * MS) == 0:
-            self._send("A", b"", time)
+            self._send("A", b"1", time)
 
     def receive(self, messages: list[Message]) -> None: ...
 
