@@ -16,10 +16,11 @@ from typing import Literal, Protocol, TypeVar
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.message import check_name
+from worldline.model.nearest import nearest
 from worldline.model.time import MS, format_time, is_time
 from worldline.world.inertia import UNIT_INERTIA, Inertia
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector, length
-from worldline.world.shapes import Shape, check_size
+from worldline.world.shapes import PlaneShape, Shape, check_size
 
 
 class _Named(Protocol):
@@ -41,9 +42,11 @@ class LoadingNote:
 
     line: int
     text: str
+    file: str = ""
+    """The included file that says it; empty for the world's own."""
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.text}"
+        return f"{self.file}: line {self.line}: {self.text}" if self.file else f"line {self.line}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +282,7 @@ class WorldModel:
         elif self.canonical_link not in {link.name for link in self.links}:
             raise ConfigurationError(f"model {shown(self.name)} has no link {shown(self.canonical_link)} to go by")
         check_ascending("command", [each.time for each in self.commands])
+        self._check_planes()
         self._check_movers()
 
     def _check_joints(self) -> None:
@@ -299,11 +303,27 @@ class WorldModel:
                     about=about,
                 )
             held[joint.child] = joint
-            above = joint.parent
-            while above is not None:
-                if above == joint.child:
-                    raise ConfigurationError(f"joint {shown(joint.name)} closes a circle of joints", about=about)
-                above = held[above].parent if above in held else None
+        rooted: set[str] = set()  # Links that were seen to lead to one that no joint holds: each way is gone once.
+        for index, joint in enumerate(self.joints):
+            way: dict[str, None] = {}
+            link: str | None = joint.child
+            while link is not None and link not in rooted:
+                if link in way:
+                    raise ConfigurationError(
+                        f"joint {shown(joint.name)} is part of a circle of joints", about=("joint", index)
+                    )
+                way[link] = None
+                link = held[link].parent if link in held else None
+            rooted.update(way)
+
+    def _check_planes(self) -> None:
+        if not self.static:
+            for link in self.links:
+                if any(isinstance(collision.shape, PlaneShape) for collision in link.collisions):
+                    raise ConfigurationError(
+                        f"link {shown(link.name)} has a plane to collide with, which can't move",
+                        advice=f"model {shown(self.name)} must be static for it",
+                    )
 
     def _check_movers(self) -> None:
         if self.motion is not None and (self.static or self.joints or self.drive is not None):
@@ -321,8 +341,8 @@ class WorldModel:
 
     def _check_wheels(self, drive: DiffDrive) -> None:
         kinds = {joint.name: joint.kind for joint in self.joints}
-        wheels = (*drive.left_joints, *drive.right_joints)
-        for index, wheel in enumerate(wheels):
+        seen: set[str] = set()
+        for index, wheel in enumerate((*drive.left_joints, *drive.right_joints)):
             if wheel not in kinds:
                 raise ConfigurationError(
                     f"the drive names joint {shown(wheel)}, which model {shown(self.name)} hasn't",
@@ -333,8 +353,9 @@ class WorldModel:
                     f"the drive turns joint {shown(wheel)}, which is {kinds[wheel]} and not revolute",
                     about=("wheel", index),
                 )
-            if wheel in wheels[:index]:
+            if wheel in seen:
                 raise ConfigurationError(f"the drive names joint {shown(wheel)} twice", about=("wheel", index))
+            seen.add(wheel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,6 +442,7 @@ def check_levels(levels: Sequence[Level], performers: Sequence[Performer], model
         if performer.model not in known:
             raise ConfigurationError(
                 f"performer {shown(performer.name)} names model {shown(performer.model)}, and there is none",
+                advice=nearest(performer.model, sorted(known)),
                 about=("performer", index),
             )
         if performer.model in performing:
@@ -435,6 +457,7 @@ def check_levels(levels: Sequence[Level], performers: Sequence[Performer], model
             if entity not in known:
                 raise ConfigurationError(
                     f"level {shown(level.name)} names model {shown(entity)}, and there is none",
+                    advice=nearest(entity, sorted(known)),
                     about=("level", index),
                 )
             if entity in performing:
