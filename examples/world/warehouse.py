@@ -66,9 +66,7 @@ def _aisle(level: int) -> Iterator[str]:
     yield from _box(f"parcel_{level}", (x + 0.9, y + 3, 0.2), (0.4, 0.4, 0.4), static=False)
 
 
-def _box(
-    name: str, at: tuple[float, float, float], size: tuple[float, float, float], *, static: bool
-) -> Iterator[str]:
+def _box(name: str, at: tuple[float, float, float], size: tuple[float, float, float], *, static: bool) -> Iterator[str]:
     shape = f"<geometry><box><size>{_numbers(*size)}</size></box></geometry>"
     yield f'    <model name="{name}">'
     yield f"      <pose>{_numbers(*at)} 0 0 0</pose>"

@@ -48,7 +48,7 @@ class SdfLibrary:
         ]
 
     def _included(self, include: SdfElement) -> SdfElement:
-        """Return a model from another file, with the name, pose and so on that it is to have here."""
+        """Return a model from another file, with the name, pose and plugins that it is to have here."""
         uri = include.needed("uri")
         root = self.open(self._locate(uri))
         models = root.children("model")
@@ -63,6 +63,7 @@ class SdfLibrary:
             given = include.child(tag)
             if given is not None:
                 model.content = [given, *(each for each in model.content if each.tag != tag)]
+        model.content += include.children("plugin")
         return model
 
     def _locate(self, uri: SdfElement) -> Path:
