@@ -19,9 +19,9 @@ def _lines(world: WorldDescription) -> Iterator[str]:
     models = list(world.models.values())
     factor = f"{world.real_time_factor:g} × real time" if world.real_time_factor else "as fast as it goes"
     yield f"world {world.name}: steps of {format_time(world.step)}, {factor}, gravity {_vector(world.gravity)}"
-    yield f"{_count(len(models), 'model')}, {_count(sum(len(each.links) for each in models), 'link')}, " + (
-        f"{_count(sum(len(each.joints) for each in models), 'joint')}; {sum(each.static for each in models)} static"
-    )
+    links, joints = sum(len(each.links) for each in models), sum(len(each.joints) for each in models)
+    static = sum(each.static for each in models)
+    yield f"{_count(len(models), 'model')}, {static} of them static, {_count(links, 'link')}, {_count(joints, 'joint')}"
     for model in models:
         if moved := _moved(model):
             yield f"  {model.name}: {moved}"
