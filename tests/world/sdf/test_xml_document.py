@@ -78,7 +78,7 @@ def test_other_encodings(files: Files) -> None:
         ("<robot name='r'/>", 1, "this is <robot>"),
         ("<sdf/>", 1, "no <world>"),
         ("<sdf>\n<world name='w'/>\n<world name='v'/></sdf>", 3, "second <world>"),
-        ("<sdf>\n<world/></sdf>", 2, "a <world> needs a name"),
+        ("<sdf>\n<world/></sdf>", 2, "<world> needs a name"),
     ],
 )
 def test_broken_files(files: Files, content: str, line: int, text: str) -> None:
@@ -107,8 +107,8 @@ def test_depth_is_limited(files: Files) -> None:
 
 
 def test_the_number_of_elements_is_limited(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(xml_document.ElementBudget.__init__, "__defaults__", (5,))
-    files.refused("<sdf>\n<a/><a/><a/><a/>\n<a/></sdf>", 3, "more than")
+    monkeypatch.setattr(xml_document, "ELEMENTS_MAX", 5)
+    files.refused("<sdf>\n<a/><a/><a/><a/>\n<a/></sdf>", 3, "more than 5 elements")
 
 
 def test_size_is_limited(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:

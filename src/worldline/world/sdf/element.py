@@ -85,7 +85,7 @@ class SdfElement:
     def needed(self, tag: str, what: str = "") -> SdfElement:
         found = self.child(tag)
         if found is None:
-            raise self.error(f"{what or f'a <{self.shown_tag}>'} needs a <{tag}>")
+            raise self.error(f"{what or f'<{self.shown_tag}>'} needs a <{tag}>")
         return found
 
     def attribute(self, name: str) -> str | None:
@@ -95,7 +95,7 @@ class SdfElement:
     def name(self) -> str:
         name = self.attribute("name")
         if name is None or not name.strip():
-            raise self.error(f"a <{self.shown_tag}> needs a name")
+            raise self.error(f"<{self.shown_tag}> needs a name")
         return name.strip()
 
     def discard(self) -> None:

@@ -77,6 +77,12 @@ class FrameScope:
         if nested is not None:
             self._nested[name] = nested
 
+    def check(self) -> None:
+        """Work out every pose, so that a mistake in one that nobody needs is found, too."""
+        for name, frame in self._frames.items():
+            with frame.element.blamed():
+                self.pose_of(name, frame.element)
+
     def pose_of(self, name: str, asker: SdfElement, depth: int = 0) -> Pose:
         """Return where a name is, relative to this scope's origin."""
         if name == self._origin:

@@ -98,6 +98,7 @@ def read_model(model: ModelOutline, pose: Pose, notes: list[LoadingNote]) -> Wor
 
 def _collect(model: ModelOutline, placed: Pose, prefix: str, parts: _Parts, notes: list[LoadingNote]) -> None:
     """Add the links and joints of a model whose frame is `placed` in the outermost one."""
+    model.frames.check()
     for element in model.element.children("link"):
         parts.about["link", len(parts.links)] = element
         parts.links.append(read_link(element, model.frames, placed, prefix))

@@ -48,6 +48,7 @@ def _read(root: SdfElement, library: SdfLibrary) -> WorldDescription:
     for each in outlines:
         frames.add(each.element, nested=each.frames)
     add_frames(world, frames)
+    frames.check()
     models = {}
     for each in outlines:
         with each.element.blamed():

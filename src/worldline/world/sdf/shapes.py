@@ -19,14 +19,14 @@ from worldline.world.shapes import (
 
 def read_shape(owner: SdfElement) -> Shape | None:
     """Return the shape of a collision or visual; None if it is one that isn't supported, which is then noted."""
-    geometry = owner.needed("geometry", f"the {owner.shown_tag}")
+    geometry = owner.needed("geometry")
     for tag, read in _SHAPES.items():
         element = geometry.child(tag)
         if element is not None:
             with element.blamed():
                 return read(element)
     if not geometry.content:
-        raise geometry.error("a <geometry> needs a shape", f"such as {', '.join(f'<{tag}>' for tag in _SHAPES)}")
+        raise geometry.error("<geometry> needs a shape", f"such as {', '.join(f'<{tag}>' for tag in _SHAPES)}")
     return None
 
 

@@ -34,8 +34,8 @@ _ENCODINGS = {
 class ElementBudget:
     """How many elements the files of a world may still have."""
 
-    def __init__(self, count: int = ELEMENTS_MAX) -> None:
-        self.left = count
+    def __init__(self) -> None:
+        self.left = ELEMENTS_MAX
 
 
 def read_content(path: Path, owner: str) -> bytes:
