@@ -36,7 +36,7 @@ Color = tuple[float, float, float, float]
 GRAY: Color = (0.7, 0.7, 0.7, 1.0)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class LoadingNote:
     """Something that a file says and that isn't simulated, or isn't simulated as somebody might expect."""
 
@@ -429,7 +429,7 @@ class WorldDescription:
         object.__setattr__(self, "models", {name: self.models[name] for name in sorted(self.models)})
         object.__setattr__(self, "levels", by_name("level", self.levels))
         object.__setattr__(self, "performers", by_name("performer", self.performers))
-        object.__setattr__(self, "notes", tuple(sorted(self.notes)))
+        object.__setattr__(self, "notes", tuple(sorted(self.notes, key=lambda note: (note.file, note.line, note.text))))
         named = {entity for level in self.levels for entity in level.entities}
         object.__setattr__(self, "default_entities", tuple(name for name in self.models if name not in named))
 

@@ -148,6 +148,12 @@ def test_an_automatic_inertia_follows_from_shapes_and_densities(files: Files) ->
     assert inertia(files, '<inertial auto="true"><mass>6</mass></inertial>').moments[:3] == pytest.approx((1, 1, 1))
 
 
+def test_what_is_static_needs_no_inertia(files: Files) -> None:
+    ground = "<collision name='c'><geometry><plane/></geometry></collision>"
+    found = read(files, f"<static>1</static><link name='l'><inertial auto='true'/>{ground}</link><link name='k'/>")
+    assert found.links[1].inertia == UNIT_INERTIA
+
+
 def test_two_shapes_have_their_center_of_mass_between_them(files: Files) -> None:
     two = "".join(
         f'<collision name="{name}"><pose>{x} 0 0 0 0 0</pose><density>{density}</density>{BOX}</collision>'

@@ -19,6 +19,8 @@ from worldline.world.description import LoadingNote
             "line 4: plugin 'gz::sim::systems::Imu' isn't supported",
         ),
         ("\n<plugin/>", "line 4: plugin '' isn't supported"),
+        (model("m", f"{LINK}\nabout words"), "line 3: <model> has text, which isn't supported"),
+        (model("m", "<link name='l'>\nwords</link>"), "line 3: <link> has text, which isn't supported"),
         ("<physics>\n<ode/></physics>", "line 4: <ode> in <physics> isn't supported"),
         (model("m", LINK + "\n<allow_auto_disable/>"), "line 4: <allow_auto_disable> in <model> isn't supported"),
         (
@@ -84,7 +86,7 @@ def test_each_kind_is_listed_once(files: Files) -> None:
     material = "<material><diffuse>1 1 1</diffuse>\n<specular>1 1 1 1</specular></material>"
     visuals = "".join(f"<visual name='{each}'>{BOX}{material}</visual>" for each in "abc")
     assert files.notes(model("m", f"<link name='l'>{visuals}</link>")) == [
-        "line 4: <specular> in <material> isn't supported, here and 2 more times"
+        "line 4: <specular> in <material> isn't supported, here and in 2 more places"
     ]
 
 
@@ -96,7 +98,7 @@ def test_shapes_that_are_not_supported_are_left_out(files: Files, shape: str) ->
     assert world.models["m"].links[0].collisions == ()
     assert world.models["m"].links[0].visuals == ()
     (note,) = world.notes
-    assert str(note).endswith("in <geometry> isn't supported, here and 1 more times")
+    assert str(note).endswith("in <geometry> isn't supported, here and in one more place")
 
 
 def test_a_level_may_name_a_light(files: Files) -> None:

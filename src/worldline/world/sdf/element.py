@@ -1,7 +1,7 @@
 """An XML element of a world's file, read piece by piece so that whatever nobody reads can be listed.
 
-`child`, `children` and `attribute` mark what they return as read. `unread` then finds all that a file says and nobody
-has asked for: nothing is dropped in silence, not even what a reader has never heard of.
+`child`, `children`, `attribute` and `words` mark what they return as read. `unread` then finds all that a file says and
+nobody has asked for: nothing is dropped in silence, not even what a reader has never heard of.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ class SdfElement:
     content: list[SdfElement] = field(default_factory=list)
     _read: bool = False
     _repeated: bool = False
+    _text_read: bool = False
     _attributes_read: set[str] = field(default_factory=set)
 
     def error(self, problem: str, advice: str | None = None) -> WorldFileError:
@@ -100,7 +101,7 @@ class SdfElement:
 
     def discard(self) -> None:
         """Mark all of it as read: somebody has noted already that it isn't supported as a whole."""
-        self._read = True
+        self._read = self._text_read = True
         self._attributes_read.update(self.attributes)
         for each in self.content:
             each.discard()
@@ -118,8 +119,20 @@ class SdfElement:
 
     # Its text.
 
+    def words(self) -> list[str]:
+        self._text_read = True
+        return self.text.split()
+
+    def word(self) -> str:
+        """Return all of the text, which may have blanks inside: a name, a path."""
+        self._text_read = True
+        word = self.text.strip()
+        if not word:
+            raise self.error(f"<{self.shown_tag}> is empty")
+        return word
+
     def numbers(self, count: int) -> list[float]:
-        words = self.text.split()
+        words = self.words()
         if len(words) != count:
             wanted = "a number" if count == 1 else f"{count} numbers"
             raise self.error(f"<{self.shown_tag}> needs {wanted}, not {shown(self.text.strip())}")
@@ -133,21 +146,14 @@ class SdfElement:
         return (x, y, z)
 
     def boolean(self) -> bool:
-        word = self.text.strip().lower()
+        word = " ".join(self.words()).lower()
         if word not in ("true", "false", "1", "0"):
             raise self.error(f"<{self.shown_tag}> is true or false, not {shown(self.text.strip())}")
         return word in ("true", "1")
 
-    def word(self) -> str:
-        word = self.text.strip()
-        if not word:
-            raise self.error(f"<{self.shown_tag}> is empty")
-        return word
-
     def limit(self) -> float:
         """Read a number that may be infinite, or as large as makes no difference."""
-        word = self.text.strip()
-        infinite = _INFINITE.fullmatch(word)
+        infinite = _INFINITE.fullmatch(self.word())
         if infinite:
             return -inf if infinite[1] == "-" else inf
         number = self.number()
@@ -157,10 +163,10 @@ class SdfElement:
         """Read a time in seconds, rounded to whole nanoseconds as decimals, not as floats."""
         if self.number() < 0 or self.number() * 1e9 > TIME_MAX:
             raise self.error(f"<{self.shown_tag}> needs seconds from 0 to 36 years, not {shown(self.text.strip())}")
-        return round(Decimal(self.text.strip()) * 10**9)
+        return round(Decimal(self.word()) * 10**9)
 
     def is_whole_nanoseconds(self) -> bool:
-        return Decimal(self.text.strip()) * 10**9 % 1 == 0
+        return Decimal(self.word()) * 10**9 % 1 == 0
 
     def _number(self, word: str) -> float:
         if len(word) <= _NUMBER_LENGTH_MAX and _NUMBER.fullmatch(word):
@@ -177,13 +183,17 @@ class SdfElement:
         for what, element in self._unread():
             found.setdefault(what, []).append(element)
         for what, elements in found.items():
-            more = f", here and {len(elements) - 1} more times" if len(elements) > 1 else ""
+            more = {1: "", 2: ", here and in one more place"}.get(
+                len(elements), f", here and in {len(elements) - 1} more places"
+            )
             yield LoadingNote(elements[0].line, f"{what}{more}", elements[0].owner)
 
     def _unread(self) -> Iterator[tuple[str, SdfElement]]:
         for name in self.attributes:
             if name not in self._attributes_read and not name.startswith("xmlns"):
                 yield f"the attribute {shortened(name[:_NOTED_MAX])} of <{self.shown_tag}> isn't supported", self
+        if not self._text_read and self.text.strip():
+            yield f"<{self.shown_tag}> has text, which isn't supported", self
         for each in self.content:
             if each._read:
                 yield from each._unread()

@@ -26,7 +26,7 @@ def local_pose(element: SdfElement | None) -> Pose:
         return ORIGIN
     form = element.attribute("rotation_format") or "euler_rpy"
     degrees = (element.attribute("degrees") or "false").strip().lower() in ("true", "1")
-    if not element.text.strip():
+    if not element.words():
         return ORIGIN
     with element.blamed():
         if form == "quat_xyzw":

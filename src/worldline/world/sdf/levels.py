@@ -16,7 +16,7 @@ LEVELS_PLUGIN = "gz::sim"
 
 
 @dataclass(slots=True)
-class Stage:
+class LevelSet:
     """The levels and performers of a world, and the elements they were read from."""
 
     levels: list[Level] = field(default_factory=list)
@@ -24,9 +24,9 @@ class Stage:
     about: dict[tuple[str, int], SdfElement] = field(default_factory=dict)
 
 
-def read_stage(plugins: list[SdfElement], unsimulated: Container[str], notes: list[LoadingNote]) -> Stage:
+def read_stage(plugins: list[SdfElement], unsimulated: Container[str], notes: list[LoadingNote]) -> LevelSet:
     """Read all levels and performers. `unsimulated` are names of what the world has and nobody simulates: lights."""
-    stage = Stage()
+    stage = LevelSet()
     for plugin in plugins:
         for element in plugin.children("performer"):
             stage.about["performer", len(stage.performers)] = element

@@ -10,7 +10,7 @@ from worldline.world.sdf.frames import FrameScope
 from worldline.world.sdf.shapes import read_shape
 
 
-def read_link(element: SdfElement, scope: FrameScope, placed: Pose, prefix: str) -> RigidLink:
+def read_link(element: SdfElement, scope: FrameScope, placed: Pose, prefix: str, *, static: bool) -> RigidLink:
     """Read a link. `placed` is where its scope's origin is in the whole model, and `prefix` begins its full name."""
     name = element.name()
     gravity = element.child("gravity")
@@ -22,7 +22,7 @@ def read_link(element: SdfElement, scope: FrameScope, placed: Pose, prefix: str)
         return RigidLink(
             name=prefix + name,
             pose=placed.compose(scope.pose_of(name, element)),
-            inertia=_inertia(element, name, scope, collisions),
+            inertia=_inertia(element, name, scope, collisions, static),
             collisions=tuple(each for _, each in collisions),
             visuals=tuple(each for _, each in visuals),
             gravity=gravity is None or gravity.boolean(),
@@ -72,7 +72,7 @@ def _color(visual: SdfElement) -> Color:
     given = material.child("diffuse") if material is not None else None
     if given is None:
         return GRAY
-    r, g, b, *opacity = given.numbers(len(given.text.split()) if len(given.text.split()) == 3 else 4)
+    r, g, b, *opacity = given.numbers(3 if len(given.words()) == 3 else 4)
     return (_bright(r), _bright(g), _bright(b), _bright(opacity[0]) if opacity else 1.0)
 
 
@@ -80,23 +80,21 @@ def _bright(part: float) -> float:
     return min(max(part, 0.0), 1.0)
 
 
-def _inertia(link: SdfElement, name: str, scope: FrameScope, collisions: list[tuple[SdfElement, Collision]]) -> Inertia:
+_Solids = list[tuple[SdfElement, Collision]]
+
+
+def _inertia(link: SdfElement, name: str, scope: FrameScope, solids: _Solids, static: bool) -> Inertia:
     """Read what is given; without it, SDF says 1 kg with moments of 1 kg m², whatever the shape."""
     inertial = link.child("inertial")
-    densities = [each.child("density") for each, _ in collisions]
+    densities = [each.child("density") for each, _ in solids]
     if inertial is None:
         return UNIT_INERTIA
     mass = inertial.child("mass")
     with inertial.blamed():
         if (inertial.attribute("auto") or "false").strip().lower() in ("true", "1"):
             usual = _number(inertial, "density", WATER)
-            if not collisions:
-                raise inertial.error("there is no shape to work out an inertia from", "give the link a <collision>")
-            parts = [
-                (solid.pose, shape_inertia(solid.shape, usual if density is None else density.number()))
-                for density, (_, solid) in zip(densities, collisions, strict=True)
-            ]
-            whole = combined(parts)
+            numbers = [usual if density is None else density.number() for density in densities]
+            whole = UNIT_INERTIA if static else _automatic(inertial, solids, numbers)
             return whole if mass is None else scaled(whole, mass.number())
         moments = inertial.child("inertia")
         xx, yy, zz, xy, xz, yz = (
@@ -105,6 +103,17 @@ def _inertia(link: SdfElement, name: str, scope: FrameScope, collisions: list[tu
         )
         pose = scope.resolve_in(name, inertial.child("pose"), inertial)
         return Inertia(1.0 if mass is None else mass.number(), pose, (xx, yy, zz, xy, xz, yz))
+
+
+def _automatic(inertial: SdfElement, solids: _Solids, densities: list[float]) -> Inertia:
+    if not solids:
+        raise inertial.error("there is no shape to work out an inertia from", "give the link a <collision>")
+    return combined(
+        [
+            (solid.pose, shape_inertia(solid.shape, density))
+            for density, (_, solid) in zip(densities, solids, strict=True)
+        ]
+    )
 
 
 def _inside(element: SdfElement, *tags: str) -> SdfElement | None:

@@ -66,6 +66,7 @@ def add_frames(element: SdfElement, frames: FrameScope) -> None:
 class _Parts:
     """What a model and those nested in it have, and the elements it was read from."""
 
+    static: bool
     links: list[RigidLink] = field(default_factory=list)
     joints: list[Joint] = field(default_factory=list)
     about: dict[tuple[str, int], SdfElement] = field(default_factory=dict)
@@ -76,7 +77,7 @@ def read_model(model: ModelOutline, pose: Pose, notes: list[LoadingNote]) -> Wor
     element = model.element
     static, self_collide = element.child("static"), element.child("self_collide")
     is_static = static is not None and static.boolean()
-    parts = _Parts()
+    parts = _Parts(is_static)
     _collect(model, ORIGIN, "", parts, notes)
     movers = read_plugins(element, notes)
     for inner in model.nested:
@@ -101,7 +102,7 @@ def _collect(model: ModelOutline, placed: Pose, prefix: str, parts: _Parts, note
     model.frames.check()
     for element in model.element.children("link"):
         parts.about["link", len(parts.links)] = element
-        parts.links.append(read_link(element, model.frames, placed, prefix))
+        parts.links.append(read_link(element, model.frames, placed, prefix, static=parts.static))
     for element in model.element.children("joint"):
         joint = read_joint(element, model.frames, prefix, notes)
         if joint is not None:

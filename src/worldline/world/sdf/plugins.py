@@ -148,7 +148,7 @@ def _velocity(element: SdfElement | None, axis: int) -> Vector:
     """Read a velocity, or only its part along one axis."""
     if element is None:
         return ZERO
-    if len(element.text.split()) != 1:
+    if len(element.words()) != 1:
         return element.vector()
     number = element.number()
     return (number, 0.0, 0.0) if axis == 0 else (0.0, 0.0, number)
