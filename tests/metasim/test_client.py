@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,12 +11,13 @@ pytest.importorskip("pydrake", reason="Drake isn't installed; it needs Python 3.
 
 from drake import lcmt_drake_signal, lcmt_point
 from pydrake.common.value import AbstractValue
+from pydrake.examples import PendulumPlant
 from pydrake.systems.framework import Diagram, DiagramBuilder
 from pydrake.systems.lcm import LcmPublisherSystem, LcmSubscriberSystem
-from pydrake.systems.primitives import ConstantValueSource
+from pydrake.systems.primitives import ConstantValueSource, ZeroOrderHold
 
-from tests.federation.transports import Strand, nothing_left
-from tests.metasim.executors import federation, in_one_process
+from tests.federation.transports import Strand
+from tests.metasim.executors import federation, in_one_process, nothing_of_diagrams_left
 from tests.metasim.half_process import CASES
 from tests.metasim.halves import assemble, discrete, multibody
 from worldline import Federation, Participant, Program, run
@@ -30,9 +30,8 @@ pytestmark = pytest.mark.timeout(50)
 
 @pytest.fixture(autouse=True)
 def _tidy() -> Iterator[None]:
-    with nothing_left():
+    with nothing_of_diagrams_left():
         yield
-        gc.collect()  # Diagrams go a turn after those who have held them.
 
 
 def client() -> MetasimClient:
@@ -157,6 +156,14 @@ def test_a_period_that_isnt_a_multiple_of_the_step(half: Any) -> None:
         mine.complete(diagram)
 
 
+def test_a_continuous_plant_publishes_when_it_likes() -> None:
+    mine, builder = client(), DiagramBuilder()
+    speaking(builder, mine.add_publisher(builder, "STATE", lcmt_drake_signal, 0.007))
+    builder.AddSystem(PendulumPlant())
+    builder.AddSystem(ZeroOrderHold(0.01, 1))
+    mine.complete(builder.Build())
+
+
 def test_a_subscriber_that_was_renamed() -> None:
     mine, builder = client(), DiagramBuilder()
     subscriber = builder.AddSystem(LcmSubscriberSystem.Make("COMMAND", lcmt_drake_signal, mine.lcm))
@@ -187,6 +194,20 @@ def test_a_server_and_a_client_in_one_process() -> None:
     assert simulator.get_context().get_time() == 0.1
     with pytest.raises(UsageError, match="plant: a client runs once"):
         mine.run()
+
+
+def test_what_it_subscribes_to_besides() -> None:
+    with MetasimServer(["plant"], 0.01) as server:
+        mine, builder = MetasimClient(server, "plant", subscribes=["MORE"]), DiagramBuilder()
+        speaking(builder, mine.add_publisher(builder, "STATE", lcmt_drake_signal, 0.01))
+        mine.add_subscriber(builder, "COMMAND", lcmt_drake_signal)
+        mine.complete(builder.Build())
+        strand = Strand(mine.run)
+        server.initialize(patience_s=30)
+        subscriptions = server.server.ask(lambda: list(server.server.host.arbiter.members["plant"].subscriptions))
+        server.finish()
+        strand.result()
+    assert subscriptions == ["COMMAND", "MORE"]
 
 
 def test_it_leaves_nothing_behind() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -72,6 +72,24 @@ def test_ten_messages_of_one_long_advance_have_ten_times(blind: bool) -> None:
     outcome = run(pair(a, b, 100 * MS, 100 * MS), "100ms", keep_journals=True)
     sent = [entry.at for entry in outcome.journals["a"] if isinstance(entry, Sent)]
     assert sent == [step * 10 * MS for step in range(11)]
+
+
+def test_it_promises_what_it_knows() -> None:
+    class Noting:
+        name, now, ended = "a", 0, False
+        promised: ClassVar[list[int]] = []
+
+        def publish(self, *_: object) -> None: ...
+
+        def promise(self, until: int) -> None:
+            self.promised.append(until)
+
+        def next(self, until: int) -> list[Message]:
+            self.now, self.ended = until, until == 30 * MS
+            return []
+
+    drive(Noting(), Counter("A", 10 * MS))  # type: ignore[arg-type]
+    assert Noting.promised == [10 * MS, 20 * MS, 30 * MS]
 
 
 def test_one_that_nobody_sends_anything_goes_step_by_step() -> None:
@@ -208,3 +226,53 @@ def test_a_newcomer_begins_when_it_is_invited() -> None:
     assert begun == [35 * MS]
     sent = [entry.at for entry in outcome.journals["late"] if isinstance(entry, Sent)]
     assert sent == [35 * MS, *range(40 * MS, 101 * MS, 10 * MS)]
+
+
+class Stalled:
+    """A simulator that is to send now, again and again, and doesn't."""
+
+    def begin(self, now: int, send: Send) -> None: ...
+
+    def due(self) -> int:
+        return 20 * MS
+
+    def advance_to(self, time: int) -> None: ...
+
+    def receive(self, messages: list[Message]) -> None: ...
+
+
+def test_a_simulator_that_doesnt_go_on_is_told_so() -> None:
+    with pytest.raises(ModelError, match="a at 20ms: its simulator is to send next at 20ms, which isn't after now"):
+        run(Federation({"a": Program(driven(Stalled()))}), until="1s")
+
+
+class Punctual:
+    """A simulator that sends at every multiple of 10 ms that it is told to run to."""
+
+    def __init__(self) -> None:
+        self.told: list[int] = []
+        self._now = 0
+
+    def begin(self, now: int, send: Send) -> None:
+        self._send = send
+
+    def due(self) -> int:
+        return (self._now // (10 * MS) + 1) * 10 * MS
+
+    def advance_to(self, time: int) -> None:
+        self.told.append(time)
+        self._now = time
+        if time % (10 * MS) == 0:
+            self._send("A", b"1", time)
+
+    def receive(self, messages: list[Message]) -> None: ...
+
+
+def test_a_simulator_is_told_each_time_once() -> None:
+    simulator = Punctual()
+    programs = {
+        "a": Program(driven(simulator), publishes=["A"], subscribes=["B"]),
+        "b": Program(driven(Counter("B", 10 * MS)), publishes=["B"], subscribes=["A"]),
+    }
+    run(Federation(programs, network=Network(default=link("10ms"))), until="50ms")
+    assert simulator.told == [10 * MS, 20 * MS, 30 * MS, 40 * MS, 50 * MS]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import subprocess
@@ -18,8 +17,8 @@ pytest.importorskip("pydrake", reason="Drake isn't installed; it needs Python 3.
 from drake import lcmt_drake_signal, lcmt_point
 from pydrake.systems.framework import DiagramBuilder
 
-from tests.federation.transports import PROMPT_S, ServerClock, Strand, brief, eventually, nothing_left
-from tests.metasim.executors import served
+from tests.federation.transports import PROMPT_S, ServerClock, Strand, brief, eventually
+from tests.metasim.executors import nothing_of_diagrams_left, served
 from tests.metasim.half_process import CASES
 from tests.metasim.halves import CHANNELS, State, take_part
 from worldline import connect
@@ -35,9 +34,8 @@ PAIR = CASES["discrete"]
 
 @pytest.fixture(autouse=True)
 def _tidy() -> Iterator[None]:
-    with nothing_left():
+    with nothing_of_diagrams_left():
         yield
-        gc.collect()  # Diagrams go a turn after those who have held them.
 
 
 def half(server: MetasimServer, name: str, dawdle: Callable[[], object] = lambda: None) -> list[State]:
@@ -48,6 +46,11 @@ def raised_by(server: MetasimServer) -> WorldlineError:
     with pytest.raises(WorldlineError) as caught, server:
         server.advance_to(0.2)
     return caught.value
+
+
+def time_of(server: MetasimServer, name: str) -> int:
+    """Return how far the server knows a client to have come."""
+    return server.server.ask(lambda: server.server.host.arbiter.time_of(name))
 
 
 # --- In processes of their own ---
@@ -97,6 +100,7 @@ def test_a_process_is_lost_in_the_middle_of_a_step(
             advancing = Strand(lambda: raised_by(server))
             assert victim.stdout is not None
             assert victim.stdout.readline() == "stuck\n"
+            eventually(lambda: time_of(server, "plant") == 50 * MS)  # Its pulse tells that, a moment later.
             os.kill(victim.pid, sign)
             if sign == signal.SIGSTOP:
                 eventually(lambda: is_stopped(victim.pid))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import threading
 from collections.abc import Iterator
 from random import Random
@@ -14,8 +13,7 @@ pytest.importorskip("pydrake", reason="Drake isn't installed; it needs Python 3.
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.federation.transports import nothing_left
-from tests.metasim.executors import in_one_process, in_processes, in_threads
+from tests.metasim.executors import in_one_process, in_processes, in_threads, nothing_of_diagrams_left
 from tests.metasim.half_process import CASES
 from tests.metasim.halves import WAYS, Pair, continuous, controller, discrete, multibody
 from tests.metasim.oracle import by_hand
@@ -25,9 +23,8 @@ UNTIL = "300ms"
 
 @pytest.fixture(autouse=True)
 def _tidy() -> Iterator[None]:
-    with nothing_left():
+    with nothing_of_diagrams_left():
         yield
-        gc.collect()  # Diagrams go a turn after those who have held them.
 
 
 # --- Against a loop by hand ---

@@ -81,6 +81,11 @@ class Operations:
         """The topics that this participant subscribes to at present."""
         return self._ledger.subscriptions
 
+    @property
+    def reach(self) -> int:
+        """How soon a message could get here, and so how far it can `peek`; FOREVER if nobody can send it any."""
+        return self._ledger.reach
+
     def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
         """Send a message on a topic, now or at a later time."""
         with self._lock:

@@ -177,7 +177,7 @@ class MetasimServer:
         As in Drake, what happens at that very time is half done then: what is published at it has been, and what
         arrives at it comes next. Nobody's simulator stops there for that: each has done all that it does up to then,
         and waits. One of which nobody knows when it sends runs from stop to stop of its own, so it may still be before
-        that time, by less than a message takes to reach it; but all stop at multiples of 100 ms.
+        that time, by less than a message takes to reach it.
         """
         target = as_nanoseconds(boundary, "a time to advance to")
         if self.outcome is not None:
