@@ -25,8 +25,10 @@ def test_the_blocks_are_read(tmp_path: Path) -> None:
     assert world.levels[0].entities == ("tile_southwest",)
 
 
-def test_the_program_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    (program,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    monkeypatch.chdir(EXAMPLES.parent)
+def test_the_program_prints_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ((program, shown),) = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", PAGE, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
     exec(program, {})
-    assert capsys.readouterr().out.startswith("world levels: steps of 1ms")
+    assert capsys.readouterr().out == shown

@@ -197,3 +197,9 @@ def test_a_long_chain_of_frames(files: Files) -> None:
 def test_control_characters_in_names_are_shown_harmlessly(files: Files) -> None:
     error = files.refused(wrapped(stage("\n<level name='l\u202e'/>")), 4, "level")
     assert "\u202e" not in str(error)
+
+
+def test_long_names_are_not_compared(files: Files) -> None:
+    """Looking for the nearest of two names of a million characters would take hours."""
+    long = "xy" * 500_000
+    files.refused(wrapped(model("m", f"<link name='{long}'/>\n<frame name='f' attached_to='{long}x'/>")), 4, "called")
