@@ -1,0 +1,203 @@
+"""An XML element of a world's file, read piece by piece so that whatever nobody reads can be listed.
+
+`child`, `children`, `attribute` and `words` mark what they return as read. `unread` then finds all that a file says and
+nobody has asked for: nothing is dropped in silence, not even what a reader has never heard of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from decimal import Decimal
+from math import inf, isfinite
+
+from worldline.model.errors import ConfigurationError, shortened, shown
+from worldline.model.time import TIME_MAX
+from worldline.world.description import LoadingNote
+from worldline.world.pose import Vector
+
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
+_NUMBER_LENGTH_MAX = 100
+_INFINITE = re.compile(r"([+-]?)inf(?:inity)?", re.IGNORECASE)
+_UNLIMITED = 1e16  # What SDF's own defaults write for a limit that is none.
+_NOTED_MAX = 200  # Names in a note are cut; a hostile one could be megabytes long.
+
+
+class WorldFileError(ConfigurationError):
+    """A world's file that can't be simulated as written. Facts: `file`, and `line` if it is about one."""
+
+    @classmethod
+    def found(cls, file: str, line: int | None, problem: str, advice: str | None = None) -> WorldFileError:
+        where = file if line is None else f"{file}: line {line}"
+        return cls(f"{where}: {problem}", advice=advice, file=file, line=line)
+
+
+@dataclass(slots=True, eq=False)
+class SdfElement:
+    """A tag with what it encloses. `owner` is the file's name as errors show it."""
+
+    tag: str
+    attributes: dict[str, str]
+    line: int
+    owner: str
+    text: str = ""
+    content: list[SdfElement] = field(default_factory=list)
+    _read: bool = False
+    _repeated: bool = False
+    _text_read: bool = False
+    _attributes_read: set[str] = field(default_factory=set)
+
+    def error(self, problem: str, advice: str | None = None) -> WorldFileError:
+        return WorldFileError.found(self.owner, self.line, problem, advice)
+
+    @contextmanager
+    def blamed(self, about: Mapping[tuple[str, int], SdfElement] | None = None) -> Iterator[None]:
+        """Give this element's line to whatever is found wrong inside, or that of the part that it is about."""
+        try:
+            yield
+        except WorldFileError:
+            raise
+        except ConfigurationError as error:
+            blamed = (about or {}).get(error.facts.get("about", ("", 0)), self)
+            raise blamed.error(error.problem, error.advice) from None
+
+    # What it encloses.
+
+    def child(self, tag: str) -> SdfElement | None:
+        """Return the enclosed element with this tag. If there are several, the first counts."""
+        found: SdfElement | None = None
+        for each in self.content:
+            if each.tag == tag:
+                if found is None:
+                    found = each
+                    each._read = True
+                else:
+                    each._repeated = True
+        return found
+
+    def children(self, *tags: str) -> list[SdfElement]:
+        found = [each for each in self.content if each.tag in tags]
+        for each in found:
+            each._read = True
+        return found
+
+    def needed(self, tag: str, what: str = "") -> SdfElement:
+        found = self.child(tag)
+        if found is None:
+            raise self.error(f"{what or f'<{self.shown_tag}>'} needs a <{tag}>")
+        return found
+
+    def attribute(self, name: str) -> str | None:
+        self._attributes_read.add(name)
+        return self.attributes.get(name)
+
+    def name(self) -> str:
+        name = self.attribute("name")
+        if name is None or not name.strip():
+            raise self.error(f"<{self.shown_tag}> needs a name")
+        return name.strip()
+
+    def discard(self) -> None:
+        """Mark all of it as read: somebody has noted already that it isn't supported as a whole."""
+        self._read = self._text_read = True
+        self._attributes_read.update(self.attributes)
+        for each in self.content:
+            each.discard()
+
+    def discard_but(self, tag: str) -> None:
+        """Mark all of it as read but what has this tag: that is why the rest counts for nothing, and will be noted."""
+        self._attributes_read.update(self.attributes)
+        for each in self.content:
+            if each.tag != tag:
+                each.discard()
+
+    @property
+    def shown_tag(self) -> str:
+        return shortened(self.tag[:_NOTED_MAX])
+
+    # Its text.
+
+    def words(self) -> list[str]:
+        self._text_read = True
+        return self.text.split()
+
+    def word(self) -> str:
+        """Return all of the text, which may have blanks inside: a name, a path."""
+        self._text_read = True
+        word = self.text.strip()
+        if not word:
+            raise self.error(f"<{self.shown_tag}> is empty")
+        return word
+
+    def numbers(self, count: int) -> list[float]:
+        words = self.words()
+        if len(words) != count:
+            wanted = "a number" if count == 1 else f"{count} numbers"
+            raise self.error(f"<{self.shown_tag}> needs {wanted}, not {shown(self.text.strip())}")
+        return [self._number(word) for word in words]
+
+    def number(self) -> float:
+        return self.numbers(1)[0]
+
+    def vector(self) -> Vector:
+        x, y, z = self.numbers(3)
+        return (x, y, z)
+
+    def boolean(self) -> bool:
+        word = " ".join(self.words()).lower()
+        if word not in ("true", "false", "1", "0"):
+            raise self.error(f"<{self.shown_tag}> is true or false, not {shown(self.text.strip())}")
+        return word in ("true", "1")
+
+    def limit(self) -> float:
+        """Read a number that may be infinite, or as large as makes no difference."""
+        infinite = _INFINITE.fullmatch(self.word())
+        if infinite:
+            return -inf if infinite[1] == "-" else inf
+        number = self.number()
+        return number if abs(number) < _UNLIMITED else (inf if number > 0 else -inf)
+
+    def nanoseconds(self) -> int:
+        """Read a time in seconds, rounded to whole nanoseconds as decimals, not as floats."""
+        if self.number() < 0 or self.number() * 1e9 > TIME_MAX:
+            raise self.error(f"<{self.shown_tag}> needs seconds from 0 to 36 years, not {shown(self.text.strip())}")
+        return round(Decimal(self.word()) * 10**9)
+
+    def is_whole_nanoseconds(self) -> bool:
+        return Decimal(self.word()) * 10**9 % 1 == 0
+
+    def _number(self, word: str) -> float:
+        if len(word) <= _NUMBER_LENGTH_MAX and _NUMBER.fullmatch(word):
+            number = float(word)
+            if isfinite(number):
+                return number
+        raise self.error(f"<{self.shown_tag}> needs a finite number, not {shown(word)}")
+
+    # What nobody has read.
+
+    def unread(self) -> Iterator[LoadingNote]:
+        """Yield a note for each kind of thing in here that nobody has asked for, with its first line."""
+        found: dict[str, list[SdfElement]] = {}
+        for what, element in self._unread():
+            found.setdefault(what, []).append(element)
+        for what, elements in found.items():
+            more = {1: "", 2: ", here and in one more place"}.get(
+                len(elements), f", here and in {len(elements) - 1} more places"
+            )
+            yield LoadingNote(elements[0].line, f"{what}{more}", elements[0].owner)
+
+    def _unread(self) -> Iterator[tuple[str, SdfElement]]:
+        for name in self.attributes:
+            if name not in self._attributes_read and not name.startswith("xmlns"):
+                yield f"the attribute {shortened(name[:_NOTED_MAX])} of <{self.shown_tag}> isn't supported", self
+        if not self._text_read and self.text.strip():
+            yield f"<{self.shown_tag}> has text, which isn't supported", self
+        for each in self.content:
+            if each._read:
+                yield from each._unread()
+            elif each._repeated:
+                yield f"only the first <{each.shown_tag}> of a <{self.shown_tag}> counts", each
+            else:
+                yield f"<{each.shown_tag}> in <{self.shown_tag}> isn't supported", each

@@ -1,0 +1,118 @@
+"""Whatever a file says and nobody simulates is listed, each kind once, with the line of the first."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.world.sdf.files import BOX, LINK, Files, model, stage
+from tests.world.sdf.test_reader import JOINED, WHEELS
+from worldline.world.description import LoadingNote
+
+
+@pytest.mark.parametrize(
+    ("body", "note"),
+    [
+        ("\n<gui/>", "line 4: <gui> in <world> isn't supported"),
+        ("\n<light name='sun' type='point'><pose>junk</pose></light>", "line 4: <light> in <world> isn't supported"),
+        (
+            "\n<plugin name='gz::sim::systems::Imu'><x/></plugin>",
+            "line 4: plugin 'gz::sim::systems::Imu' isn't supported",
+        ),
+        ("\n<plugin/>", "line 4: plugin '' isn't supported"),
+        (model("m", f"{LINK}\nabout words"), "line 3: <model> has text, which isn't supported"),
+        (model("m", "<link name='l'>\nwords</link>"), "line 3: <link> has text, which isn't supported"),
+        ("<physics>\n<ode/></physics>", "line 4: <ode> in <physics> isn't supported"),
+        (model("m", LINK + "\n<allow_auto_disable/>"), "line 4: <allow_auto_disable> in <model> isn't supported"),
+        (
+            "\n<model name='m' placement_frame='x'>" + LINK + "</model>",
+            "line 4: the attribute placement_frame of <model>",
+        ),
+        (model("m", LINK + "\n<plugin name='Mine'/>"), "line 4: plugin 'Mine' isn't supported"),
+        (model("m", "\n<pose/><pose/>" + LINK), "line 4: only the first <pose> of a <model> counts"),
+        (model("m", "<link name='l'>\n<sensor name='s'/></link>"), "line 4: <sensor> in <link> isn't supported"),
+        (
+            model("m", f"<link name='l'><collision name='c'>{BOX}<surface>\n<bounce/></surface></collision></link>"),
+            "line 4: <bounce> in <surface> isn't supported",
+        ),
+        (
+            model("m", JOINED + "\n<joint name='j' type='screw'><thread_pitch>1</thread_pitch></joint>"),
+            "line 4: joint 'j' is of type screw, which isn't supported: it connects nothing",
+        ),
+        (
+            model("m", JOINED + "<joint name='j' type='ball'><parent>a</parent><child>b</child>\n<axis/></joint>"),
+            "line 4: <axis> in <joint> isn't supported",
+        ),
+        (
+            model(
+                "m",
+                WHEELS + "<plugin name='ignition::gazebo::systems::DiffDrive'><left_joint>left_j</left_joint>"
+                "<right_joint>right_j</right_joint>\n<topic>cmd</topic></plugin>",
+            ),
+            "line 4: <topic> in <plugin> isn't supported",
+        ),
+        (
+            model("m", f"{LINK}<model name='n'>{LINK}\n<static>1</static></model>"),
+            "line 4: a model nested in one that moves can't be static: it moves along",
+        ),
+        (
+            model("m", f"{LINK}<model name='n'>{LINK}\n<plugin name='gz::sim::systems::DiffDrive'/></model>"),
+            "line 4: plugin 'gz::sim::systems::DiffDrive' isn't supported",
+        ),
+        (
+            stage(f"<level name='l'>\n<pose>0 0 0 0 0 1</pose>{BOX}</level>"),
+            "line 4: level 'l' is turned; its box lies along the axes all the same",
+        ),
+        (
+            model("r")
+            + stage(
+                "<performer name='p'><ref>r</ref>\n<geometry><box><size>1 1 1</size></box><buffer>1</buffer>"
+                "</geometry></performer>"
+            ),
+            "line 4: <buffer> in <geometry> isn't supported",
+        ),
+    ],
+)
+def test_what_is_not_supported_is_noted(files: Files, body: str, note: str) -> None:
+    (found,) = files.notes(body)
+    assert found.startswith(note)
+
+
+@pytest.mark.parametrize("name", ["Physics", "UserCommands", "SceneBroadcaster"])
+def test_what_is_done_anyway_is_not(files: Files, name: str) -> None:
+    assert files.notes(f"<plugin name='gz::sim::systems::{name}' filename='x'><engine/></plugin>") == []
+
+
+def test_each_kind_is_listed_once(files: Files) -> None:
+    material = "<material><diffuse>1 1 1</diffuse>\n<specular>1 1 1 1</specular></material>"
+    visuals = "".join(f"<visual name='{each}'>{BOX}{material}</visual>" for each in "abc")
+    assert files.notes(model("m", f"<link name='l'>{visuals}</link>")) == [
+        "line 4: <specular> in <material> isn't supported, here and in 2 more places"
+    ]
+
+
+@pytest.mark.parametrize("shape", ["<mesh><uri>x.dae</uri></mesh>", "<cone/>", "<empty/>", "<heightmap/>"])
+def test_shapes_that_are_not_supported_are_left_out(files: Files, shape: str) -> None:
+    geometry = f"<geometry>{shape}</geometry>"
+    parts = f"<collision name='c'>{geometry}<surface/></collision><visual name='v'>{geometry}<material/></visual>"
+    world = files.world(model("m", f"<link name='l'>{parts}</link>"))
+    assert world.models["m"].links[0].collisions == ()
+    assert world.models["m"].links[0].visuals == ()
+    (note,) = world.notes
+    assert str(note).endswith("in <geometry> isn't supported, here and in one more place")
+
+
+def test_a_level_may_name_a_light(files: Files) -> None:
+    body = "<light name='sun'/>" + stage(f"<level name='l'>{BOX}\n<ref>sun</ref></level>")
+    world = files.world(body)
+    assert world.levels[0].entities == ()
+    assert LoadingNote(4, "level 'l' names 'sun', which isn't simulated") in world.notes
+
+
+def test_old_files_are_noted(files: Files) -> None:
+    (note,) = files.read('<sdf version="1.4"><world name="w"/></sdf>').notes
+    assert "SDF 1.4" in note.text
+
+
+def test_notes_are_harmless_to_print(files: Files) -> None:
+    (note,) = files.notes(f"<{'x' * 5000}\u0300/>")
+    assert len(note) < 500

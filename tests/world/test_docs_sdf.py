@@ -1,0 +1,34 @@
+"""The page about SDF says what is so: its blocks are read, without a note."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.leaks.running import EXAMPLES
+from tests.world.sdf.files import LINK, Files, model
+
+PAGE = (EXAMPLES.parent / "docs" / "sdf.md").read_text()
+COMMANDS, MOTION, STAGE = re.findall(r"```xml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_the_blocks_are_read(tmp_path: Path) -> None:
+    drive = "<plugin name='gz::sim::systems::VelocityControl'/>"
+    world = Files(tmp_path).world(
+        model("vehicle_red", LINK + drive + COMMANDS) + model("tile_southwest", LINK + MOTION) + STAGE
+    )
+    assert world.notes == ()
+    assert len(world.models["vehicle_red"].commands) == 2
+    assert world.models["tile_southwest"].motion is not None
+    assert world.levels[0].entities == ("tile_southwest",)
+
+
+def test_the_program_prints_what_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ((program, shown),) = re.findall(r"```python\n(.*?)```\n\n```\n(.*?)```", PAGE, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    exec(program, {})
+    assert capsys.readouterr().out == shown
