@@ -1,0 +1,132 @@
+"""What a physics engine must do: one small interface, which the world's runner knows and every engine implements.
+
+Theory of operation
+-------------------
+An *engine* knows the whole world description and is the same in every process. A *simulated group* is one physics
+model: some movers and the static entities around them, wherever it is hosted. Whoever hosts it gives it the states of
+its movers at a step, steps it, and takes the states out again.
+
+What every engine guarantees:
+
+E1. A state is exact and complete. Setting a state that was got changes nothing that follows: it may be set in a fresh
+    model, in another process of the same kind of machine, after every step. Nothing else is carried from model to
+    model. What follows from the step alone (scripted motions, the file's commands to come) isn't in it.
+E2. Models are built in one way: statics first, then movers, both by name, and always at the poses of the file. How the
+    names were given and what happened before can't show.
+E3. The bits of a mover depend only on whom it touches, directly or through others, not on who else is in its model.
+    So groups may merge, split and be coarser than needed, as long as movers that touch are in one of them.
+E4. Extents are honest. Until the given number of steps has passed, every link stays in its entity's box grown by
+    speed × time. A mover that turns out faster ends the run with a `ModelError`, because a contact may have been
+    missed.
+E5. Whatever isn't finite, or can't be computed, is a `ModelError` with the entity and the step. No engine repairs or
+    resets anything in silence.
+
+What isn't promised: equal bits on different processors, or by different versions of an engine. `fingerprint` tells
+them apart at joining.
+
+Times are steps: the state at step n is the one at n × the world's step size. A file's command is in force from the
+first step at or after its time. A command that somebody gives at step n comes after the file's for n, and before n + 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
+
+from worldline.model.errors import UsageError, shown
+from worldline.world.description import WorldDescription, WorldModel
+from worldline.world.pose import Pose, Vector
+
+
+class EntityContact(NamedTuple):
+    """Two links that touched when the last step was computed; the pairs (entity, link) are sorted."""
+
+    one: tuple[str, str]
+    other: tuple[str, str]
+    position: Vector
+    depth: float
+    """How far they are in each other, in meters; below 0 if they are apart."""
+
+
+class Extent(NamedTuple):
+    """A box that holds an entity in any orientation of its links, and the speed that none of these exceeds (E4)."""
+
+    center: Vector
+    half: Vector
+    speed: float
+
+
+class SimulatedGroup(Protocol):
+    """One physics model. It has no step and no states until `set_states` gave it some."""
+
+    @property
+    def movers(self) -> tuple[str, ...]: ...
+
+    @property
+    def statics(self) -> tuple[str, ...]: ...
+
+    @property
+    def step(self) -> int:
+        """The step that it has reached."""
+
+    def set_states(self, step: int, states: Mapping[str, bytes]) -> None:
+        """Put all movers into these states, which they have at this step."""
+
+    def states(self) -> dict[str, bytes]:
+        """Return the exact states of all movers, by name."""
+
+    def command(self, entity: str, linear: Vector, angular: Vector) -> None:
+        """Have an entity's drive move like this from now on, until the file's next command."""
+
+    def place(self, entity: str, pose: Pose) -> None:
+        """Put an entity somewhere else, as the file has it but for the pose, and at rest."""
+
+    def advance(self, steps: int = 1) -> None: ...
+
+    def poses(self) -> dict[str, tuple[Pose, ...]]:
+        """Return the poses of all links relative to the world, by mover, in the order of the model's links."""
+
+    def model_poses(self) -> dict[str, Pose]:
+        """Return the movers' own poses, which follow from their canonical links."""
+
+    def contacts(self) -> tuple[EntityContact, ...]:
+        """Return the contacts under which the last step was computed; none before the first."""
+
+    def extents(self, steps: int) -> dict[str, Extent]:
+        """Return what the groups have to know about each mover if they are next looked at after this many steps."""
+
+
+class PhysicsEngine(Protocol):
+    """Builds groups of one world."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Whatever decides about bits: all who take part must have the same."""
+
+    def initial_state(self, entity: str, step: int = 0) -> bytes:
+        """Return a mover's state if it first appears at this step: as in the file."""
+
+    def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> SimulatedGroup: ...
+
+
+def sorted_parts(
+    world: WorldDescription, movers: Iterable[str], statics: Iterable[str]
+) -> tuple[tuple[WorldModel, ...], tuple[WorldModel, ...]]:
+    """Return the models of a group, each kind by name (E2), and check that they are of their kind."""
+    found: list[tuple[WorldModel, ...]] = []
+    for names, static in ((movers, False), (statics, True)):
+        models = []
+        for name in sorted(set(names)):
+            model = known_model(world, name)
+            if model.static != static:
+                raise UsageError(f"model {shown(name)} is {'not ' if static else ''}static")
+            models.append(model)
+        found.append(tuple(models))
+    return found[0], found[1]
+
+
+def known_model(world: WorldDescription, name: str) -> WorldModel:
+    try:
+        return world.models[name]
+    except KeyError:
+        raise UsageError(f"there is no model {shown(name)}", advice="use a name of the world's file") from None

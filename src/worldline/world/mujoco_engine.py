@@ -1,0 +1,618 @@
+"""MuJoCo as physics engine: one model for each group.
+
+What makes the guarantees of `engine` hold:
+
+*States (E1).* With these options, all that a step uses of the last one is qpos and qvel: the solver starts cold, there
+are no activations, nothing sleeps. Controls and applied forces are set in every step from the drive's own state: the
+command in force and, for wheels, the speeds that the ramp has reached. MuJoCo's clock isn't used.
+
+*Builds (E2).* A model is built by `MjSpec` from the description, in one order. MuJoCo derives weights for its solver
+from the initial poses, so these are always the file's.
+
+*Independence (E3).* MuJoCo doesn't promise it. It was measured, for the pinned version, and `tests/world` measures it
+again. It takes all of these, and each was seen to be needed: a sparse Jacobian and islands, so that trees that don't
+touch are solved as if alone; no warm start, which carries more than the state; the integrator IMPLICITFAST. The unit is
+the group in any case, so this is the second line of defense: the same groups give the same bits without it.
+
+*Extents (E4).* A link's collisions are in a ball around its origin, which turning doesn't change. How fast origins can
+move follows from qvel: each rotation counts with the longest arm it could have. A push may make something faster, so
+the bound is twice that of the fastest in the group, and more. After every step it is compared with what happened.
+
+*Failures (E5).* By default, MuJoCo answers numbers that aren't finite by a reset of the whole model, and writes a log
+file. Both are disabled. Each of its warnings is an error here.
+
+Friction: Gazebo takes the smaller coefficient of two shapes, MuJoCo the larger one, except that a geom of higher
+priority decides alone. So a geom's priority is the higher the smaller its coefficient is. The smaller one of `mu` and
+`mu2` counts in all directions.
+
+A velocity drive is a force toward the commanded velocity, and its model's weight is held. Setting the velocity itself
+would press it into walls: contacts are soft, and would have only one step to stop it.
+
+Deliberately not handled: limits of speed and effort of joints without a motor; velocities of scripted models, which
+push what is in their way but don't drag along what lies on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf, isfinite
+from platform import machine
+from struct import pack, unpack
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
+from worldline.model.time import SECOND
+from worldline.world.description import (
+    Collision,
+    DiffDrive,
+    Joint,
+    RigidLink,
+    VelocityDrive,
+    WorldDescription,
+    WorldModel,
+)
+from worldline.world.drives import (
+    Twist,
+    command_in_force,
+    command_steps,
+    pose_at,
+    ramped,
+    scripted_speed,
+    wheel_speeds,
+)
+from worldline.world.engine import EntityContact, Extent, known_model, sorted_parts
+from worldline.world.extents import box_around, link_radius, model_arm
+from worldline.world.inertia import combined
+from worldline.world.pose import ORIGIN, ZERO, Pose, Vector, cross, length
+from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, EllipsoidShape, PlaneShape, SphereShape
+
+_MOTOR_LAG = 0.02  # Seconds that wheels and velocity drives take for most of the way to a new speed.
+_SPEED_SPARE = 5.0  # Meters per second that a push may add to twice the fastest speed of a group.
+_SPEED_MAX = 1e8  # Whatever is faster has exploded.
+_UNLIMITED = 1e9  # Radians or meters: what a joint's open end is, for MuJoCo knows only two limits or none.
+
+# Without a handler, MuJoCo writes them to a file in the current directory. They are counted in the data all the same.
+mujoco.set_mju_user_warning(lambda _text: None)
+
+
+class MujocoEngine:
+    """Simulates rigid bodies with contacts, friction and joints."""
+
+    def __init__(self, world: WorldDescription) -> None:
+        self.world = world
+        self._initial: dict[str, bytes] = {}
+
+    @property
+    def fingerprint(self) -> str:
+        return f"mujoco {mujoco.__version__} {machine()}"
+
+    def initial_state(self, entity: str, step: int = 0) -> bytes:
+        model = known_model(self.world, entity)
+        if entity not in self._initial:
+            self._initial[entity] = self.build([entity]).states()[entity]
+        state = self._initial[entity]
+        if model.drive is None:
+            return state
+        linear, angular = command_in_force(model, self.world.step, step)
+        return pack("<6d", *linear, *angular) + state[48:]
+
+    def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> MujocoGroup:
+        return MujocoGroup(self.world, *sorted_parts(self.world, movers, statics))
+
+
+class MujocoGroup:
+    def __init__(
+        self, world: WorldDescription, movers: tuple[WorldModel, ...], statics: tuple[WorldModel, ...]
+    ) -> None:
+        self.step = 0
+        self.movers = tuple(model.name for model in movers)
+        self.statics = tuple(model.name for model in statics)
+        self._world = world
+        builder = _Builder(world)
+        for model in (*statics, *movers):
+            builder.add(model)
+        self._model, self._data = builder.compiled()
+        self._links = [("", "")] * self._model.nbody  # By MuJoCo's number of the body.
+        for (entity, link), body in builder.bodies.items():
+            self._links[body.id] = (entity, link)
+        self._tracks = {model.name: _MujocoTrack(model, world, self._model, self._data, builder) for model in movers}
+        self._active = [track for track in self._tracks.values() if track.acts]
+        self._warnings = self._data.warning.number  # A view.
+        self._jointed = [track for track in self._tracks.values() if track.dofs.start < track.dofs.stop]
+        self._starts = np.array([track.dofs.start for track in self._jointed], dtype=np.intp)
+        self._arms = np.zeros(self._model.nv)
+        for track in self._jointed:
+            self._arms[track.dofs] = track.arms
+        self._speeds_max = np.full(len(self._jointed), _SPEED_MAX)
+        self._stepped = False
+
+    # --- States ---
+
+    def set_states(self, step: int, states: Mapping[str, bytes]) -> None:
+        if sorted(states) != list(self.movers):
+            raise UsageError(f"states of {shown(sorted(states))} are no states of {shown(list(self.movers))}")
+        self.step = step
+        self._warnings[:] = 0
+        for name, track in self._tracks.items():
+            track.load(states[name])
+            if not (
+                np.isfinite(self._data.qpos[track.places]).all() and np.isfinite(self._data.qvel[track.dofs]).all()
+            ):
+                raise self._failure(name, "has a state that isn't finite")
+        self._forget()
+
+    def states(self) -> dict[str, bytes]:
+        return {name: track.saved() for name, track in self._tracks.items()}
+
+    def _forget(self) -> None:
+        """Drop what was said of the way so far: bounds and contacts."""
+        self._speeds_max[:] = _SPEED_MAX
+        self._stepped = False
+
+    # --- Interaction ---
+
+    def command(self, entity: str, linear: Vector, angular: Vector) -> None:
+        track = self._track(entity)
+        if track.model.drive is None:
+            raise UsageError(f"model {shown(entity)} has no drive")
+        track.wanted = (linear, angular)
+
+    def place(self, entity: str, pose: Pose) -> None:
+        self._track(entity).place(pose)
+        self._forget()
+
+    def _track(self, entity: str) -> _MujocoTrack:
+        if entity not in self._tracks:
+            raise UsageError(f"model {shown(entity)} isn't in this group")
+        return self._tracks[entity]
+
+    # --- Steps ---
+
+    def advance(self, steps: int = 1) -> None:
+        model, data = self._model, self._data
+        for _ in range(steps):
+            for track in self._active:
+                track.act(self.step)
+            mujoco.mj_step(model, data)
+            self.step += 1
+            self._check()
+            for track in self._active:
+                track.take_command(self.step)
+        self._stepped = self._stepped or steps > 0
+
+    def _check(self) -> None:
+        """See that the step went well. What isn't finite fails the comparison of speeds."""
+        fine = bool((self._speeds() <= self._speeds_max).all())
+        if fine and not self._warnings.any():
+            return
+        for number, kind in enumerate(mujoco.mjtWarning.__members__.values()):
+            if number < len(self._warnings) and self._warnings[number]:
+                raise self._warned(kind)
+        speeds = self._speeds()
+        worst = next(i for i, speed in enumerate(speeds) if not speed <= self._speeds_max[i])
+        name = self._jointed[worst].model.name
+        if not speeds[worst] <= _SPEED_MAX:
+            raise self._failure(name, f"became unstable, at {float(speeds[worst]):g} m/s")
+        raise self._failure(
+            name,
+            f"got faster than it could be expected to, {float(speeds[worst]):g} m/s: a contact may have been missed",
+        )
+
+    def _warned(self, kind: Any) -> ModelError:
+        info = int(self._data.warning.lastinfo[int(kind)])
+        unstable = {
+            mujoco.mjtWarning.mjWARN_BADQPOS: "got a position that isn't finite",
+            mujoco.mjtWarning.mjWARN_BADQVEL: "got a velocity that isn't finite",
+            mujoco.mjtWarning.mjWARN_BADQACC: "got an acceleration that isn't finite",
+        }
+        for track in self._jointed:
+            numbers = track.places if kind == mujoco.mjtWarning.mjWARN_BADQPOS else track.dofs
+            if kind in unstable and numbers.start <= info < numbers.stop:
+                return self._failure(track.model.name, unstable[kind])
+        text = mujoco.mju_warningText(int(kind), info)
+        return self._failure(self.movers[0], f"and its group of {len(self.movers)} can't be simulated: {text}")
+
+    def _failure(self, entity: str, what: str) -> ModelError:
+        return ModelError(
+            f"model {shown(entity)} {what}, in step {self.step}",
+            at=self.step * self._world.step,
+            advice="use a smaller step, softer motions or heavier links",
+            entity=entity,
+            step=self.step,
+        )
+
+    def _speeds(self) -> Any:
+        """Return a bound of how fast the origins of links are, for each mover that has joints."""
+        if not self._jointed:
+            return self._speeds_max
+        return np.add.reduceat(np.abs(self._data.qvel) * self._arms, self._starts)
+
+    # --- What is to be seen ---
+
+    def poses(self) -> dict[str, tuple[Pose, ...]]:
+        mujoco.mj_kinematics(self._model, self._data)  # After a step, MuJoCo's poses are still those before it.
+        return {name: track.poses(self.step) for name, track in self._tracks.items()}
+
+    def model_poses(self) -> dict[str, Pose]:
+        found = {}
+        for name, poses in self.poses().items():
+            model = self._tracks[name].model
+            number = next(i for i, link in enumerate(model.links) if link.name == model.canonical_link)
+            found[name] = poses[number].compose(model.links[number].pose.inverse())
+        return found
+
+    def contacts(self) -> tuple[EntityContact, ...]:
+        if not self._stepped:
+            return ()
+        contact, bodies = self._data.contact, self._model.geom_bodyid
+        found = []
+        for geoms, position, distance in zip(contact.geom, contact.pos, contact.dist, strict=True):
+            one, other = sorted(self._links[bodies[geom]] for geom in geoms)
+            x, y, z = map(float, position)
+            found.append(EntityContact(one, other, (x, y, z), -float(distance)))
+        return tuple(sorted(found))
+
+    def extents(self, steps: int) -> dict[str, Extent]:
+        speeds = {track.model.name: float(speed) for track, speed in zip(self._jointed, self._speeds(), strict=True)}
+        scripted = {}
+        for name, track in self._tracks.items():
+            if track.model.motion is not None:
+                scripted[name] = track.scripted_speed(self.step, steps)
+            elif track.model.drive is not None:
+                speeds[name] = max(speeds.get(name, 0.0), track.wanted_speed(self.step, steps))
+        falling = length(self._world.gravity) * steps * self._world.step / SECOND
+        bound = 2 * max((*speeds.values(), *scripted.values()), default=0.0) + falling + _SPEED_SPARE
+        self._speeds_max[:] = bound
+        found = {}
+        for name, poses in self.poses().items():
+            track = self._tracks[name]
+            center, half = box_around((pose.position, radius) for pose, radius in zip(poses, track.radii, strict=True))
+            found[name] = Extent(center, half, scripted.get(name, bound))
+        return found
+
+
+class _MujocoTrack:
+    """A mover: where its numbers are in the model, and what moves it."""
+
+    def __init__(self, model: WorldModel, world: WorldDescription, compiled: Any, data: Any, builder: _Builder) -> None:
+        self.model = model
+        self.wanted: Twist = (ZERO, ZERO)
+        self.radii = [link_radius(link) for link in model.links]
+        self.acts = model.drive is not None or model.motion is not None
+        self._ramp = (0.0, 0.0)
+        self._compiled, self._data = compiled, data
+        self._step_ns, self._seconds = world.step, world.step / SECOND
+        self._commands = command_steps(model, world.step)
+        self._body_ids = [builder.bodies[model.name, link.name].id for link in model.links]
+        self.places, self.dofs = _ranges(compiled, self._body_ids)
+        self.arms = np.concatenate([np.zeros(0), *(_arms(model, link, held) for link, held in _tree(model))])
+        self._free = [  # Links that no joint holds: their index, and where their numbers are.
+            (number, int(compiled.jnt_qposadr[joint]), int(compiled.jnt_dofadr[joint]))
+            for number, body in enumerate(self._body_ids)
+            for joint in range(compiled.body_jntadr[body], compiled.body_jntadr[body] + compiled.body_jntnum[body])
+            if compiled.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
+        ]
+        self._mocaps = [int(compiled.body_mocapid[body]) for body in self._body_ids] if model.motion else []
+        self._canonical = next((each for each in self._free if model.links[each[0]].name == model.canonical_link), None)
+        if isinstance(model.drive, VelocityDrive) and self._canonical is None:
+            raise ConfigurationError(
+                f"model {shown(model.name)} has a velocity drive, but a joint holds link {shown(model.canonical_link)}",
+                advice="a velocity drive moves models whose canonical link is free",
+            )
+        self._wheels: list[tuple[int, bool, float]] = []  # Number of the actuator, whether left, the speed limit.
+        if isinstance(model.drive, DiffDrive):
+            limits = {joint.name: joint.velocity for joint in model.joints}
+            for name in (*model.drive.left_joints, *model.drive.right_joints):
+                actuator = builder.actuators[model.name, name].id
+                self._wheels.append((actuator, name in model.drive.left_joints, limits[name]))
+        self.wanted = command_in_force(model, world.step, 0)
+        self._follow(0)
+
+    # --- The state ---
+
+    def load(self, state: bytes) -> None:
+        sizes = 8 * (8 * (self.model.drive is not None)), 8 * (self.places.stop - self.places.start)
+        if len(state) != sizes[0] + sizes[1] + 8 * (self.dofs.stop - self.dofs.start):
+            raise UsageError(f"{len(state)} bytes are no state of model {shown(self.model.name)}")
+        if sizes[0]:
+            numbers = unpack("<8d", state[:64])
+            self.wanted, self._ramp = (numbers[:3], numbers[3:6]), numbers[6:]
+        self._data.qpos[self.places] = np.frombuffer(state, "<f8", offset=sizes[0], count=sizes[1] // 8)
+        self._data.qvel[self.dofs] = np.frombuffer(state, "<f8", offset=sizes[0] + sizes[1])
+
+    def saved(self) -> bytes:
+        drive = b"" if self.model.drive is None else pack("<8d", *self.wanted[0], *self.wanted[1], *self._ramp)
+        qpos, qvel = self._data.qpos[self.places], self._data.qvel[self.dofs]
+        return b"".join((drive, qpos.astype("<f8").tobytes(), qvel.astype("<f8").tobytes()))
+
+    def place(self, pose: Pose) -> None:
+        if self.model.motion is not None or not self._free:
+            raise UsageError(f"model {shown(self.model.name)} is held or scripted and can't be put elsewhere")
+        self._data.qpos[self.places] = self._compiled.qpos0[self.places]
+        self._data.qvel[self.dofs] = 0.0
+        self._ramp = (0.0, 0.0)
+        for number, place, _ in self._free:
+            there = pose.compose(self.model.links[number].pose)
+            self._data.qpos[place : place + 7] = (*there.position, *there.quaternion)
+
+    # --- What moves it ---
+
+    def act(self, step: int) -> None:
+        """Set all that MuJoCo is told in a step."""
+        if self.model.motion is not None:
+            self._follow(step)
+        elif isinstance(self.model.drive, DiffDrive):
+            self._turn_wheels(self.model.drive)
+        else:
+            self._push()
+
+    def take_command(self, step: int) -> None:
+        self.wanted = self._commands.get(step, self.wanted)
+
+    def _follow(self, step: int) -> None:
+        for mocap, pose in zip(self._mocaps, self._scripted(step) if self._mocaps else (), strict=True):
+            self._data.mocap_pos[mocap] = pose.position
+            self._data.mocap_quat[mocap] = pose.quaternion
+
+    def _scripted(self, step: int) -> list[Pose]:
+        assert self.model.motion is not None
+        pose = pose_at(self.model.motion, step * self._step_ns)
+        return [pose.compose(link.pose) for link in self.model.links]
+
+    def _turn_wheels(self, drive: DiffDrive) -> None:
+        (ahead, _, _), (_, _, turning) = self.wanted
+        ahead = ramped(drive.linear, self._ramp[0], ahead, self._seconds)
+        turning = ramped(drive.angular, self._ramp[1], turning, self._seconds)
+        self._ramp = (ahead, turning)
+        left, right = wheel_speeds(drive, ahead, turning)
+        for actuator, is_left, limit in self._wheels:
+            self._data.ctrl[actuator] = min(max(left if is_left else right, -limit), limit)
+
+    def _push(self) -> None:
+        """Push all links that no joint holds toward the velocities that a rigid model would have there."""
+        assert self._canonical is not None
+        number, place, _ = self._canonical
+        link = self._pose_of_free(place)
+        model = link.compose(self.model.links[number].pose.inverse())
+        linear, angular = self.wanted
+        turning = model.rotate(angular)
+        origin = model.rotate(linear)
+        lag = max(_MOTOR_LAG, 4 * self._seconds)  # It must stay well above a step, or it overshoots.
+        for _, place, dof in self._free:
+            at = self._pose_of_free(place)
+            arm = tuple(a - b for a, b in zip(at.position, model.position, strict=True))
+            swept = cross(turning, (arm[0], arm[1], arm[2]))
+            wanted = (*(a + b for a, b in zip(origin, swept, strict=True)), *at.inverse().rotate(turning))
+            here = slice(dof, dof + 6)
+            self._data.qfrc_applied[here] = self._compiled.dof_M0[here] * (wanted - self._data.qvel[here]) / lag
+
+    def _pose_of_free(self, place: int) -> Pose:
+        x, y, z, *quaternion = map(float, self._data.qpos[place : place + 7])
+        w, a, b, c = quaternion
+        return Pose.from_quaternion((x, y, z), (w, a, b, c))
+
+    # --- What is to be seen ---
+
+    def poses(self, step: int) -> tuple[Pose, ...]:
+        if self.model.motion is not None:
+            return tuple(self._scripted(step))
+        found = []
+        for body in self._body_ids:
+            x, y, z = self._data.xpos[body].tolist()
+            w, a, b, c = self._data.xquat[body].tolist()
+            found.append(Pose((x, y, z), (w, a, b, c)))
+        return tuple(found)
+
+    def scripted_speed(self, step: int, steps: int) -> float:
+        assert self.model.motion is not None
+        return scripted_speed(self.model.motion, model_arm(self.model), step * self._step_ns, self._step_ns, steps)
+
+    def wanted_speed(self, step: int, steps: int) -> float:
+        """Return how fast a drive will want to be."""
+        twists = [
+            self.wanted,
+            *(self._commands[later] for later in range(step + 1, step + steps) if later in self._commands),
+        ]
+        arm = model_arm(self.model)
+        return max(length(linear) + length(angular) * arm for linear, angular in twists)
+
+
+def _ranges(compiled: Any, bodies: list[int]) -> tuple[slice, slice]:
+    """Return where a mover's numbers are in qpos and qvel: next to each other, as its bodies are."""
+    joints = [
+        joint
+        for body in bodies
+        for joint in range(compiled.body_jntadr[body], compiled.body_jntadr[body] + compiled.body_jntnum[body])
+    ]
+    if not joints:
+        return slice(0, 0), slice(0, 0)
+    first, last = min(joints), max(joints)
+    ends = ([*compiled.jnt_qposadr.tolist(), compiled.nq], [*compiled.jnt_dofadr.tolist(), compiled.nv])
+    return slice(ends[0][first], ends[0][last + 1]), slice(ends[1][first], ends[1][last + 1])
+
+
+def _tree(model: WorldModel) -> list[tuple[RigidLink, Joint | None]]:
+    """Return the links in the order of their bodies, each with the joint that holds it: roots by name, depth first."""
+    held = {joint.child: joint for joint in model.joints}
+    below: dict[str | None, list[RigidLink]] = {}
+    for link in model.links:
+        parent = held[link.name].parent if link.name in held else None
+        below.setdefault(parent, []).append(link)
+    ordered = []
+    waiting = below.get(None, [])[::-1]
+    while waiting:
+        link = waiting.pop()
+        ordered.append((link, held.get(link.name)))
+        waiting += below.get(link.name, [])[::-1]
+    return ordered
+
+
+def _arms(model: WorldModel, link: RigidLink, held: Joint | None) -> Any:
+    """Return by how much each number of a joint's velocity can move the origin of a link at or below it."""
+    if model.motion is not None:
+        return np.zeros(0)
+    arm = _arm_below(model, link.name)
+    if held is None:
+        return np.array([1.0, 1.0, 1.0, arm, arm, arm])
+    arm += length(held.anchor)
+    match held.kind:
+        case "revolute":
+            return np.array([arm])
+        case "ball":
+            return np.array([arm, arm, arm])
+        case "prismatic":
+            return np.array([1.0])
+        case "fixed":
+            return np.zeros(0)
+
+
+def _arm_below(model: WorldModel, link: str) -> float:
+    """Return the longest way from a link's origin to that of one below it, whatever the joints between do."""
+    at = {each.name: each.pose.position for each in model.links}
+    arm = 0.0
+    for joint in model.joints:
+        if joint.parent == link:
+            x, y, z = (a - b for a, b in zip(at[joint.child], at[link], strict=True))
+            slide = max(abs(joint.lower), abs(joint.upper)) if joint.kind == "prismatic" else 0.0
+            way = length((x, y, z)) + 2 * length(joint.anchor) + (slide if isfinite(slide) else 0.0)
+            arm = max(arm, way + _arm_below(model, joint.child))
+    return arm
+
+
+class _Builder:
+    """Builds one model, entity by entity."""
+
+    def __init__(self, world: WorldDescription) -> None:
+        self.bodies: dict[tuple[str, str], Any] = {}
+        self.actuators: dict[tuple[str, str], Any] = {}
+        self._spec = spec = mujoco.MjSpec()
+        spec.compiler.degree = False
+        option = spec.option
+        option.timestep = world.step / SECOND
+        option.gravity = world.gravity
+        option.jacobian = mujoco.mjtJacobian.mjJAC_SPARSE
+        option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_WARMSTART) | int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
+
+    def compiled(self) -> tuple[Any, Any]:
+        try:
+            model = self._spec.compile()
+        except ValueError as error:
+            raise ConfigurationError(
+                f"MuJoCo can't build {', '.join(sorted({e for e, _ in self.bodies}))}: {error}"
+            ) from error
+        return model, mujoco.MjData(model)
+
+    def add(self, model: WorldModel) -> None:
+        fixed = model.static or model.motion is not None
+        tree: list[tuple[RigidLink, Joint | None]] = [(link, None) for link in model.links] if fixed else _tree(model)
+        links = {link.name: link for link in model.links}
+        for link, held in tree:
+            parent = held.parent if held is not None else None
+            if parent is None:
+                above, pose = self._spec.worldbody, model.pose.compose(link.pose)
+            else:
+                above, pose = self.bodies[model.name, parent], links[parent].pose.inverse().compose(link.pose)
+            body = above.add_body(name=_body_name(model, link), pos=pose.position, quat=pose.quaternion)
+            self.bodies[model.name, link.name] = body
+            body.mocap = model.motion is not None
+            if not model.static:
+                self._weigh(body, link)
+                held_up = isinstance(model.drive, VelocityDrive) or not link.gravity
+                body.gravcomp = 1.0 if held_up else 0.0
+            if not fixed:
+                self._hold(body, model, held)
+            for collision in link.collisions:
+                _add_geom(body, collision)
+        if not fixed and not model.self_collide:
+            solid = [link for link in model.links if link.collisions]
+            for number, one in enumerate(solid):
+                for other in solid[number + 1 :]:
+                    self._spec.add_exclude(bodyname1=_body_name(model, one), bodyname2=_body_name(model, other))
+        if isinstance(model.drive, DiffDrive):
+            self._add_motors(model, model.drive)
+
+    def _weigh(self, body: Any, link: RigidLink) -> None:
+        inertia = combined([(ORIGIN, link.inertia)])  # Its moments along the link's own axes.
+        body.explicitinertial = True
+        body.mass = inertia.mass
+        body.ipos = inertia.pose.position
+        body.fullinertia = inertia.moments
+
+    def _hold(self, body: Any, model: WorldModel, held: Joint | None) -> None:
+        if held is None:
+            body.add_freejoint()
+            return
+        if held.kind == "fixed":
+            return
+        kinds = {
+            "revolute": mujoco.mjtJoint.mjJNT_HINGE,
+            "prismatic": mujoco.mjtJoint.mjJNT_SLIDE,
+            "ball": mujoco.mjtJoint.mjJNT_BALL,
+        }
+        joint = body.add_joint(
+            name=_joint_name(model, held.name), type=kinds[held.kind], pos=held.anchor, axis=held.axis
+        )
+        joint.damping[0] = held.damping
+        joint.frictionloss = held.friction
+        if held.kind != "ball" and (isfinite(held.lower) or isfinite(held.upper)):
+            joint.limited = mujoco.mjtLimited.mjLIMITED_TRUE
+            joint.range = (max(held.lower, -_UNLIMITED), min(held.upper, _UNLIMITED))
+
+    def _add_motors(self, model: WorldModel, drive: DiffDrive) -> None:
+        wheels = (*drive.left_joints, *drive.right_joints)
+        mass = 0.0
+        for link in model.links:
+            mass += link.inertia.mass
+        efforts = {joint.name: joint.effort for joint in model.joints}
+        for wheel in wheels:
+            motor = self._spec.add_actuator(target=_joint_name(model, wheel), trntype=mujoco.mjtTrn.mjTRN_JOINT)
+            motor.set_to_velocity(kv=mass / len(wheels) * drive.wheel_radius * drive.wheel_radius / _MOTOR_LAG)
+            if efforts[wheel] < inf:
+                motor.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
+                motor.forcerange = (-efforts[wheel], efforts[wheel])
+            self.actuators[model.name, wheel] = motor
+
+
+def _body_name(model: WorldModel, link: RigidLink) -> str:
+    return f"{len(model.name)} {model.name} {link.name}"  # With the length, no two can be mixed up.
+
+
+def _joint_name(model: WorldModel, joint: str) -> str:
+    return f"{len(model.name)} {model.name} {joint}"
+
+
+def _add_geom(body: Any, collision: Collision) -> None:
+    pose = collision.pose
+    kinds = mujoco.mjtGeom
+    size: tuple[float, ...]
+    match collision.shape:
+        case BoxShape((x, y, z)):
+            kind, size = kinds.mjGEOM_BOX, (x / 2, y / 2, z / 2)
+        case SphereShape(radius):
+            kind, size = kinds.mjGEOM_SPHERE, (radius, 0, 0)
+        case CylinderShape(radius, height):
+            kind, size = kinds.mjGEOM_CYLINDER, (radius, height / 2, 0)
+        case CapsuleShape(radius, height):
+            kind, size = kinds.mjGEOM_CAPSULE, (radius, height / 2, 0)
+        case EllipsoidShape(radii):
+            kind, size = kinds.mjGEOM_ELLIPSOID, radii
+        case PlaneShape(normal):
+            kind, size = kinds.mjGEOM_PLANE, (0, 0, 1)  # Without end.
+            pose = pose.compose(_turned_to(normal))
+    mu, torsion = min(collision.friction.mu, collision.friction.mu2), collision.friction.torsion
+    geom = body.add_geom(type=kind, size=size, pos=pose.position, quat=pose.quaternion)
+    geom.friction = (mu, torsion, 0.0)
+    geom.condim = 4 if torsion else 3 if mu else 1
+    geom.priority = -int.from_bytes(pack(">f", min(mu, 1e30)))  # The bits of floats above 0 have the order of floats.
+
+
+def _turned_to(normal: Vector) -> Pose:
+    """Return a turn that takes z to a direction."""
+    x, y, z = normal
+    if z < -0.999999:
+        return Pose(ZERO, (0.0, 1.0, 0.0, 0.0))
+    return Pose.from_quaternion(ZERO, (1 + z, -y, x, 0.0))
