@@ -31,6 +31,7 @@ first step at or after its time. A command that somebody gives at step n comes a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import NamedTuple, Protocol
 
 from worldline.model.errors import UsageError, shown
@@ -130,3 +131,10 @@ def known_model(world: WorldDescription, name: str) -> WorldModel:
         return world.models[name]
     except KeyError:
         raise UsageError(f"there is no model {shown(name)}", advice="use a name of the world's file") from None
+
+
+def checked_twist(linear: Vector, angular: Vector) -> tuple[Vector, Vector]:
+    """Return a command that somebody gives, if a drive can do anything with it."""
+    if len(linear) != 3 or len(angular) != 3 or not all(map(isfinite, (*linear, *angular))):
+        raise UsageError(f"a command needs two vectors of finite numbers, not {shown((linear, angular))}")
+    return linear, angular

@@ -19,7 +19,7 @@ from worldline.model.errors import ConfigurationError, ModelError, UsageError, s
 from worldline.model.time import SECOND
 from worldline.world.description import DiffDrive, WorldDescription, WorldModel
 from worldline.world.drives import Twist, command_in_force, command_steps, pose_at, ramped, scripted_speed
-from worldline.world.engine import EntityContact, Extent, known_model, sorted_parts
+from worldline.world.engine import EntityContact, Extent, checked_twist, known_model, sorted_parts
 from worldline.world.extents import box_around, link_radius, model_arm
 from worldline.world.pose import ZERO, Pose, Vector, cross, length
 
@@ -72,7 +72,7 @@ class KinematicGroup:
         track = self._track(entity)
         if track.model.drive is None:
             raise UsageError(f"model {shown(entity)} has no drive")
-        track.wanted = (linear, angular)
+        track.wanted = checked_twist(linear, angular)
 
     def place(self, entity: str, pose: Pose) -> None:
         track = self._track(entity)

@@ -63,7 +63,7 @@ from worldline.world.drives import (
     scripted_speed,
     wheel_speeds,
 )
-from worldline.world.engine import EntityContact, Extent, known_model, sorted_parts
+from worldline.world.engine import EntityContact, Extent, checked_twist, known_model, sorted_parts
 from worldline.world.extents import box_around, link_radius, model_arm
 from worldline.world.inertia import combined
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector, cross, length
@@ -120,7 +120,7 @@ class MujocoGroup:
             self._links[body.id] = (entity, link)
         self._tracks = {model.name: _MujocoTrack(model, world, self._model, self._data, builder) for model in movers}
         self._active = [track for track in self._tracks.values() if track.acts]
-        self._warnings = self._data.warning.number  # A view.
+        self._warnings, self._qvel = self._data.warning.number, self._data.qvel  # Views.
         self._jointed = [track for track in self._tracks.values() if track.dofs.start < track.dofs.stop]
         self._starts = np.array([track.dofs.start for track in self._jointed], dtype=np.intp)
         self._arms = np.zeros(self._model.nv)
@@ -145,7 +145,8 @@ class MujocoGroup:
         self._forget()
 
     def states(self) -> dict[str, bytes]:
-        return {name: track.saved() for name, track in self._tracks.items()}
+        qpos, qvel = self._data.qpos.astype("<f8").tobytes(), self._data.qvel.astype("<f8").tobytes()
+        return {name: track.saved(qpos, qvel) for name, track in self._tracks.items()}
 
     def _forget(self) -> None:
         """Drop what was said of the way so far: bounds and contacts."""
@@ -158,7 +159,7 @@ class MujocoGroup:
         track = self._track(entity)
         if track.model.drive is None:
             raise UsageError(f"model {shown(entity)} has no drive")
-        track.wanted = (linear, angular)
+        track.wanted = checked_twist(linear, angular)
 
     def place(self, entity: str, pose: Pose) -> None:
         self._track(entity).place(pose)
@@ -207,6 +208,7 @@ class MujocoGroup:
             mujoco.mjtWarning.mjWARN_BADQPOS: "got a position that isn't finite",
             mujoco.mjtWarning.mjWARN_BADQVEL: "got a velocity that isn't finite",
             mujoco.mjtWarning.mjWARN_BADQACC: "got an acceleration that isn't finite",
+            mujoco.mjtWarning.mjWARN_INERTIA: "has an inertia that can't be computed with",
         }
         for track in self._jointed:
             numbers = track.places if kind == mujoco.mjtWarning.mjWARN_BADQPOS else track.dofs
@@ -228,7 +230,7 @@ class MujocoGroup:
         """Return a bound of how fast the origins of links are, for each mover that has joints."""
         if not self._jointed:
             return self._speeds_max
-        return np.add.reduceat(np.abs(self._data.qvel) * self._arms, self._starts)
+        return np.add.reduceat(np.abs(self._qvel) * self._arms, self._starts)
 
     # --- What is to be seen ---
 
@@ -323,10 +325,12 @@ class _MujocoTrack:
         self._data.qpos[self.places] = np.frombuffer(state, "<f8", offset=sizes[0], count=sizes[1] // 8)
         self._data.qvel[self.dofs] = np.frombuffer(state, "<f8", offset=sizes[0] + sizes[1])
 
-    def saved(self) -> bytes:
+    def saved(self, qpos: bytes, qvel: bytes) -> bytes:
+        """Return the state, given the whole group's numbers: cutting bytes is faster than cutting arrays."""
         drive = b"" if self.model.drive is None else pack("<8d", *self.wanted[0], *self.wanted[1], *self._ramp)
-        qpos, qvel = self._data.qpos[self.places], self._data.qvel[self.dofs]
-        return b"".join((drive, qpos.astype("<f8").tobytes(), qvel.astype("<f8").tobytes()))
+        return (
+            drive + qpos[8 * self.places.start : 8 * self.places.stop] + qvel[8 * self.dofs.start : 8 * self.dofs.stop]
+        )
 
     def place(self, pose: Pose) -> None:
         if self.model.motion is not None or not self._free:
