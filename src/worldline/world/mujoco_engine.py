@@ -69,7 +69,7 @@ from worldline.world.inertia import combined
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector, cross, length
 from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, EllipsoidShape, PlaneShape, SphereShape
 
-_MOTOR_LAG = 0.02  # Seconds that wheels and velocity drives take for most of the way to a new speed.
+_MOTOR_LAG = 0.01  # Seconds that wheels and velocity drives take for most of the way to a new speed.
 _SPEED_SPARE = 5.0  # Meters per second that a push may add to twice the fastest speed of a group.
 _SPEED_MAX = 1e8  # Whatever is faster has exploded.
 _UNLIMITED = 1e9  # Radians or meters: what a joint's open end is, for MuJoCo knows only two limits or none.
