@@ -60,10 +60,17 @@ class KinematicGroup:
 
     def set_states(self, step: int, states: Mapping[str, bytes]) -> None:
         if sorted(states) != list(self.movers):
-            raise UsageError(f"states of {sorted(states)} are no states of {list(self.movers)}")
+            raise UsageError(f"states of {shown(sorted(states))} are no states of {shown(list(self.movers))}")
         self.step = step
         for name, track in self._tracks.items():
-            track.load(states[name])
+            try:
+                track.load(states[name])
+            except ConfigurationError as error:  # Poses refuse what isn't finite.
+                raise ModelError(
+                    f"model {shown(name)} has a state that isn't one, in step {step}: {error.problem}",
+                    entity=name,
+                    step=step,
+                ) from error
 
     def states(self) -> dict[str, bytes]:
         return {name: track.saved() for name, track in self._tracks.items()}
