@@ -11,7 +11,7 @@ state (E1, E3), names are sorted (E2), and speeds follow from the commands in fo
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import cos, sin, sqrt
+from math import cos, isfinite, sin, sqrt
 from platform import machine
 from struct import Struct
 
@@ -20,8 +20,8 @@ from worldline.model.time import SECOND
 from worldline.world.description import DiffDrive, WorldDescription, WorldModel
 from worldline.world.drives import Twist, command_in_force, command_steps, pose_at, ramped, scripted_speed
 from worldline.world.engine import EntityContact, Extent, checked_twist, known_model, sorted_parts
-from worldline.world.extents import box_around, link_radius, model_arm
-from worldline.world.pose import ZERO, Pose, Vector, cross, length
+from worldline.world.extents import link_radius
+from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector, cross, length
 
 _POSE = Struct("<7d")
 _DRIVEN = Struct("<15d")  # The pose, the command in force, and how fast the drive is now, ahead and turning.
@@ -85,8 +85,7 @@ class KinematicGroup:
         track = self._track(entity)
         if track.model.motion is not None:
             raise UsageError(f"model {shown(entity)} has a scripted motion and can't be put elsewhere")
-        track.pose = pose
-        track.speeds = (0.0, 0.0)
+        track.place(pose)
 
     def advance(self, steps: int = 1) -> None:
         for _ in range(steps):
@@ -102,7 +101,7 @@ class KinematicGroup:
         }
 
     def model_poses(self) -> dict[str, Pose]:
-        return {name: track.pose_now(self.step) for name, track in self._tracks.items()}
+        return {name: track.pose(self.step) for name, track in self._tracks.items()}
 
     def contacts(self) -> tuple[EntityContact, ...]:
         return ()
@@ -117,47 +116,53 @@ class KinematicGroup:
 
 
 class _KinematicTrack:
-    """A mover's state, and what moves it."""
+    """A mover's state, and what moves it. The pose is plain tuples: to check a `Pose` takes longer than to move it."""
 
     def __init__(self, model: WorldModel, step_ns: int) -> None:
         self.model = model
-        self.pose = model.pose
         self.wanted: Twist = (ZERO, ZERO)
-        self.speeds = (0.0, 0.0)
+        self._position, self._quaternion = model.pose.position, model.pose.quaternion
+        self._speeds = (0.0, 0.0)
         self._step_ns = step_ns
         self._seconds = step_ns / SECOND
         self._commands = command_steps(model, step_ns)
-        self._radii = [(link.pose, link_radius(link)) for link in model.links]
-        self._arm = model_arm(model)
+        # A ball around the model's origin holds it however it turns.
+        self._radius = max(length(link.pose.position) + link_radius(link) for link in model.links) * (1 + 1e-12)
         self._twist: Twist | None = None
-        self._increment = Pose()
+        self._increment: tuple[Vector, Quaternion] = (ZERO, UPRIGHT)
 
     def load(self, state: bytes) -> None:
         form = _POSE if self.model.drive is None else _DRIVEN
         if len(state) != form.size:
             raise UsageError(f"{len(state)} bytes are no state of model {shown(self.model.name)}")
         numbers = form.unpack(state)
-        self.pose = Pose(numbers[:3], numbers[3:7])
+        self.place(Pose(numbers[:3], numbers[3:7]))
         if self.model.drive is not None:
             self.wanted = (numbers[7:10], numbers[10:13])
-            self.speeds = numbers[13:]
+            self._speeds = numbers[13:]
 
     def saved(self) -> bytes:
         if self.model.drive is None:
-            return _POSE.pack(*self.pose.position, *self.pose.quaternion)
+            return _POSE.pack(*self._position, *self._quaternion)
         linear, angular = self.wanted
-        return _DRIVEN.pack(*self.pose.position, *self.pose.quaternion, *linear, *angular, *self.speeds)
+        return _DRIVEN.pack(*self._position, *self._quaternion, *linear, *angular, *self._speeds)
+
+    def place(self, pose: Pose) -> None:
+        self._position, self._quaternion = pose.position, pose.quaternion
+        self._speeds = (0.0, 0.0)
 
     def advance(self, step: int) -> None:
         """Go on to a step, and take the file's command for it."""
         twist = self._next_twist()
         try:
             if twist != self._twist:  # Mostly it is the last one again.
-                self._twist, self._increment = twist, moved_by(*twist, self._seconds)
-            self.pose = _normalized(self.pose, self._increment)
+                increment = moved_by(*twist, self._seconds)
+                self._twist, self._increment = twist, (increment.position, increment.quaternion)
+            self._position, self._quaternion = _composed(self._position, self._quaternion, *self._increment)
         except (ArithmeticError, ValueError, ConfigurationError) as error:  # Poses refuse what isn't finite.
             raise ModelError(
                 f"model {shown(self.model.name)} can't be moved in step {step}, at a velocity of {shown(twist)}",
+                at=step * self._step_ns,
                 advice="command less, or place it nearer to the origin",
                 entity=self.model.name,
                 step=step,
@@ -168,29 +173,32 @@ class _KinematicTrack:
         drive = self.model.drive
         if not isinstance(drive, DiffDrive):
             return self.wanted
-        (ahead, _, _), (_, _, turning) = self.wanted
-        ahead = ramped(drive.linear, self.speeds[0], ahead, self._seconds)
-        turning = ramped(drive.angular, self.speeds[1], turning, self._seconds)
-        self.speeds = (ahead, turning)
+        (wanted, _, _), (_, _, wanted_turning) = self.wanted
+        ahead = ramped(drive.linear, self._speeds[0], wanted, self._seconds)
+        turning = ramped(drive.angular, self._speeds[1], wanted_turning, self._seconds)
+        self._speeds = (ahead, turning)
         return (ahead, 0.0, 0.0), (0.0, 0.0, turning)
 
-    def pose_now(self, step: int) -> Pose:
-        return self.pose if self.model.motion is None else pose_at(self.model.motion, step * self._step_ns)
+    def pose(self, step: int) -> Pose:
+        if self.model.motion is not None:
+            return pose_at(self.model.motion, step * self._step_ns)
+        return Pose(self._position, self._quaternion)
 
     def extent(self, step: int, steps: int) -> Extent:
-        pose = self.pose_now(step)
-        center, half = box_around((pose.place(link.position), radius) for link, radius in self._radii)
-        return Extent(center, half, self._speed(step, steps))
+        center = self._position if self.model.motion is None else self.pose(step).position
+        return Extent(center, (self._radius, self._radius, self._radius), self._speed(step, steps))
 
     def _speed(self, step: int, steps: int) -> float:
+        """Return what the origin's speed doesn't exceed."""
         if self.model.motion is not None:
-            return scripted_speed(self.model.motion, self._arm, step * self._step_ns, self._step_ns, steps)
+            return scripted_speed(self.model.motion, 0.0, step * self._step_ns, self._step_ns, steps)
         if self.model.drive is None:
             return 0.0
-        # A ramp is never faster than where it begins or where it leads to.
-        twists = [self.wanted, ((self.speeds[0], 0.0, 0.0), (0.0, 0.0, self.speeds[1]))]
-        twists += [self._commands[later] for later in range(step + 1, step + steps) if later in self._commands]
-        return max(length(linear) + length(angular) * self._arm for linear, angular in twists) * (1 + 1e-9)
+        fastest = max(length(self.wanted[0]), abs(self._speeds[0]))  # Ramps are nowhere faster than at their ends.
+        for later in range(step + 1, step + steps) if self._commands else ():
+            if later in self._commands:
+                fastest = max(fastest, length(self._commands[later][0]))
+        return fastest * (1 + 1e-9)
 
 
 def moved_by(linear: Vector, angular: Vector, seconds: float) -> Pose:
@@ -216,9 +224,24 @@ def moved_by(linear: Vector, angular: Vector, seconds: float) -> Pose:
     )
 
 
-def _normalized(pose: Pose, increment: Pose) -> Pose:
-    """Return the composed pose, whose quaternion wouldn't stay of length 1 over millions of steps by itself."""
-    moved = pose.compose(increment)
-    w, x, y, z = moved.quaternion
+def _composed(at: Vector, turned: Quaternion, way: Vector, turn: Quaternion) -> tuple[Vector, Quaternion]:
+    """Return the pose moved by an increment in its own frame, with a quaternion of length 1 however many there were."""
+    w, x, y, z = turned
+    p, q, r = way
+    a, b, c = 2 * (y * r - z * q), 2 * (z * p - x * r), 2 * (x * q - y * p)
+    position = (
+        at[0] + p + w * a + y * c - z * b,
+        at[1] + q + w * b + z * a - x * c,
+        at[2] + r + w * c + x * b - y * a,
+    )
+    d, e, f, g = turn
+    w, x, y, z = (
+        w * d - x * e - y * f - z * g,
+        w * e + x * d + y * g - z * f,
+        w * f - x * g + y * d + z * e,
+        w * g + x * f - y * e + z * d,
+    )
     norm = sqrt(w * w + x * x + y * y + z * z)
-    return Pose(moved.position, (w / norm, x / norm, y / norm, z / norm))
+    if not isfinite(position[0] + position[1] + position[2] + norm):
+        raise ArithmeticError
+    return position, (w / norm, x / norm, y / norm, z / norm)

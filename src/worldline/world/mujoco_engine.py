@@ -21,10 +21,6 @@ the bound is twice that of the fastest in the group, and more. After every step 
 *Failures (E5).* By default, MuJoCo answers numbers that aren't finite by a reset of the whole model, and writes a log
 file. Both are disabled. Each of its warnings is an error here.
 
-Friction: Gazebo takes the smaller coefficient of two shapes, MuJoCo the larger one, except that a geom of higher
-priority decides alone. So a geom's priority is the higher the smaller its coefficient is. The smaller one of `mu` and
-`mu2` counts in all directions.
-
 A velocity drive is a force toward the commanded velocity, and its model's weight is held. Setting the velocity itself
 would press it into walls: contacts are soft, and would have only one step to stop it.
 
@@ -35,7 +31,7 @@ push what is in their way but don't drag along what lies on them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from math import inf, isfinite
+from math import isfinite
 from platform import machine
 from struct import pack, unpack
 from typing import Any
@@ -46,7 +42,6 @@ import numpy as np
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
 from worldline.model.time import SECOND
 from worldline.world.description import (
-    Collision,
     DiffDrive,
     Joint,
     RigidLink,
@@ -65,14 +60,11 @@ from worldline.world.drives import (
 )
 from worldline.world.engine import EntityContact, Extent, checked_twist, known_model, sorted_parts
 from worldline.world.extents import box_around, link_radius, model_arm
-from worldline.world.inertia import combined
-from worldline.world.pose import ORIGIN, ZERO, Pose, Vector, cross, length
-from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, EllipsoidShape, PlaneShape, SphereShape
+from worldline.world.mujoco_model import MOTOR_LAG, MujocoBuilder, link_tree
+from worldline.world.pose import ZERO, Pose, Vector, cross, length
 
-_MOTOR_LAG = 0.01  # Seconds that wheels and velocity drives take for most of the way to a new speed.
 _SPEED_SPARE = 5.0  # Meters per second that a push may add to twice the fastest speed of a group.
 _SPEED_MAX = 1e8  # Whatever is faster has exploded.
-_UNLIMITED = 1e9  # Radians or meters: what a joint's open end is, for MuJoCo knows only two limits or none.
 
 # Without a handler, MuJoCo writes them to a file in the current directory. They are counted in the data all the same.
 mujoco.set_mju_user_warning(lambda _text: None)
@@ -111,7 +103,7 @@ class MujocoGroup:
         self.movers = tuple(model.name for model in movers)
         self.statics = tuple(model.name for model in statics)
         self._world = world
-        builder = _Builder(world)
+        builder = MujocoBuilder(world)
         for model in (*statics, *movers):
             builder.add(model)
         self._model, self._data = builder.compiled()
@@ -279,7 +271,9 @@ class MujocoGroup:
 class _MujocoTrack:
     """A mover: where its numbers are in the model, and what moves it."""
 
-    def __init__(self, model: WorldModel, world: WorldDescription, compiled: Any, data: Any, builder: _Builder) -> None:
+    def __init__(
+        self, model: WorldModel, world: WorldDescription, compiled: Any, data: Any, builder: MujocoBuilder
+    ) -> None:
         self.model = model
         self.wanted: Twist = (ZERO, ZERO)
         self.radii = [link_radius(link) for link in model.links]
@@ -290,7 +284,7 @@ class _MujocoTrack:
         self._commands = command_steps(model, world.step)
         self._body_ids = [builder.bodies[model.name, link.name].id for link in model.links]
         self.places, self.dofs = _ranges(compiled, self._body_ids)
-        self.arms = np.concatenate([np.zeros(0), *(_arms(model, link, held) for link, held in _tree(model))])
+        self.arms = np.concatenate([np.zeros(0), *(_arms(model, link, held) for link, held in link_tree(model))])
         self._free = [  # Links that no joint holds: their index, and where their numbers are.
             (number, int(compiled.jnt_qposadr[joint]), int(compiled.jnt_dofadr[joint]))
             for number, body in enumerate(self._body_ids)
@@ -384,7 +378,7 @@ class _MujocoTrack:
         linear, angular = self.wanted
         turning = model.rotate(angular)
         origin = model.rotate(linear)
-        lag = max(_MOTOR_LAG, 4 * self._seconds)  # It must stay well above a step, or it overshoots.
+        lag = max(MOTOR_LAG, 4 * self._seconds)  # It must stay well above a step, or it overshoots.
         for _, place, dof in self._free:
             at = self._pose_of_free(place)
             arm = tuple(a - b for a, b in zip(at.position, model.position, strict=True))
@@ -438,22 +432,6 @@ def _ranges(compiled: Any, bodies: list[int]) -> tuple[slice, slice]:
     return slice(ends[0][first], ends[0][last + 1]), slice(ends[1][first], ends[1][last + 1])
 
 
-def _tree(model: WorldModel) -> list[tuple[RigidLink, Joint | None]]:
-    """Return the links in the order of their bodies, each with the joint that holds it: roots by name, depth first."""
-    held = {joint.child: joint for joint in model.joints}
-    below: dict[str | None, list[RigidLink]] = {}
-    for link in model.links:
-        parent = held[link.name].parent if link.name in held else None
-        below.setdefault(parent, []).append(link)
-    ordered = []
-    waiting = below.get(None, [])[::-1]
-    while waiting:
-        link = waiting.pop()
-        ordered.append((link, held.get(link.name)))
-        waiting += below.get(link.name, [])[::-1]
-    return ordered
-
-
 def _arms(model: WorldModel, link: RigidLink, held: Joint | None) -> Any:
     """Return by how much each number of a joint's velocity can move the origin of a link at or below it."""
     if model.motion is not None:
@@ -484,139 +462,3 @@ def _arm_below(model: WorldModel, link: str) -> float:
             way = length((x, y, z)) + 2 * length(joint.anchor) + (slide if isfinite(slide) else 0.0)
             arm = max(arm, way + _arm_below(model, joint.child))
     return arm
-
-
-class _Builder:
-    """Builds one model, entity by entity."""
-
-    def __init__(self, world: WorldDescription) -> None:
-        self.bodies: dict[tuple[str, str], Any] = {}
-        self.actuators: dict[tuple[str, str], Any] = {}
-        self._spec = spec = mujoco.MjSpec()
-        spec.compiler.degree = False
-        option = spec.option
-        option.timestep = world.step / SECOND
-        option.gravity = world.gravity
-        option.jacobian = mujoco.mjtJacobian.mjJAC_SPARSE
-        option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
-        option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_WARMSTART) | int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
-
-    def compiled(self) -> tuple[Any, Any]:
-        try:
-            model = self._spec.compile()
-        except ValueError as error:
-            raise ConfigurationError(
-                f"MuJoCo can't build {', '.join(sorted({e for e, _ in self.bodies}))}: {error}"
-            ) from error
-        return model, mujoco.MjData(model)
-
-    def add(self, model: WorldModel) -> None:
-        fixed = model.static or model.motion is not None
-        tree: list[tuple[RigidLink, Joint | None]] = [(link, None) for link in model.links] if fixed else _tree(model)
-        links = {link.name: link for link in model.links}
-        for link, held in tree:
-            parent = held.parent if held is not None else None
-            if parent is None:
-                above, pose = self._spec.worldbody, model.pose.compose(link.pose)
-            else:
-                above, pose = self.bodies[model.name, parent], links[parent].pose.inverse().compose(link.pose)
-            body = above.add_body(name=_body_name(model, link), pos=pose.position, quat=pose.quaternion)
-            self.bodies[model.name, link.name] = body
-            body.mocap = model.motion is not None
-            if not model.static:
-                self._weigh(body, link)
-                held_up = isinstance(model.drive, VelocityDrive) or not link.gravity
-                body.gravcomp = 1.0 if held_up else 0.0
-            if not fixed:
-                self._hold(body, model, held)
-            for collision in link.collisions:
-                _add_geom(body, collision)
-        if not fixed and not model.self_collide:
-            solid = [link for link in model.links if link.collisions]
-            for number, one in enumerate(solid):
-                for other in solid[number + 1 :]:
-                    self._spec.add_exclude(bodyname1=_body_name(model, one), bodyname2=_body_name(model, other))
-        if isinstance(model.drive, DiffDrive):
-            self._add_motors(model, model.drive)
-
-    def _weigh(self, body: Any, link: RigidLink) -> None:
-        inertia = combined([(ORIGIN, link.inertia)])  # Its moments along the link's own axes.
-        body.explicitinertial = True
-        body.mass = inertia.mass
-        body.ipos = inertia.pose.position
-        body.fullinertia = inertia.moments
-
-    def _hold(self, body: Any, model: WorldModel, held: Joint | None) -> None:
-        if held is None:
-            body.add_freejoint()
-            return
-        if held.kind == "fixed":
-            return
-        kinds = {
-            "revolute": mujoco.mjtJoint.mjJNT_HINGE,
-            "prismatic": mujoco.mjtJoint.mjJNT_SLIDE,
-            "ball": mujoco.mjtJoint.mjJNT_BALL,
-        }
-        joint = body.add_joint(
-            name=_joint_name(model, held.name), type=kinds[held.kind], pos=held.anchor, axis=held.axis
-        )
-        joint.damping[0] = held.damping
-        joint.frictionloss = held.friction
-        if held.kind != "ball" and (isfinite(held.lower) or isfinite(held.upper)):
-            joint.limited = mujoco.mjtLimited.mjLIMITED_TRUE
-            joint.range = (max(held.lower, -_UNLIMITED), min(held.upper, _UNLIMITED))
-
-    def _add_motors(self, model: WorldModel, drive: DiffDrive) -> None:
-        wheels = (*drive.left_joints, *drive.right_joints)
-        mass = 0.0
-        for link in model.links:
-            mass += link.inertia.mass
-        efforts = {joint.name: joint.effort for joint in model.joints}
-        for wheel in wheels:
-            motor = self._spec.add_actuator(target=_joint_name(model, wheel), trntype=mujoco.mjtTrn.mjTRN_JOINT)
-            motor.set_to_velocity(kv=mass / len(wheels) * drive.wheel_radius * drive.wheel_radius / _MOTOR_LAG)
-            if efforts[wheel] < inf:
-                motor.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
-                motor.forcerange = (-efforts[wheel], efforts[wheel])
-            self.actuators[model.name, wheel] = motor
-
-
-def _body_name(model: WorldModel, link: RigidLink) -> str:
-    return f"{len(model.name)} {model.name} {link.name}"  # With the length, no two can be mixed up.
-
-
-def _joint_name(model: WorldModel, joint: str) -> str:
-    return f"{len(model.name)} {model.name} {joint}"
-
-
-def _add_geom(body: Any, collision: Collision) -> None:
-    pose = collision.pose
-    kinds = mujoco.mjtGeom
-    size: tuple[float, ...]
-    match collision.shape:
-        case BoxShape((x, y, z)):
-            kind, size = kinds.mjGEOM_BOX, (x / 2, y / 2, z / 2)
-        case SphereShape(radius):
-            kind, size = kinds.mjGEOM_SPHERE, (radius, 0, 0)
-        case CylinderShape(radius, height):
-            kind, size = kinds.mjGEOM_CYLINDER, (radius, height / 2, 0)
-        case CapsuleShape(radius, height):
-            kind, size = kinds.mjGEOM_CAPSULE, (radius, height / 2, 0)
-        case EllipsoidShape(radii):
-            kind, size = kinds.mjGEOM_ELLIPSOID, radii
-        case PlaneShape(normal):
-            kind, size = kinds.mjGEOM_PLANE, (0, 0, 1)  # Without end.
-            pose = pose.compose(_turned_to(normal))
-    mu, torsion = min(collision.friction.mu, collision.friction.mu2), collision.friction.torsion
-    geom = body.add_geom(type=kind, size=size, pos=pose.position, quat=pose.quaternion)
-    geom.friction = (mu, torsion, 0.0)
-    geom.condim = 4 if torsion else 3 if mu else 1
-    geom.priority = -int.from_bytes(pack(">f", min(mu, 1e30)))  # The bits of floats above 0 have the order of floats.
-
-
-def _turned_to(normal: Vector) -> Pose:
-    """Return a turn that takes z to a direction."""
-    x, y, z = normal
-    if z < -0.999999:
-        return Pose(ZERO, (0.0, 1.0, 0.0, 0.0))
-    return Pose.from_quaternion(ZERO, (1 + z, -y, x, 0.0))

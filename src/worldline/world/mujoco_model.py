@@ -1,0 +1,186 @@
+"""Builds MuJoCo's models from the description, always in one way: entity by entity, link by link, at the file's poses.
+
+Friction: Gazebo takes the smaller coefficient of two shapes, MuJoCo the larger one, except that a geom of higher
+priority decides alone. So a geom's priority is the higher the smaller its coefficient is. The smaller one of `mu` and
+`mu2` counts in all directions.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite
+from struct import pack
+from typing import Any
+
+import mujoco
+
+from worldline.model.errors import ConfigurationError
+from worldline.model.time import SECOND
+from worldline.world.description import (
+    Collision,
+    DiffDrive,
+    Joint,
+    RigidLink,
+    VelocityDrive,
+    WorldDescription,
+    WorldModel,
+)
+from worldline.world.inertia import combined
+from worldline.world.pose import ORIGIN, ZERO, Pose, Vector
+from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, EllipsoidShape, PlaneShape, SphereShape
+
+MOTOR_LAG = 0.01  # Seconds that wheels and velocity drives take for most of the way to a new speed.
+_UNLIMITED = 1e9  # Radians or meters: what a joint's open end is, for MuJoCo knows only two limits or none.
+
+
+def link_tree(model: WorldModel) -> list[tuple[RigidLink, Joint | None]]:
+    """Return the links in the order of their bodies, each with the joint that holds it: roots by name, depth first."""
+    held = {joint.child: joint for joint in model.joints}
+    below: dict[str | None, list[RigidLink]] = {}
+    for link in model.links:
+        parent = held[link.name].parent if link.name in held else None
+        below.setdefault(parent, []).append(link)
+    ordered = []
+    waiting = below.get(None, [])[::-1]
+    while waiting:
+        link = waiting.pop()
+        ordered.append((link, held.get(link.name)))
+        waiting += below.get(link.name, [])[::-1]
+    return ordered
+
+
+class MujocoBuilder:
+    """Builds one model, entity by entity."""
+
+    def __init__(self, world: WorldDescription) -> None:
+        self.bodies: dict[tuple[str, str], Any] = {}
+        self.actuators: dict[tuple[str, str], Any] = {}
+        self._spec = spec = mujoco.MjSpec()
+        spec.compiler.degree = False
+        option = spec.option
+        option.timestep = world.step / SECOND
+        option.gravity = world.gravity
+        option.jacobian = mujoco.mjtJacobian.mjJAC_SPARSE
+        option.integrator = mujoco.mjtIntegrator.mjINT_IMPLICITFAST
+        option.disableflags = int(mujoco.mjtDisableBit.mjDSBL_WARMSTART) | int(mujoco.mjtDisableBit.mjDSBL_AUTORESET)
+
+    def compiled(self) -> tuple[Any, Any]:
+        try:
+            model = self._spec.compile()
+        except ValueError as error:
+            raise ConfigurationError(
+                f"MuJoCo can't build {', '.join(sorted({e for e, _ in self.bodies}))}: {error}"
+            ) from error
+        return model, mujoco.MjData(model)
+
+    def add(self, model: WorldModel) -> None:
+        fixed = model.static or model.motion is not None
+        tree: list[tuple[RigidLink, Joint | None]] = (
+            [(link, None) for link in model.links] if fixed else link_tree(model)
+        )
+        links = {link.name: link for link in model.links}
+        for link, held in tree:
+            parent = held.parent if held is not None else None
+            if parent is None:
+                above, pose = self._spec.worldbody, model.pose.compose(link.pose)
+            else:
+                above, pose = self.bodies[model.name, parent], links[parent].pose.inverse().compose(link.pose)
+            body = above.add_body(name=_body_name(model, link), pos=pose.position, quat=pose.quaternion)
+            self.bodies[model.name, link.name] = body
+            body.mocap = model.motion is not None
+            if not model.static:
+                self._weigh(body, link)
+                held_up = isinstance(model.drive, VelocityDrive) or not link.gravity
+                body.gravcomp = 1.0 if held_up else 0.0
+            if not fixed:
+                self._hold(body, model, held)
+            for collision in link.collisions:
+                _add_geom(body, collision)
+        if not fixed and not model.self_collide:
+            solid = [link for link in model.links if link.collisions]
+            for number, one in enumerate(solid):
+                for other in solid[number + 1 :]:
+                    self._spec.add_exclude(bodyname1=_body_name(model, one), bodyname2=_body_name(model, other))
+        if isinstance(model.drive, DiffDrive):
+            self._add_motors(model, model.drive)
+
+    def _weigh(self, body: Any, link: RigidLink) -> None:
+        inertia = combined([(ORIGIN, link.inertia)])  # Its moments along the link's own axes.
+        body.explicitinertial = True
+        body.mass = inertia.mass
+        body.ipos = inertia.pose.position
+        body.fullinertia = inertia.moments
+
+    def _hold(self, body: Any, model: WorldModel, held: Joint | None) -> None:
+        if held is None:
+            body.add_freejoint()
+            return
+        if held.kind == "fixed":
+            return
+        kinds = {
+            "revolute": mujoco.mjtJoint.mjJNT_HINGE,
+            "prismatic": mujoco.mjtJoint.mjJNT_SLIDE,
+            "ball": mujoco.mjtJoint.mjJNT_BALL,
+        }
+        joint = body.add_joint(
+            name=_joint_name(model, held.name), type=kinds[held.kind], pos=held.anchor, axis=held.axis
+        )
+        joint.damping[0] = held.damping
+        joint.frictionloss = held.friction
+        if held.kind != "ball" and (isfinite(held.lower) or isfinite(held.upper)):
+            joint.limited = mujoco.mjtLimited.mjLIMITED_TRUE
+            joint.range = (max(held.lower, -_UNLIMITED), min(held.upper, _UNLIMITED))
+
+    def _add_motors(self, model: WorldModel, drive: DiffDrive) -> None:
+        wheels = (*drive.left_joints, *drive.right_joints)
+        mass = 0.0
+        for link in model.links:
+            mass += link.inertia.mass
+        efforts = {joint.name: joint.effort for joint in model.joints}
+        for wheel in wheels:
+            motor = self._spec.add_actuator(target=_joint_name(model, wheel), trntype=mujoco.mjtTrn.mjTRN_JOINT)
+            motor.set_to_velocity(kv=mass / len(wheels) * drive.wheel_radius * drive.wheel_radius / MOTOR_LAG)
+            if efforts[wheel] < inf:
+                motor.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
+                motor.forcerange = (-efforts[wheel], efforts[wheel])
+            self.actuators[model.name, wheel] = motor
+
+
+def _body_name(model: WorldModel, link: RigidLink) -> str:
+    return f"{len(model.name)} {model.name} {link.name}"  # With the length, no two can be mixed up.
+
+
+def _joint_name(model: WorldModel, joint: str) -> str:
+    return f"{len(model.name)} {model.name} {joint}"
+
+
+def _add_geom(body: Any, collision: Collision) -> None:
+    pose = collision.pose
+    kinds = mujoco.mjtGeom
+    size: tuple[float, ...]
+    match collision.shape:
+        case BoxShape((x, y, z)):
+            kind, size = kinds.mjGEOM_BOX, (x / 2, y / 2, z / 2)
+        case SphereShape(radius):
+            kind, size = kinds.mjGEOM_SPHERE, (radius, 0, 0)
+        case CylinderShape(radius, height):
+            kind, size = kinds.mjGEOM_CYLINDER, (radius, height / 2, 0)
+        case CapsuleShape(radius, height):
+            kind, size = kinds.mjGEOM_CAPSULE, (radius, height / 2, 0)
+        case EllipsoidShape(radii):
+            kind, size = kinds.mjGEOM_ELLIPSOID, radii
+        case PlaneShape(normal):
+            kind, size = kinds.mjGEOM_PLANE, (0, 0, 1)  # Without end.
+            pose = pose.compose(_turned_to(normal))
+    mu, torsion = min(collision.friction.mu, collision.friction.mu2), collision.friction.torsion
+    geom = body.add_geom(type=kind, size=size, pos=pose.position, quat=pose.quaternion)
+    geom.friction = (mu, torsion, 0.0)
+    geom.condim = 4 if torsion else 3 if mu else 1
+    geom.priority = -int.from_bytes(pack(">f", min(mu, 1e30)))  # The bits of floats above 0 have the order of floats.
+
+
+def _turned_to(normal: Vector) -> Pose:
+    """Return a turn that takes z to a direction."""
+    x, y, z = normal
+    if z < -0.999999:
+        return Pose(ZERO, (0.0, 1.0, 0.0, 0.0))
+    return Pose.from_quaternion(ZERO, (1 + z, -y, x, 0.0))
