@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from math import hypot, inf
 
 from worldline.world.description import RigidLink, WorldModel
-from worldline.world.pose import Vector, length
+from worldline.world.pose import length
 from worldline.world.shapes import (
     BoxShape,
     CapsuleShape,
@@ -42,16 +41,3 @@ def shape_radius(shape: Shape) -> float:
 def model_arm(model: WorldModel) -> float:
     """Return how far from a rigid model's origin the origin of one of its links can be."""
     return max(length(link.pose.position) for link in model.links)
-
-
-def box_around(balls: Iterable[tuple[Vector, float]]) -> tuple[Vector, Vector]:
-    """Return center and half size of the box around some balls."""
-    found = list(balls)
-    lows = [min(at[axis] - radius for at, radius in found) for axis in range(3)]
-    highs = [max(at[axis] + radius for at, radius in found) for axis in range(3)]
-    x, y, z = ((low + high) / 2 for low, high in zip(lows, highs, strict=True))
-    # A rounded center may be nearer to one end than to the other.
-    a, b, c = (
-        max(high - center, center - low) * (1 + 1e-12) for low, high, center in zip(lows, highs, (x, y, z), strict=True)
-    )
-    return (x, y, z), (a, b, c)

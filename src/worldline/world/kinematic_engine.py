@@ -129,6 +129,7 @@ class _KinematicTrack:
         # A ball around the model's origin holds it however it turns.
         self._radius = max(length(link.pose.position) + link_radius(link) for link in model.links) * (1 + 1e-12)
         self._twist: Twist | None = None
+        self._reached: Twist | None = None  # A command that the ramp has led to: then the next step is like the last.
         self._increment: tuple[Vector, Quaternion] = (ZERO, UPRIGHT)
 
     def load(self, state: bytes) -> None:
@@ -150,12 +151,13 @@ class _KinematicTrack:
     def place(self, pose: Pose) -> None:
         self._position, self._quaternion = pose.position, pose.quaternion
         self._speeds = (0.0, 0.0)
+        self._reached = None
 
     def advance(self, step: int) -> None:
         """Go on to a step, and take the file's command for it."""
         twist = self._next_twist()
         try:
-            if twist != self._twist:  # Mostly it is the last one again.
+            if twist is not self._twist and twist != self._twist:  # Mostly it is the last one again.
                 increment = moved_by(*twist, self._seconds)
                 self._twist, self._increment = twist, (increment.position, increment.quaternion)
             self._position, self._quaternion = _composed(self._position, self._quaternion, *self._increment)
@@ -173,9 +175,13 @@ class _KinematicTrack:
         drive = self.model.drive
         if not isinstance(drive, DiffDrive):
             return self.wanted
+        if self._twist is not None and self._reached is self.wanted:
+            return self._twist
         (wanted, _, _), (_, _, wanted_turning) = self.wanted
         ahead = ramped(drive.linear, self._speeds[0], wanted, self._seconds)
         turning = ramped(drive.angular, self._speeds[1], wanted_turning, self._seconds)
+        if self._speeds == (ahead, turning):
+            self._reached = self.wanted
         self._speeds = (ahead, turning)
         return (ahead, 0.0, 0.0), (0.0, 0.0, turning)
 

@@ -30,7 +30,7 @@ push what is in their way but don't drag along what lies on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from platform import machine
 from struct import pack, unpack
@@ -59,7 +59,7 @@ from worldline.world.drives import (
     wheel_speeds,
 )
 from worldline.world.engine import EntityContact, Extent, checked_twist, known_model, sorted_parts
-from worldline.world.extents import box_around, link_radius, model_arm
+from worldline.world.extents import link_radius, model_arm
 from worldline.world.mujoco_model import MOTOR_LAG, MujocoBuilder, link_tree
 from worldline.world.pose import ZERO, Pose, Vector, cross, length
 
@@ -120,6 +120,12 @@ class MujocoGroup:
             self._arms[track.dofs] = track.arms
         self._speeds_max = np.full(len(self._jointed), _SPEED_MAX)
         self._stepped = False
+        # Statics come first, and the bodies of a mover are next to each other.
+        self._first_body = 1 + sum(len(model.links) for model in statics)
+        counts = [len(model.links) for model in movers]
+        self._body_starts = np.cumsum([0, *counts[:-1]], dtype=np.intp)
+        radii = [link_radius(link) for model in movers for link in _bodies_of(model)]
+        self._radii = np.array(radii)[:, np.newaxis]
 
     # --- States ---
 
@@ -227,16 +233,18 @@ class MujocoGroup:
     # --- What is to be seen ---
 
     def poses(self) -> dict[str, tuple[Pose, ...]]:
-        mujoco.mj_kinematics(self._model, self._data)  # After a step, MuJoCo's poses are still those before it.
-        return {name: track.poses(self.step) for name, track in self._tracks.items()}
+        self._look()
+        return {name: track.poses() for name, track in self._tracks.items()}
 
     def model_poses(self) -> dict[str, Pose]:
-        found = {}
-        for name, poses in self.poses().items():
-            model = self._tracks[name].model
-            number = next(i for i, link in enumerate(model.links) if link.name == model.canonical_link)
-            found[name] = poses[number].compose(model.links[number].pose.inverse())
-        return found
+        self._look()
+        return {name: track.pose() for name, track in self._tracks.items()}
+
+    def _look(self) -> None:
+        """Have MuJoCo work out the poses of now: after a step, they are still those before it."""
+        for track in self._active:
+            track.follow(self.step)
+        mujoco.mj_kinematics(self._model, self._data)
 
     def contacts(self) -> tuple[EntityContact, ...]:
         if not self._stepped:
@@ -260,12 +268,22 @@ class MujocoGroup:
         falling = length(self._world.gravity) * steps * self._world.step / SECOND
         bound = 2 * max((*speeds.values(), *scripted.values()), default=0.0) + falling + _SPEED_SPARE
         self._speeds_max[:] = bound
-        found = {}
-        for name, poses in self.poses().items():
-            track = self._tracks[name]
-            center, half = box_around((pose.position, radius) for pose, radius in zip(poses, track.radii, strict=True))
-            found[name] = Extent(center, half, scripted.get(name, bound))
-        return found
+        return {
+            name: Extent(center, half, scripted.get(name, bound))
+            for name, (center, half) in zip(self.movers, self._boxes(), strict=True)
+        }
+
+    def _boxes(self) -> Iterator[tuple[Vector, Vector]]:
+        """Yield centers and half sizes of the boxes around each mover's links."""
+        self._look()
+        if not self.movers:
+            return
+        at = self._data.xpos[self._first_body :]
+        low = np.minimum.reduceat(at - self._radii, self._body_starts)
+        high = np.maximum.reduceat(at + self._radii, self._body_starts)
+        center = (low + high) / 2
+        half = np.maximum(high - center, center - low) * (1 + 1e-12)  # A rounded center may be nearer to one end.
+        yield from zip(map(tuple, center.tolist()), map(tuple, half.tolist()), strict=True)
 
 
 class _MujocoTrack:
@@ -276,7 +294,6 @@ class _MujocoTrack:
     ) -> None:
         self.model = model
         self.wanted: Twist = (ZERO, ZERO)
-        self.radii = [link_radius(link) for link in model.links]
         self.acts = model.drive is not None or model.motion is not None
         self._ramp = (0.0, 0.0)
         self._compiled, self._data = compiled, data
@@ -292,6 +309,9 @@ class _MujocoTrack:
             if compiled.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
         ]
         self._mocaps = [int(compiled.body_mocapid[body]) for body in self._body_ids] if model.motion else []
+        canonical = next(link for link in model.links if link.name == model.canonical_link)
+        self._canonical_body = int(builder.bodies[model.name, canonical.name].id)
+        self._to_model = canonical.pose.inverse()
         self._canonical = next((each for each in self._free if model.links[each[0]].name == model.canonical_link), None)
         if isinstance(model.drive, VelocityDrive) and self._canonical is None:
             raise ConfigurationError(
@@ -305,7 +325,6 @@ class _MujocoTrack:
                 actuator = builder.actuators[model.name, name].id
                 self._wheels.append((actuator, name in model.drive.left_joints, limits[name]))
         self.wanted = command_in_force(model, world.step, 0)
-        self._follow(0)
 
     # --- The state ---
 
@@ -341,7 +360,7 @@ class _MujocoTrack:
     def act(self, step: int) -> None:
         """Set all that MuJoCo is told in a step."""
         if self.model.motion is not None:
-            self._follow(step)
+            self.follow(step)
         elif isinstance(self.model.drive, DiffDrive):
             self._turn_wheels(self.model.drive)
         else:
@@ -350,15 +369,14 @@ class _MujocoTrack:
     def take_command(self, step: int) -> None:
         self.wanted = self._commands.get(step, self.wanted)
 
-    def _follow(self, step: int) -> None:
-        for mocap, pose in zip(self._mocaps, self._scripted(step) if self._mocaps else (), strict=True):
-            self._data.mocap_pos[mocap] = pose.position
-            self._data.mocap_quat[mocap] = pose.quaternion
-
-    def _scripted(self, step: int) -> list[Pose]:
-        assert self.model.motion is not None
-        pose = pose_at(self.model.motion, step * self._step_ns)
-        return [pose.compose(link.pose) for link in self.model.links]
+    def follow(self, step: int) -> None:
+        """Put a scripted model where it is at a step."""
+        if self.model.motion is not None:
+            pose = pose_at(self.model.motion, step * self._step_ns)
+            for mocap, link in zip(self._mocaps, self.model.links, strict=True):
+                there = pose.compose(link.pose)
+                self._data.mocap_pos[mocap] = there.position
+                self._data.mocap_quat[mocap] = there.quaternion
 
     def _turn_wheels(self, drive: DiffDrive) -> None:
         (ahead, _, _), (_, _, turning) = self.wanted
@@ -394,15 +412,16 @@ class _MujocoTrack:
 
     # --- What is to be seen ---
 
-    def poses(self, step: int) -> tuple[Pose, ...]:
-        if self.model.motion is not None:
-            return tuple(self._scripted(step))
-        found = []
-        for body in self._body_ids:
-            x, y, z = self._data.xpos[body].tolist()
-            w, a, b, c = self._data.xquat[body].tolist()
-            found.append(Pose((x, y, z), (w, a, b, c)))
-        return tuple(found)
+    def poses(self) -> tuple[Pose, ...]:
+        return tuple(map(self._pose_of, self._body_ids))
+
+    def pose(self) -> Pose:
+        return self._pose_of(self._canonical_body).compose(self._to_model)
+
+    def _pose_of(self, body: int) -> Pose:
+        x, y, z = self._data.xpos[body].tolist()
+        w, a, b, c = self._data.xquat[body].tolist()
+        return Pose((x, y, z), (w, a, b, c))
 
     def scripted_speed(self, step: int, steps: int) -> float:
         assert self.model.motion is not None
@@ -416,6 +435,11 @@ class _MujocoTrack:
         ]
         arm = model_arm(self.model)
         return max(length(linear) + length(angular) * arm for linear, angular in twists)
+
+
+def _bodies_of(model: WorldModel) -> list[RigidLink]:
+    """Return a model's links in the order of MuJoCo's bodies."""
+    return list(model.links) if model.motion is not None else [link for link, _ in link_tree(model)]
 
 
 def _ranges(compiled: Any, bodies: list[int]) -> tuple[slice, slice]:

@@ -12,6 +12,7 @@ from struct import pack
 from typing import Any
 
 import mujoco
+import numpy as np
 
 from worldline.model.errors import ConfigurationError
 from worldline.model.time import SECOND
@@ -24,7 +25,7 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
-from worldline.world.inertia import combined
+from worldline.world.inertia import Moments, combined
 from worldline.world.pose import ORIGIN, ZERO, Pose, Vector
 from worldline.world.shapes import BoxShape, CapsuleShape, CylinderShape, EllipsoidShape, PlaneShape, SphereShape
 
@@ -108,7 +109,7 @@ class MujocoBuilder:
         body.explicitinertial = True
         body.mass = inertia.mass
         body.ipos = inertia.pose.position
-        body.fullinertia = inertia.moments
+        body.fullinertia = _possible(inertia.moments)
 
     def _hold(self, body: Any, model: WorldModel, held: Joint | None) -> None:
         if held is None:
@@ -143,6 +144,21 @@ class MujocoBuilder:
                 motor.forcelimited = mujoco.mjtLimited.mjLIMITED_TRUE
                 motor.forcerange = (-efforts[wheel], efforts[wheel])
             self.actuators[model.name, wheel] = motor
+
+
+def _possible(moments: Moments) -> Moments:
+    """Return moments of which MuJoCo takes none to be larger than the other two together.
+
+    The description tolerates moments that break this by their last digits, as those of thin plates do. What is missing
+    is added to all three: that changes the sum of two by twice as much as the third.
+    """
+    xx, yy, zz, xy, xz, yz = moments
+    least, middle, most = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).tolist()
+    missing = most - least - middle
+    if missing < -1e-9 * most:
+        return moments
+    more = missing + 2e-9 * most
+    return (xx + more, yy + more, zz + more, xy, xz, yz)
 
 
 def _body_name(model: WorldModel, link: RigidLink) -> str:
