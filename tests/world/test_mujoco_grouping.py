@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
 import pytest
 
-from tests.world.crowd import Parts, crowd, digest, grouped, movers_of, started, statics_of, whole
+from tests.world.crowd import Parts, crowd, digest, ground, grouped, movers_of, robot, started, statics_of, whole
 from worldline.world.engines import open_engine
 
 STEPS = 260
@@ -64,6 +65,20 @@ def test_the_comparison_sees_contacts_that_are_missed(history: list[dict[str, by
     difference = first_difference(history, list(grouped(WORLD, STEPS, join=alone)))
     assert difference is not None
     assert len(difference[1]) < len(movers_of(WORLD))
+
+
+def test_many_robots_have_the_bits_of_each_alone() -> None:
+    """MuJoCo's own weights of a body depend on the model it is in, at few poses only: one of many robots shows it."""
+    robots = [robot(f"r{i:02}", 3.0 * i, 2.5 * i, 0.7 * i, 1.0, turning=0.1 * i) for i in range(20)]
+    world = replace(WORLD, models={model.name: model for model in (ground(), *robots)})
+    engine = open_engine("mujoco", world)
+    together = started(engine, world)
+    together.advance(10)
+    for name, state in together.states().items():
+        alone = engine.build([name], ["ground"])
+        alone.set_states(0, {name: engine.initial_state(name)})
+        alone.advance(10)
+        assert alone.states()[name] == state
 
 
 def test_distant_statics_change_nothing(history: list[dict[str, bytes]]) -> None:

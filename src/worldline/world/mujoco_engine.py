@@ -12,7 +12,9 @@ from the initial poses, so these are always the file's.
 *Independence (E3).* MuJoCo doesn't promise it. It was measured, for the pinned version, and `tests/world` measures it
 again. It takes all of these, and each was seen to be needed: a sparse Jacobian and islands, so that trees that don't
 touch are solved as if alone; no warm start, which carries more than the state; the integrator IMPLICITFAST. The unit is
-the group in any case, so this is the second line of defense: the same groups give the same bits without it.
+the group in any case, so this is the second line of defense: the same groups give the same bits without it. And the
+weights that MuJoCo derives at the file's poses depend, in their last bits, on who else is in the model. So each mover
+is also built alone, once, and has the weights of that model in all others.
 
 *Extents (E4).* A link's collisions are in a ball around its origin, which turning doesn't change. How fast origins can
 move follows from qvel: each rotation counts with the longest arm it could have. A push may make something faster, so
@@ -75,7 +77,7 @@ class MujocoEngine:
 
     def __init__(self, world: WorldDescription) -> None:
         self.world = world
-        self._initial: dict[str, bytes] = {}
+        self._alone: dict[str, MujocoGroup] = {}  # Each mover in a model of its own, which is never stepped.
 
     @property
     def fingerprint(self) -> str:
@@ -83,16 +85,23 @@ class MujocoEngine:
 
     def initial_state(self, entity: str, step: int = 0) -> bytes:
         model = known_model(self.world, entity)
-        if entity not in self._initial:
-            self._initial[entity] = self.build([entity]).states()[entity]
-        state = self._initial[entity]
+        state = self._of_its_own(model).states()[entity]
         if model.drive is None:
             return state
         linear, angular = command_in_force(model, self.world.step, step)
         return pack("<6d", *linear, *angular) + state[48:]
 
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> MujocoGroup:
-        return MujocoGroup(self.world, *sorted_parts(self.world, movers, statics))
+        parts = sorted_parts(self.world, movers, statics)
+        group = MujocoGroup(self.world, *parts)
+        for model in parts[0]:
+            group.take_constants(model.name, self._of_its_own(model))
+        return group
+
+    def _of_its_own(self, model: WorldModel) -> MujocoGroup:
+        if model.name not in self._alone:
+            self._alone[model.name] = MujocoGroup(self.world, *sorted_parts(self.world, [model.name], ()))
+        return self._alone[model.name]
 
 
 class MujocoGroup:
@@ -126,6 +135,14 @@ class MujocoGroup:
         self._body_starts = np.cumsum([0, *counts[:-1]], dtype=np.intp)
         radii = [link_radius(link) for model in movers for link in _bodies_of(model)]
         self._radii = np.array(radii)[:, np.newaxis]
+
+    def take_constants(self, entity: str, alone: MujocoGroup) -> None:
+        """Give an entity the weights that MuJoCo worked out for it in a model of its own (E3)."""
+        here, there = self._tracks[entity], alone._tracks[entity]
+        for name in ("dof_M0", "dof_invweight0"):
+            getattr(self._model, name)[here.dofs] = getattr(alone._model, name)[there.dofs]
+        for body, other in zip(here.bodies, there.bodies, strict=True):
+            self._model.body_invweight0[body] = alone._model.body_invweight0[other]
 
     # --- States ---
 
@@ -299,16 +316,16 @@ class _MujocoTrack:
         self._compiled, self._data = compiled, data
         self._step_ns, self._seconds = world.step, world.step / SECOND
         self._commands = command_steps(model, world.step)
-        self._body_ids = [builder.bodies[model.name, link.name].id for link in model.links]
-        self.places, self.dofs = _ranges(compiled, self._body_ids)
+        self.bodies = [builder.bodies[model.name, link.name].id for link in model.links]
+        self.places, self.dofs = _ranges(compiled, self.bodies)
         self.arms = np.concatenate([np.zeros(0), *(_arms(model, link, held) for link, held in link_tree(model))])
         self._free = [  # Links that no joint holds: their index, and where their numbers are.
             (number, int(compiled.jnt_qposadr[joint]), int(compiled.jnt_dofadr[joint]))
-            for number, body in enumerate(self._body_ids)
+            for number, body in enumerate(self.bodies)
             for joint in range(compiled.body_jntadr[body], compiled.body_jntadr[body] + compiled.body_jntnum[body])
             if compiled.jnt_type[joint] == mujoco.mjtJoint.mjJNT_FREE
         ]
-        self._mocaps = [int(compiled.body_mocapid[body]) for body in self._body_ids] if model.motion else []
+        self._mocaps = [int(compiled.body_mocapid[body]) for body in self.bodies] if model.motion else []
         canonical = next(link for link in model.links if link.name == model.canonical_link)
         self._canonical_body = int(builder.bodies[model.name, canonical.name].id)
         self._to_model = canonical.pose.inverse()
@@ -413,7 +430,7 @@ class _MujocoTrack:
     # --- What is to be seen ---
 
     def poses(self) -> tuple[Pose, ...]:
-        return tuple(map(self._pose_of, self._body_ids))
+        return tuple(map(self._pose_of, self.bodies))
 
     def pose(self) -> Pose:
         return self._pose_of(self._canonical_body).compose(self._to_model)
