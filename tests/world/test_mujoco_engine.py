@@ -269,6 +269,8 @@ def test_mistakes_are_told() -> None:
         engine.build(["nobody"])
     with pytest.raises(UsageError, match="'ground' is static"):
         engine.build(["ground"])
+    with pytest.raises(UsageError, match="'ground' is static"):
+        engine.initial_state("ground")
     with pytest.raises(UsageError, match="'a' is not static"):
         engine.build([], ["a"])
     with pytest.raises(UsageError, match="there is no physics engine 'ode'"):

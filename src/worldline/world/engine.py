@@ -118,7 +118,7 @@ def sorted_parts(
     for names, static in ((movers, False), (statics, True)):
         models = []
         for name in sorted(set(names)):
-            model = known_model(world, name)
+            model = _known_model(world, name)
             if model.static != static:
                 raise UsageError(f"model {shown(name)} is {'not ' if static else ''}static")
             models.append(model)
@@ -126,7 +126,7 @@ def sorted_parts(
     return found[0], found[1]
 
 
-def known_model(world: WorldDescription, name: str) -> WorldModel:
+def _known_model(world: WorldDescription, name: str) -> WorldModel:
     try:
         return world.models[name]
     except KeyError:

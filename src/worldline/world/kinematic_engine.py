@@ -19,7 +19,7 @@ from worldline.model.errors import ConfigurationError, ModelError, UsageError, s
 from worldline.model.time import SECOND
 from worldline.world.description import DiffDrive, WorldDescription, WorldModel
 from worldline.world.drives import Twist, command_in_force, command_steps, pose_at, ramped, scripted_speed
-from worldline.world.engine import EntityContact, Extent, checked_twist, known_model, sorted_parts
+from worldline.world.engine import EntityContact, Extent, checked_twist, sorted_parts
 from worldline.world.extents import link_radius
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector, cross, length
 
@@ -38,7 +38,7 @@ class KinematicEngine:
         return f"kinematic 1 {machine()}"  # The sines are those of the machine's C library.
 
     def initial_state(self, entity: str, step: int = 0) -> bytes:
-        model = known_model(self.world, entity)
+        (model,), _ = sorted_parts(self.world, [entity], ())
         if model.drive is None:
             return _POSE.pack(*model.pose.position, *model.pose.quaternion)
         linear, angular = command_in_force(model, self.world.step, step)

@@ -36,7 +36,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
 from platform import machine
 from struct import pack, unpack
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -60,7 +60,7 @@ from worldline.world.drives import (
     scripted_speed,
     wheel_speeds,
 )
-from worldline.world.engine import EntityContact, Extent, checked_twist, known_model, sorted_parts
+from worldline.world.engine import EntityContact, Extent, checked_twist, sorted_parts
 from worldline.world.extents import link_radius, model_arm
 from worldline.world.mujoco_model import MOTOR_LAG, MujocoBuilder, link_tree
 from worldline.world.pose import ZERO, Pose, Vector, cross, length
@@ -77,15 +77,15 @@ class MujocoEngine:
 
     def __init__(self, world: WorldDescription) -> None:
         self.world = world
-        self._alone: dict[str, MujocoGroup] = {}  # Each mover in a model of its own, which is never stepped.
+        self._alone: dict[str, _Alone] = {}
 
     @property
     def fingerprint(self) -> str:
         return f"mujoco {mujoco.__version__} {machine()}"
 
     def initial_state(self, entity: str, step: int = 0) -> bytes:
-        model = known_model(self.world, entity)
-        state = self._of_its_own(model).states()[entity]
+        (model,), _ = sorted_parts(self.world, [entity], ())
+        state = self._found_alone(model).state
         if model.drive is None:
             return state
         linear, angular = command_in_force(model, self.world.step, step)
@@ -95,13 +95,25 @@ class MujocoEngine:
         parts = sorted_parts(self.world, movers, statics)
         group = MujocoGroup(self.world, *parts)
         for model in parts[0]:
-            group.take_constants(model.name, self._of_its_own(model))
+            group.take_weights(model.name, self._found_alone(model))
         return group
 
-    def _of_its_own(self, model: WorldModel) -> MujocoGroup:
+    def _found_alone(self, model: WorldModel) -> _Alone:
         if model.name not in self._alone:
-            self._alone[model.name] = MujocoGroup(self.world, *sorted_parts(self.world, [model.name], ()))
+            self._alone[model.name] = MujocoGroup(self.world, (model,), ()).alone()
         return self._alone[model.name]
+
+
+class _Alone(NamedTuple):
+    """What is found out about a mover in a model of its own: its state in the file, and weights for MuJoCo's solver.
+
+    The model itself isn't kept: it takes half a megabyte.
+    """
+
+    state: bytes
+    dof_mass: Any
+    dof_weights: Any
+    body_weights: Any
 
 
 class MujocoGroup:
@@ -136,13 +148,23 @@ class MujocoGroup:
         radii = [link_radius(link) for model in movers for link in _bodies_of(model)]
         self._radii = np.array(radii)[:, np.newaxis]
 
-    def take_constants(self, entity: str, alone: MujocoGroup) -> None:
-        """Give an entity the weights that MuJoCo worked out for it in a model of its own (E3)."""
-        here, there = self._tracks[entity], alone._tracks[entity]
-        for name in ("dof_M0", "dof_invweight0"):
-            getattr(self._model, name)[here.dofs] = getattr(alone._model, name)[there.dofs]
-        for body, other in zip(here.bodies, there.bodies, strict=True):
-            self._model.body_invweight0[body] = alone._model.body_invweight0[other]
+    def alone(self) -> _Alone:
+        """Return what is found out about the only mover."""
+        (track,) = self._tracks.values()
+        model = self._model
+        return _Alone(
+            self.states()[track.model.name],
+            model.dof_M0[track.dofs].copy(),
+            model.dof_invweight0[track.dofs].copy(),
+            model.body_invweight0[track.bodies].copy(),
+        )
+
+    def take_weights(self, entity: str, alone: _Alone) -> None:
+        """Give an entity the weights that it has in a model of its own (E3)."""
+        track, model = self._tracks[entity], self._model
+        model.dof_M0[track.dofs] = alone.dof_mass
+        model.dof_invweight0[track.dofs] = alone.dof_weights
+        model.body_invweight0[track.bodies] = alone.body_weights
 
     # --- States ---
 
