@@ -7,7 +7,9 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -516,3 +518,33 @@ def test_an_observers_mistake_is_its_own_and_ends_the_run() -> None:
 def test_what_isnt_an_observer_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="has no method began"):
         Server(plan(["a"]), observer=object())  # type: ignore[arg-type]
+
+
+class Overfull(Observer):
+    """Has no room for the first message."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [LossError("the disk is full"), ValueError("the disk is full")], ids=repr)
+def test_whoever_speaks_isnt_blamed_for_an_observer(error: Exception) -> None:
+    with Server(plan(["a", "b"]), observer=Overfull(error)) as server:
+        strands = [Strand(partial(send_one, server, name), name) for name in ("a", "b")]
+        with pytest.raises(WorldlineError, match="the disk is full") as caught:
+            server.wait(60)
+    assert caught.value.participant in (None, "the observer")
+    for strand in strands:
+        told = strand.failure()
+        assert "the disk is full" in str(told)
+        assert "cut off" not in str(told)
+
+
+def send_one(server: Server, name: str) -> None:
+    with connect(server, name) as me:
+        if name == "b":
+            me.publish("x", b"")
+        me.advance("1s")

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import pytest
 from tests.federation.transports import Strand, eventually, nothing_left
 from tests.metasim.simulators import Counter
 from worldline import MS, Federation, Network, Program, connect, link, run
+from worldline.history import Observer
 from worldline.metasim import MetasimServer, drive
 from worldline.model import ConfigurationError, LossError, UsageError, WorldlineError
 from worldline.model.links import Rule
@@ -49,10 +51,15 @@ def served(simulators: dict[str, Counter], clients: Any = ("a", "b"), **given: A
 
 
 def failing(
-    simulators: dict[str, Counter], act: Callable[[MetasimServer], object]
+    simulators: dict[str, Counter],
+    act: Callable[[MetasimServer], object],
+    clients: Any = ("a", "b"),
+    before: Callable[[], object] = lambda: None,
+    **given: Any,
 ) -> tuple[BaseException, dict[str, BaseException]]:
     """Do something that fails with a server and its clients; return what it raised, and what they did."""
-    server = MetasimServer(["a", "b"], 0.01)
+    server = MetasimServer(clients, 0.01, **given)
+    before()
     server.open()
     strands = {name: Strand(partial(take_part, server, name, each), name) for name, each in simulators.items()}
     with pytest.raises(Exception) as caught, server:  # noqa: PT011
@@ -239,6 +246,43 @@ def test_rates_that_arent_possible(rate: float) -> None:
 
 def test_no_rate_before_anything_has_happened() -> None:
     assert MetasimServer(["a"], 0.01).get_actual_realtime_rate() == 0.0
+
+
+# --- Whoever looks on ---
+
+
+class Nosy(Observer):
+    """Can't stand the first it hears of."""
+
+    def began(self, who: str, at: int) -> None:
+        raise LossError("the disk is full")
+
+
+def test_an_observer_that_fails_at_the_start_ends_the_run() -> None:
+    raised, told = failing(counters(), MetasimServer.initialize, observer=Nosy())
+    assert str(raised) == "the disk is full"
+    for each in told.values():
+        assert "the disk is full" in str(each)
+
+
+def test_a_recording_that_cant_be_opened_ends_the_run(tmp_path: Path) -> None:
+    shelf = tmp_path / "shelf"
+    shelf.mkdir()
+    raised, told = failing(counters(), MetasimServer.initialize, 2, shelf.rmdir, record=shelf / "run.mcap")
+    for each in (raised, *told.values()):
+        assert "can't be written: there is no folder" in str(each)
+
+
+def test_a_name_that_the_public_lcm_cant_show_ends_the_run(tmp_path: Path) -> None:
+    simulators = {"a/b": Counter("A", 10 * MS)}
+    raised, told = failing(simulators, MetasimServer.initialize, 1, public=str(tmp_path / "public.lcmlog"))
+    for each in (raised, told["a/b"]):
+        assert "a/b" in str(each)
+
+
+def test_what_isnt_an_observer_is_refused_before_the_run() -> None:
+    with pytest.raises(UsageError, match="has no method began"):
+        MetasimServer(["a"], 0.01, observer=object())  # type: ignore[arg-type]
 
 
 # --- Who takes part ---

@@ -270,7 +270,9 @@ class Host:
                         self._greet(session, body)
         except Exception as error:
             busy = False
-            if isinstance(error, WorldlineError) and not isinstance(error, InternalError):
+            if isinstance(error, WorldlineError) and error.of_observer:
+                self.end(error)  # Whoever happened to be speaking isn't to blame.
+            elif isinstance(error, WorldlineError) and not isinstance(error, InternalError):
                 self._fault(session, error)
             else:
                 self._break_down(session, error)
@@ -465,8 +467,9 @@ class Host:
             return
         try:
             actions = self.arbiter.handle(session.name, *events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
-        except WorldlineError:
-            self._carry_out(self.arbiter.handle(session.name))  # What follows from those before the bad one.
+        except WorldlineError as error:
+            if not error.of_observer:
+                self._carry_out(self.arbiter.handle(session.name))  # What follows from those before the bad one.
             raise
         if actions:
             self._carry_out(actions)
@@ -503,8 +506,11 @@ class Host:
         if member is None:
             session.joining = event
             return
-        actions = self.arbiter.handle(session.name, event)
-        session.member = member
+        try:
+            actions = self.arbiter.handle(session.name, event)
+        finally:
+            if member.state is not State.EXPECTED:  # Also if only those who look on have failed.
+                session.member = member
         self.notices.append(f"{session.name} has joined")
         self._carry_out(actions)
 
@@ -516,6 +522,8 @@ class Host:
             try:
                 self._joined(session, event)
             except WorldlineError as error:  # The guest's mistake, not its host's.
+                if error.of_observer:
+                    raise
                 self._fault(session, error)
 
     def _carry_out(self, actions: tuple[Action, ...]) -> None:

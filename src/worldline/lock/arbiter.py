@@ -171,7 +171,8 @@ class Arbiter:
             else:
                 raise self._illegal(member, event)
         self.events += len(events)
-        self._settle()
+        if self.phase is not _OVER:
+            self._settle()
         if not self._actions:
             return ()
         actions = tuple(self._actions)
