@@ -365,10 +365,12 @@ class Arbiter:
         self.bounds.rewire(member, [])
         self.bounds.change(member, FOREVER, FOREVER)
         self._present -= 1
-        if not self._present and not any(newcomer.start <= self.end for newcomer in self.newcomers.values()):
-            self._finish()
+        self._finish_if_deserted()
 
-    def _finish(self) -> None:
+    def _finish_if_deserted(self) -> None:
+        """End the run when all have left, and nobody comes any more."""
+        if self._present or any(newcomer.start <= self.end for newcomer in self.newcomers.values()):
+            return
         self.phase = Phase.OVER
         for name, newcomer in self.newcomers.items():
             # Invited for a time that never came: no part of the run, whether it was there or not.
@@ -404,7 +406,7 @@ class Arbiter:
     def _stop_all(self, at: int) -> None:
         """End the run where the operator says, which must be where nobody has been allowed to pass."""
         as_time(at, "the time to stop")
-        if at < self.barrier and any(member.granted > at for member in self.members.values()):
+        if at < self.farthest():
             raise UsageError(f"somebody has passed {format_time(at)} already", advice="hold everybody there first")
         if at < self.end:
             self._end_at(at)
@@ -417,6 +419,7 @@ class Arbiter:
             if other.state in WAITING and other.awaits > at:
                 self._ask(other)
         self._raise_ceiling()
+        self._finish_if_deserted()
 
     def _check_control(self, member: Member, verb: str, at: int) -> None:
         if not member.controls:
@@ -646,6 +649,11 @@ class Arbiter:
     def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return what somebody subscribed to, of those who have left, and nobody published on."""
         return self._aftermath.unheard()
+
+    def farthest(self) -> int:
+        """Return the earliest time that nobody can have passed: where the run can still be ended."""
+        started = (member for name, member in self.members.items() if name not in self.newcomers)
+        return max((member.now if member.is_done else member.granted for member in started), default=0)
 
     def rests(self) -> bool:
         """Whether the run has begun and nobody does anything: everybody stands at the barrier, or waits for those."""

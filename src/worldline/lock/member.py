@@ -82,6 +82,11 @@ class Member(Clock):
         """It has been told that the run has ended for it."""
         self._enter(RETIRED)
 
+    @property
+    def is_done(self) -> bool:
+        """Whether it acts no more: it has left, or has been told that the run has ended for it."""
+        return self.state is State.LEFT or self.legal is RETIRED.legal
+
     def introduce(self, join: Join) -> None:
         self.publishes = None if join.publishes is None else dict.fromkeys(join.publishes)
         self.subscriptions = {subscription.topic: subscription.buffer for subscription in join.subscribes}
