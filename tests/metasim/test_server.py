@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import sys
 import time
@@ -18,8 +19,11 @@ from tests.metasim.simulators import Counter
 from worldline import MS, Federation, Network, Program, connect, link, run
 from worldline.history import Observer
 from worldline.metasim import MetasimServer, drive
+from worldline.metasim.driving import Send
 from worldline.model import ConfigurationError, LossError, UsageError, WorldlineError
 from worldline.model.links import Rule
+from worldline.model.time import SECOND
+from worldline.recording import Condition, Recording
 
 pytestmark = pytest.mark.timeout(50)
 
@@ -347,17 +351,21 @@ def test_an_error_of_its_owner_reaches_everybody() -> None:
         assert "the owner's" in str(each)
 
 
-def test_when_all_clients_have_left() -> None:
+def test_when_all_clients_have_left(tmp_path: Path) -> None:
     def leave(server: MetasimServer) -> None:
         with connect(server.server, "a") as me:
             me.advance("20ms")
 
-    with MetasimServer(["a"], 0.01) as server:
+    path = tmp_path / "run.mcap"
+    with MetasimServer(["a"], 0.01, record=path) as server:
         strand = Strand(partial(leave, server))
-        with pytest.raises(UsageError, match="the run is over: all clients have left before 50ms"):
-            server.advance_to(0.05)
+        server.advance_to(0.05)
+        assert server.get_time() == 0.02
+        assert server.outcome is not None
+        assert Recording(path).verify().condition is Condition.INTACT
+        with pytest.raises(UsageError, match="the run is over"):
+            server.advance_to(0.1)
         strand.result()
-    assert finished(server)
 
 
 def test_a_client_that_fails_is_named_to_everybody() -> None:
@@ -374,6 +382,89 @@ def test_a_client_that_fails_is_named_to_everybody() -> None:
     for each in (raised, told["b"]):
         assert "a at 30ms" in str(each)
         assert "ValueError: it broke, in test_server.py" in str(each)
+
+
+def test_a_client_that_fails_before_anybody_looks() -> None:
+    class Hopeless(Counter):
+        def begin(self, now: int, send: Send) -> None:
+            raise ValueError("my diagram is wrong")
+
+    def act(server: MetasimServer) -> None:
+        eventually(lambda: server.server.host.over)
+        server.initialize()
+
+    raised, _ = failing({"a": Hopeless("A", 10 * MS), "b": Counter("B", 20 * MS)}, act)
+    assert "my diagram is wrong" in str(raised)
+
+
+def interrupt(server: MetasimServer) -> None:
+    """Interrupt its owner while everybody is on the way to a time far away."""
+
+    def interrupted(until: int) -> bool:
+        server.server.hold_at(until)
+        eventually(lambda: server.server.ask(lambda: server.server.host.arbiter.floor()) > 50 * MS)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server.server, "rest_at", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            server.advance_to(5000.0)
+
+
+def test_finishing_after_an_interruption() -> None:
+    with served(counters()) as server:
+        server.advance_to(0.01)
+        interrupt(server)
+        assert server.get_time() == 0.01
+    assert server.outcome is not None
+    assert 50 * MS < server.outcome.now < 5000 * SECOND
+    assert finished(server) == in_one_process(f"{server.outcome.now}ns")[0]
+
+
+def test_going_on_after_an_interruption() -> None:
+    with served(counters()) as server:
+        server.initialize()
+        interrupt(server)
+        with pytest.raises(UsageError, match="it can't go back to 10ms from "):
+            server.advance_to(0.01)
+        on = server._allowed + 25 * MS
+        server.advance_to(f"{on}ns")
+        assert server.get_time() == on / SECOND
+    assert finished(server) == in_one_process(f"{on}ns")[0]
+
+
+def test_interrupted_while_it_finishes(tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    server = MetasimServer(["a", "b"], 0.01, record=path)
+    server.open()
+    strands = [Strand(partial(take_part, server, name, each), name) for name, each in counters().items()]
+    server.advance_to(0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server.server, "stop_at", raise_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            server.finish()
+    for strand in strands:
+        assert "the server was closed: KeyboardInterrupt" in str(strand.failure())
+    written = path.read_bytes()
+    with pytest.raises(LossError, match="the server was closed: KeyboardInterrupt"):
+        server.finish()
+    assert path.read_bytes() == written
+
+
+def raise_interrupt(_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_address_in_use_leaves_nothing_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        server = MetasimServer(["a"], 0.01, address=f"tcp://127.0.0.1:{port}", serve_lcm="127.0.0.1:0")
+        with pytest.raises(UsageError, match="in use"):
+            server.open()
+        assert server.public is not None
+        assert server.public.url is not None
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", int(server.public.url.rpartition(":")[2])))
 
 
 def test_finishing_by_hand() -> None:

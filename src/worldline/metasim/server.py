@@ -101,7 +101,8 @@ class MetasimServer:
             limits=limits,
         )
         self.outcome: FederationOutcome | None = None  # Once it has finished.
-        self._reached: int | None = None  # None: it isn't initialized.
+        self._reached: int | None = None  # Where everybody stood last; None: it isn't initialized.
+        self._allowed = 0  # How far everybody may have gone: more than that if `advance_to` was interrupted.
         self._rate = 0.0
         self._began = 0.0
         self._monitor: Monitor | None = None
@@ -111,12 +112,15 @@ class MetasimServer:
 
     def open(self) -> Address:
         """Let clients connect from now on; return where to."""
-        if self.server.host.over:
-            raise UsageError("the run is over", advice="make a new MetasimServer")
-        if not self.server.is_served:
-            self._onlookers.open()
-            self.server.hold_at(0)
-            self.server.__enter__()
+        self._check_not_over()
+        if not self.server.is_served and not self.server.host.over:
+            try:
+                self._onlookers.open()
+                self.server.hold_at(0)
+                self.server.__enter__()
+            except BaseException as error:
+                self._onlookers.close(None, error)
+                raise
         return self.server.address
 
     def __enter__(self) -> Self:
@@ -126,10 +130,8 @@ class MetasimServer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         if error is None:
             self.finish()
-            return
-        if self.server.is_served:
-            self.server.__exit__(kind, error, None)
-        self._onlookers.close(None, error)
+        else:
+            self._break_off(error)
 
     @property
     def address(self) -> Address:
@@ -178,22 +180,26 @@ class MetasimServer:
         arrives at it comes next. Nobody's simulator stops there for that: each has done all that it does up to then,
         and waits. One of which nobody knows when it sends runs from stop to stop of its own, so it may still be before
         that time, by less than a message takes to reach it.
+
+        If all clients leave before that time, the run is over: it returns, and `outcome` is there. If it is
+        interrupted, everybody goes on for a moment, as far as they have been allowed to; it can advance again from
+        there, or finish there.
         """
         target = as_nanoseconds(boundary, "a time to advance to")
-        if self.outcome is not None:
-            raise UsageError("the run is over", advice="make a new MetasimServer")
+        self._check_not_over()
         if self._reached is None:
             self.initialize()
         assert self._reached is not None
-        if target < self._reached:
-            raise UsageError(f"it can't go back to {format_time(target)} from {format_time(self._reached)}")
+        if target < self._allowed:
+            raise UsageError(f"it can't go back to {format_time(target)} from {format_time(self._allowed)}")
         every = self._monitor_every
         while self._reached < target:
-            stop = target if not every else min(target, (self._reached // every + 1) * every)
-            self.server.rest_at(stop)
+            stop = target if not every else min(target, (self._allowed // every + 1) * every)
+            self._rest_at(stop)
             self._raise_failure()
             if self.server.host.over:
-                raise UsageError(f"the run is over: all clients have left before {format_time(stop)}")
+                self._reached = self._allowed = self.finish().now
+                return
             self._reached = stop
             if self.public is not None:
                 self.server.ask(self.server.host.arbiter.tell_passed)
@@ -201,7 +207,7 @@ class MetasimServer:
                 return
 
     def get_time(self) -> float:
-        """Return the time at which everybody stands, in seconds."""
+        """Return the time at which everybody stood last, in seconds."""
         return (self._reached or 0) / SECOND
 
     def set_monitor(self, monitor: Monitor | None, period: Seconds | None = None) -> None:
@@ -245,15 +251,36 @@ class MetasimServer:
                 if self._reached is None:
                     self.server.end(LossError("the server was closed before the run began"))
                 else:
-                    self.server.stop_at(self._reached)
+                    self.server.stop_at(self._allowed)
                     self.server.hold_at(None)
             outcome = self.server.wait()
         except BaseException as error:
-            self._onlookers.close(None, error)
+            self._break_off(error)
             raise
         self._onlookers.close(outcome)
         self.outcome = outcome
         return outcome
+
+    def _rest_at(self, stop: int) -> None:
+        """Let everybody run up to a time, or, if that is interrupted, not much farther than they are."""
+        self._allowed = stop
+        try:
+            self.server.rest_at(stop)
+        except BaseException:
+            self._allowed = self.server.ask(self._hold_here)
+            raise
+
+    def _hold_here(self) -> int:
+        """In the server's thread: let nobody go farther than is allowed already; return how far that is."""
+        here = max(self._reached or 0, self.server.host.arbiter.farthest())
+        self.server.hold_at(here)
+        return here
+
+    def _break_off(self, error: BaseException) -> None:
+        """End what is still going on, because of an error."""
+        if self.server.is_served:
+            self.server.__exit__(type(error), error, None)
+        self._onlookers.close(None, error)
 
     def _check_public_names(self) -> None:
         """Refuse channels whose names, with those who use them, LCM has no room for; nobody has gone anywhere yet."""
@@ -268,6 +295,11 @@ class MetasimServer:
         except ConfigurationError as error:
             self.server.end(error)
             raise
+
+    def _check_not_over(self) -> None:
+        self._raise_failure()
+        if self.outcome is not None:
+            raise UsageError("the run is over", advice="make a new MetasimServer")
 
     def _raise_failure(self) -> None:
         failure = self.server.host.failure
