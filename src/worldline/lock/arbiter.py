@@ -131,6 +131,7 @@ class Arbiter:
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         # Those of the roster who haven't joined; and those of the roster and who came later, less those who have left.
         self._absent = self._present = len(self.members) + plan.vacancies
+        self._enrolled: set[str] = set()  # Those of them who have taken a vacancy.
         self._capped: list[tuple[int, int, Member, int]] = []  # A heap of (goal, serial, who, its request).
         self._requests = 0
         self._rewired: dict[str, Member] = {}  # Those whose subscriptions have changed, and their edges not yet.
@@ -207,15 +208,22 @@ class Arbiter:
 
     # --- Coming ---
 
-    def enroll(self, name: str) -> None:
-        """Put a newly known name on the roster, in a place that is vacant."""
+    def enroll(self, name: str, join: Join) -> None:
+        """Put a newly known name on the roster, in a place that is vacant, if it can join as it wants to."""
         check_name(name, "a participant")
         if not self.plan.vacancies or self.phase is not Phase.GATHERING or name in self.members:
             raise UsageError(f"there is no place for {name!r}")
-        self.members = {each: self.members.get(each) or Member(each, 0) for each in sorted((*self.members, name))}
-        self.plan = replace(self.plan, roster=tuple(self.members), vacancies=self.plan.vacancies - 1)
+        self._check_join(join)
+        self._enrolled.add(name)
+        self._fill({**self.members, name: Member(name, 0)})
 
-    def _join(self, member: Member, join: Join) -> None:
+    def _fill(self, members: dict[str, Member]) -> None:
+        """Let these have places; all others are vacant."""
+        self.members = dict(sorted(members.items()))
+        places = len(self.plan.roster) + self.plan.vacancies
+        self.plan = replace(self.plan, roster=tuple(self.members), vacancies=places - len(self.members))
+
+    def _check_join(self, join: Join) -> None:
         topics = [subscription.topic for subscription in join.subscribes]
         for topic in (*topics, *(join.publishes or ())):
             check_name(topic, "a topic")
@@ -226,6 +234,9 @@ class Arbiter:
             as_buffer(subscription.buffer)
         as_time(join.latency_least, "the least latency of a participant's sends")
         self._check_topics(len(join.publishes or ()) + len(topics))
+
+    def _join(self, member: Member, join: Join) -> None:
+        self._check_join(join)
         for topic in join.publishes or ():
             self._aftermath.publishes(topic)
         member.introduce(join)
@@ -611,8 +622,11 @@ class Arbiter:
         if member.name in self.newcomers:
             self.bounds.rewire(member, [])
             self._expect(member)
-        else:
-            self._absent += 1
+            return
+        self._absent += 1
+        if member.name in self._enrolled:  # Whoever comes next may have another name.
+            self._enrolled.remove(member.name)
+            self._fill({name: each for name, each in self.members.items() if each is not member})
 
     def _abort(self, cause: str, culprit: Member | None = None) -> None:
         self.phase = Phase.OVER
