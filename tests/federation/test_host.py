@@ -19,7 +19,7 @@ from tests.wire.peers import BEAT, House, Peer
 from tests.wire.strategies import events
 from worldline.federation.host import Host, Limits, Session
 from worldline.history.journal import run_digest
-from worldline.lock import Abort, Action, Arbiter, State
+from worldline.lock import Abort, Action, Arbiter, Join, Log, State
 from worldline.lock.member import Member
 from worldline.model import (
     FOREVER,
@@ -31,6 +31,7 @@ from worldline.model import (
     ModelError,
     PeerError,
     Rule,
+    UsageError,
     link,
 )
 from worldline.model.frames import frame
@@ -1021,6 +1022,23 @@ def test_a_guest_is_late_only_when_everybody_has_come_as_far_as_its_start() -> N
     a.say(["advance", 6 * MS])
     house.pass_time(100.0)
     assert "g didn't join within 60 seconds" in str(house.host.failure)
+
+
+def test_one_that_logs_without_end_is_lost() -> None:
+    house = House(limits=Limits(flood_max=10_000))
+    a, _ = running(house)
+    a.say(["log", "x" * 6_000], ["advance", MS])
+    a.say(["log", "x" * 6_000])  # At another time.
+    assert not house.host.over
+    a.say(["log", "x" * 6_000])
+    assert "a at 1ms: it has logged 12,200 bytes without going on (limits.flood is 10,000)" in refused(a)[1]
+
+
+def test_a_line_longer_than_a_message_may_be() -> None:
+    house = House("a")
+    house.host.arbiter.handle("a", Join((), ()))
+    with pytest.raises(UsageError, match="a payload of 16,777,217 bytes is too large"):
+        house.host.arbiter.handle("a", Log("x" * (PAYLOAD_MAX + 1)))
 
 
 # --- Places for any name ---

@@ -17,7 +17,7 @@ import pytest
 from tests.federation.transports import Strand, eventually, nothing_left
 from tests.metasim.simulators import Counter
 from worldline import MS, Federation, Network, Program, connect, link, run
-from worldline.history import Observer
+from worldline.history.observer import LOG, Observer
 from worldline.metasim import MetasimServer, drive
 from worldline.metasim.driving import Send
 from worldline.model import ConfigurationError, LossError, UsageError, WorldlineError
@@ -514,6 +514,28 @@ def test_servers_that_arent_possible(clients: Any, delay: Any, problem: str) -> 
 def test_a_delay_of_0_between_two() -> None:
     with pytest.raises(UsageError, match=r"the delay of a → b of 0 isn't possible .* only if messages take time"):
         MetasimServer(["a", "b"], 0.01, links={("a", "b"): 0.0})
+
+
+@pytest.mark.parametrize("pair", ["a", "ab", ("a",), ("a", "b", "c"), None], ids=repr)
+def test_links_are_between_two(pair: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"isn't a sender and a receiver \(write links="):
+        MetasimServer(["a", "b"], 0.01, links={pair: 0.1})
+
+
+def test_what_clients_log_is_recorded_as_text(tmp_path: Path) -> None:
+    def log(server: MetasimServer) -> None:
+        with connect(server.server, "a", publishes=["A"]) as me:
+            me.log("here I am")
+            me.publish("A", b"")
+            me.advance("10ms")
+
+    path = tmp_path / "run.mcap"
+    with MetasimServer(["a"], 0.01, record=path) as server:
+        strand = Strand(partial(log, server))
+        server.advance_to(0.05)
+        strand.result()
+    channels = Recording(path)._channels.values()
+    assert {each.topic: each.message_encoding for each in channels}[LOG] == "json"
 
 
 def test_without_drake() -> None:

@@ -195,6 +195,7 @@ class Host:
         self.limits = limits or Limits()
         self.arbiter = Arbiter(plan, None if observer is None else GuardedObserver(observer))
         self.arbiter.topics_max = self.limits.topics_max
+        self.arbiter.logs_max = self.limits.flood_max
         self.federation = federation
         self.digest: bytes | None = None  # Of the run, when it has ended well.
         self.failure: WorldlineError | None = None  # Why it hasn't.

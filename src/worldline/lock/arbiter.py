@@ -105,6 +105,8 @@ from worldline.model.time import FOREVER, TIME_MAX, format_time
 
 _OVER = Phase.OVER  # Looked up often.
 
+_LINE = 100  # What a line that is logged takes, in bytes, besides its text; about.
+
 DROPPED_BY_BUFFER = "dropped by its buffer"
 
 OPERATOR = ""
@@ -123,6 +125,7 @@ class Arbiter:
         self.barrier = FOREVER
         self.ceiling = FOREVER  # The barrier or the first newcomer's start: nobody is granted more.
         self.topics_max: int | None = None  # How many topics a participant may have to do with.
+        self.logs_max: int | None = None  # How many bytes one may log at one time of its own: they may all be kept.
         self.bounds = Bounds()
         self.newcomers: dict[str, Member] = {}  # Invited, and not started.
         self.router = Router(plan, self.bounds, observer, self.newcomers)
@@ -356,6 +359,17 @@ class Arbiter:
         self._move(member, event.now)
 
     def _log(self, member: Member, event: Log) -> None:
+        size = len(event.text.encode())
+        if size > PAYLOAD_MAX:
+            raise too_large(size, PAYLOAD_MAX)
+        if member.logged_at < member.now:
+            member.logged_at, member.logged = member.now, 0
+        member.logged += size + _LINE
+        if self.logs_max is not None and member.logged > self.logs_max:
+            raise UsageError(
+                f"it has logged {member.logged:,} bytes without going on",
+                advice=f"limits.flood is {self.logs_max:,}",
+            )
         if self._observer is not None:
             self._observer.noted(member.name, LOG, member.now, encoded({"text": event.text}))
 

@@ -45,7 +45,7 @@ class MetasimServer:
 
     The run is recorded in the file `record`, which says of channels in `types` of which LCM type their messages are.
     `public` is where all that is sent and delivered appears on an LCM for everybody, and `serve_lcm` where the server
-    is a broker for it: see `PublicLcm`. Other keywords are those of `Server`.
+    is a broker for it: see `PublicLcm`. `token`, `certificate`, `key`, `observer` and `limits` are as for `Server`.
     """
 
     def __init__(
@@ -73,10 +73,7 @@ class MetasimServer:
         vacancies = clients if isinstance(clients, int) else 0
         network = Network(
             default=_as_link(delay, "the delay"),
-            rules=tuple(
-                Rule(link=_as_link(each, f"the delay of {sender} → {receiver}"), sender=sender, receiver=receiver)
-                for (sender, receiver), each in (links or {}).items()
-            ),
+            rules=tuple(_as_rule(pair, each) for pair, each in (links or {}).items()),
         )
         names = () if isinstance(clients, int) else tuple(clients)
         planned = plan(names, vacancies=vacancies, network=network, seed=seed)
@@ -179,7 +176,7 @@ class MetasimServer:
         As in Drake, what happens at that very time is half done then: what is published at it has been, and what
         arrives at it comes next. Nobody's simulator stops there for that: each has done all that it does up to then,
         and waits. One of which nobody knows when it sends runs from stop to stop of its own, so it may still be before
-        that time, by less than a message takes to reach it.
+        that time: by less than a message takes to reach it, or than 100 ms if nobody can send it anything.
 
         If all clients leave before that time, the run is over: it returns, and `outcome` is there. If it is
         interrupted, everybody goes on for a moment, as far as they have been allowed to; it can advance again from
@@ -307,6 +304,15 @@ class MetasimServer:
             raise failure
 
 
+def _as_rule(pair: tuple[str | None, str | None], delay: Seconds | Link) -> Rule:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise ConfigurationError(
+            f"{shown(pair)} isn't a sender and a receiver", advice='write links={("plant", "controller"): 0.01}'
+        )
+    sender, receiver = pair
+    return Rule(link=_as_link(delay, f"the delay of {sender} → {receiver}"), sender=sender, receiver=receiver)
+
+
 def _as_link(delay: Seconds | Link, what: str) -> Link:
     """Return a link with a delay that is at least 1 ns: without one, nobody could ever go first."""
     if isinstance(delay, Link):
@@ -314,6 +320,6 @@ def _as_link(delay: Seconds | Link, what: str) -> Link:
     nanoseconds = as_nanoseconds(delay, what) if not isinstance(delay, str) else delay
     if not nanoseconds:
         raise ConfigurationError(
-            f"{what} of 0 isn't possible", advice="simulators can go on by turns only if messages take time"
+            f"{what} of 0 isn't possible", advice="simulators can take turns only if messages take time"
         )
     return link(nanoseconds)
