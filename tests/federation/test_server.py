@@ -583,7 +583,7 @@ def test_whoever_speaks_isnt_blamed_for_an_observer(error: Exception) -> None:
 
 
 def send_one(server: Server, name: str) -> None:
-    with connect(server, name) as me:
+    with connect(server, name, subscribes=["x"]) as me:  # So nobody gets anywhere before the other has sent.
         if name == "b":
             me.publish("x", b"")
         me.advance("1s")
