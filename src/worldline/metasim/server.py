@@ -145,7 +145,10 @@ class MetasimServer:
         return self.server.ask(self.server.host.missing)
 
     def why(self) -> list[str]:
-        """Say of everybody who waits what for, and who keeps it waiting: a line each, in the order of their names."""
+        """Say of everybody who waits what for, and who keeps it waiting: a line each, in the order of their names.
+
+        Times are those that clients have told last: they don't tell each step on the way.
+        """
         return [str(why) for why in self.server.ask(self.server.host.arbiter.why)]
 
     # --- As a simulator ---
