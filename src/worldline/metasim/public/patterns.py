@@ -22,7 +22,7 @@ _NAMES_KEPT = 4096
 _Accepts = Callable[[str], bool]
 
 _CLASSES: dict[str, _Accepts] = {
-    "d": str.isdigit,
+    "d": str.isdecimal,
     "w": lambda character: character.isalnum() or character == "_",
     "s": str.isspace,
 }
@@ -136,11 +136,16 @@ class _Reader:
 
     def _repeated(self) -> _Maker:
         piece = self._atom()
-        while self._peek() and self._peek() in "*+?{":
-            least, most = self._counts()
-            self._skip("?")  # Lazy or not, whole names are the same.
-            piece = self._several(piece, least, most)
-        return piece
+        if not self._repeats():
+            return piece
+        least, most = self._counts()
+        self._skip("?")  # Lazy or not, whole names are the same.
+        if self._repeats():  # Only groups nest, since their depth is limited.
+            raise self._refusal("it repeats a repetition")
+        return self._several(piece, least, most)
+
+    def _repeats(self) -> bool:
+        return self._peek() != "" and self._peek() in "*+?{"
 
     def _counts(self) -> tuple[int, int | None]:
         """Read how often something may come; None is any number of times."""
@@ -154,7 +159,10 @@ class _Reader:
         if not _is_number(least or "0") or not _is_number(most or "0") or not (least or most):
             raise self._refusal("braces need numbers")
         low = int(least or 0)
-        return low, low if not comma else int(most) if most else None
+        high = low if not comma else int(most) if most else None
+        if high is not None and high < low:
+            raise self._refusal("braces need the smaller number first")
+        return low, high
 
     def _atom(self) -> _Maker:
         character = self._take()
@@ -198,18 +206,27 @@ class _Reader:
         negated = self._skip("^")
         choices: list[_Accepts] = []
         while not choices or self._peek() != "]":
-            low = self._take()
-            accepts = self._escape(low := self._take()) if low == "\\" else _is(low)
+            low, accepts = self._member()
             following = self._text[self._at : self._at + 2]
-            if following.startswith("-") and following[1:] not in ("", "]") and low.lower() not in _CLASSES:
+            if following.startswith("-") and following[1:] not in ("", "]"):
                 self._take()
-                high = self._take()
-                accepts = _between(low, self._take() if high == "\\" else high)
+                high, _ = self._member()
+                if low is None or high is None or high < low:
+                    raise self._refusal("a range needs two characters, the lower one first")
+                accepts = _between(low, high)
             choices.append(accepts)
             if len(choices) > _CHOICES_MAX:
                 raise self._refusal(f"a set has more than {_CHOICES_MAX} parts")
         self._take()
         return lambda character: any(choice(character) for choice in choices) is not negated
+
+    def _member(self) -> tuple[str | None, _Accepts]:
+        """Read a part of a set, and say which character it is; None, if it is a class of them."""
+        character = self._take()
+        if character != "\\":
+            return character, _is(character)
+        character = self._take()
+        return None if character.lower() in _CLASSES else character, self._escape(character)
 
     # --- What is made of it ---
 
