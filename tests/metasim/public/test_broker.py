@@ -7,6 +7,7 @@ import errno
 import socket
 import struct
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
@@ -174,6 +175,34 @@ def test_who_breaks_the_rules_is_dropped_and_nobody_else(broker: TcpqBroker, sai
         assert any(reason in told for told in broker.dismissed)
         broker.publish("A", b"still there")
         assert decent.next() == ("A", b"still there")
+
+
+def test_who_finds_a_fault_of_the_broker_is_dropped_and_nobody_else(
+    broker: TcpqBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(text: str) -> NoReturn:
+        raise RecursionError(text)
+
+    with subscribers(broker, "A", "B") as (decent, stranger):
+        monkeypatch.setattr("worldline.metasim.public.broker.ChannelPattern", fail)
+        stranger.send(TcpqFrame(TcpqKind.SUBSCRIBE, "deep"))
+        assert stranger.was_dropped()
+        assert broker.dismissed == ["the broker can't deal with it: RecursionError('deep')"]
+        broker.publish("A", b"still there")
+        assert decent.next() == ("A", b"still there")
+
+
+def test_a_broker_that_fails_ends_and_says_so(broker: TcpqBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError("broken")
+
+    with subscribers(broker, "A") as (reader,):
+        monkeypatch.setattr(broker, "_watch", fail)
+        with pytest.raises(LossError, match=r"the LCM broker at tcpq://.* has ended: RuntimeError\('broken'\)"):
+            eventually(lambda: broker.publish("A", b"in vain"))
+        assert reader.was_dropped()
+    with pytest.raises(LossError, match="can be reached"):
+        dial_broker(broker.url, _PATIENCE_S)
 
 
 def test_half_frames_wait_and_hold_up_nobody(broker: TcpqBroker) -> None:

@@ -27,7 +27,7 @@ from worldline.federation.address import Address
 from worldline.metasim.public.dialing import tcpq_address
 from worldline.metasim.public.patterns import ChannelPattern
 from worldline.metasim.public.tcpq import CLIENT_MAGIC, SERVER_MAGIC, TcpqDecoder, TcpqFrame, TcpqKind, greeting
-from worldline.model.errors import PeerError, UsageError, WorldlineError
+from worldline.model.errors import LossError, PeerError, UsageError, WorldlineError, shortened
 
 UNREAD_MAX = 2**23
 """Bytes that are kept for a subscriber that doesn't read."""
@@ -99,7 +99,8 @@ class _Subscriber:
 class TcpqBroker:
     """Passes LCM messages on between its subscribers, and from whoever has it. ``127.0.0.1:0`` picks a free port.
 
-    `heard` is told of everything that subscribers publish, in the broker's thread.
+    `heard` is told of everything that subscribers publish, in the broker's thread. `trouble` says why it ended, if
+    nobody closed it.
     """
 
     def __init__(
@@ -117,7 +118,9 @@ class TcpqBroker:
         self._subscribers: dict[socket.socket, _Subscriber] = {}
         self._closing = False
         self._alarmed = False
+        self._ended = False
         self.lost = 0
+        self.trouble = ""
         self.dismissed: list[str] = []
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -155,6 +158,8 @@ class TcpqBroker:
     def publish(self, channel: str, data: bytes) -> None:
         """Give a message to everybody who has subscribed to its channel, now or as soon as they read."""
         with self._lock:
+            if self._ended:
+                raise LossError(f"the LCM broker at {self.url} has ended{self.trouble and f': {self.trouble}'}")
             self._pass_on(channel, data)
 
     def wait_for_subscribers(self, channels: Iterable[str], timeout_s: float) -> list[str]:
@@ -205,6 +210,14 @@ class TcpqBroker:
     # --- In its own thread ---
 
     def _serve(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # It has no caller to tell; whoever publishes is told instead.
+            self.trouble = shortened(f"{error!r}")
+        finally:
+            self._end()
+
+    def _work(self) -> None:
         deadline: float | None = None
         before = time.monotonic()
         while True:
@@ -220,7 +233,6 @@ class TcpqBroker:
             pause_s = -self._credit_s / _READING_SHARE if self._credit_s <= 0 else _TICK_S
             for key, events in self._selector.select(min(pause_s, _TICK_S)):
                 self._attend(key.fileobj, events)  # type: ignore[arg-type]
-        self._end()
 
     def _send(self, subscriber: _Subscriber) -> bool:
         """Send what there is for a subscriber; return whether it took all of it."""
@@ -263,6 +275,8 @@ class TcpqBroker:
                 self._dismiss(subscriber, error.problem)
             except OSError:
                 self._dismiss(subscriber, None)
+            except Exception as error:  # Whatever it has found, the others don't notice (B2).
+                self._dismiss(subscriber, shortened(f"the broker can't deal with it: {error!r}"))
         self._credit_s -= time.monotonic() - begin
 
     def _accept(self) -> None:
@@ -339,4 +353,6 @@ class TcpqBroker:
             for connection in (*self._subscribers, self._listener, self._alarm, self._waking):
                 connection.close()
             self._subscribers.clear()
+            self._ended = True
+            self._changed.notify_all()
         self._selector.close()
