@@ -9,7 +9,7 @@ matches whole names. Whatever else regular expressions have is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from worldline.model.errors import UsageError, shown
@@ -17,7 +17,6 @@ from worldline.model.errors import UsageError, shown
 SIZE_MAX = 500
 _CHOICES_MAX = 16
 _DEPTH_MAX = 20
-_NAMES_KEPT = 4096
 
 _Accepts = Callable[[str], bool]
 
@@ -47,29 +46,34 @@ class ChannelPattern:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._known: dict[str, bool] = {}
         reader = _Reader(text)
         self._first, self._last = reader.read()()
         self.size = reader.size
 
     def matches(self, name: str) -> bool:
-        """Whether it is the pattern of a name. There are few names, and each is asked for again and again."""
-        known = self._known.get(name)
-        if known is None:
-            if len(self._known) >= _NAMES_KEPT:
-                self._known.clear()
-            known = self._known[name] = self._match(name)
-        return known
-
-    def _match(self, name: str) -> bool:
+        """Whether it is the pattern of a name."""
         places = _reached([self._first])
         for character in name:
-            places = _reached(
-                [after for place in places if place.accepts and place.accepts(character) for after in place.ahead]
-            )
+            places = _reached(_after(places, character))
             if not places:
                 return False
         return self._last in places
+
+
+def _after(places: Iterable[_State], character: str) -> list[_State]:
+    """Return the places to which a character leads. Repetitions of a piece share what they accept: it is asked once."""
+    answers: dict[_Accepts, bool] = {}
+    found: list[_State] = []
+    for place in places:
+        accepts = place.accepts
+        if accepts is None:
+            continue
+        is_accepted = answers.get(accepts)
+        if is_accepted is None:
+            is_accepted = answers[accepts] = accepts(character)
+        if is_accepted:
+            found += place.ahead
+    return found
 
 
 def _reached(places: list[_State]) -> dict[_State, None]:
