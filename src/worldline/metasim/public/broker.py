@@ -152,6 +152,7 @@ class TcpqBroker:
         self._closing = False
         self._alarmed = False
         self._ended = False
+        self._had_connection = False
         self._time: bytes | None = None  # The last frame that said the time.
         self.lost = 0
         self.trouble = ""
@@ -192,12 +193,21 @@ class TcpqBroker:
     def publish(self, channel: str, data: bytes) -> None:
         """Give a message to everybody who has subscribed to its channel, now or as soon as they read."""
         with self._lock:
-            if self._ended:
-                raise LossError(f"the LCM broker at {self.url} has ended{self.trouble and f': {self.trouble}'}")
+            self.check()
             frame = TcpqFrame(TcpqKind.PUBLISH, channel, data)
             if channel == TIME_CHANNEL:
                 self._time = frame.encode()
             self._pass_on(frame, self._wanting(channel))
+
+    def check(self) -> None:
+        """Raise `LossError` if it has ended."""
+        if self._ended:
+            raise LossError(f"the LCM broker at {self.url} has ended{self.trouble and f': {self.trouble}'}")
+
+    def wait_for_connection(self, timeout_s: float) -> bool:
+        """Wait until an LCM program has connected; return whether one has."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._had_connection, timeout_s)
 
     def wait_for_subscribers(self, channels: Iterable[str], timeout_s: float) -> list[str]:
         """Wait until each channel has a subscriber; return those that have none after that time."""
@@ -374,6 +384,8 @@ class TcpqBroker:
         if subscriber.decoder.greeted and not was_greeted:
             with self._lock:
                 subscriber.add(greeting(SERVER_MAGIC))
+                self._had_connection = True
+                self._changed.notify_all()
         if len(subscriber.decoder) and sum(len(each.decoder) for each in self._subscribers.values()) > _INCOMPLETE_MAX:
             raise PeerError("too much is waiting for the rest of its frame")
 
