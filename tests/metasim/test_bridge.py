@@ -290,6 +290,25 @@ def test_without_a_rate_nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -
     assert script.now == 100.0
 
 
+def test_a_guest_that_comes_between_two_periods_begins_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script((0.0, "OUT", b"a"))
+    monkeypatch.setattr("worldline.metasim.bridge.open_port", lambda *_: script)
+    received: list[Message] = []
+
+    def host(me: Participant) -> None:
+        me.invite("bridge", at="15ms")
+        received.extend(me.messages())
+
+    declared = {"publishes": ["OUT"], "period": 10 * MS}
+    bridge = LcmBridge("udpm://", period="10ms", from_program=["OUT"], clock=script.clock)
+    programs = {
+        "host": Program(host, controls=True, subscribes=["OUT"]),
+        "bridge": Program(bridge, guest=True, **declared),  # type: ignore[arg-type]
+    }
+    run(Federation(programs, network=Network(default=link("1ms")), until="50ms"))
+    assert [(message.sent, message.payload) for message in received] == [(20 * MS, b"a")]
+
+
 class Flood(Script):
     """A program that publishes without a pause; each message takes a hundredth of a second to be taken."""
 

@@ -180,6 +180,20 @@ def test_an_outlet_that_breaks_is_reported_with_its_reason(memory: Memory, monke
     assert mirror.report() == [f"public LCM memory: 0 messages, {mirror.lost:,} lost: the cable is gone"]
 
 
+def test_an_outlet_that_fails_unexpectedly_loses_no_more_than_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    outlet = Memory()
+    feed = Feed(outlet)
+    with monkeypatch.context() as patch:
+        patch.setattr(outlet, "publish", lambda *_: 1 // 0)
+        feed.put([PublicEvent("A/a", b"", 0, 0), PublicEvent("B/a", b"", 0, 0)])
+        assert feed.drain(_PATIENCE_S)
+    feed.put([PublicEvent("C/a", b"", 0, 0)])
+    feed.close()
+    assert (feed.count, feed.lost) == (1, 2)
+    assert feed.trouble.startswith("ZeroDivisionError(")
+    assert [name for name, *_ in outlet.seen()] == ["C/a"]
+
+
 def test_an_outlet_that_stays_blocked_is_given_up() -> None:
     feed = Feed(Memory(is_open=False), linger_s=0.0)
     feed.put([PublicEvent("T/a", b"x", 0, 0)] * 3)

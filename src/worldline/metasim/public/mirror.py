@@ -156,7 +156,10 @@ class PublicLcm(Observer):
         return self._broker.wait_for_subscribers(channels, timeout_s)
 
     def drain(self, timeout_s: float = LINGER_S) -> bool:
-        """Wait until what has passed is out, but not for longer than that; return whether it is."""
+        """Wait until what has passed is out, but not for longer than that; return whether it is.
+
+        If there is a log, nothing may be told of the run meanwhile: call it in the thread that tells, or after the run.
+        """
         for log in self._logs:
             log.write(log.pending.take())
         drained = [feed.drain(timeout_s) for feed in self._feeds]
