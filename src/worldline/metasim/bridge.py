@@ -53,7 +53,8 @@ class LcmBridge:
 
     With `answers`, ``{"STATE": "COMMAND"}``, it is waited for after each message on the channels that are named first,
     until it has published on the channel that goes with it. With `rate`, simulated time goes no faster than that many
-    seconds per second of the wall clock. `patience_s` is how long the LCM program may take, to be there and to answer.
+    seconds per second of the wall clock. `patience_s` is how long the LCM program may take, to be there (which only
+    `serve` knows) and to answer, and a broker to read a message.
 
     With a `command`, the bridge starts the LCM program, with LCM_DEFAULT_URL set, and ends it. `opened` is told the
     address at which the LCM program can be started by others.

@@ -91,6 +91,8 @@ class PublicLcm(Observer):
         broker = self._broker
         if broker is not None and broker.lost:
             lines.append(f"public LCM {broker.url}: {broker.lost:,} lost, because subscribers didn't read them in time")
+        if broker is not None and broker.trouble:
+            lines.append(f"public LCM {broker.url}: the broker failed: {broker.trouble}")
         if broker is not None and broker.dismissed:
             reasons = "; ".join(dict.fromkeys(broker.dismissed))
             lines.append(f"public LCM {broker.url}: {len(broker.dismissed)} connections closed: {reasons}")
