@@ -14,7 +14,7 @@ from drake import lcmt_drake_signal, lcmt_point
 from pydrake.common.value import AbstractValue
 from pydrake.lcm import DrakeLcm
 from pydrake.systems.framework import Context, DiagramBuilder, EventStatus, LeafSystem
-from pydrake.systems.lcm import LcmSubscriberSystem
+from pydrake.systems.lcm import LcmPublisherSystem, LcmSubscriberSystem
 from pydrake.systems.primitives import ConstantValueSource
 
 from tests.metasim.executors import nothing_of_diagrams_left
@@ -415,3 +415,86 @@ def test_one_that_ends_itself_leaves() -> None:
     assert sent(outcome) == [0, 10 * MS, 20 * MS]
     assert outcome.members["plant"].at == 20 * MS
     assert outcome.members["other"].at == 50 * MS
+
+
+# --- What happens at one instant, whatever the floats ---
+
+
+class Keeper(LeafSystem):
+    """Notes at each of its updates what it sees."""
+
+    def __init__(self, kind: str, seen: list[tuple[int, float]]) -> None:
+        super().__init__()
+        self._seen = seen
+        self.DeclareDiscreteState([0.0])
+        self.DeclareAbstractInputPort("in", AbstractValue.Make(lcmt_drake_signal()))
+        if kind == "unrestricted":
+            self.DeclarePeriodicUnrestrictedUpdateEvent(0.03, 0.0, lambda context, _: self._look(context))
+        else:
+            self.DeclarePeriodicDiscreteUpdateEvent(0.03, 0.0, lambda context, _: self._look(context))
+        if kind == "two":  # Then nobody knows of either.
+            self.DeclarePeriodicDiscreteUpdateEvent(0.09, 0.0, lambda context, _: None)
+
+    def _look(self, context: Context) -> None:
+        signal = self.get_input_port().Eval(context)
+        self._seen.append((round(context.get_time() * 1000), signal.val[0] if signal.dim else 0.0))
+
+
+@pytest.mark.parametrize("kind", ["discrete", "unrestricted", "two"])
+def test_an_update_sees_what_arrives_at_its_instant_on_whichever_side_of_it_its_float_lies(kind: str) -> None:
+    seen: list[tuple[int, float]] = []
+
+    def client(me: Participant) -> None:
+        client, builder = MetasimClient(me), DiagramBuilder()
+        keeper = builder.AddSystem(Keeper(kind, seen))
+        subscriber = client.add_subscriber(builder, "IN", lcmt_drake_signal)
+        builder.Connect(subscriber.get_output_port(), keeper.get_input_port())
+        client.complete(builder.Build())
+        client.run()
+
+    def source(me: Participant) -> None:
+        while not me.ended:
+            me.publish("IN", message(float(me.now // MS + 30)).encode())
+            me.advance(by=30 * MS)
+
+    programs = {"source": Program(source), "client": Program(client, subscribes=["IN"])}
+    run(Federation(programs, network=Network(default=link("30ms"))), until="2s")
+    assert seen == [(time, float(time)) for time in range(0, 2000, 30)]
+
+
+@pytest.mark.parametrize("way", ["added", "added beside one per step", "lcm with a period", "lcm without"])
+def test_a_publish_comes_before_what_arrives_at_its_instant_whatever_is_known_of_it(way: str) -> None:
+    heard: list[tuple[int, float]] = []
+
+    def source(me: Participant) -> None:
+        while not me.ended:
+            me.publish("IN", message(float(me.now // MS)).encode())
+            me.advance(by=10 * MS)
+
+    def relay(me: Participant) -> None:
+        client, builder = MetasimClient(me), DiagramBuilder()
+        if way.startswith("lcm"):
+            inward = builder.AddSystem(LcmSubscriberSystem.Make("IN", lcmt_drake_signal, client.lcm))
+            outward = builder.AddSystem(LcmPublisherSystem.Make("OUT", lcmt_drake_signal, client.lcm, 0.01))
+        else:
+            inward = client.add_subscriber(builder, "IN", lcmt_drake_signal)
+            outward = client.add_publisher(builder, "OUT", lcmt_drake_signal, 0.01)
+        builder.Connect(inward.get_output_port(), outward.get_input_port())
+        if way == "added beside one per step":
+            publisher(client, builder, "OTHER", None)
+        client.complete(builder.Build(), **({"period": 0.01} if way == "lcm with a period" else {}))
+        client.run()
+
+    def sink(me: Participant) -> None:
+        for each in me.messages():
+            signal = lcmt_drake_signal.decode(each.payload)
+            heard.append((each.sent // MS, signal.val[0] if signal.dim else -1.0))
+
+    programs = {
+        "source": Program(source, publishes=["IN"]),
+        "relay": Program(relay, subscribes=["IN"]),
+        "sink": Program(sink, publishes=[], subscribes=["OUT"]),
+    }
+    run(Federation(programs, network=Network(default=link("20ms"))), until="620ms")
+    # What arrives at its instant, sent 20 ms before, is in the publish after that.
+    assert heard == [(time, float(max(time - 30, -1))) for time in range(0, 600, 10)]

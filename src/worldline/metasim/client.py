@@ -61,7 +61,8 @@ class MetasimClient:
         self._outward = DrakeLcm("memq://")
         self._inward = DrakeLcm("memq://")
         self._lcm: DrakeLcm | None = None
-        self._periods: list[float] | None = []
+        self._periods: dict[float, None] = {}  # Of its publishers, as far as they are known.
+        self._is_punctual = True  # Whether that is all of them.
         self._transport: list[System] = []  # What it has added itself.
         self._published: dict[str, None] = {}
         self._types: dict[str, type[Any]] = {}
@@ -103,9 +104,9 @@ class MetasimClient:
         )
         self._transport.append(builder.AddSystem(publisher))
         if period is None:
-            self._periods = None
-        elif self._periods is not None:
-            self._periods.append(seconds)
+            self._is_punctual = False
+        else:
+            self._periods[seconds] = None
         self._published[channel] = None
         return publisher
 
@@ -153,23 +154,25 @@ class MetasimClient:
         self._check_transport(leaves)
         if self._lcm is not None:
             if period is None:
-                self._periods = None
-            elif self._periods is not None:
-                self._periods.append(_seconds_of(period))
+                self._is_punctual = False
+            else:
+                self._periods[_seconds_of(period)] = None
             self._find_subscribers(leaves)
         elif period is not None:
             raise UsageError("complete takes a period for `lcm` only, which isn't used")
         simulator = Simulator(diagram)
         steps = {step: None for leaf in leaves if (step := _step_of(leaf)) is not None}
         if not simulator.get_context().num_continuous_states():
-            _check_periods(self._periods or (), [period for period, _ in steps])
+            _check_periods(self._periods, [period for period, _ in steps])
         extra = () if self._lcm is None else (self._lcm,)
         self._diagram = DiagramSimulator(
             simulator,
             (self._outward, *extra),
             (self._inward, *extra),
             self._subscribers,
-            publishing=None if self._periods is None else [Grid(each) for each in dict.fromkeys(self._periods)],
+            publishing=[Grid(each) for each in self._periods],
+            is_punctual=self._is_punctual,
+            has_hidden=self._lcm is not None and period is None,
             stepping=[Grid(*step) for step in steps],
         )
         return simulator
@@ -221,7 +224,7 @@ class MetasimClient:
                 declared.setdefault("publishes", list(self._published))
             return connect(address, self._name, patience_s=self._patience_s, **declared)
         missing = [channel for channel in self._subscribers if channel not in self._participant.subscriptions]
-        if missing and self._periods is None:
+        if missing and not self._is_punctual:
             raise UsageError(
                 f"it subscribes to {', '.join(missing)}, which its declaration doesn't name",
                 participant=self._participant.name,

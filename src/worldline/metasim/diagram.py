@@ -14,9 +14,12 @@ changes but that object.
   initialization event does the same at once.
 - A stop between two steps of its own shows (see `driving`). It stops where something arrives, where it sends, and, if
   nobody knows when that is, at times of its own grid as far as the grid is known.
-- Events lie at float multiples of their periods: see `Grid`. Where several grids meet at one nanosecond with different
-  floats, Drake's own order holds between them. Publishers that are known come first, up to the last of them; otherwise
-  what arrives comes before whatever is known to happen at that time.
+- Events lie at float multiples of their periods: see `Grid`. At one nanosecond, publishers that are known come first,
+  up to the last of their floats; then what arrives; then everything else. A grid that nobody knows has its float just
+  before the nanosecond's own or just after it. For the former, the monitor ends the step there, before the updates. The
+  latter comes after what arrives: right for updates, wrong for publishers that nobody knows, those on `client.lcm`
+  without a period. For their sake a diagram without continuous state goes on by a few bits, as far as such a float can
+  be; with one, that would show in what is integrated.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from pydrake.systems.framework import Context, EventStatus
 
 from worldline.federation.blame import is_normal_end
 from worldline.metasim.driving import Send, SimulatorEnded
-from worldline.metasim.seconds import Grid, nanoseconds
+from worldline.metasim.seconds import Grid, furthest, nanoseconds
 from worldline.model import TIME_MAX, Message, ModelError, PeerError, UsageError, WorldlineError, format_time
 from worldline.model.blame import described, said_of
 from worldline.model.errors import shown
@@ -44,8 +47,9 @@ class DiagramSimulator:
     """A diagram with its simulator.
 
     `outward` takes what the diagram publishes, `inward` gives it what arrives; `subscribers` are the systems that
-    listen to a channel. `publishing` are the times of all publishers, or None if some publish at times that nobody
-    knows. `stepping` are other times at which something happens in the diagram, as far as they are known.
+    listen to a channel. `publishing` are the times of all publishers if it `is_punctual`; otherwise there are some at
+    times that nobody knows, which may lie on a hidden grid if it `has_hidden` ones. `stepping` are other times at which
+    something happens in the diagram, as far as they are known.
     """
 
     def __init__(
@@ -55,7 +59,9 @@ class DiagramSimulator:
         inward: Sequence[DrakeLcm],
         subscribers: dict[str, list[Any]],
         *,
-        publishing: Iterable[Grid] | None,
+        publishing: Iterable[Grid],
+        is_punctual: bool = True,
+        has_hidden: bool = False,
         stepping: Iterable[Grid] = (),
     ) -> None:
         self.name = ""  # The participant's, once it is one.
@@ -65,13 +71,18 @@ class DiagramSimulator:
         self._outward = outward
         self._inward = inward
         self._subscribers = subscribers
-        self._publishing = None if publishing is None else list(publishing)
+        self._publishing = list(publishing)
+        self._is_punctual = is_punctual
+        self._looks_further = has_hidden and not self._context.num_continuous_states()
         self._stepping = list(stepping)
         self._send: Send | None = None  # None: it hasn't begun.
         self._now = 0
         self._due = -1  # The next time at which anything is published, unless that has passed.
+        self._stop = EventStatus.ReachedTermination(simulator.get_system(), "")
         self._echoes = 0  # How many of the messages to be handled next are what arrives.
         self._monitored = False
+        self._stops_early = False  # Whether the first step that ends at this nanosecond is the last.
+        self._has_stopped = False
         # Drake's objects hold what they call where Python's garbage collector doesn't see it: no cycle would ever go.
         this = weakref.proxy(self)
         for lcm in outward:
@@ -94,7 +105,7 @@ class DiagramSimulator:
         self._run(self._simulator.Initialize)
 
     def due(self) -> int | None:
-        if self._publishing is None:
+        if not self._is_punctual:
             return None
         if self._due <= self._now:
             self._due = min((grid.after(self._now) for grid in self._publishing), default=TIME_MAX)
@@ -123,13 +134,15 @@ class DiagramSimulator:
 
     def _stop_at(self, time: int) -> float:
         """Return the float to stop at: the publishers' own, or that of the first thing that happens at this time."""
-        due = [at for grid in self._publishing or () if (at := grid.at(time)) is not None]
+        due = [at for grid in self._publishing if (at := grid.at(time)) is not None]
+        self._stops_early = not due
         if due:
             return max(due)
-        return min((at for grid in self._stepping if (at := grid.at(time)) is not None), default=time / SECOND)
+        known = min((at for grid in self._stepping if (at := grid.at(time)) is not None), default=time / SECOND)
+        return furthest(known, time) if self._looks_further else known
 
     def _run(self, step: Callable[..., SimulatorStatus], *given: float) -> None:
-        self._monitored = False
+        self._monitored = self._has_stopped = False
         try:
             status = step(*given)
         except (Exception, SystemExit) as error:
@@ -141,7 +154,7 @@ class DiagramSimulator:
                 at=self._time(),
                 advice="call set_monitor of the client instead",
             )
-        if not status.succeeded():
+        if not (status.succeeded() or self._has_stopped):
             raise SimulatorEnded(status.FormatMessage())
 
     def _blame(self, error: BaseException) -> NoReturn:
@@ -164,6 +177,9 @@ class DiagramSimulator:
                 advice="return an EventStatus, or nothing",
             )
         self._send_published()
+        if self._stops_early and status is None and nanoseconds(context.get_time()) == self._now:
+            self._has_stopped = True
+            return self._stop
         return status
 
     def _send_published(self) -> None:

@@ -25,7 +25,7 @@ from typing import Protocol
 
 from worldline.federation.participant import Participant
 from worldline.lock.refusals import breaks_promise
-from worldline.model import FOREVER, MS, TIME_MAX, Message
+from worldline.model import FOREVER, MS, TIME_MAX, Message, ModelError, format_time
 
 Send = Callable[[str, bytes, int], None]
 """Sends a message: channel, data, and when, in nanoseconds."""
@@ -49,10 +49,13 @@ class MessageSimulator(Protocol):
         """Begin at a time, usually 0, and send what is to be said first; `send` may be kept, and used from now on."""
 
     def due(self) -> int | None:
-        """Return the next time at which anything may be sent, TIME_MAX if never; None if only running shows that."""
+        """Return the next time, after now, at which anything may be sent; TIME_MAX if never.
+
+        None, if only running shows that.
+        """
 
     def advance_to(self, time: int) -> None:
-        """Run to a time, which may be the present one, and send what is sent on the way and at that very time."""
+        """Run to a later time, and send what is sent on the way and at that very time."""
 
     def receive(self, messages: list[Message]) -> None:
         """Take what arrives at the present time, in order."""
@@ -74,11 +77,20 @@ def drive(participant: Participant, simulator: MessageSimulator) -> None:
             if due is None:
                 _run_ahead(participant, simulator)
                 continue
+            if due <= participant.now:
+                raise ModelError(
+                    f"its simulator is to send next at {format_time(due)}, which isn't after now",
+                    participant=participant.name,
+                    at=participant.now,
+                    advice="send what is due in begin and advance_to; due is the next time after that",
+                )
             if due > promised:
                 promised = due
                 participant.promise(due)
+            before = participant.now
             messages = participant.next(None if due >= TIME_MAX else due)
-            simulator.advance_to(participant.now)
+            if participant.now > before:
+                simulator.advance_to(participant.now)
             if messages:
                 simulator.receive(messages)
 

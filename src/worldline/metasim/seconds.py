@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from fractions import Fraction
+from math import inf, nextafter
 
 from worldline.model import UsageError, as_time
 from worldline.model.time import SECOND, TIME_MAX
 
 Seconds = float | str | timedelta
+
+_BITS = 4
 
 
 def as_nanoseconds(seconds: Seconds, what: str) -> int:
@@ -35,6 +38,19 @@ def as_nanoseconds(seconds: Seconds, what: str) -> int:
 def nanoseconds(seconds: float) -> int:
     """Return the nearest whole nanosecond."""
     return round(seconds * SECOND)
+
+
+def furthest(seconds: float, time: int) -> float:
+    """Return the last float, within a few bits of this one, that is still the same nanosecond.
+
+    No product of a number and a period that means this nanosecond lies beyond: it is rounded once or twice.
+    """
+    for _ in range(_BITS):
+        following = nextafter(seconds, inf)
+        if nanoseconds(following) != time:
+            break
+        seconds = following
+    return seconds
 
 
 class Grid:
