@@ -390,3 +390,14 @@ def test_what_can_not_work_is_refused(given: dict[str, Any], problem: str) -> No
 def test_a_command_that_is_not_there() -> None:
     error = failure(answering(serve="127.0.0.1:0", command=["/nowhere/program"]))
     assert "/nowhere/program" in str(error)
+
+
+def test_a_period_in_whole_numbers_is_refused_since_nobody_knows_its_unit() -> None:
+    with pytest.raises(UsageError, match="seconds or in nanoseconds"):
+        LcmBridge("udpm://", period=10)  # type: ignore[arg-type]
+
+
+def test_a_command_that_isnt_there_is_said_in_one_line() -> None:
+    error = failure(LcmBridge(serve="127.0.0.1:0", period="10ms", from_program=["OUT"], command=["pythn", "x"]))
+    assert "there is no command" in str(error)
+    assert "pythn" in str(error)

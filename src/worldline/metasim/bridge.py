@@ -29,10 +29,10 @@ from worldline.federation.program import Program
 from worldline.metasim.lcm_program import LcmProgram
 from worldline.metasim.ports import LcmPort, open_port
 from worldline.metasim.public.names import check_channel
-from worldline.model import as_time
+from worldline.metasim.seconds import Seconds, as_nanoseconds
 from worldline.model.errors import ConfigurationError, LossError, NonDeterminism, UsageError, shown
 from worldline.model.message import Message
-from worldline.model.time import SECOND, TimeLike
+from worldline.model.time import SECOND
 
 if TYPE_CHECKING:
     from worldline.federation.address import Address
@@ -63,7 +63,7 @@ class LcmBridge:
     url: str | None = None
     _: KW_ONLY
     serve: str | None = None
-    period: TimeLike
+    period: Seconds
     to_program: Iterable[str] = ()
     from_program: Iterable[str] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class LcmBridge:
             raise UsageError("a bridge has either a url or an address to serve")
         for name in ("to_program", "from_program"):
             object.__setattr__(self, name, tuple(map(check_channel, getattr(self, name))))
-        if as_time(self.period, "a period") <= 0:
+        if as_nanoseconds(self.period, "a period") <= 0:
             raise ConfigurationError(f"a period of {shown(self.period)} isn't possible")
         if self.rate is not None and self.answers:
             raise ConfigurationError("a bridge that waits for answers has no rate", advice="give the run one")
@@ -127,7 +127,7 @@ class LcmBridge:
         return {
             "publishes": tuple(self.from_program),
             "subscribes": tuple(self.to_program),
-            "period": as_time(self.period),
+            "period": as_nanoseconds(self.period, "a period"),
         }
 
 
@@ -139,7 +139,7 @@ class _Crossing:
         self._me = me
         self._port = port
         self._process = process
-        self._period = as_time(bridge.period)
+        self._period = as_nanoseconds(bridge.period, "a period")
         self._begun, self._begun_at = 0.0, me.now
 
     def await_program(self) -> None:
