@@ -373,7 +373,7 @@ def test_what_a_program_says_unasked_is_an_error(monkeypatch: pytest.MonkeyPatch
     [
         ({}, "either a url or an address"),
         ({"url": "udpm://", "serve": "127.0.0.1:0"}, "either a url or an address"),
-        ({"url": "udpm://", "period": 0}, "a period of 0 isn't possible"),
+        ({"url": "udpm://", "period": 0.0}, "a period of 0.0 isn't possible"),
         ({"url": "udpm://", "answers": {}, "rate": 0.0}, "a rate of 0.0 isn't possible"),
         ({"url": "udpm://", "rate": 1.0}, "waits for answers has no rate"),
         ({"url": "udpm://", "answers": {"X": "COMMAND"}}, "answers names 'X', which isn't in to_program"),
