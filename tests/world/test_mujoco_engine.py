@@ -30,6 +30,8 @@ from worldline.world.pose import Pose
 from worldline.world.sdf import read_world
 from worldline.world.shapes import BoxShape, SphereShape
 
+pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
+
 CUBE = BoxShape((0.4, 0.4, 0.4))
 
 

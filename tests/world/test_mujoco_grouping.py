@@ -13,6 +13,8 @@ import pytest
 from tests.world.crowd import Parts, crowd, digest, ground, grouped, movers_of, robot, started, statics_of, whole
 from worldline.world.engines import open_engine
 
+pytest.importorskip("mujoco", reason="MuJoCo isn't installed")
+
 STEPS = 260
 WORLD = crowd()
 
