@@ -395,4 +395,7 @@ except UsageError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout == "Drake isn't installed (pip install 'worldline[drake]', on Python 3.12 or newer)\n"
+    assert (
+        done.stdout
+        == "Drake isn't installed (pip install '.[drake]' in the clone of Worldline, on Python 3.12 or newer)\n"
+    )
