@@ -244,3 +244,35 @@ class Stalled:
 def test_a_simulator_that_doesnt_go_on_is_told_so() -> None:
     with pytest.raises(ModelError, match="a at 20ms: its simulator is to send next at 20ms, which isn't after now"):
         run(Federation({"a": Program(driven(Stalled()))}), until="1s")
+
+
+class Punctual:
+    """A simulator that sends at every multiple of 10 ms that it is told to run to."""
+
+    def __init__(self) -> None:
+        self.told: list[int] = []
+        self._now = 0
+
+    def begin(self, now: int, send: Send) -> None:
+        self._send = send
+
+    def due(self) -> int:
+        return (self._now // (10 * MS) + 1) * 10 * MS
+
+    def advance_to(self, time: int) -> None:
+        self.told.append(time)
+        self._now = time
+        if time % (10 * MS) == 0:
+            self._send("A", b"1", time)
+
+    def receive(self, messages: list[Message]) -> None: ...
+
+
+def test_a_simulator_is_told_each_time_once() -> None:
+    simulator = Punctual()
+    programs = {
+        "a": Program(driven(simulator), publishes=["A"], subscribes=["B"]),
+        "b": Program(driven(Counter("B", 10 * MS)), publishes=["B"], subscribes=["A"]),
+    }
+    run(Federation(programs, network=Network(default=link("10ms"))), until="50ms")
+    assert simulator.told == [10 * MS, 20 * MS, 30 * MS, 40 * MS, 50 * MS]

@@ -55,7 +55,7 @@ class MessageSimulator(Protocol):
         """
 
     def advance_to(self, time: int) -> None:
-        """Run to a time, which may be the present one, and send what is sent on the way and at that very time."""
+        """Run to a later time, and send what is sent on the way and at that very time."""
 
     def receive(self, messages: list[Message]) -> None:
         """Take what arrives at the present time, in order."""
@@ -87,8 +87,10 @@ def drive(participant: Participant, simulator: MessageSimulator) -> None:
             if due > promised:
                 promised = due
                 participant.promise(due)
+            before = participant.now
             messages = participant.next(None if due >= TIME_MAX else due)
-            simulator.advance_to(participant.now)
+            if participant.now > before:
+                simulator.advance_to(participant.now)
             if messages:
                 simulator.receive(messages)
 
