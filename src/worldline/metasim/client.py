@@ -128,6 +128,8 @@ class MetasimClient:
 
     def _check_addition(self, builder: DiagramBuilder, channel: str, lcm_type: type[Any]) -> None:
         self._check_incomplete("transport")
+        if not isinstance(builder, DiagramBuilder):
+            raise UsageError(f"{shown(builder)} isn't a DiagramBuilder", advice="give the one that builds the diagram")
         check_name(channel, "a channel")
         if builder.already_built():
             raise UsageError("the builder has built its diagram already", advice="add transport before Build()")
