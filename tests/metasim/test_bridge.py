@@ -13,7 +13,7 @@ import pytest
 
 from tests.federation.transports import Strand, nothing_left
 from worldline import MS, Federation, Message, Network, Participant, Program, Server, connect, link, run
-from worldline.metasim.bridge import LcmBridge
+from worldline.metasim.bridge import LcmBridge, _Crossing
 from worldline.metasim.ports import LcmLibraryPort, LcmPort, Received, TcpqPort
 from worldline.metasim.public import TcpqBroker
 from worldline.model.errors import ConfigurationError, LossError, NonDeterminism, UsageError, WorldlineError
@@ -202,6 +202,12 @@ def test_a_missing_answer_is_an_error_with_name_and_time() -> None:
     assert error.problem == "the LCM program hasn't answered STATE on COMMAND within 0.05 s"
 
 
+def test_a_program_that_only_publishes_is_waited_for_too() -> None:
+    error = failure(LcmBridge(serve="127.0.0.1:0", period="10ms", from_program=["COMMAND"], patience_s=0.05))
+    assert isinstance(error, LossError)
+    assert "no LCM program has connected within 0.05 s" in str(error)
+
+
 # --- With a port and a clock under control ---
 
 
@@ -209,6 +215,7 @@ class Script:
     """A port whose program publishes at given seconds, and a clock that goes on only while it is waited for."""
 
     url = "script"
+    lost = 0
 
     def __init__(self, *published: tuple[float, str, bytes]) -> None:
         self.now = 100.0
@@ -232,6 +239,9 @@ class Script:
     def wait_for_listeners(self, channels: Any, timeout_s: float) -> list[str]:
         return []
 
+    def wait_for_program(self, timeout_s: float) -> bool:
+        return True
+
     def close(self) -> None:
         pass
 
@@ -249,7 +259,8 @@ def sent_by_bridge(monkeypatch: pytest.MonkeyPatch, script: Script, **given: Any
             me.publish("IN", b"%d" % (me.now // MS))
             me.advance(by="10ms")
 
-    bridge = LcmBridge("udpm://", to_program=["IN"], from_program=["OUT"], clock=script.clock, **given)
+    given = {"from_program": ["OUT"], **given}
+    bridge = LcmBridge("udpm://", to_program=["IN"], clock=script.clock, **given)
     programs = {
         "bridge": bridge.program(),
         "listener": Program(listener, subscribes=["OUT"]),
@@ -279,6 +290,62 @@ def test_without_a_rate_nothing_is_waited_for(monkeypatch: pytest.MonkeyPatch) -
     assert script.now == 100.0
 
 
+def test_a_guest_that_comes_between_two_periods_begins_with_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Script((0.0, "OUT", b"a"))
+    monkeypatch.setattr("worldline.metasim.bridge.open_port", lambda *_: script)
+    received: list[Message] = []
+
+    def host(me: Participant) -> None:
+        me.invite("bridge", at="15ms")
+        received.extend(me.messages())
+
+    declared = {"publishes": ["OUT"], "period": 10 * MS}
+    bridge = LcmBridge("udpm://", period="10ms", from_program=["OUT"], clock=script.clock)
+    programs = {
+        "host": Program(host, controls=True, subscribes=["OUT"]),
+        "bridge": Program(bridge, guest=True, **declared),  # type: ignore[arg-type]
+    }
+    run(Federation(programs, network=Network(default=link("1ms")), until="50ms"))
+    assert [(message.sent, message.payload) for message in received] == [(20 * MS, b"a")]
+
+
+class Flood(Script):
+    """A program that publishes without a pause; each message takes a hundredth of a second to be taken."""
+
+    def receive(self, timeout_s: float) -> Received | None:
+        self.now += 0.01
+        return "OUT", b"more"
+
+
+def test_a_program_that_never_pauses_does_not_hold_up_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = sent_by_bridge(monkeypatch, Flood(), period="10ms")
+    assert {at for at, _ in sent} == {0, 10 * MS, 20 * MS, 30 * MS, 40 * MS}
+    assert all(payload == b"more" for _, payload in sent)
+
+
+def test_a_program_that_never_pauses_and_never_answers_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    flood = Flood()
+    monkeypatch.setattr(_Crossing, "_check_silence", lambda _: None)
+    with pytest.raises(LossError, match="hasn't answered IN on ANSWER within 1 s"):
+        sent_by_bridge(
+            monkeypatch,
+            flood,
+            period="10ms",
+            from_program=["OUT", "ANSWER"],
+            answers={"IN": "ANSWER"},
+            patience_s=1.0,
+        )
+
+
+def test_what_a_program_did_not_read_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = Script()
+    script.lost = 1234
+    sent_by_bridge(monkeypatch, script, period="10ms")
+    assert "bridge: LCM programs at script lost 1,234 messages" in capsys.readouterr().err
+
+
 def test_the_period_need_not_be_that_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     script = Script((0.001, "OUT", b"a"))
     assert sent_by_bridge(monkeypatch, script, period="7ms", rate=1.0) == [(7 * MS, b"a")]
@@ -306,7 +373,7 @@ def test_what_a_program_says_unasked_is_an_error(monkeypatch: pytest.MonkeyPatch
     [
         ({}, "either a url or an address"),
         ({"url": "udpm://", "serve": "127.0.0.1:0"}, "either a url or an address"),
-        ({"url": "udpm://", "period": 0}, "a period of 0 isn't possible"),
+        ({"url": "udpm://", "period": 0.0}, "a period of 0.0 isn't possible"),
         ({"url": "udpm://", "answers": {}, "rate": 0.0}, "a rate of 0.0 isn't possible"),
         ({"url": "udpm://", "rate": 1.0}, "waits for answers has no rate"),
         ({"url": "udpm://", "answers": {"X": "COMMAND"}}, "answers names 'X', which isn't in to_program"),
@@ -323,3 +390,14 @@ def test_what_can_not_work_is_refused(given: dict[str, Any], problem: str) -> No
 def test_a_command_that_is_not_there() -> None:
     error = failure(answering(serve="127.0.0.1:0", command=["/nowhere/program"]))
     assert "/nowhere/program" in str(error)
+
+
+def test_a_period_in_whole_numbers_is_refused_since_nobody_knows_its_unit() -> None:
+    with pytest.raises(UsageError, match="seconds or in nanoseconds"):
+        LcmBridge("udpm://", period=10)  # type: ignore[arg-type]
+
+
+def test_a_command_that_isnt_there_is_said_in_one_line() -> None:
+    error = failure(LcmBridge(serve="127.0.0.1:0", period="10ms", from_program=["OUT"], command=["pythn", "x"]))
+    assert "there is no command" in str(error)
+    assert "pythn" in str(error)

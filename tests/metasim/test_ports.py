@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from tests.federation.transports import nothing_left
+from tests.federation.transports import Strand, nothing_left
 from worldline.metasim.ports import LcmPort, ServedPort, TcpqPort, open_port
 from worldline.metasim.public import TcpqBroker
+from worldline.metasim.public.tcpq import SERVER_MAGIC, greeting
 from worldline.model.errors import LossError
 
 _PATIENCE_S = 30.0
@@ -50,7 +53,7 @@ def test_a_program_that_floods_is_an_error_and_takes_no_more_memory(monkeypatch:
     monkeypatch.setattr("worldline.metasim.ports.UNTAKEN_BYTES_MAX", 1000)
     served = ServedPort("127.0.0.1:0", ["OUT"])
     program = TcpqPort(served.url, [])
-    program.publish("OUT", b"x" * 1001)
+    program.publish("OUT", b"x" * 801)  # Whatever there is besides its data counts, too.
     with pytest.raises(LossError, match="the program published more than 1,000 bytes at a time"):
         served.receive(_PATIENCE_S)
     close(program, served)
@@ -62,6 +65,54 @@ def test_a_broker_that_goes_away_is_named() -> None:
     with pytest.raises(LossError, match=f"the connection to the LCM broker at {broker.url} broke"):
         port.receive(_PATIENCE_S)
     port.close()
+
+
+@pytest.mark.parametrize("patience_s", [0.0, 0.05])
+def test_a_broker_that_does_not_read_is_not_waited_for_for_ever(patience_s: float) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def greet() -> socket.socket:
+            connection, _ = listener.accept()
+            connection.sendall(greeting(SERVER_MAGIC))
+            return connection
+
+        strand = Strand(greet)
+        port = TcpqPort(f"tcpq://127.0.0.1:{listener.getsockname()[1]}", [], patience_s)
+        with strand.result(), pytest.raises(LossError, match=f"it hasn't read a message within {patience_s:g} s"):
+            port.publish("IN", bytes(2**25))  # More than the operating system takes.
+        close(port)
+
+
+def test_a_program_is_there_once_it_has_connected() -> None:
+    served = ServedPort("127.0.0.1:0", [])
+    assert not served.wait_for_program(0.0)
+    program = TcpqPort(served.url, [])
+    assert served.wait_for_program(_PATIENCE_S)
+    assert program.wait_for_program(0.0)  # As far as it knows.
+    program.close()
+    assert served.wait_for_program(0.0)  # It has said what it had to say, perhaps.
+    close(served)
+
+
+def test_what_a_program_does_not_read_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worldline.metasim.ports.TcpqBroker", partial(TcpqBroker, unread_max=1000))
+    served = ServedPort("127.0.0.1:0", [])
+    program = TcpqPort(served.url, ["IN"])
+    assert served.wait_for_listeners(["IN"], _PATIENCE_S) == []
+    assert served.lost == 0
+    for _ in range(1000):
+        served.publish("IN", bytes(1_000_000))
+        if served.lost:
+            break
+    assert served.lost == 1
+    close(program, served)
+
+
+def test_a_broker_of_its_own_that_has_ended_is_an_error() -> None:
+    served = ServedPort("127.0.0.1:0", ["OUT"])
+    close(served)
+    with pytest.raises(LossError, match=f"the LCM broker at {served.url} has ended"):
+        served.receive(0.0)
 
 
 def close(*ports: LcmPort) -> None:

@@ -16,6 +16,7 @@ Answering
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, nullcontext
@@ -28,10 +29,10 @@ from worldline.federation.program import Program
 from worldline.metasim.lcm_program import LcmProgram
 from worldline.metasim.ports import LcmPort, open_port
 from worldline.metasim.public.names import check_channel
-from worldline.model import as_time
+from worldline.metasim.seconds import Seconds, as_nanoseconds
 from worldline.model.errors import ConfigurationError, LossError, NonDeterminism, UsageError, shown
 from worldline.model.message import Message
-from worldline.model.time import SECOND, TimeLike
+from worldline.model.time import SECOND
 
 if TYPE_CHECKING:
     from worldline.federation.address import Address
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
 
 _LOOK_S = 0.1
+_TAKING_S = 0.05  # How long what has been published is taken, at each period: whoever never pauses is cut short.
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class LcmBridge:
 
     With `answers`, ``{"STATE": "COMMAND"}``, it is waited for after each message on the channels that are named first,
     until it has published on the channel that goes with it. With `rate`, simulated time goes no faster than that many
-    seconds per second of the wall clock. `patience_s` is how long the LCM program may take, to be there and to answer.
+    seconds per second of the wall clock. `patience_s` is how long the LCM program may take, to be there (which only
+    `serve` knows) and to answer, and a broker to read a message.
 
     With a `command`, the bridge starts the LCM program, with LCM_DEFAULT_URL set, and ends it. `opened` is told the
     address at which the LCM program can be started by others.
@@ -60,7 +63,7 @@ class LcmBridge:
     url: str | None = None
     _: KW_ONLY
     serve: str | None = None
-    period: TimeLike
+    period: Seconds
     to_program: Iterable[str] = ()
     from_program: Iterable[str] = ()
     answers: Mapping[str, str] = field(default_factory=dict)
@@ -75,7 +78,7 @@ class LcmBridge:
             raise UsageError("a bridge has either a url or an address to serve")
         for name in ("to_program", "from_program"):
             object.__setattr__(self, name, tuple(map(check_channel, getattr(self, name))))
-        if as_time(self.period, "a period") <= 0:
+        if as_nanoseconds(self.period, "a period") <= 0:
             raise ConfigurationError(f"a period of {shown(self.period)} isn't possible")
         if self.rate is not None and self.answers:
             raise ConfigurationError("a bridge that waits for answers has no rate", advice="give the run one")
@@ -107,18 +110,24 @@ class LcmBridge:
             self(me)
 
     def __call__(self, me: Participant) -> None:
-        with closing(open_port(self.url, self.serve, tuple(self.from_program))) as port:
+        with closing(open_port(self.url, self.serve, tuple(self.from_program), self.patience_s)) as port:
             self.opened(port.url)
             with LcmProgram(self.command, port.url) if self.command else nullcontext() as process:
                 crossing = _Crossing(self, me, port, process)
                 crossing.await_program()
                 crossing.run()
+            if port.lost:
+                print(
+                    f"worldline: {me.name}: LCM programs at {port.url} lost {port.lost:,} messages,"
+                    " because they didn't read them in time",
+                    file=sys.stderr,
+                )
 
     def _declared(self) -> dict[str, Any]:
         return {
             "publishes": tuple(self.from_program),
             "subscribes": tuple(self.to_program),
-            "period": as_time(self.period),
+            "period": as_nanoseconds(self.period, "a period"),
         }
 
 
@@ -130,28 +139,35 @@ class _Crossing:
         self._me = me
         self._port = port
         self._process = process
-        self._period = as_time(bridge.period)
+        self._period = as_nanoseconds(bridge.period, "a period")
         self._begun, self._begun_at = 0.0, me.now
 
     def await_program(self) -> None:
-        """Wait until somebody listens to what the program is given."""
+        """Wait until somebody listens to what the program is given, or is there, if it isn't given anything."""
         bridge = self._bridge
         deadline = bridge.clock() + bridge.patience_s
-        while missing := self._port.wait_for_listeners(bridge.to_program, self._look_s(deadline)):
+        while missing := self._missing(self._look_s(deadline)):
             if bridge.clock() >= deadline:
                 raise LossError(
-                    f"no LCM program has subscribed to {', '.join(missing)} within {bridge.patience_s:g} s",
+                    f"no LCM program has {missing} within {bridge.patience_s:g} s",
                     participant=self._me.name,
                     at=self._me.now,
                     advice=f"start it with LCM_DEFAULT_URL={self._port.url}",
                 )
 
+    def _missing(self, timeout_s: float) -> str:
+        """Say what the program hasn't done yet, after that time."""
+        if not self._bridge.to_program:
+            return "" if self._port.wait_for_program(timeout_s) else "connected"
+        channels = self._port.wait_for_listeners(self._bridge.to_program, timeout_s)
+        return f"subscribed to {', '.join(channels)}" if channels else ""
+
     def run(self) -> None:
-        """Cross at every multiple of the period, until the end."""
+        """Cross at every multiple of the period, until the end. Whoever joins later may begin between two of them."""
         self._begun = self._bridge.clock()
         me, period = self._me, self._period
         while not me.ended:
-            if not self._bridge.answers:
+            if not self._bridge.answers and me.now % period == 0:
                 self._take_published()
             for message in me.advance(to=(me.now // period + 1) * period):
                 self._give(message)
@@ -165,11 +181,12 @@ class _Crossing:
 
     def _take_published(self) -> None:
         """Send into the run what the program has published, until it is time to go on."""
-        wait_s = 0.0
-        while True:
-            if self._bridge.rate is not None:
-                reached_s = (self._me.now - self._begun_at) / SECOND / self._bridge.rate
-                wait_s = max(0.0, self._begun + reached_s - self._bridge.clock())
+        bridge = self._bridge
+        due = bridge.clock()
+        if bridge.rate is not None:
+            due = max(due, self._begun + (self._me.now - self._begun_at) / SECOND / bridge.rate)
+        while (now := bridge.clock()) < due + _TAKING_S:
+            wait_s = max(0.0, due - now)
             received = self._port.receive(wait_s)
             if received is not None:
                 self._me.publish(*received)
@@ -199,15 +216,14 @@ class _Crossing:
         deadline = bridge.clock() + bridge.patience_s
         while True:
             received = self._port.receive(self._look_s(deadline))
-            if received is None and bridge.clock() < deadline:
-                continue
-            if received is None:
+            if received is not None:
+                me.publish(*received)
+                if received[0] == answer:
+                    return
+            if bridge.clock() >= deadline:
                 raise LossError(
                     f"the LCM program hasn't answered {question} on {answer} within {bridge.patience_s:g} s",
                     participant=me.name,
                     at=me.now,
                     advice="is it up, and does it use the same LCM?",
                 )
-            me.publish(*received)
-            if received[0] == answer:
-                return

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from worldline.launch.processes import describe_exit
+from worldline.launch.startable import check_command
 from worldline.lifeline import Lifeline
 from worldline.model.errors import UsageError, shortened
 
@@ -23,6 +24,7 @@ class LcmProgram:
 
     def __init__(self, command: Sequence[str], url: str) -> None:
         self._name = shortened(shlex.join(command))
+        check_command(command[0], Path.cwd(), os.environ.get("PATH"))
         self._lifeline = Lifeline()
         try:
             self._process = subprocess.Popen(

@@ -22,7 +22,9 @@ from worldline.model.errors import LossError
 UNTAKEN_BYTES_MAX = 2**26
 """Bytes that a program may publish before they are received here."""
 
-_DIAL_PATIENCE_S = 10.0
+_MESSAGE_COST = 200  # Bytes that a message takes besides its data; about.
+_LIBRARY_QUEUE_MAX = 10_000
+_PATIENCE_S = 10.0
 _READ_SIZE = 2**16
 Received = tuple[str, bytes]
 """A channel, and what was published on it."""
@@ -34,6 +36,10 @@ class LcmPort(Protocol):
     @property
     def url(self) -> str: ...
 
+    @property
+    def lost(self) -> int:
+        """How many messages programs haven't got, as far as that is known."""
+
     def publish(self, channel: str, data: bytes) -> None:
         """Give a message to whoever listens."""
 
@@ -42,6 +48,9 @@ class LcmPort(Protocol):
 
     def wait_for_listeners(self, channels: Iterable[str], timeout_s: float) -> list[str]:
         """Wait until somebody listens to each channel; return those to which nobody does, as far as that is known."""
+
+    def wait_for_program(self, timeout_s: float) -> bool:
+        """Wait until a program has connected; return False if none has, as far as that is known."""
 
     def close(self) -> None: ...
 
@@ -61,21 +70,29 @@ class ServedPort:
     def url(self) -> str:
         return self._broker.url
 
+    @property
+    def lost(self) -> int:
+        return self._broker.lost
+
     def publish(self, channel: str, data: bytes) -> None:
         self._broker.publish(channel, data)
 
     def receive(self, timeout_s: float) -> Received | None:
         with self._changed:
             if not self._changed.wait_for(lambda: self._received or self._overflow, timeout_s):
+                self._broker.check()
                 return None
             if self._overflow:
                 raise LossError(f"the program published more than {UNTAKEN_BYTES_MAX:,} bytes at a time")
             channel, data = self._received.popleft()
-            self._size -= len(data)
+            self._size -= len(data) + _MESSAGE_COST
             return channel, data
 
     def wait_for_listeners(self, channels: Iterable[str], timeout_s: float) -> list[str]:
         return self._broker.wait_for_subscribers(channels, timeout_s)
+
+    def wait_for_program(self, timeout_s: float) -> bool:
+        return self._broker.wait_for_connection(timeout_s)
 
     def close(self) -> None:
         self._broker.close()
@@ -83,19 +100,22 @@ class ServedPort:
     def _hear(self, channel: str, data: bytes) -> None:
         if channel in self._channels:
             with self._changed:
-                self._overflow = self._overflow or self._size + len(data) > UNTAKEN_BYTES_MAX
+                size = len(data) + _MESSAGE_COST
+                self._overflow = self._overflow or self._size + size > UNTAKEN_BYTES_MAX
                 if not self._overflow:
                     self._received.append((channel, data))
-                    self._size += len(data)
+                    self._size += size
                 self._changed.notify_all()
 
 
 class TcpqPort:
-    """A connection to a broker that is there already."""
+    """A connection to a broker that is there already. `patience_s` is how long that may take to read a message."""
 
-    def __init__(self, url: str, channels: Sequence[str]) -> None:
+    def __init__(self, url: str, channels: Sequence[str], patience_s: float = _PATIENCE_S) -> None:
         self.url = url
-        self._socket = dial_broker(url, _DIAL_PATIENCE_S)
+        self.lost = 0
+        self._patience_s = patience_s
+        self._socket = dial_broker(url, _PATIENCE_S)
         self._decoder = TcpqDecoder(SERVER_MAGIC)
         self._decoder.feed(greeting(SERVER_MAGIC))  # It has been taken already.
         self._received: deque[Received] = deque()
@@ -123,13 +143,18 @@ class TcpqPort:
     def wait_for_listeners(self, channels: Iterable[str], timeout_s: float) -> list[str]:
         return []
 
+    def wait_for_program(self, timeout_s: float) -> bool:
+        return True
+
     def close(self) -> None:
         self._socket.close()
 
     def _send(self, frame: TcpqFrame) -> None:
-        self._socket.settimeout(None)
+        self._socket.settimeout(self._patience_s)
         try:
             self._socket.sendall(frame.encode())
+        except (BlockingIOError, TimeoutError) as error:
+            raise self._broken(f"it hasn't read a message within {self._patience_s:g} s") from error
         except OSError as error:
             raise self._broken(error.strerror or str(error)) from error
 
@@ -138,16 +163,20 @@ class TcpqPort:
 
 
 class LcmLibraryPort:
-    """An LCM of the LCM library, for ``udpm://``. A thread of the library's own keeps what has come in."""
+    """An LCM of the LCM library, for ``udpm://``. A thread of the library's own keeps what has come in, up to a limit.
+
+    The library doesn't say what it has left out, no more than what multicast has lost.
+    """
 
     def __init__(self, url: str, channels: Sequence[str]) -> None:
         self.url = url
+        self.lost = 0
         self._lcm = open_lcm(url)
         self._received = received = deque[Received]()
         for channel in channels:
             # What the library calls must not hold this port: the library would never be closed.
             subscription = self._lcm.subscribe(re.escape(channel), lambda *message: received.append(message))
-            subscription.set_queue_capacity(0)  # No limit; by default it would keep 30.
+            subscription.set_queue_capacity(_LIBRARY_QUEUE_MAX)  # By default it would keep 30.
 
     def publish(self, channel: str, data: bytes) -> None:
         try:
@@ -163,13 +192,16 @@ class LcmLibraryPort:
     def wait_for_listeners(self, channels: Iterable[str], timeout_s: float) -> list[str]:
         return []
 
+    def wait_for_program(self, timeout_s: float) -> bool:
+        return True
+
     def close(self) -> None:
         del self._lcm  # The library closes it when nobody has it any more.
 
 
-def open_port(url: str | None, serve: str | None, channels: Sequence[str]) -> LcmPort:
+def open_port(url: str | None, serve: str | None, channels: Sequence[str], patience_s: float = _PATIENCE_S) -> LcmPort:
     """Open the way to programs at an LCM's address, or, with `serve`, to those that connect here."""
     if serve is not None:
         return ServedPort(serve, channels)
     assert url is not None
-    return TcpqPort(url, channels) if url.startswith(SCHEME) else LcmLibraryPort(url, channels)
+    return TcpqPort(url, channels, patience_s) if url.startswith(SCHEME) else LcmLibraryPort(url, channels)

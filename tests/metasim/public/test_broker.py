@@ -6,13 +6,18 @@ import contextlib
 import errno
 import socket
 import struct
+import threading
 from collections.abc import Iterator
+from typing import NoReturn
 
 import pytest
 
 from tests.federation.transports import eventually, nothing_left
 from worldline.metasim.public.broker import TcpqBroker
+from worldline.metasim.public.clock import encode_time
 from worldline.metasim.public.dialing import dial_broker, tcpq_address
+from worldline.metasim.public.names import TIME_CHANNEL
+from worldline.metasim.public.patterns import ChannelPattern
 from worldline.metasim.public.tcpq import (
     CLIENT_MAGIC,
     DATA_MAX,
@@ -162,6 +167,10 @@ def test_who_does_not_read_loses_whole_messages_which_are_counted() -> None:
             greeting(CLIENT_MAGIC) + b"".join(TcpqFrame(TcpqKind.SUBSCRIBE, f"c{n}").encode() for n in range(300)),
             "too many patterns",
         ),
+        (
+            greeting(CLIENT_MAGIC) + TcpqFrame(TcpqKind.PUBLISH, "x" * 64, b"").encode(),
+            "on a channel whose name has 64 bytes",
+        ),
     ],
 )
 def test_who_breaks_the_rules_is_dropped_and_nobody_else(broker: TcpqBroker, said: bytes, reason: str) -> None:
@@ -174,6 +183,177 @@ def test_who_breaks_the_rules_is_dropped_and_nobody_else(broker: TcpqBroker, sai
         assert any(reason in told for told in broker.dismissed)
         broker.publish("A", b"still there")
         assert decent.next() == ("A", b"still there")
+
+
+def test_who_finds_a_fault_of_the_broker_is_dropped_and_nobody_else(
+    broker: TcpqBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(text: str) -> NoReturn:
+        raise RecursionError(text)
+
+    with subscribers(broker, "A", "B") as (decent, stranger):
+        monkeypatch.setattr("worldline.metasim.public.broker.ChannelPattern", fail)
+        stranger.send(TcpqFrame(TcpqKind.SUBSCRIBE, "deep"))
+        assert stranger.was_dropped()
+        assert broker.dismissed == ["the broker can't deal with it: RecursionError('deep')"]
+        broker.publish("A", b"still there")
+        assert decent.next() == ("A", b"still there")
+
+
+def test_a_broker_that_fails_ends_and_says_so(broker: TcpqBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError("broken")
+
+    with subscribers(broker, "A") as (reader,):
+        monkeypatch.setattr(broker, "_watch", fail)
+        with pytest.raises(LossError, match=r"the LCM broker at tcpq://.* has ended: RuntimeError\('broken'\)"):
+            eventually(lambda: broker.publish("A", b"in vain"))
+        assert reader.was_dropped()
+    with pytest.raises(LossError, match="can be reached"):
+        dial_broker(broker.url, _PATIENCE_S)
+
+
+def test_subscriptions_come_and_go(broker: TcpqBroker) -> None:
+    with subscribers(broker, "A|B") as (reader,):
+
+        def told(kind: TcpqKind, pattern: str) -> list[str]:
+            reader.send(TcpqFrame(kind, pattern))
+            reader.settle()
+            return [name for name in "ABC" if not broker.wait_for_subscribers([name], 0.0)]
+
+        assert told(TcpqKind.SUBSCRIBE, "A") == ["A", "B"]
+        assert told(TcpqKind.UNSUBSCRIBE, "A|B") == ["A"]
+        assert told(TcpqKind.UNSUBSCRIBE, "never") == ["A"]
+        assert told(TcpqKind.UNSUBSCRIBE, "A") == []
+        assert told(TcpqKind.SUBSCRIBE, "A") == ["A"]
+        assert told(TcpqKind.SUBSCRIBE, "[BC]") == ["A", "B", "C"]
+        assert told(TcpqKind.UNSUBSCRIBE, "A") == ["B", "C"]
+
+
+def test_no_name_is_matched_twice(broker: TcpqBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+    matches = ChannelPattern.matches
+
+    def counted(pattern: ChannelPattern, name: str) -> bool:
+        asked.append((pattern.text, name))
+        return matches(pattern, name)
+
+    monkeypatch.setattr(ChannelPattern, "matches", counted)
+    with subscribers(broker, "X", "A") as (reader, other):
+        for pattern in ("Y", "Z"):
+            other.send(TcpqFrame(TcpqKind.SUBSCRIBE, pattern))
+            other.settle()
+            broker.publish("A", b"")
+            broker.publish("B", b"")
+        other.send(TcpqFrame(TcpqKind.UNSUBSCRIBE, "Y"))
+        other.settle()
+        broker.publish("B", b"")
+        reader.settle()
+    found = [each for each in asked if each[1] in ("A", "B") and not each[0].startswith("settled")]
+    assert len(found) == len(set(found))
+
+
+def test_a_publication_waits_for_nobody_else_s(broker: TcpqBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    matching, published = threading.Event(), threading.Event()
+    in_time: list[bool] = []
+    matches = ChannelPattern.matches
+
+    def slow(pattern: ChannelPattern, name: str) -> bool:
+        if name == "COSTLY":
+            matching.set()
+            in_time.append(published.wait(_PATIENCE_S))
+        return matches(pattern, name)
+
+    monkeypatch.setattr(ChannelPattern, "matches", slow)
+    with subscribers(broker, "A") as (reader,):
+        reader.publish("COSTLY", b"")
+        assert matching.wait(_PATIENCE_S)
+        broker.publish("A", b"here")
+        published.set()
+        assert reader.next() == ("A", b"here")
+    assert in_time == [True]
+
+
+def test_what_a_turn_is_too_short_for_is_obeyed_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worldline.metasim.public.broker._TURN_S", -1.0)
+    with TcpqBroker() as broker, subscribers(broker, "A", "B") as (reader, writer):
+        frames = (TcpqFrame(TcpqKind.PUBLISH, "A", b"%d" % number) for number in range(100))
+        writer.socket.sendall(b"".join(frame.encode() for frame in frames))
+        assert [reader.next()[1] for _ in range(100)] == [b"%d" % number for number in range(100)]
+
+
+def test_all_patterns_together_are_limited(broker: TcpqBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worldline.metasim.public.broker._ALL_PATTERNS_SIZE_MAX", 300)
+    with subscribers(broker, "A", "[B]{50}") as (reader, greedy), subscribers(broker, "[C]{30}"):
+        greedy.send(TcpqFrame(TcpqKind.SUBSCRIBE, "[D]{80}"))
+        assert greedy.was_dropped()
+        assert broker.dismissed == ["all subscribe to too many patterns, and it to the most"]
+        broker.publish("A", b"still there")
+        assert reader.next() == ("A", b"still there")
+
+
+def test_at_the_end_it_obeys_nobody() -> None:
+    heard: list[str] = []
+
+    def hear(channel: str, _: bytes) -> None:
+        if channel == "A":
+            heard.append(channel)
+            eventually(lambda: broker._closing)
+
+    broker = TcpqBroker(heard=hear).open()
+    with subscribers(broker, "B") as (writer,):
+        writer.socket.sendall(TcpqFrame(TcpqKind.PUBLISH, "A", b"").encode() * 100)
+        eventually(lambda: heard)
+        broker.close()
+    assert heard == ["A"]
+
+
+def test_what_holds_it_up_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worldline.metasim.public.broker._LINGER_S", 0.0)
+    monkeypatch.setattr("worldline.metasim.public.broker._END_S", 0.0)
+    begun, over = threading.Event(), threading.Event()
+
+    def hear(channel: str, _: bytes) -> None:
+        if channel == "A":
+            begun.set()
+            over.wait(_PATIENCE_S)
+
+    broker = TcpqBroker(heard=hear).open()
+    with subscribers(broker, "B") as (writer,):
+        writer.publish("A", b"")
+        assert begun.wait(_PATIENCE_S)
+        broker.close()
+        assert broker.trouble == "it can't be ended: something holds it up"
+        over.set()
+        assert writer.was_dropped()
+
+
+def test_whoever_has_missed_the_time_is_told_it_again() -> None:
+    with TcpqBroker(unread_max=1_000_000) as broker, subscribers(broker, ".*") as (slow,):
+        published = 0
+        while not broker.lost:
+            broker.publish("A", bytes(100_000))
+            published += 1
+        now, lost = 0, 0
+        while now == 0 or broker.lost == lost:  # Up to a time that it isn't told.
+            now, lost = now + 1, broker.lost
+            broker.publish(TIME_CHANNEL, encode_time(now, now))
+            published += 1
+        for _ in range(published - broker.lost):
+            slow.next()
+        broker.publish("A", b"later")
+        broker.publish("A", b"and later")
+        assert slow.next() == (TIME_CHANNEL, encode_time(now, now))
+        assert [slow.next()[1] for _ in range(2)] == [b"later", b"and later"]
+
+
+def test_whoever_comes_late_is_told_the_time_first(broker: TcpqBroker) -> None:
+    broker.publish(TIME_CHANNEL, encode_time(1, 2))
+    with subscribers(broker, "mine") as (reader,):
+        reader.send(TcpqFrame(TcpqKind.SUBSCRIBE, ".*"))
+        assert broker.wait_for_subscribers(["A"], _PATIENCE_S) == []
+        broker.publish("A", b"first")
+        assert [reader.next() for _ in range(2)] == [(TIME_CHANNEL, encode_time(1, 2)), ("A", b"first")]
 
 
 def test_half_frames_wait_and_hold_up_nobody(broker: TcpqBroker) -> None:

@@ -9,11 +9,12 @@ import threading
 from collections.abc import Iterator
 from io import FileIO
 from pathlib import Path
+from typing import NoReturn
 
 import lcm
 import pytest
 
-from tests.federation.transports import nothing_left
+from tests.federation.transports import eventually, nothing_left
 from tests.metasim.public.stage import STEPS, Seen, Talkative, loop, run_served, seen_by_participants
 from worldline import Federation, Program, run
 from worldline.history.several import SeveralObservers
@@ -178,6 +179,38 @@ def test_an_outlet_that_breaks_is_reported_with_its_reason(memory: Memory, monke
     with PublicLcm("udpm://") as mirror:
         run(loop(), observer=mirror)
     assert mirror.report() == [f"public LCM memory: 0 messages, {mirror.lost:,} lost: the cable is gone"]
+
+
+def test_an_outlet_that_fails_unexpectedly_loses_no_more_than_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    outlet = Memory()
+    feed = Feed(outlet)
+    with monkeypatch.context() as patch:
+        patch.setattr(outlet, "publish", lambda *_: 1 // 0)
+        feed.put([PublicEvent("A/a", b"", 0, 0), PublicEvent("B/a", b"", 0, 0)])
+        assert feed.drain(_PATIENCE_S)
+    feed.put([PublicEvent("C/a", b"", 0, 0)])
+    feed.close()
+    assert (feed.count, feed.lost) == (1, 2)
+    assert feed.trouble.startswith("ZeroDivisionError(")
+    assert [name for name, *_ in outlet.seen()] == ["C/a"]
+
+
+def test_a_broker_that_fails_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(TcpqBroker, "_watch", fail)
+    with PublicLcm(serve="127.0.0.1:0") as mirror:
+        broker = mirror._broker
+        assert broker is not None
+        eventually(lambda: broker._ended)
+        assert run(loop(), observer=mirror).digest == run(loop()).digest
+    expected, url = len(seen_by_participants(loop())), mirror.url
+    assert mirror.lost == expected
+    assert mirror.report() == [
+        f"public LCM {url}: 0 messages, {expected:,} lost: the LCM broker at {url} has ended: RuntimeError('broken')",
+        f"public LCM {url}: the broker failed: RuntimeError('broken')",
+    ]
 
 
 def test_an_outlet_that_stays_blocked_is_given_up() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import pytest
 from hypothesis import given, settings
@@ -30,6 +31,30 @@ def test_it_matches_what_python_matches(pattern: str, names: list[str]) -> None:
     assert [ours.matches(name) for name in names] == [theirs.fullmatch(name) is not None for name in names]
 
 
+members = st.sampled_from([*"adswzADSWZ059-^]", r"\d", r"\s", r"\w", r"\D", r"\S", r"\W", r"\]", r"\-", r"\^"])
+sets = st.builds(
+    "[{}{}]".format,
+    st.sampled_from(["", "^"]),
+    st.lists(st.builds("{}-{}".format, members, members) | members, min_size=1, max_size=5).map("".join),
+)
+
+
+@settings(max_examples=500)
+@given(sets, st.lists(st.characters(min_codepoint=32, max_codepoint=126), max_size=20))
+def test_a_set_is_what_it_is_for_python(pattern: str, characters: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # Of sets within sets, which Python may have one day.
+        try:
+            theirs = re.compile(pattern)
+        except re.error:
+            with pytest.raises(UsageError, match="can't be subscribed to"):
+                ChannelPattern(pattern)
+            return
+    ours = ChannelPattern(pattern)
+    for character in characters:
+        assert ours.matches(character) is (theirs.fullmatch(character) is not None), character
+
+
 @pytest.mark.parametrize(
     ("pattern", "name", "is_match"),
     [
@@ -40,6 +65,9 @@ def test_it_matches_what_python_matches(pattern: str, names: list[str]) -> None:
         ("STATE", "STATE/plant", False),
         (re.escape("STATE/plant>viewer-2"), "STATE/plant>viewer-2", True),
         ("", "", True),
+        ("[d-z]", "e", True),
+        ("[d-z]", "-", False),
+        ("[S-Z]TATE", "UTATE", True),
     ],
 )
 def test_names_of_the_public_lcm(pattern: str, name: str, is_match: bool) -> None:
@@ -58,6 +86,7 @@ def test_patterns_that_take_python_years(pattern: str) -> None:
     [
         *("(", ")", "a)", "[a", "*", "a|*", "a{x}", "a{}", "a{9999}", "(a{100}){100}", r"\1", r"\b", "(?=a)", "(?i)a"),
         *("\\", "(" * 200 + ")" * 200, "[" + "abcdefgh" * 4 + "]", "a" * 600),
+        *("a**", "a*?*", "a+{2}", "a" + "*" * 1000, "a{3,2}", "[z-a]", r"[\d-z]", r"[a-\w]"),
     ],
 )
 def test_others_are_refused(pattern: str) -> None:

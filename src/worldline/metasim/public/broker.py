@@ -6,9 +6,12 @@ B1. `publish` never waits. What a subscriber doesn't read is kept up to a limit;
     which is counted. Frames are left out whole, so that a connection stays readable.
 B2. What comes in is limited too: connections, patterns, and bytes of frames that aren't complete. Whoever exceeds a
     limit, or doesn't speak the protocol, is disconnected; the others don't notice.
-B3. Reading takes at most a share of the thread's time, however much is sent: Python's threads take turns, so a thread
-    that is always busy would slow down the run.
-B4. Patterns are matched in bounded time (see `patterns`).
+B3. To read and obey takes at most a share of the thread's time, however much is sent: Python's threads take turns, so a
+    thread that is always busy would slow down the run. Frames that it has no time for wait, and no more are read.
+B4. Patterns are matched in bounded time (see `patterns`): names have LCM's length, and all patterns of all connections
+    together have a size that is limited. For what a subscriber publishes, they are matched without the lock, which
+    `publish` would have to wait for.
+B5. Whoever has missed something is told the time again (`clock`) before the next message.
 """
 
 from __future__ import annotations
@@ -25,9 +28,10 @@ from typing import Self
 
 from worldline.federation.address import Address
 from worldline.metasim.public.dialing import tcpq_address
+from worldline.metasim.public.names import CHANNEL_BYTES_MAX, TIME_CHANNEL
 from worldline.metasim.public.patterns import ChannelPattern
 from worldline.metasim.public.tcpq import CLIENT_MAGIC, SERVER_MAGIC, TcpqDecoder, TcpqFrame, TcpqKind, greeting
-from worldline.model.errors import PeerError, UsageError, WorldlineError
+from worldline.model.errors import LossError, PeerError, UsageError, WorldlineError, shortened
 
 UNREAD_MAX = 2**23
 """Bytes that are kept for a subscriber that doesn't read."""
@@ -35,13 +39,17 @@ UNREAD_MAX = 2**23
 _CONNECTIONS_MAX = 64
 _SUBSCRIPTIONS_MAX = 256
 _PATTERNS_SIZE_MAX = 4000
+_ALL_PATTERNS_SIZE_MAX = 10_000  # Of all connections together, but for the subscriptions of one.
+_NAMES_KEPT = 1024
 _INCOMPLETE_MAX = 2**27  # Bytes of frames that aren't complete, of all connections together.
 _READ_SIZE = 2**16
 _WRITE_SIZE = 2**18
 _READING_SHARE = 0.2
 _READING_BURST_S = 0.05
+_TURN_S = 0.01  # How long one connection is obeyed before it is others' turn.
 _LINGER_S = 2.0
 _TICK_S = 0.5
+_END_S = 10.0
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -51,21 +59,46 @@ class _Subscriber:
     def __init__(self, connection: socket.socket) -> None:
         self.socket = connection
         self.decoder = TcpqDecoder(CLIENT_MAGIC)
-        self.patterns: dict[str, ChannelPattern] = {}
+        self.frames: deque[TcpqFrame] = deque()  # What it has said, and hasn't been obeyed.
+        self.patterns_size = 0
         self.unsent: deque[bytes] = deque()
         self.unsent_size = 0
+        self.needs_time = True
+        self._patterns: dict[str, tuple[int, ChannelPattern]] = {}  # In the order of their numbers.
+        self._count = 0
+        # Name → the number below which no pattern matches, and the pattern of that number if it does. Two threads write
+        # here, without a lock: whatever they write is true.
+        self._known: dict[str, tuple[int, ChannelPattern | None]] = {}
 
     def wants(self, channel: str) -> bool:
-        return any(pattern.matches(channel) for pattern in self.patterns.values())
+        """Whether a pattern matches. There are few names, and each is asked for again and again: no pattern twice."""
+        begin, match = self._known.get(channel, (0, None))
+        if match is not None and self._patterns.get(match.text) == (begin, match):
+            return True
+        if match is None and begin == self._count:
+            return False
+        found = (each for each in self._patterns.values() if each[0] >= begin and each[1].matches(channel))
+        known = next(found, (self._count, None))
+        if len(self._known) >= _NAMES_KEPT:
+            self._known.clear()
+        self._known[channel] = known
+        return known[1] is not None
 
     def subscribe(self, text: str) -> None:
-        if text in self.patterns:
+        if text in self._patterns:
             return
         pattern = ChannelPattern(text)
-        size = pattern.size + sum(other.size for other in self.patterns.values())
-        if len(self.patterns) >= _SUBSCRIPTIONS_MAX or size > _PATTERNS_SIZE_MAX:
+        if len(self._patterns) >= _SUBSCRIPTIONS_MAX or self.patterns_size + pattern.size > _PATTERNS_SIZE_MAX:
             raise PeerError("it subscribes to too many patterns")
-        self.patterns[text] = pattern
+        self._patterns[text] = self._count, pattern
+        self._count += 1
+        self.patterns_size += pattern.size
+        self.needs_time = True  # Perhaps it is the time that it has subscribed to.
+
+    def unsubscribe(self, text: str) -> None:
+        _, pattern = self._patterns.pop(text, (0, None))
+        if pattern is not None:
+            self.patterns_size -= pattern.size
 
     def add(self, data: bytes) -> None:
         self.unsent.append(data)
@@ -99,7 +132,8 @@ class _Subscriber:
 class TcpqBroker:
     """Passes LCM messages on between its subscribers, and from whoever has it. ``127.0.0.1:0`` picks a free port.
 
-    `heard` is told of everything that subscribers publish, in the broker's thread.
+    `heard` is told of everything that subscribers publish, in the broker's thread. `trouble` says why it ended, if
+    nobody closed it.
     """
 
     def __init__(
@@ -117,7 +151,11 @@ class TcpqBroker:
         self._subscribers: dict[socket.socket, _Subscriber] = {}
         self._closing = False
         self._alarmed = False
+        self._ended = False
+        self._had_connection = False
+        self._time: bytes | None = None  # The last frame that said the time.
         self.lost = 0
+        self.trouble = ""
         self.dismissed: list[str] = []
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
@@ -155,7 +193,21 @@ class TcpqBroker:
     def publish(self, channel: str, data: bytes) -> None:
         """Give a message to everybody who has subscribed to its channel, now or as soon as they read."""
         with self._lock:
-            self._pass_on(channel, data)
+            self.check()
+            frame = TcpqFrame(TcpqKind.PUBLISH, channel, data)
+            if channel == TIME_CHANNEL:
+                self._time = frame.encode()
+            self._pass_on(frame, self._wanting(channel))
+
+    def check(self) -> None:
+        """Raise `LossError` if it has ended."""
+        if self._ended:
+            raise LossError(f"the LCM broker at {self.url} has ended{self.trouble and f': {self.trouble}'}")
+
+    def wait_for_connection(self, timeout_s: float) -> bool:
+        """Wait until an LCM program has connected; return whether one has."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._had_connection, timeout_s)
 
     def wait_for_subscribers(self, channels: Iterable[str], timeout_s: float) -> list[str]:
         """Wait until each channel has a subscriber; return those that have none after that time."""
@@ -174,7 +226,9 @@ class TcpqBroker:
             with self._lock:
                 self._closing = True
                 self._wake()
-            self._thread.join()
+            self._thread.join(_LINGER_S + _END_S)
+            if self._thread.is_alive():
+                self.trouble = "it can't be ended: something holds it up"
             self._thread = None
 
     def __enter__(self) -> Self:
@@ -189,22 +243,33 @@ class TcpqBroker:
             with contextlib.suppress(OSError):  # Full: it is awake. Closed: it is over.
                 self._alarm.send(b"!")
 
-    def _pass_on(self, channel: str, data: bytes) -> None:
-        frame = None
-        for subscriber in self._subscribers.values():
-            if not subscriber.wants(channel):
-                continue
-            if frame is None:
-                frame = TcpqFrame(TcpqKind.PUBLISH, channel, data).encode()
-            if subscriber.unsent and subscriber.unsent_size + len(frame) > self._unread_max:
+    def _wanting(self, channel: str) -> list[_Subscriber]:
+        return [each for each in self._subscribers.values() if each.wants(channel)]
+
+    def _pass_on(self, frame: TcpqFrame, receivers: list[_Subscriber]) -> None:
+        data = frame.encode() if receivers else b""
+        for subscriber in receivers:
+            last = self._time if subscriber.needs_time and subscriber.wants(TIME_CHANNEL) else None  # (B5)
+            told = data if last is None or last == data else last + data
+            if subscriber.unsent and subscriber.unsent_size + len(told) > self._unread_max:
                 self.lost += 1  # (B1)
+                subscriber.needs_time = True
             else:
-                subscriber.add(frame)
+                subscriber.add(told)
+                subscriber.needs_time = False
                 self._wake()
 
     # --- In its own thread ---
 
     def _serve(self) -> None:
+        try:
+            self._work()
+        except Exception as error:  # It has no caller to tell; whoever publishes is told instead.
+            self.trouble = shortened(f"{error!r}")
+        finally:
+            self._end()
+
+    def _work(self) -> None:
         deadline: float | None = None
         before = time.monotonic()
         while True:
@@ -217,10 +282,16 @@ class TcpqBroker:
                 if now > deadline or not any(each.unsent for each in self._subscribers.values()):
                     break
             self._watch(writers, reading=self._credit_s > 0 and not self._closing)
-            pause_s = -self._credit_s / _READING_SHARE if self._credit_s <= 0 else _TICK_S
-            for key, events in self._selector.select(min(pause_s, _TICK_S)):
+            waiting = [each for each in self._subscribers.values() if each.frames and self._credit_s > 0]
+            pause_s = -self._credit_s / _READING_SHARE if self._credit_s <= 0 else 0.0 if waiting else _TICK_S
+            ready = self._selector.select(min(pause_s, _TICK_S))
+            begin = time.monotonic()
+            for key, events in ready:
                 self._attend(key.fileobj, events)  # type: ignore[arg-type]
-        self._end()
+            for subscriber in waiting:
+                if subscriber.frames:  # Or it has been dismissed.
+                    self._listen(subscriber)
+            self._credit_s -= time.monotonic() - begin
 
     def _send(self, subscriber: _Subscriber) -> bool:
         """Send what there is for a subscriber; return whether it took all of it."""
@@ -236,8 +307,9 @@ class TcpqBroker:
         """Wait for what is of interest: room to write where there is something to write, and (B3) what comes in."""
         assert self._listener is not None
         writing = {each.socket for each in writers}
+        waiting = {each.socket for each in self._subscribers.values() if each.frames}
         for connection in (self._listener, *self._subscribers):
-            events = selectors.EVENT_READ if reading else 0
+            events = selectors.EVENT_READ if reading and connection not in waiting else 0
             events |= selectors.EVENT_WRITE if connection in writing else 0
             key = self._selector.get_map().get(connection)
             if key is not None and not events:
@@ -253,17 +325,30 @@ class TcpqBroker:
                 self._alarmed = False
                 self._waking.recv(64)
             return
-        begin = time.monotonic()
         if ready is self._listener:
             self._accept()
         elif events & selectors.EVENT_READ and (subscriber := self._subscribers.get(ready)) is not None:
-            try:
+            self._listen(subscriber)
+
+    def _listen(self, subscriber: _Subscriber) -> None:
+        """Obey what a subscriber has said, for its turn; and read on when that is done."""
+        begin = time.monotonic()
+        try:
+            if not subscriber.frames:
                 self._read(subscriber)
-            except WorldlineError as error:
-                self._dismiss(subscriber, error.problem)
-            except OSError:
-                self._dismiss(subscriber, None)
-        self._credit_s -= time.monotonic() - begin
+            while subscriber.frames and not self._closing:
+                self._obey(subscriber, subscriber.frames.popleft())
+                if time.monotonic() - begin > _TURN_S:
+                    break
+        except WorldlineError as error:
+            self._dismiss(subscriber, error.problem)
+        except OSError:
+            self._dismiss(subscriber, None)
+        except Exception as error:  # Whatever it has found, the others don't notice (B2).
+            self._dismiss(subscriber, shortened(f"the broker can't deal with it: {error!r}"))
+        if sum(each.patterns_size for each in self._subscribers.values()) > _ALL_PATTERNS_SIZE_MAX:
+            greediest = max(self._subscribers.values(), key=lambda each: each.patterns_size)
+            self._dismiss(greediest, "all subscribe to too many patterns, and it to the most")
 
     def _accept(self) -> None:
         assert self._listener is not None
@@ -295,33 +380,39 @@ class TcpqBroker:
             self._dismiss(subscriber, None)
             return
         was_greeted = subscriber.decoder.greeted
-        frames = subscriber.decoder.feed(data)
-        with self._lock:
-            if subscriber.decoder.greeted and not was_greeted:
+        subscriber.frames += subscriber.decoder.feed(data)
+        if subscriber.decoder.greeted and not was_greeted:
+            with self._lock:
                 subscriber.add(greeting(SERVER_MAGIC))
-            for frame in frames:
-                self._obey(subscriber, frame)
-        if self._heard is not None:
-            for frame in frames:
-                if frame.kind is TcpqKind.PUBLISH:
-                    self._heard(frame.channel, frame.data)
+                self._had_connection = True
+                self._changed.notify_all()
         if len(subscriber.decoder) and sum(len(each.decoder) for each in self._subscribers.values()) > _INCOMPLETE_MAX:
             raise PeerError("too much is waiting for the rest of its frame")
 
     def _obey(self, subscriber: _Subscriber, frame: TcpqFrame) -> None:
         if frame.kind is TcpqKind.PUBLISH:
-            self._pass_on(frame.channel, frame.data)
+            if (size := len(frame.channel.encode())) > CHANNEL_BYTES_MAX:
+                raise PeerError(
+                    f"it publishes on a channel whose name has {size:,} bytes; LCM's have {CHANNEL_BYTES_MAX}"
+                )
+            receivers = self._wanting(frame.channel)  # Only this thread changes who there is, and what they want (B4).
+            with self._lock:
+                self._pass_on(frame, receivers)
+            if self._heard is not None:
+                self._heard(frame.channel, frame.data)
             return
-        if frame.kind is TcpqKind.SUBSCRIBE:
-            subscriber.subscribe(frame.channel)
-        else:
-            subscriber.patterns.pop(frame.channel, None)
-        self._changed.notify_all()
+        with self._lock:
+            if frame.kind is TcpqKind.SUBSCRIBE:
+                subscriber.subscribe(frame.channel)
+            else:
+                subscriber.unsubscribe(frame.channel)
+            self._changed.notify_all()
 
     def _dismiss(self, subscriber: _Subscriber, reason: str | None) -> None:
         """End a connection; with a reason, it was the other end's fault."""
         with self._lock:
             self._subscribers.pop(subscriber.socket, None)
+            subscriber.frames.clear()
         if reason is not None:
             self._note(reason)
         if subscriber.socket in self._selector.get_map():
@@ -339,4 +430,6 @@ class TcpqBroker:
             for connection in (*self._subscribers, self._listener, self._alarm, self._waking):
                 connection.close()
             self._subscribers.clear()
+            self._ended = True
+            self._changed.notify_all()
         self._selector.close()

@@ -12,7 +12,7 @@ from worldline.metasim.public.clock import encode_time
 from worldline.metasim.public.names import CHANNEL_BYTES_MAX, TIME_CHANNEL
 from worldline.metasim.public.outlets import Outlet
 from worldline.metasim.public.timeline import PublicEvent
-from worldline.model.errors import LossError
+from worldline.model.errors import LossError, shortened
 
 QUEUE_BYTES_MAX = 2**25
 _EVENT_COST = 200  # Bytes that an event takes besides its payload; about.
@@ -78,7 +78,7 @@ class Feed:
 
     def _pass_on(self, event: PublicEvent) -> None:
         if self._closing:
-            self.lost += 1
+            self._lose("")
             return
         try:
             if (event.sent, event.at) != self._told:
@@ -87,8 +87,14 @@ class Feed:
             self.outlet.publish(event.name, event.payload)
             self.count += 1
         except LossError as error:
+            self._lose(error.problem)
+        except Exception as error:  # A thread has no caller to tell, and what follows is to be passed on, too.
+            self._lose(shortened(f"{error!r}"))
+
+    def _lose(self, reason: str) -> None:
+        with self._changed:  # Whoever puts in more counts, too.
             self.lost += 1
-            self.trouble = self.trouble or error.problem
+            self.trouble = self.trouble or reason
 
     def _next(self) -> list[PublicEvent] | None:
         """Return what there is to pass on, all that has come in since the last time; None, if that was all."""

@@ -91,6 +91,8 @@ class PublicLcm(Observer):
         broker = self._broker
         if broker is not None and broker.lost:
             lines.append(f"public LCM {broker.url}: {broker.lost:,} lost, because subscribers didn't read them in time")
+        if broker is not None and broker.trouble:
+            lines.append(f"public LCM {broker.url}: the broker failed: {broker.trouble}")
         if broker is not None and broker.dismissed:
             reasons = "; ".join(dict.fromkeys(broker.dismissed))
             lines.append(f"public LCM {broker.url}: {len(broker.dismissed)} connections closed: {reasons}")
@@ -156,7 +158,10 @@ class PublicLcm(Observer):
         return self._broker.wait_for_subscribers(channels, timeout_s)
 
     def drain(self, timeout_s: float = LINGER_S) -> bool:
-        """Wait until what has passed is out, but not for longer than that; return whether it is."""
+        """Wait until what has passed is out, but not for longer than that; return whether it is.
+
+        If there is a log, nothing may be told of the run meanwhile: call it in the thread that tells, or after the run.
+        """
         for log in self._logs:
             log.write(log.pending.take())
         drained = [feed.drain(timeout_s) for feed in self._feeds]

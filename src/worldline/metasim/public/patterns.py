@@ -9,7 +9,7 @@ matches whole names. Whatever else regular expressions have is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from worldline.model.errors import UsageError, shown
@@ -17,12 +17,11 @@ from worldline.model.errors import UsageError, shown
 SIZE_MAX = 500
 _CHOICES_MAX = 16
 _DEPTH_MAX = 20
-_NAMES_KEPT = 4096
 
 _Accepts = Callable[[str], bool]
 
 _CLASSES: dict[str, _Accepts] = {
-    "d": str.isdigit,
+    "d": str.isdecimal,
     "w": lambda character: character.isalnum() or character == "_",
     "s": str.isspace,
 }
@@ -47,29 +46,34 @@ class ChannelPattern:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._known: dict[str, bool] = {}
         reader = _Reader(text)
         self._first, self._last = reader.read()()
         self.size = reader.size
 
     def matches(self, name: str) -> bool:
-        """Whether it is the pattern of a name. There are few names, and each is asked for again and again."""
-        known = self._known.get(name)
-        if known is None:
-            if len(self._known) >= _NAMES_KEPT:
-                self._known.clear()
-            known = self._known[name] = self._match(name)
-        return known
-
-    def _match(self, name: str) -> bool:
+        """Whether it is the pattern of a name."""
         places = _reached([self._first])
         for character in name:
-            places = _reached(
-                [after for place in places if place.accepts and place.accepts(character) for after in place.ahead]
-            )
+            places = _reached(_after(places, character))
             if not places:
                 return False
         return self._last in places
+
+
+def _after(places: Iterable[_State], character: str) -> list[_State]:
+    """Return the places to which a character leads. Repetitions of a piece share what they accept: it is asked once."""
+    answers: dict[_Accepts, bool] = {}
+    found: list[_State] = []
+    for place in places:
+        accepts = place.accepts
+        if accepts is None:
+            continue
+        is_accepted = answers.get(accepts)
+        if is_accepted is None:
+            is_accepted = answers[accepts] = accepts(character)
+        if is_accepted:
+            found += place.ahead
+    return found
 
 
 def _reached(places: list[_State]) -> dict[_State, None]:
@@ -136,11 +140,16 @@ class _Reader:
 
     def _repeated(self) -> _Maker:
         piece = self._atom()
-        while self._peek() and self._peek() in "*+?{":
-            least, most = self._counts()
-            self._skip("?")  # Lazy or not, whole names are the same.
-            piece = self._several(piece, least, most)
-        return piece
+        if not self._repeats():
+            return piece
+        least, most = self._counts()
+        self._skip("?")  # Lazy or not, whole names are the same.
+        if self._repeats():  # Only groups nest, since their depth is limited.
+            raise self._refusal("it repeats a repetition")
+        return self._several(piece, least, most)
+
+    def _repeats(self) -> bool:
+        return self._peek() != "" and self._peek() in "*+?{"
 
     def _counts(self) -> tuple[int, int | None]:
         """Read how often something may come; None is any number of times."""
@@ -154,7 +163,10 @@ class _Reader:
         if not _is_number(least or "0") or not _is_number(most or "0") or not (least or most):
             raise self._refusal("braces need numbers")
         low = int(least or 0)
-        return low, low if not comma else int(most) if most else None
+        high = low if not comma else int(most) if most else None
+        if high is not None and high < low:
+            raise self._refusal("braces need the smaller number first")
+        return low, high
 
     def _atom(self) -> _Maker:
         character = self._take()
@@ -198,18 +210,27 @@ class _Reader:
         negated = self._skip("^")
         choices: list[_Accepts] = []
         while not choices or self._peek() != "]":
-            low = self._take()
-            accepts = self._escape(low := self._take()) if low == "\\" else _is(low)
+            low, accepts = self._member()
             following = self._text[self._at : self._at + 2]
-            if following.startswith("-") and following[1:] not in ("", "]") and low.lower() not in _CLASSES:
+            if following.startswith("-") and following[1:] not in ("", "]"):
                 self._take()
-                high = self._take()
-                accepts = _between(low, self._take() if high == "\\" else high)
+                high, _ = self._member()
+                if low is None or high is None or high < low:
+                    raise self._refusal("a range needs two characters, the lower one first")
+                accepts = _between(low, high)
             choices.append(accepts)
             if len(choices) > _CHOICES_MAX:
                 raise self._refusal(f"a set has more than {_CHOICES_MAX} parts")
         self._take()
         return lambda character: any(choice(character) for choice in choices) is not negated
+
+    def _member(self) -> tuple[str | None, _Accepts]:
+        """Read a part of a set, and say which character it is; None, if it is a class of them."""
+        character = self._take()
+        if character != "\\":
+            return character, _is(character)
+        character = self._take()
+        return None if character.lower() in _CLASSES else character, self._escape(character)
 
     # --- What is made of it ---
 
