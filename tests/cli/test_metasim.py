@@ -115,6 +115,7 @@ def test_simulators_that_somebody_else_starts_run_as_one(clients: list[str], tmp
         (["plant", "--delay", "0ms"], "a latency is at least 1ns"),
         (["plant", "plant", "--delay", "1ms"], "two participants are named 'plant'"),
         (["2", "--delay", "1ms"], "a recording needs the clients' names"),
+        (["0", "--delay", "1ms", "--no-record"], "the roster is empty"),
         (["plant", "--delay", "1ms", "--link", "plant=1ms"], "--link plant=1ms isn't a link"),
         (["plant", "--delay", "1ms", "--link", "plant:pant=1ms"], "there is no participant 'pant'"),
         (["plant", "--delay", "1ms", "--lcm", "http://there"], "http://there"),

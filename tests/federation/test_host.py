@@ -19,9 +19,21 @@ from tests.wire.peers import BEAT, House, Peer
 from tests.wire.strategies import events
 from worldline.federation.host import Host, Limits, Session
 from worldline.history.journal import run_digest
-from worldline.lock import Abort, Action, Arbiter, State
+from worldline.lock import Abort, Action, Arbiter, Join, Log, State
 from worldline.lock.member import Member
-from worldline.model import FOREVER, MS, TIME_MAX, InternalError, LossError, ModelError, PeerError
+from worldline.model import (
+    FOREVER,
+    MS,
+    TIME_MAX,
+    ConfigurationError,
+    InternalError,
+    LossError,
+    ModelError,
+    PeerError,
+    Rule,
+    UsageError,
+    link,
+)
 from worldline.model.frames import frame
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.wire.codec import decode_answer, encode_events
@@ -1010,6 +1022,71 @@ def test_a_guest_is_late_only_when_everybody_has_come_as_far_as_its_start() -> N
     a.say(["advance", 6 * MS])
     house.pass_time(100.0)
     assert "g didn't join within 60 seconds" in str(house.host.failure)
+
+
+def test_one_that_logs_without_end_is_lost() -> None:
+    house = House(limits=Limits(flood_max=10_000))
+    a, _ = running(house)
+    a.say(["log", "x" * 6_000], ["advance", MS])
+    a.say(["log", "x" * 6_000])  # At another time.
+    assert not house.host.over
+    a.say(["log", "x" * 6_000])
+    assert "a at 1ms: it has logged 12,200 bytes without going on (limits.flood is 10,000)" in refused(a)[1]
+
+
+def test_a_line_longer_than_a_message_may_be() -> None:
+    house = House("a")
+    house.host.arbiter.handle("a", Join((), ()))
+    with pytest.raises(UsageError, match="a payload of 16,777,217 bytes is too large"):
+        house.host.arbiter.handle("a", Log("x" * (PAYLOAD_MAX + 1)))
+
+
+# --- Places for any name ---
+
+
+def test_the_place_of_one_that_goes_before_the_start_is_vacant_again() -> None:
+    house = House(vacancies=2)
+    house.join("a").hang_up()
+    assert house.host.missing() == ["2 more"]
+    b = house.join("b")
+    assert house.host.missing() == ["1 more"]
+    c = house.join("c")
+    assert [peer.read()[0][0] for peer in (b, c)] == ["start", "start"]
+    assert house.host.arbiter.plan.roster == ("b", "c")
+
+
+def test_one_that_cant_join_as_it_wants_to_takes_no_place() -> None:
+    house = House(vacancies=1)
+    bad = house.admit("a")
+    bad.say(BAD_JOIN)
+    assert refused(bad)[0] == "protocol"
+    assert house.host.missing() == ["1 more"]
+    assert house.join("b").read()[0][0] == "start"
+
+
+def test_a_rule_for_a_name_that_nobody_took_ends_the_run() -> None:
+    house = House(vacancies=2, rules=(Rule(link=link("5ms"), sender="plnat"),))
+    peers = [house.join("plant"), house.join("pilot")]
+    for peer in peers:
+        assert "there is no participant 'plnat' (the roster is pilot, plant)" in peer.read()[-1][2]
+    assert isinstance(house.host.failure, ConfigurationError)
+
+
+def test_the_wait_for_any_name_goes_on_when_one_comes() -> None:
+    house = House(vacancies=2, limits=Limits(join_s=60.0, silence_s=1000.0))
+    house.pass_time(50.0)
+    a = house.join("a")
+    house.pass_time(11.0)
+    assert "1 more didn't join within 60 seconds" in a.read()[-1][2]
+
+
+def test_names_that_dont_join_are_bounded_as_strangers_are() -> None:
+    house = House("a", vacancies=2, limits=Limits(strangers_max=3))
+    expected, oldest = house.admit("a"), house.admit("x0")
+    others = [house.admit(f"x{number}") for number in range(1, 4)]
+    assert refused(oldest) == ("crowded", "too many connections are waiting to join")
+    assert not any(peer.gone for peer in (expected, *others))
+    assert not house.admit("x0").gone
 
 
 # --- Topics and frames ---

@@ -7,7 +7,9 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +34,8 @@ from worldline.federation.host import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.history import Status
 from worldline.history.observer import Observer
-from worldline.model import FOREVER, MS, ConfigurationError, LossError, Plan, UsageError, WorldlineError
+from worldline.lock import Join
+from worldline.model import FOREVER, MS, SECOND, ConfigurationError, LossError, Plan, UsageError, WorldlineError
 from worldline.model.errors import ObserverFailure
 from worldline.model.frames import frame
 
@@ -269,6 +272,44 @@ def test_certificate_and_address_go_together(tmp_path: Path) -> None:
 def test_an_impossible_pace_is_refused(pace: float) -> None:
     with pytest.raises(ConfigurationError, match="isn't possible"):
         Server(two(), pace=pace)
+
+
+def test_the_clock_of_a_pace_waits_for_those_of_whom_only_the_number_is_known() -> None:
+    server = Server(plan([], vacancies=1), pace=1.0)
+    for now in (5.0, 9.0):
+        server._keep_pace(now)
+        assert server.host.arbiter.barrier == 0
+
+
+def test_a_pace_counts_from_where_everybody_is_on_the_way() -> None:
+    server = Server(plan(["a"]))
+    server.host.arbiter.handle("a", Join((), ()))
+    server._hold_at(SECOND)
+    server._set_pace(1.0)
+    server._keep_pace(5.0)
+    server._keep_pace(5.5)
+    assert server.host.arbiter.barrier == SECOND // 2 + 1
+    server._hold_at(MS)
+    assert server.host.arbiter.barrier == MS  # At once, not only when the clock has its turn.
+
+
+def test_resting_on_a_server_that_nobody_serves() -> None:
+    server = Server(plan(["a"]))
+    assert not server.rest_at(0)
+
+
+def test_whoever_stops_waiting_for_rest_is_forgotten() -> None:
+    with Server(plan(["a"])) as server:
+        assert not server.rest_at(0, within_s=0.0)
+        assert in_server(server, lambda: server._resting) == []
+        server.end(LossError("enough"))
+
+
+def test_an_error_without_a_text_has_a_name() -> None:
+    server = Server(plan(["a"]))
+    with contextlib.suppress(KeyboardInterrupt), server:
+        raise KeyboardInterrupt
+    assert str(server.host.failure) == "the server was closed: KeyboardInterrupt"
 
 
 def test_a_port_in_use_is_refused() -> None:
@@ -516,3 +557,33 @@ def test_an_observers_mistake_is_its_own_and_ends_the_run() -> None:
 def test_what_isnt_an_observer_is_refused_at_once() -> None:
     with pytest.raises(UsageError, match="has no method began"):
         Server(plan(["a"]), observer=object())  # type: ignore[arg-type]
+
+
+class Overfull(Observer):
+    """Has no room for the first message."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [LossError("the disk is full"), ValueError("the disk is full")], ids=repr)
+def test_whoever_speaks_isnt_blamed_for_an_observer(error: Exception) -> None:
+    with Server(plan(["a", "b"]), observer=Overfull(error)) as server:
+        strands = [Strand(partial(send_one, server, name), name) for name in ("a", "b")]
+        with pytest.raises(WorldlineError, match="the disk is full") as caught:
+            server.wait(60)
+    assert caught.value.participant in (None, "the observer")
+    for strand in strands:
+        told = strand.failure()
+        assert "the disk is full" in str(told)
+        assert "cut off" not in str(told)
+
+
+def send_one(server: Server, name: str) -> None:
+    with connect(server, name, subscribes=["x"]) as me:  # So nobody gets anywhere before the other has sent.
+        if name == "b":
+            me.publish("x", b"")
+        me.advance("1s")

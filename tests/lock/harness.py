@@ -10,7 +10,19 @@ import pytest
 
 from tests.lock.oracle import History
 from tests.lock.worlds import Op, Result, World, behave
-from worldline.lock import OPERATOR, Action, Arbiter, Barrier, Ledger, Over, ParticipantEvent, Received, RunEnded, Sent
+from worldline.lock import (
+    OPERATOR,
+    Action,
+    Arbiter,
+    Barrier,
+    Ledger,
+    Over,
+    ParticipantEvent,
+    Received,
+    RunEnded,
+    Sent,
+    Stop,
+)
 from worldline.lock.states import State
 from worldline.model import FOREVER, BrokenPromise, Message, Plan
 
@@ -137,6 +149,7 @@ class Harness:
         *,
         check: bool = True,
         barriers: bool = True,
+        stop: int | None = None,
     ) -> None:
         self.world = world
         self.random = random
@@ -145,13 +158,19 @@ class Harness:
         self.arbiter = arbiter(world.plan)
         self.drivers = {name: Driver(name, world, random, seen) for name in world.members}
         self.digest: bytes | None = None
-        self.barred = barriers and random.random() < 0.3
+        self.stop = stop  # Where the operator ends the run, once everybody rests there.
+        self.barred = stop is None and barriers and random.random() < 0.3
+        if stop is not None:
+            self.handle(OPERATOR, Barrier(stop))
 
     def run(self) -> dict[str, History]:
         while self.digest is None:
             able = [driver for driver in self.drivers.values() if driver.frames and self.expected(driver)]
             if self.barred and (not able or self.random.random() < 0.1):
                 self.move_barrier(free=not able)
+                continue
+            if self.stop is not None and not able:
+                self.stop_there(self.stop)
                 continue
             assert able, f"stuck: {[str(why) for why in self.arbiter.why()]}"
             driver = self.random.choice(able)
@@ -201,6 +220,16 @@ class Harness:
             until = max(times) + 30
         self.seen["barrier"] += 1
         self.handle(OPERATOR, Barrier(until))
+
+    def stop_there(self, at: int) -> None:
+        assert self.arbiter.rests()
+        self.stop = None
+        self.seen["stop by the operator"] += 1
+        self.handle(OPERATOR, Stop(at))
+        if self.digest is None:
+            self.handle(OPERATOR, Barrier(FOREVER))
+        else:
+            self.seen["stop by the operator when all had left"] += 1
 
     def expected(self, driver: Driver) -> bool:
         return not driver.guest or driver.name in self.arbiter.participants() or driver.ledger.state is not State.JOINED

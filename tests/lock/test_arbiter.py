@@ -801,3 +801,27 @@ def test_a_burst_is_forgotten_once_it_has_arrived_and_a_few_more_were_published(
     for _ in range(64):
         burst.say("a", Publish("red", b"", 1000 * MS))
     assert burst.arbiter.retained() <= 64
+
+
+def test_the_operator_cant_stop_where_somebody_may_have_passed() -> None:
+    table = Table("a", "b")
+    table.operate(Barrier(20))
+    table.say("a", Advance(10))
+    table.say("b", Advance(10))
+    table.operate(Barrier(1))  # Too late for that.
+    with pytest.raises(UsageError, match="somebody has passed 1ns already"):
+        table.operate(Stop(1))
+    assert table.arbiter.farthest() == 20
+    table.operate(Stop(20))
+    assert table.arbiter.end == 20
+
+
+def test_the_operator_cant_stop_before_somebody_has_left() -> None:
+    table = Table("a", "b")
+    table.operate(Barrier(20))
+    table.say("a", Advance(10))
+    table.say("a", Leave(10, b""))
+    with pytest.raises(UsageError, match="somebody has passed 9ns already"):
+        table.operate(Stop(9))
+    table.operate(Stop(10))
+    assert table.say("b", Advance(15))["b"].horizon == 10

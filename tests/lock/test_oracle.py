@@ -14,6 +14,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.lock.harness import Harness
 from tests.lock.oracle import Oracle
@@ -106,6 +107,20 @@ def test_worlds_agree_with_the_oracle_when_nothing_is_kept_longer_than_it_must(
     monkeypatch.setattr("worldline.lock.bounds._SLEEPERS_MAX", 1)
     monkeypatch.setattr("worldline.lock.bounds._FAN_IN_SMALL", 0)
     sweep(first, 400)
+
+
+@pytest.mark.parametrize("first", [100_000, *later([101_000, 102_000])])
+def test_the_operator_ends_a_run_as_its_plan_would(first: int) -> None:
+    """All rest at a time, and the run is ended there: the same history as with that end from the beginning."""
+    seen: Counter[str] = Counter()
+    for number in range(first, first + 400):
+        world, random = make_world(Random(number)), Random(number)
+        stop = random.choice((1, 3, 7, 15, 30, 60))
+        end = stop if world.plan.end is None else min(stop, world.plan.end)
+        expected = Oracle(World(replace(world.plan, end=end), world.members)).run()
+        assert Harness(world, random, seen, stop=stop).run() == expected, f"world {number} stopped at {stop}"
+    assert seen["stop by the operator"] > 100
+    assert seen["stop by the operator when all had left"] > 0
 
 
 @pytest.mark.parametrize("number", [*range(40), *later(range(40, 60))])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,9 +17,13 @@ import pytest
 from tests.federation.transports import Strand, eventually, nothing_left
 from tests.metasim.simulators import Counter
 from worldline import MS, Federation, Network, Program, connect, link, run
+from worldline.history.observer import LOG, Observer
 from worldline.metasim import MetasimServer, drive
+from worldline.metasim.driving import Send
 from worldline.model import ConfigurationError, LossError, UsageError, WorldlineError
 from worldline.model.links import Rule
+from worldline.model.time import SECOND
+from worldline.recording import Condition, Recording
 
 pytestmark = pytest.mark.timeout(50)
 
@@ -49,10 +55,15 @@ def served(simulators: dict[str, Counter], clients: Any = ("a", "b"), **given: A
 
 
 def failing(
-    simulators: dict[str, Counter], act: Callable[[MetasimServer], object]
+    simulators: dict[str, Counter],
+    act: Callable[[MetasimServer], object],
+    clients: Any = ("a", "b"),
+    before: Callable[[], object] = lambda: None,
+    **given: Any,
 ) -> tuple[BaseException, dict[str, BaseException]]:
     """Do something that fails with a server and its clients; return what it raised, and what they did."""
-    server = MetasimServer(["a", "b"], 0.01)
+    server = MetasimServer(clients, 0.01, **given)
+    before()
     server.open()
     strands = {name: Strand(partial(take_part, server, name, each), name) for name, each in simulators.items()}
     with pytest.raises(Exception) as caught, server:  # noqa: PT011
@@ -241,6 +252,43 @@ def test_no_rate_before_anything_has_happened() -> None:
     assert MetasimServer(["a"], 0.01).get_actual_realtime_rate() == 0.0
 
 
+# --- Whoever looks on ---
+
+
+class Nosy(Observer):
+    """Can't stand the first it hears of."""
+
+    def began(self, who: str, at: int) -> None:
+        raise LossError("the disk is full")
+
+
+def test_an_observer_that_fails_at_the_start_ends_the_run() -> None:
+    raised, told = failing(counters(), MetasimServer.initialize, observer=Nosy())
+    assert str(raised) == "the disk is full"
+    for each in told.values():
+        assert "the disk is full" in str(each)
+
+
+def test_a_recording_that_cant_be_opened_ends_the_run(tmp_path: Path) -> None:
+    shelf = tmp_path / "shelf"
+    shelf.mkdir()
+    raised, told = failing(counters(), MetasimServer.initialize, 2, shelf.rmdir, record=shelf / "run.mcap")
+    for each in (raised, *told.values()):
+        assert "can't be written: there is no folder" in str(each)
+
+
+def test_a_name_that_the_public_lcm_cant_show_ends_the_run(tmp_path: Path) -> None:
+    simulators = {"a/b": Counter("A", 10 * MS)}
+    raised, told = failing(simulators, MetasimServer.initialize, 1, public=str(tmp_path / "public.lcmlog"))
+    for each in (raised, told["a/b"]):
+        assert "a/b" in str(each)
+
+
+def test_what_isnt_an_observer_is_refused_before_the_run() -> None:
+    with pytest.raises(UsageError, match="has no method began"):
+        MetasimServer(["a"], 0.01, observer=object())  # type: ignore[arg-type]
+
+
 # --- Who takes part ---
 
 
@@ -303,17 +351,21 @@ def test_an_error_of_its_owner_reaches_everybody() -> None:
         assert "the owner's" in str(each)
 
 
-def test_when_all_clients_have_left() -> None:
+def test_when_all_clients_have_left(tmp_path: Path) -> None:
     def leave(server: MetasimServer) -> None:
         with connect(server.server, "a") as me:
             me.advance("20ms")
 
-    with MetasimServer(["a"], 0.01) as server:
+    path = tmp_path / "run.mcap"
+    with MetasimServer(["a"], 0.01, record=path) as server:
         strand = Strand(partial(leave, server))
-        with pytest.raises(UsageError, match="the run is over: all clients have left before 50ms"):
-            server.advance_to(0.05)
+        server.advance_to(0.05)
+        assert server.get_time() == 0.02
+        assert server.outcome is not None
+        assert Recording(path).verify().condition is Condition.INTACT
+        with pytest.raises(UsageError, match="the run is over"):
+            server.advance_to(0.1)
         strand.result()
-    assert finished(server)
 
 
 def test_a_client_that_fails_is_named_to_everybody() -> None:
@@ -330,6 +382,89 @@ def test_a_client_that_fails_is_named_to_everybody() -> None:
     for each in (raised, told["b"]):
         assert "a at 30ms" in str(each)
         assert "ValueError: it broke, in test_server.py" in str(each)
+
+
+def test_a_client_that_fails_before_anybody_looks() -> None:
+    class Hopeless(Counter):
+        def begin(self, now: int, send: Send) -> None:
+            raise ValueError("my diagram is wrong")
+
+    def act(server: MetasimServer) -> None:
+        eventually(lambda: server.server.host.over)
+        server.initialize()
+
+    raised, _ = failing({"a": Hopeless("A", 10 * MS), "b": Counter("B", 20 * MS)}, act)
+    assert "my diagram is wrong" in str(raised)
+
+
+def interrupt(server: MetasimServer) -> None:
+    """Interrupt its owner while everybody is on the way to a time far away."""
+
+    def interrupted(until: int) -> bool:
+        server.server.hold_at(until)
+        eventually(lambda: server.server.ask(lambda: server.server.host.arbiter.floor()) > 50 * MS)
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server.server, "rest_at", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            server.advance_to(5000.0)
+
+
+def test_finishing_after_an_interruption() -> None:
+    with served(counters()) as server:
+        server.advance_to(0.01)
+        interrupt(server)
+        assert server.get_time() == 0.01
+    assert server.outcome is not None
+    assert 50 * MS < server.outcome.now < 5000 * SECOND
+    assert finished(server) == in_one_process(f"{server.outcome.now}ns")[0]
+
+
+def test_going_on_after_an_interruption() -> None:
+    with served(counters()) as server:
+        server.initialize()
+        interrupt(server)
+        with pytest.raises(UsageError, match="it can't go back to 10ms from "):
+            server.advance_to(0.01)
+        on = server._allowed + 25 * MS
+        server.advance_to(f"{on}ns")
+        assert server.get_time() == on / SECOND
+    assert finished(server) == in_one_process(f"{on}ns")[0]
+
+
+def test_interrupted_while_it_finishes(tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    server = MetasimServer(["a", "b"], 0.01, record=path)
+    server.open()
+    strands = [Strand(partial(take_part, server, name, each), name) for name, each in counters().items()]
+    server.advance_to(0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(server.server, "stop_at", raise_interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            server.finish()
+    for strand in strands:
+        assert "the server was closed: KeyboardInterrupt" in str(strand.failure())
+    written = path.read_bytes()
+    with pytest.raises(LossError, match="the server was closed: KeyboardInterrupt"):
+        server.finish()
+    assert path.read_bytes() == written
+
+
+def raise_interrupt(_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_address_in_use_leaves_nothing_open() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        server = MetasimServer(["a"], 0.01, address=f"tcp://127.0.0.1:{port}", serve_lcm="127.0.0.1:0")
+        with pytest.raises(UsageError, match="in use"):
+            server.open()
+        assert server.public is not None
+        assert server.public.url is not None
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", int(server.public.url.rpartition(":")[2])))
 
 
 def test_finishing_by_hand() -> None:
@@ -379,6 +514,28 @@ def test_servers_that_arent_possible(clients: Any, delay: Any, problem: str) -> 
 def test_a_delay_of_0_between_two() -> None:
     with pytest.raises(UsageError, match=r"the delay of a → b of 0 isn't possible .* only if messages take time"):
         MetasimServer(["a", "b"], 0.01, links={("a", "b"): 0.0})
+
+
+@pytest.mark.parametrize("pair", ["a", "ab", ("a",), ("a", "b", "c"), None], ids=repr)
+def test_links_are_between_two(pair: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"isn't a sender and a receiver \(write links="):
+        MetasimServer(["a", "b"], 0.01, links={pair: 0.1})
+
+
+def test_what_clients_log_is_recorded_as_text(tmp_path: Path) -> None:
+    def log(server: MetasimServer) -> None:
+        with connect(server.server, "a", publishes=["A"]) as me:
+            me.log("here I am")
+            me.publish("A", b"")
+            me.advance("10ms")
+
+    path = tmp_path / "run.mcap"
+    with MetasimServer(["a"], 0.01, record=path) as server:
+        strand = Strand(partial(log, server))
+        server.advance_to(0.05)
+        strand.result()
+    channels = Recording(path)._channels.values()
+    assert {each.topic: each.message_encoding for each in channels}[LOG] == "json"
 
 
 def test_without_drake() -> None:

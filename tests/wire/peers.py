@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import msgpack
 
 from worldline.federation.host import Host, Limits, Session
-from worldline.model import Network, link, plan
+from worldline.model import Network, Rule, link, plan
 from worldline.model.frames import frame
 from worldline.wire.frames import HEARTBEAT
 from worldline.wire.handshake import Challenge, client_proof
@@ -31,12 +31,20 @@ class House:
         end: int | None = None,
         limits: Limits | None = None,
         latency: str = "1ms",
+        rules: tuple[Rule, ...] = (),
+        vacancies: int = 0,
     ) -> None:
         self.clock = 0.0
         self.token = token
         self._opened = 0
         self.host = Host(
-            plan(roster or ("a", "b"), guests=guests, network=Network(default=link(latency)), until=end),
+            plan(
+                roster or (() if vacancies else ("a", "b")),
+                guests=guests,
+                network=Network(default=link(latency), rules=rules),
+                until=end,
+                vacancies=vacancies,
+            ),
             federation=federation,
             token=token,
             limits=limits,

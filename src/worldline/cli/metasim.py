@@ -66,13 +66,13 @@ def serve(
 
     A client is a Drake diagram or any other simulator: see MetasimClient. Once all are there, nobody may connect.
     """
-    vacancies = int(clients[0]) if len(clients) == 1 and clients[0].isdecimal() else 0
-    if vacancies and not no_record:
+    counted = len(clients) == 1 and clients[0].isdecimal()
+    if counted and not no_record:
         raise UsageError("a recording needs the clients' names", advice="name them all, or use --no-record")
     network = Network(default=link(delay, loss=loss), rules=tuple(_rule(text, loss) for text in links or ()))
     planned = plan(
-        () if vacancies else clients,
-        vacancies=vacancies,
+        () if counted else clients,
+        vacancies=int(clients[0]) if counted else 0,
         network=network,
         seed=seed,
         until=None if until is None else as_time(until, "an end time"),

@@ -27,14 +27,14 @@ LcmServe = Annotated[
 
 
 @contextmanager
-def looked_on(
+def shown_on_lcm(
     ready: ReadyFederation,
     observer: Observer | None,
     targets: Sequence[str],
     serve: str | None,
     say: Callable[[str], None],
 ) -> Iterator[Observer | None]:
-    """Have a run looked on by LCM programs, if that is wanted; say where, and in the end what they were shown."""
+    """Have a run shown to LCM programs, if that is wanted; say where, and in the end what they were shown."""
     if not targets and serve is None:
         yield observer
         return

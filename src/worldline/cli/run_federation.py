@@ -14,7 +14,7 @@ from worldline.cli.console import warn
 from worldline.cli.interruption import Interruption, interrupted_by
 from worldline.cli.losses import losses_in_words
 from worldline.cli.participant_output import ParticipantOutput
-from worldline.cli.public_lcm import looked_on
+from worldline.cli.public_lcm import shown_on_lcm
 from worldline.cli.recorded import NotRecorded, recording_of
 from worldline.cli.screen import Screen
 from worldline.federation.outcome import FederationOutcome
@@ -39,7 +39,7 @@ def run_federation(
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
         with (
             recording_of(ready, shelf, say) as recording,
-            looked_on(ready, recording.observer, ready.lcm, ready.lcm_serve, screen.note) as observer,
+            shown_on_lcm(ready, recording.observer, ready.lcm, ready.lcm_serve, screen.note) as observer,
         ):
             interruption.again = partial(hurry, screen, recording, ready)
             with interrupted_by(interruption, ready.interrupt):

@@ -17,7 +17,7 @@ import typer
 
 from worldline.cli.interruption import Interruption
 from worldline.cli.options import EndTime, Force, NoRecord, Quiet, Seed, Settings, shelf_for
-from worldline.cli.public_lcm import LcmServe, LcmTargets, looked_on
+from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
 from worldline.cli.recorded import recording_of
 from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of
 from worldline.federation.declaration import Plain
@@ -124,7 +124,7 @@ class Service:
         with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
             with (
                 recording_of(ready, shelf, screen.note) as recording,
-                looked_on(ready, recording.observer, self.lcm, self.lcm_serve, screen.note) as observer,
+                shown_on_lcm(ready, recording.observer, self.lcm, self.lcm_serve, screen.note) as observer,
             ):
                 server = self._server(observer)
                 screen.time_of, screen.remarks = server.host.arbiter.time_of, server.host.remarks

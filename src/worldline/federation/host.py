@@ -86,6 +86,7 @@ from worldline.model import (
 )
 from worldline.model.errors import shortened, shown
 from worldline.model.frames import frame
+from worldline.model.plan import check_plan
 from worldline.wire.codec import checked, count_events, decode_event, decode_events, encode_answer, split_events
 from worldline.wire.frames import HEARTBEAT, Frames
 from worldline.wire.handshake import (
@@ -118,6 +119,7 @@ from worldline.wire.words import Told
 _TURN = 16
 
 _NOTICES_MAX = 64
+_VACANT = ""  # In the place of a name, which is never empty.
 _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _encode = msgpack.Encoder().encode
 _decode_hello = msgpack.Decoder(Hello).decode
@@ -193,6 +195,7 @@ class Host:
         self.limits = limits or Limits()
         self.arbiter = Arbiter(plan, None if observer is None else GuardedObserver(observer))
         self.arbiter.topics_max = self.limits.topics_max
+        self.arbiter.logs_max = self.limits.flood_max
         self.federation = federation
         self.digest: bytes | None = None  # Of the run, when it has ended well.
         self.failure: WorldlineError | None = None  # Why it hasn't.
@@ -270,7 +273,9 @@ class Host:
                         self._greet(session, body)
         except Exception as error:
             busy = False
-            if isinstance(error, WorldlineError) and not isinstance(error, InternalError):
+            if isinstance(error, WorldlineError) and error.of_observer:
+                self.end(error)  # Whoever happened to be speaking isn't to blame.
+            elif isinstance(error, WorldlineError) and not isinstance(error, InternalError):
                 self._fault(session, error)
             else:
                 self._break_down(session, error)
@@ -345,10 +350,11 @@ class Host:
         if limit is None or self.over or not (arbiter.phase is Phase.GATHERING or arbiter.newcomers):
             return
         floor = arbiter.floor()  # A newcomer isn't late before everybody has come as far as its start.
-        missing = [name for name in arbiter.missing() if arbiter.members[name].start <= floor]
-        missing += vacant(arbiter.plan)
-        self._awaited = {name: self._awaited.get(name, 0.0) + seconds for name in missing}
-        late = [name for name, waited in self._awaited.items() if waited > limit]
+        missing = {name: name for name in arbiter.missing() if arbiter.members[name].start <= floor}
+        for places in vacant(arbiter.plan):
+            missing[_VACANT] = places  # One wait for all of them, which goes on when some are taken.
+        self._awaited = {key: self._awaited.get(key, 0.0) + seconds for key in missing}
+        late = [missing[key] for key, waited in self._awaited.items() if waited > limit]
         if late:
             there = [name for name, session in self.sessions.items() if session.member is not None]
             them = "it" if len(late) == 1 else "them"
@@ -395,12 +401,24 @@ class Host:
             self._refuse(session, *refusal)
             return
         self._strangers.remove(session)
+        if not self._is_known(hello.name):
+            self._make_room()
         self.sessions[hello.name] = session
         session.name = hello.name
         session.frames.longest = self.limits.frame_max
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.heartbeat_s * 1e9)
         self._put(session, frame(Welcome(proof, heartbeat, self.limits.frame_max, *self._stated(hello.name)).body()))
+
+    def _is_known(self, name: str) -> bool:
+        return name in self.arbiter.members or name in self.arbiter.plan.guests
+
+    def _make_room(self) -> None:
+        """Bound those who may be anybody, and have no place before they join, as strangers are."""
+        unknown = [each for each in self.sessions.values() if not self._is_known(each.name)]
+        if len(unknown) >= self.limits.strangers_max:
+            del self.sessions[unknown[0].name]
+            self._refuse(unknown[0], CROWDED, "too many connections are waiting to join")
 
     def _token_of(self, name: str) -> bytes:
         return self._token if isinstance(self._token, bytes) else self._token.get(name, self._nobodys)
@@ -458,7 +476,7 @@ class Host:
     def _take(self, session: Session, events: list[Told]) -> None:
         if events and session.member is None:
             self._joined(session, events.pop(0))
-        if not events or session.closing:
+        if not events or session.closing or self.over:
             return
         if isinstance(events[-1], Fail):
             cause = shortened(events[-1].cause)
@@ -466,8 +484,9 @@ class Host:
             return
         try:
             actions = self.arbiter.handle(session.name, *events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
-        except WorldlineError:
-            self._carry_out(self.arbiter.handle(session.name))  # What follows from those before the bad one.
+        except WorldlineError as error:
+            if not error.of_observer:
+                self._carry_out(self.arbiter.handle(session.name))  # What follows from those before the bad one.
             raise
         if actions:
             self._carry_out(actions)
@@ -494,18 +513,27 @@ class Host:
                 self.sessions.pop(session.name)  # It may come again, once it has thought better of it.
                 self._refuse(session, DECLARED, str(error))
                 return
-        if session.name not in self.arbiter.members and session.name not in self.arbiter.plan.guests:
+        if not self._is_known(session.name):
             if not self.arbiter.plan.vacancies:  # Somebody else was quicker.
                 self.sessions.pop(session.name)
                 self._refuse(session, UNEXPECTED, "all places are taken")
                 return
-            self.arbiter.enroll(session.name)
+            self.arbiter.enroll(session.name, event)
+            if not self.arbiter.plan.vacancies:
+                try:
+                    check_plan(self.arbiter.plan)  # Rules may be for names that are known only now.
+                except ConfigurationError as error:
+                    self.end(error)
+                    return
         member = self.arbiter.members.get(session.name)
         if member is None:
             session.joining = event
             return
-        actions = self.arbiter.handle(session.name, event)
-        session.member = member
+        try:
+            actions = self.arbiter.handle(session.name, event)
+        finally:
+            if member.state is not State.EXPECTED:  # Also if only those who look on have failed.
+                session.member = member
         self.notices.append(f"{session.name} has joined")
         self._carry_out(actions)
 
@@ -517,6 +545,8 @@ class Host:
             try:
                 self._joined(session, event)
             except WorldlineError as error:  # The guest's mistake, not its host's.
+                if error.of_observer:
+                    raise
                 self._fault(session, error)
 
     def _carry_out(self, actions: tuple[Action, ...]) -> None:

@@ -23,7 +23,7 @@ class Limits:
     `memory_max`      for what all participants together have sent and others may still receive: a participant that has
                       more than its share, and is ahead of others, isn't read until they have caught up.
     `under_way_max`   for the same, where nobody can be held back: the one that everybody waits for sent it.
-    `flood_max`       how much of that a participant may send without advancing itself.
+    `flood_max`       how much of that a participant may send without advancing itself, and how much it may log.
     `unread_max`      how much may be queued for a participant that doesn't read it.
     `frame_max`       the longest frame; payloads are shorter by 64 KiB, and never longer than 16 MiB.
     `topics_max`      how many topics a participant may publish on and subscribe to.

@@ -146,7 +146,8 @@ class Server:
         if error is None:
             self._thread.join(_LINGER_S)  # The last ones may just be leaving.
         if not self.host.over:
-            self.end(LossError(f"the server was closed: {error or 'its owner has gone on'}"))
+            cause = "its owner has gone on" if error is None else str(error) or type(error).__name__
+            self.end(LossError(f"the server was closed: {cause}"))
         self._thread.join()
 
     def wait(self, timeout_s: float | None = None) -> FederationOutcome:
@@ -188,12 +189,14 @@ class Server:
         deadline = None if within_s is None else time.monotonic() + within_s
         self.order(lambda: self._hold_at(held))
         self.order(lambda: self._resting.append((held, rested)))
-        while not rested.done() and self.is_served:
-            if deadline is not None and time.monotonic() > deadline:
-                return False
-            with contextlib.suppress(FutureTimeout):
-                rested.result(_TICK_S if within_s is None else min(_TICK_S, within_s))
-        return True
+        try:
+            while not rested.done() and self.is_served and (deadline is None or time.monotonic() <= deadline):
+                with contextlib.suppress(FutureTimeout):
+                    rested.result(_TICK_S if within_s is None else min(_TICK_S, within_s))
+            return rested.done() or self.host.over
+        finally:
+            if not rested.done():
+                self.order(lambda: self._forget_resting(rested))
 
     def stop_at(self, at: TimeLike) -> None:
         """End the run at a time at which everybody rests."""
@@ -324,16 +327,20 @@ class Server:
 
     def _hold_at(self, held: int) -> None:
         self._held = held
-        if self._pace is None:
-            self.host.hold_at(held)
+        # With a pace, the wall clock raises the barrier.
+        self.host.hold_at(held if self._pace is None else min(held, self.host.arbiter.barrier))
 
     def _set_pace(self, pace: float | None) -> None:
-        self._begun_at, self._begun = min(self.host.arbiter.barrier, self._held), None
-        if self._begun_at == FOREVER:
-            self._begun_at = self.host.arbiter.floor()
+        arbiter = self.host.arbiter
+        self._begun_at, self._begun = min(arbiter.barrier, self._held), None
+        if self._begun_at == FOREVER or not arbiter.rests():  # Somebody is on the way to there.
+            self._begun_at = arbiter.floor()
         self._pace = pace
         self._timer = 0.0
         self._hold_at(self._held)
+
+    def _forget_resting(self, rested: Future[None]) -> None:
+        self._resting = [each for each in self._resting if each[1] is not rested]
 
     def _wake_resting(self) -> None:
         arbiter = self.host.arbiter
@@ -347,7 +354,7 @@ class Server:
         """Move the barrier along with the wall clock, from the moment on at which everybody was there."""
         assert self._pace is not None
         if self._begun is None:
-            if self.host.arbiter.missing():
+            if self.host.arbiter.phase is Phase.GATHERING:
                 self.host.hold_at(0)
                 return
             self._begun = now

@@ -55,14 +55,15 @@ def _takes_as_much(method: Any, told: Any) -> bool:
 class GuardedObserver(Observer):
     """Passes everything on. What the observer raises becomes an `ObserverFailure`, which `passed` repeats.
 
-    So it ends the run even if code of the model has caught it.
+    So it ends the run even if code of the model has caught it. An error of ours, such as a recorder's whose disk is
+    full, stays what it is: it says so itself.
     """
 
     def __init__(self, observer: Observer) -> None:
         check_observer(observer)
         self.guarded = observer
         self._now = 0
-        self._failure: ObserverFailure | None = None
+        self._failure: WorldlineError | None = None
 
     def began(self, who: str, at: int) -> None:
         self._now = at
@@ -120,7 +121,9 @@ class GuardedObserver(Observer):
             self._fail(error)
 
     def _fail(self, error: Exception) -> NoReturn:
-        if isinstance(error, WorldlineError):  # A recorder's, whose disk is full: it says so itself.
+        if isinstance(error, WorldlineError):
+            error.of_observer = True
+            self._failure = self._failure or error
             raise error
         if self._failure is None:
             self._failure = ObserverFailure(f"it raised {said_of(error)}", participant="the observer", at=self._now)

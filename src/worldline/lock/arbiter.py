@@ -105,6 +105,8 @@ from worldline.model.time import FOREVER, TIME_MAX, format_time
 
 _OVER = Phase.OVER  # Looked up often.
 
+_LINE = 100  # What a line that is logged takes, in bytes, besides its text; about.
+
 DROPPED_BY_BUFFER = "dropped by its buffer"
 
 OPERATOR = ""
@@ -123,6 +125,7 @@ class Arbiter:
         self.barrier = FOREVER
         self.ceiling = FOREVER  # The barrier or the first newcomer's start: nobody is granted more.
         self.topics_max: int | None = None  # How many topics a participant may have to do with.
+        self.logs_max: int | None = None  # How many bytes one may log at one time of its own: they may all be kept.
         self.bounds = Bounds()
         self.newcomers: dict[str, Member] = {}  # Invited, and not started.
         self.router = Router(plan, self.bounds, observer, self.newcomers)
@@ -131,6 +134,7 @@ class Arbiter:
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         # Those of the roster who haven't joined; and those of the roster and who came later, less those who have left.
         self._absent = self._present = len(self.members) + plan.vacancies
+        self._enrolled: set[str] = set()  # Those of them who have taken a vacancy.
         self._capped: list[tuple[int, int, Member, int]] = []  # A heap of (goal, serial, who, its request).
         self._requests = 0
         self._rewired: dict[str, Member] = {}  # Those whose subscriptions have changed, and their edges not yet.
@@ -171,7 +175,8 @@ class Arbiter:
             else:
                 raise self._illegal(member, event)
         self.events += len(events)
-        self._settle()
+        if self.phase is not _OVER:
+            self._settle()
         if not self._actions:
             return ()
         actions = tuple(self._actions)
@@ -206,15 +211,22 @@ class Arbiter:
 
     # --- Coming ---
 
-    def enroll(self, name: str) -> None:
-        """Put a newly known name on the roster, in a place that is vacant."""
+    def enroll(self, name: str, join: Join) -> None:
+        """Put a newly known name on the roster, in a place that is vacant, if it can join as it wants to."""
         check_name(name, "a participant")
         if not self.plan.vacancies or self.phase is not Phase.GATHERING or name in self.members:
             raise UsageError(f"there is no place for {name!r}")
-        self.members = {each: self.members.get(each) or Member(each, 0) for each in sorted((*self.members, name))}
-        self.plan = replace(self.plan, roster=tuple(self.members), vacancies=self.plan.vacancies - 1)
+        self._check_join(join)
+        self._enrolled.add(name)
+        self._fill({**self.members, name: Member(name, 0)})
 
-    def _join(self, member: Member, join: Join) -> None:
+    def _fill(self, members: dict[str, Member]) -> None:
+        """Let these have places; all others are vacant."""
+        self.members = dict(sorted(members.items()))
+        places = len(self.plan.roster) + self.plan.vacancies
+        self.plan = replace(self.plan, roster=tuple(self.members), vacancies=places - len(self.members))
+
+    def _check_join(self, join: Join) -> None:
         topics = [subscription.topic for subscription in join.subscribes]
         for topic in (*topics, *(join.publishes or ())):
             check_name(topic, "a topic")
@@ -225,6 +237,9 @@ class Arbiter:
             as_buffer(subscription.buffer)
         as_time(join.latency_least, "the least latency of a participant's sends")
         self._check_topics(len(join.publishes or ()) + len(topics))
+
+    def _join(self, member: Member, join: Join) -> None:
+        self._check_join(join)
         for topic in join.publishes or ():
             self._aftermath.publishes(topic)
         member.introduce(join)
@@ -344,6 +359,17 @@ class Arbiter:
         self._move(member, event.now)
 
     def _log(self, member: Member, event: Log) -> None:
+        size = len(event.text.encode())
+        if size > PAYLOAD_MAX:
+            raise too_large(size, PAYLOAD_MAX)
+        if member.logged_at < member.now:
+            member.logged_at, member.logged = member.now, 0
+        member.logged += size + _LINE
+        if self.logs_max is not None and member.logged > self.logs_max:
+            raise UsageError(
+                f"it has logged {member.logged:,} bytes without going on",
+                advice=f"limits.flood is {self.logs_max:,}",
+            )
         if self._observer is not None:
             self._observer.noted(member.name, LOG, member.now, encoded({"text": event.text}))
 
@@ -364,10 +390,12 @@ class Arbiter:
         self.bounds.rewire(member, [])
         self.bounds.change(member, FOREVER, FOREVER)
         self._present -= 1
-        if not self._present and not any(newcomer.start <= self.end for newcomer in self.newcomers.values()):
-            self._finish()
+        self._finish_if_deserted()
 
-    def _finish(self) -> None:
+    def _finish_if_deserted(self) -> None:
+        """End the run when all have left, and nobody comes any more."""
+        if self._present or any(newcomer.start <= self.end for newcomer in self.newcomers.values()):
+            return
         self.phase = Phase.OVER
         for name, newcomer in self.newcomers.items():
             # Invited for a time that never came: no part of the run, whether it was there or not.
@@ -403,7 +431,7 @@ class Arbiter:
     def _stop_all(self, at: int) -> None:
         """End the run where the operator says, which must be where nobody has been allowed to pass."""
         as_time(at, "the time to stop")
-        if at < self.barrier and any(member.granted > at for member in self.members.values()):
+        if at < self.farthest():
             raise UsageError(f"somebody has passed {format_time(at)} already", advice="hold everybody there first")
         if at < self.end:
             self._end_at(at)
@@ -416,6 +444,7 @@ class Arbiter:
             if other.state in WAITING and other.awaits > at:
                 self._ask(other)
         self._raise_ceiling()
+        self._finish_if_deserted()
 
     def _check_control(self, member: Member, verb: str, at: int) -> None:
         if not member.controls:
@@ -607,8 +636,11 @@ class Arbiter:
         if member.name in self.newcomers:
             self.bounds.rewire(member, [])
             self._expect(member)
-        else:
-            self._absent += 1
+            return
+        self._absent += 1
+        if member.name in self._enrolled:  # Whoever comes next may have another name.
+            self._enrolled.remove(member.name)
+            self._fill({name: each for name, each in self.members.items() if each is not member})
 
     def _abort(self, cause: str, culprit: Member | None = None) -> None:
         self.phase = Phase.OVER
@@ -645,6 +677,11 @@ class Arbiter:
     def unheard(self) -> tuple[UnheardTopic, ...]:
         """Return what somebody subscribed to, of those who have left, and nobody published on."""
         return self._aftermath.unheard()
+
+    def farthest(self) -> int:
+        """Return the earliest time that nobody can have passed: where the run can still be ended."""
+        started = (member for name, member in self.members.items() if name not in self.newcomers)
+        return max((member.now if member.is_done else member.granted for member in started), default=0)
 
     def rests(self) -> bool:
         """Whether the run has begun and nobody does anything: everybody stands at the barrier, or waits for those."""

@@ -26,6 +26,8 @@ class Member(Clock):
         "inbox",
         "latency_least",
         "legal",
+        "logged",
+        "logged_at",
         "now",
         "outstanding",
         "publications",
@@ -49,6 +51,8 @@ class Member(Clock):
         self.since = 0  # The number of the event with which its waiting began.
         self.sequence = 0
         self.outstanding = 0  # Bytes of what it has sent that somebody may still have to be given; about.
+        self.logged = 0  # Bytes that it has logged at one time of its own,
+        self.logged_at = 0  # and when.
         self.digest = b""
         self.inbox = Inbox()
         self.publications: dict[str, Any] = {}  # By topic; the router's.
@@ -81,6 +85,11 @@ class Member(Clock):
     def retire(self) -> None:
         """It has been told that the run has ended for it."""
         self._enter(RETIRED)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it acts no more: it has left, or has been told that the run has ended for it."""
+        return self.state is State.LEFT or self.legal is RETIRED.legal
 
     def introduce(self, join: Join) -> None:
         self.publishes = None if join.publishes is None else dict.fromkeys(join.publishes)

@@ -70,8 +70,8 @@ def not_subscribed(topic: str, kind: Kind = UsageError) -> WorldlineError:
 
 def cant_peek() -> UsageError:
     return UsageError(
-        "it has subscribed to a topic after joining, so nobody knows how far it may peek",
-        advice="declare the topic on joining: subscribes=[...]",
+        "nobody knows how far it may peek: it has subscribed to a topic after joining, or the server is too old to say",
+        advice="declare all topics on joining: subscribes=[...]",
     )
 
 

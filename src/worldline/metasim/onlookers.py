@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from worldline.federation.outcome import FederationOutcome
-from worldline.history.observer import Observer
+from worldline.history.guarding import check_observer
+from worldline.history.observer import LOG, Observer
 from worldline.history.several import SeveralObservers
 from worldline.launch.lcm_types import ENCODING
 from worldline.launch.topics import lcm_topic
@@ -42,7 +43,10 @@ class Onlookers(SeveralObservers):
         }
         self._recording = None if record is None else RunRecording(Shelf(record), self._recorder)
         self._begun = False
+        self._closed = False
         self.public = PublicLcm(public, serve=serve_lcm) if public or serve_lcm is not None else None
+        if observer is not None:
+            check_observer(observer)
         super().__init__(each for each in (observer, self.public) if each is not None)
 
     def open(self) -> None:
@@ -51,19 +55,26 @@ class Onlookers(SeveralObservers):
             self.public.open()
 
     def _recorder(self, target: Path) -> Recorder:
-        return Recorder(target, self._plan(), encoding=ENCODING, schemas=self._schemas, overwrite=True)
+        return Recorder(
+            target, self._plan(), encoding=ENCODING, encodings={LOG: "json"}, schemas=self._schemas, overwrite=True
+        )
 
     def began(self, who: str, at: int) -> None:
         if self._recording is not None and not self._begun:
-            self._begun = True
             self._observers = (self._recording.__enter__().observer, *self._observers)
+            self._begun = True
         super().began(who, at)
 
     def close(self, outcome: FederationOutcome | None, error: BaseException | None = None) -> None:
-        """Finish with what has come of the run, or with why nothing has."""
-        if self.public is not None:
-            self.public.close(None if outcome is None else outcome.now)
-        if self._recording is not None and self._begun:
-            if outcome is not None:
-                self._recording.conclude(outcome)
-            self._recording.__exit__(None if error is None else type(error), error, None)
+        """Finish, once, with what has come of the run, or with why nothing has."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if self.public is not None:
+                self.public.close(None if outcome is None else outcome.now)
+        finally:
+            if self._recording is not None and self._begun:
+                if outcome is not None:
+                    self._recording.conclude(outcome)
+                self._recording.__exit__(None if error is None else type(error), error, None)

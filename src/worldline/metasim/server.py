@@ -45,7 +45,7 @@ class MetasimServer:
 
     The run is recorded in the file `record`, which says of channels in `types` of which LCM type their messages are.
     `public` is where all that is sent and delivered appears on an LCM for everybody, and `serve_lcm` where the server
-    is a broker for it: see `PublicLcm`. Other keywords are those of `Server`.
+    is a broker for it: see `PublicLcm`. `token`, `certificate`, `key`, `observer` and `limits` are as for `Server`.
     """
 
     def __init__(
@@ -73,10 +73,7 @@ class MetasimServer:
         vacancies = clients if isinstance(clients, int) else 0
         network = Network(
             default=_as_link(delay, "the delay"),
-            rules=tuple(
-                Rule(link=_as_link(each, f"the delay of {sender} → {receiver}"), sender=sender, receiver=receiver)
-                for (sender, receiver), each in (links or {}).items()
-            ),
+            rules=tuple(_as_rule(pair, each) for pair, each in (links or {}).items()),
         )
         names = () if isinstance(clients, int) else tuple(clients)
         planned = plan(names, vacancies=vacancies, network=network, seed=seed)
@@ -101,7 +98,8 @@ class MetasimServer:
             limits=limits,
         )
         self.outcome: FederationOutcome | None = None  # Once it has finished.
-        self._reached: int | None = None  # None: it isn't initialized.
+        self._reached: int | None = None  # Where everybody stood last; None: it isn't initialized.
+        self._allowed = 0  # How far everybody may have gone: more than that if `advance_to` was interrupted.
         self._rate = 0.0
         self._began = 0.0
         self._monitor: Monitor | None = None
@@ -111,12 +109,15 @@ class MetasimServer:
 
     def open(self) -> Address:
         """Let clients connect from now on; return where to."""
-        if self.server.host.over:
-            raise UsageError("the run is over", advice="make a new MetasimServer")
-        if not self.server.is_served:
-            self._onlookers.open()
-            self.server.hold_at(0)
-            self.server.__enter__()
+        self._check_not_over()
+        if not self.server.is_served and not self.server.host.over:
+            try:
+                self._onlookers.open()
+                self.server.hold_at(0)
+                self.server.__enter__()
+            except BaseException as error:
+                self._onlookers.close(None, error)
+                raise
         return self.server.address
 
     def __enter__(self) -> Self:
@@ -126,10 +127,8 @@ class MetasimServer:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         if error is None:
             self.finish()
-            return
-        if self.server.is_served:
-            self.server.__exit__(kind, error, None)
-        self._onlookers.close(None, error)
+        else:
+            self._break_off(error)
 
     @property
     def address(self) -> Address:
@@ -146,7 +145,10 @@ class MetasimServer:
         return self.server.ask(self.server.host.missing)
 
     def why(self) -> list[str]:
-        """Say of everybody who waits what for, and who keeps it waiting: a line each, in the order of their names."""
+        """Say of everybody who waits what for, and who keeps it waiting: a line each, in the order of their names.
+
+        Times are those that clients have told last: they don't tell each step on the way.
+        """
         return [str(why) for why in self.server.ask(self.server.host.arbiter.why)]
 
     # --- As a simulator ---
@@ -177,23 +179,27 @@ class MetasimServer:
         As in Drake, what happens at that very time is half done then: what is published at it has been, and what
         arrives at it comes next. Nobody's simulator stops there for that: each has done all that it does up to then,
         and waits. One of which nobody knows when it sends runs from stop to stop of its own, so it may still be before
-        that time, by less than a message takes to reach it.
+        that time: by less than a message takes to reach it, or than 100 ms if nobody can send it anything.
+
+        If all clients leave before that time, the run is over: it returns, and `outcome` is there. If it is
+        interrupted, everybody goes on for a moment, as far as they have been allowed to; it can advance again from
+        there, or finish there.
         """
         target = as_nanoseconds(boundary, "a time to advance to")
-        if self.outcome is not None:
-            raise UsageError("the run is over", advice="make a new MetasimServer")
+        self._check_not_over()
         if self._reached is None:
             self.initialize()
         assert self._reached is not None
-        if target < self._reached:
-            raise UsageError(f"it can't go back to {format_time(target)} from {format_time(self._reached)}")
+        if target < self._allowed:
+            raise UsageError(f"it can't go back to {format_time(target)} from {format_time(self._allowed)}")
         every = self._monitor_every
         while self._reached < target:
-            stop = target if not every else min(target, (self._reached // every + 1) * every)
-            self.server.rest_at(stop)
+            stop = target if not every else min(target, (self._allowed // every + 1) * every)
+            self._rest_at(stop)
             self._raise_failure()
             if self.server.host.over:
-                raise UsageError(f"the run is over: all clients have left before {format_time(stop)}")
+                self._reached = self._allowed = self.finish().now
+                return
             self._reached = stop
             if self.public is not None:
                 self.server.ask(self.server.host.arbiter.tell_passed)
@@ -201,7 +207,7 @@ class MetasimServer:
                 return
 
     def get_time(self) -> float:
-        """Return the time at which everybody stands, in seconds."""
+        """Return the time at which everybody stood last, in seconds."""
         return (self._reached or 0) / SECOND
 
     def set_monitor(self, monitor: Monitor | None, period: Seconds | None = None) -> None:
@@ -245,15 +251,36 @@ class MetasimServer:
                 if self._reached is None:
                     self.server.end(LossError("the server was closed before the run began"))
                 else:
-                    self.server.stop_at(self._reached)
+                    self.server.stop_at(self._allowed)
                     self.server.hold_at(None)
             outcome = self.server.wait()
         except BaseException as error:
-            self._onlookers.close(None, error)
+            self._break_off(error)
             raise
         self._onlookers.close(outcome)
         self.outcome = outcome
         return outcome
+
+    def _rest_at(self, stop: int) -> None:
+        """Let everybody run up to a time, or, if that is interrupted, not much farther than they are."""
+        self._allowed = stop
+        try:
+            self.server.rest_at(stop)
+        except BaseException:
+            self._allowed = self.server.ask(self._hold_here)
+            raise
+
+    def _hold_here(self) -> int:
+        """In the server's thread: let nobody go farther than is allowed already; return how far that is."""
+        here = max(self._reached or 0, self.server.host.arbiter.farthest())
+        self.server.hold_at(here)
+        return here
+
+    def _break_off(self, error: BaseException) -> None:
+        """End what is still going on, because of an error."""
+        if self.server.is_served:
+            self.server.__exit__(type(error), error, None)
+        self._onlookers.close(None, error)
 
     def _check_public_names(self) -> None:
         """Refuse channels whose names, with those who use them, LCM has no room for; nobody has gone anywhere yet."""
@@ -269,10 +296,24 @@ class MetasimServer:
             self.server.end(error)
             raise
 
+    def _check_not_over(self) -> None:
+        self._raise_failure()
+        if self.outcome is not None:
+            raise UsageError("the run is over", advice="make a new MetasimServer")
+
     def _raise_failure(self) -> None:
         failure = self.server.host.failure
         if failure is not None:
             raise failure
+
+
+def _as_rule(pair: tuple[str | None, str | None], delay: Seconds | Link) -> Rule:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise ConfigurationError(
+            f"{shown(pair)} isn't a sender and a receiver", advice='write links={("plant", "controller"): 0.01}'
+        )
+    sender, receiver = pair
+    return Rule(link=_as_link(delay, f"the delay of {sender} → {receiver}"), sender=sender, receiver=receiver)
 
 
 def _as_link(delay: Seconds | Link, what: str) -> Link:
@@ -282,6 +323,6 @@ def _as_link(delay: Seconds | Link, what: str) -> Link:
     nanoseconds = as_nanoseconds(delay, what) if not isinstance(delay, str) else delay
     if not nanoseconds:
         raise ConfigurationError(
-            f"{what} of 0 isn't possible", advice="simulators can go on by turns only if messages take time"
+            f"{what} of 0 isn't possible", advice="simulators can take turns only if messages take time"
         )
     return link(nanoseconds)

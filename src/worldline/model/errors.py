@@ -52,6 +52,8 @@ class WorldlineError(Exception):
     """The root of all errors that Worldline raises on purpose. `exit_code` is what a command ends with."""
 
     exit_code: ClassVar[int] = 70
+    of_observer = False
+    """Whether it was raised by what looks on, so that no participant is to blame."""
 
     def __init__(
         self,
@@ -80,7 +82,7 @@ class WorldlineError(Exception):
 
     def concerning(self, participant: str, at: int) -> Self:
         """Return the error with the participant named, if it was raised where that wasn't known."""
-        if self.participant is None:
+        if self.participant is None and not self.of_observer:
             self.participant, self.at = participant, at
             self.args = (self.text(),)
         return self
@@ -113,6 +115,8 @@ class ConfigurationError(UsageError):
 
 class ObserverFailure(UsageError):
     """What was given to look on has raised something; the model is fine."""
+
+    of_observer = True
 
 
 class ModelError(WorldlineError):
