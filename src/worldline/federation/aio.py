@@ -245,10 +245,13 @@ class AsyncParticipant(Operations):
         messages = self._ledger.advance(self._target(to, by))
         return await self._wait() if messages is None else self._served(messages)
 
-    async def next(self, until: TimeLike | None = None) -> list[Message]:
-        """Advance to the next arrival and return all messages of that exact time, or to `until` and return none."""
+    async def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
+        """Advance to the next arrival and return all messages of that exact time, or to `until` and return none.
+
+        With a `promise`, first promise to send nothing before then.
+        """
         await self._yield()
-        messages = self._ledger.next(until)
+        messages = self._ledger.next(until, promise)
         return await self._wait() if messages is None else self._served(messages)
 
     async def peek(self, until: TimeLike | None = None) -> int:
