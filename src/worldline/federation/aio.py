@@ -251,8 +251,12 @@ class AsyncParticipant(Operations):
         With a `promise`, first promise to send nothing before then.
         """
         await self._yield()
+        before = self._ledger.now
         messages = self._ledger.next(until, promise)
-        return await self._wait() if messages is None else self._served(messages)
+        if messages is None:
+            return await self._wait()
+        self._served_next(before, promise)
+        return messages
 
     async def peek(self, until: TimeLike | None = None) -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
@@ -293,7 +297,7 @@ class AsyncParticipant(Operations):
             raise self._crowded()
         self._waits = True
         try:
-            return self._ledger.receive(await self._connection.ask(self._ledger.take_outbox()))
+            return self._ledger.receive(await self._connection.ask(self._taken()))
         finally:
             self._waits = False
 

@@ -154,16 +154,25 @@ class Operations:
             self._catch_up()
 
     def _say(self, *, urgent: bool = False) -> None:
-        if self._courier.is_due(urgent=urgent):
+        if self._courier.is_due(urgent=urgent or self._presses):
             self._catch_up()
+
+    def _served_next(self, before: int, promise: TimeLike | None) -> None:
+        """Say what is to be said after a `next` that didn't have to wait."""
+        self._presses = self._presses or promise is not None
+        if self._ledger.now > before or promise is None:  # Otherwise it has more to do now, and says it then.
+            self._say()
+
+    def _taken(self) -> list[ParticipantEvent]:
+        self._presses = False
+        return self._ledger.take_outbox()
 
     def _catch_up(self) -> None:
         self._ledger.tell_time()
         self._tell()
 
     def _tell(self) -> None:
-        self._presses = False
-        if outbox := self._ledger.take_outbox():
+        if outbox := self._taken():
             self._courier.tell(outbox)
 
     def _crowded(self) -> UsageError:
@@ -187,7 +196,7 @@ class Participant(Operations):
     def join(self) -> None:
         """Wait until the run starts, or until the time at which this newcomer joins."""
         with self._lock:
-            self._asked += self._ledger.take_outbox()
+            self._asked += self._taken()
         self._wait()
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
@@ -198,7 +207,7 @@ class Participant(Operations):
             if messages is not None:
                 self._say()
                 return messages
-            self._asked += self._ledger.take_outbox()
+            self._asked += self._taken()
         return self._wait()
 
     def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
@@ -210,13 +219,10 @@ class Participant(Operations):
         with self._lock:
             before = self._ledger.now
             messages = self._ledger.next(until, promise)
-            self._presses = self._presses or promise is not None
             if messages is not None:
-                if self._ledger.now > before or promise is None:  # Otherwise it has more to do now, and says it then.
-                    self._say(urgent=self._presses)
+                self._served_next(before, promise)
                 return messages
-            self._presses = False
-            self._asked += self._ledger.take_outbox()
+            self._asked += self._taken()
         return self._wait()
 
     def peek(self, until: TimeLike | None = None) -> int:
@@ -235,7 +241,7 @@ class Participant(Operations):
             if known is not None:
                 self._say()
                 return known
-            self._asked += self._ledger.take_outbox()
+            self._asked += self._taken()
         self._wait()
         with self._lock:
             known = self._ledger.peek(until)

@@ -85,9 +85,9 @@ def drive(participant: Participant, simulator: MessageSimulator) -> None:
                     advice="send what is due in begin and advance_to; due is the next time after that",
                 )
             before = participant.now
-            news = due if due > promised else None
+            promise = due if due > promised else None
             promised = due
-            messages = participant.next(None if due >= TIME_MAX else due, promise=news)
+            messages = participant.next(None if due >= TIME_MAX else due, promise=promise)
             if participant.now > before:
                 simulator.advance_to(participant.now)
             if messages:
