@@ -46,6 +46,7 @@ bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELIC
 	$(PIP) --editable '.[dev,mpi,drake,mujoco,bench]'
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/federation.py
+	$(PY) benchmarks/metasim.py
 	$(PY) benchmarks/kernel.py
 	$(PY) benchmarks/nodes.py
 	$(PY) benchmarks/spacetime.py

@@ -14,6 +14,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,12 @@ def in_processes(rounds: int, delay: int, busy_s: float = 0.0, **server_options:
     return rounds / seconds
 
 
+def logged(rounds: int) -> float:
+    """With all messages in an LCM log."""
+    with TemporaryDirectory() as folder:
+        return in_processes(rounds, 1, public=f"{folder}/run.lcmlog")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
@@ -184,6 +191,8 @@ def main() -> None:
         "in-process": lambda: in_process(rounds, 1),
         "two processes, one step of delay": lambda: in_processes(rounds, 1),
         "two processes, ten steps of delay": lambda: in_processes(rounds, 10),
+        "two processes, one step, with a public log": lambda: logged(rounds),
+        "two processes, one step, with a public broker": lambda: in_processes(rounds, 1, serve_lcm="127.0.0.1:0"),
         "by hand, 200 µs each": lambda: by_hand(rounds // 2, 1, busy_s),
         "two processes, 200 µs each": lambda: in_processes(rounds // 2, 1, busy_s),
     }

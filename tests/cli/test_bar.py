@@ -71,20 +71,19 @@ def test_what_is_printed_goes_where_it_is_piped_to(
     assert "said" not in terminal.getvalue()
 
 
-def test_where_nobody_looks_a_run_that_may_never_end_says_once_how_far_it_is(
-    capsys: pytest.CaptureFixture[str], clock: list[float]
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        (6 * SECOND, "still running: 5s of 6s simulated, 2,000 events\n"),
+        (FOREVER, "still running: 5s simulated, 2,000 events, and no end is set (--until TIME ends it)\n"),
+    ],
+)
+def test_where_nobody_looks_a_long_run_says_now_and_then_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], clock: list[float], end: int, words: str
 ) -> None:
     with progress() as watch:
-        watch(Status(MS, FOREVER, 1_000))
+        watch(Status(MS, end, 1_000))
         assert capsys.readouterr() == ("", "")
-        for clock[0] in (11.0, 22.0):
-            watch(Status(5 * SECOND, FOREVER, 2_000))
-    words = "still running: 5s simulated, 2,000 events, and no end is set (--until TIME ends it)\n"
-    assert capsys.readouterr() == ("", words)
-
-
-def test_a_run_that_ends_says_nothing_there(capsys: pytest.CaptureFixture[str], clock: list[float]) -> None:
-    with progress() as watch:
-        clock[0] = 11.0
-        watch(Status(5 * SECOND, 6 * SECOND, 2_000))
-    assert capsys.readouterr() == ("", "")
+        for clock[0] in (11.0, 12.0, 22.0):
+            watch(Status(5 * SECOND, end, 2_000))
+    assert capsys.readouterr() == ("", 2 * words)

@@ -114,3 +114,10 @@ def test_every_fault_is_named_and_is_one() -> None:
     assert all(str(as_fault(text)) == text for text in named)
     kinds = re.findall(r"  (crash\S+)", section("Kinds"))[0]
     assert tuple(parse_kinds(kinds)) == KINDS
+
+
+@pytest.mark.parametrize(
+    ("command", "runs_agents"), [("run", True), ("verify", True), ("check", False), ("serve", False)]
+)
+def test_lab_time_is_for_commands_that_run_agents(command: str, runs_agents: bool) -> None:
+    assert ("lab time" in help_of(command, columns=200)) is runs_agents

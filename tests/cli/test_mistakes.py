@@ -36,6 +36,8 @@ FILES = {
     "async.py": KERNEL.replace("def model", "async def model"),
     "yields.py": KERNEL.replace("def model", "async def model").replace("return simulation", "yield simulation"),
     "until.py": KERNEL.replace('"10s"', "5"),
+    "hours.py": KERNEL.replace('"10s"', "8.0"),
+    "misspelled.py": KERNEL.replace("def model", "def modle"),
     "judged.py": f"{KERNEL}\noutcome = 5\n",
     "broken.py": "def helper():\n    return 1 / 0\n\nhelper()\n",
     "unmade.py": "def helper():\n    return 1 / 0\n\ndef model():\n    return helper()\n",
@@ -88,8 +90,10 @@ IN_PROCESS = "a federation from a Python file runs in-process, and not on "
         (("run", "yields.py"), "yields.py: its model can't be async"),
         (
             ("run", "until.py"),
-            'until.py: UNTIL = 5 has no unit (write UNTIL = "5s", or "5ns" if that is meant)',
+            'until.py: UNTIL = 5 has no unit (write a text: UNTIL = "5s", or another unit: ns, us, ms, s, min, h, d)',
         ),
+        (("run", "hours.py"), 'hours.py: UNTIL = 8.0 has no unit (write a text: UNTIL = "8.0s", or another unit'),
+        (("run", "misspelled.py"), "misspelled.py defines modle, but no model (did you mean model?)"),
         (("run", "judged.py"), "judged.py: its outcome is 5, not a function (write def outcome(simulation, result)"),
     ],
 )

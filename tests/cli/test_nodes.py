@@ -608,7 +608,8 @@ def test_a_node_that_raises_is_named_with_its_place(worldline: Command, tmp_path
     code, out, err = worldline("--file", "raises.py", "--latency", "5ms")
     assert code == 1
     assert err == (
-        f"worldline: node 1 at 5ms: on 0 it raised ZeroDivisionError: division by zero, in raises.py, line {line}\n"
+        "worldline: node 1 at 5ms: on the message 0 it raised ZeroDivisionError: division by zero,"
+        f" in raises.py, line {line}\n"
     )
     assert out.splitlines()[-2:] == ["1 <- 0: 0", "---"]
 

@@ -613,3 +613,37 @@ def test_a_client_keeps_to_the_servers_longest_frame() -> None:
             assert sum(len(message.payload) for message in me.advance(to="1s")) == 20 * 2**16
         writer.result()
         server.wait(PROMPT_S)
+
+
+def test_a_promise_with_next_is_told_before_anybody_has_to_wait_for_it() -> None:
+    with Server(plan(["a", "b"], network=Network(default=link("10ms")))) as server:
+
+        def promises() -> list[int]:
+            with connect(server, "a", publishes=["x"], subscribes=["y"]) as me:
+                return [len(me.next(until=time * MS, promise=time * MS)) for time in (10, 20, 30)]
+
+        def waits() -> int:
+            with connect(server, "b", publishes=[], subscribes=["x"]) as me:
+                me.advance(to="35ms")
+                return me.now
+
+        strands = [Strand(promises), Strand(waits)]
+        assert [strand.result() for strand in strands] == [[0, 0, 0], 35 * MS]
+        server.wait(60)
+
+
+def test_what_isnt_published_at_once_travels_with_what_is_said_next() -> None:
+    with Server(plan(["a", "b"], network=Network(default=link("10ms")))) as server:
+
+        def publishes() -> None:
+            with connect(server, "a", publishes=["x"]) as me:
+                me.publish("x", b"1", at_once=False)
+                me.advance(to="20ms")
+
+        def hears() -> list[bytes]:
+            with connect(server, "b", publishes=[], subscribes=["x"]) as me:
+                return [message.payload for message in me.advance(to="20ms")]
+
+        strands = [Strand(publishes), Strand(hears)]
+        assert [strand.result() for strand in strands] == [None, [b"1"]]
+        server.wait(60)

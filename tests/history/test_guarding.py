@@ -144,3 +144,26 @@ def test_a_function_that_takes_a_trace_is_an_observer() -> None:
     scheduler.start_all_nodes()
     with pytest.raises(ObserverFailure, match=f"the observer at 0s: it raised LookupError: full, {LINE}"):
         scheduler.run()
+
+
+def test_a_misspelled_method_is_refused() -> None:
+    class Misspelled(Observer):
+        def send(self, *_: object) -> None:
+            pass
+
+    with pytest.raises(UsageError, match=r"Misspelled.send would never be called.*did you mean sent\?"):
+        GuardedObserver(Misspelled())
+
+
+def test_an_observers_own_methods_are_its_own() -> None:
+    class WithAFile(Observer):
+        def close(self) -> None:
+            """Takes nothing, so it isn't meant to be `closed`."""
+
+        def sent(self, *_: Any) -> None:
+            self.send()
+
+        def send(self, *_: Any) -> None:
+            """Isn't meant to be `sent`, which is there too."""
+
+    GuardedObserver(WithAFile())

@@ -30,6 +30,12 @@ def test_another_order() -> None:
     assert text.startswith("the same messages in another order: perhaps the order of a set")
 
 
+def test_what_is_no_message_isnt_called_one() -> None:
+    assert guessed(sent("x"), sent("x", at=6)) == "the same message at another time"
+    a, b = (sent("x", at=at)._replace(topic="worldline/process") for at in (5, 6))
+    assert guessed(a, b) == "the same at another time"
+
+
 def test_another_order_within_a_message() -> None:
     a, b = sent({"names": [{"n": [1, 2]}, "x"]}), sent({"names": ["x", {"n": [2, 1]}]})
     assert guessed(a, b).startswith("the same values in another order: perhaps the order of a set")

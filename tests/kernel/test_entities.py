@@ -130,6 +130,17 @@ def test_a_message_that_nothing_takes_is_refused_with_both_ends() -> None:
     assert caught.value.facts == {"receiver": "deaf", "sender": "a"}
 
 
+def test_a_handler_that_is_nearly_right_is_named() -> None:
+    class Doctor(Entity):
+        def on_patiant(self, _: None) -> None: ...
+
+    simulation = Simulation()
+    simulation.add("doctor", Doctor())
+    simulation.send("doctor", "patient")
+    with pytest.raises(ModelError, match=r"has no on_patient, .* \(did you mean 'on_patiant'\?\)"):
+        simulation.run()
+
+
 @pytest.mark.parametrize("returned", [5, "5ms", [1], True, 0.5, iter([1]), lambda: 1])
 def test_what_a_handler_returns_is_nobodys_business_unless_it_is_a_generator(returned: Any) -> None:
     simulation = stage(lambda me: returned)

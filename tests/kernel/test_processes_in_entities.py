@@ -1220,6 +1220,40 @@ def test_a_customer_without_patience_leaves() -> None:
     assert (bank.counters.held, bank.counters.waiting) == (0, 0)
 
 
+def test_a_block_that_is_left_before_its_turn_without_having_waited_is_refused() -> None:
+    machine = Resource(1)
+
+    def hold(me: Any) -> Steps:
+        with machine.acquire() as turn:
+            yield turn
+            yield 9
+
+    def forget(me: Any) -> Steps:
+        with machine.acquire():
+            yield 5
+
+    with pytest.raises(ModelError, match=r"left before its turn.*write yield turn at its beginning") as caught:
+        play(hold, forget)
+    assert caught.value.at == 5
+
+
+def test_a_claim_may_be_given_up_without_having_waited() -> None:
+    machine = Resource(1)
+
+    def hold(me: Any) -> Steps:
+        with machine.acquire() as turn:
+            yield turn
+            yield 5
+
+    def balk(me: Any) -> Steps:
+        with machine.acquire() as turn:
+            machine.release(turn)
+        yield 0
+
+    play(hold, balk)
+    assert (machine.held, machine.waiting) == (0, 0)
+
+
 def test_a_resource_says_how_many_hold_it_and_wait() -> None:
     counts: Log = []
 

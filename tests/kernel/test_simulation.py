@@ -314,12 +314,17 @@ def test_other_names_are_refused(name: Any) -> None:
         Simulation().add(name, Actor())
 
 
-@pytest.mark.parametrize("thing", [None, 5, Actor, "entity", object(), lambda: 1, Interrupt(), Simulation()])
+@pytest.mark.parametrize("thing", [None, 5, "entity", object(), lambda: 1, Interrupt(), Simulation()])
 def test_only_entities_take_part(thing: Any) -> None:
     simulation = Simulation()
     with pytest.raises(ConfigurationError, match=r"x: .* isn't an Entity .make one, or a process\(...\)"):
         simulation.add("x", thing)
     assert "x" not in simulation
+
+
+def test_a_class_is_no_entity() -> None:
+    with pytest.raises(ConfigurationError, match=r"^x: the class Actor isn't an Entity .make one: Actor\(...\)"):
+        Simulation().add("x", Actor)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("is_running", [False, True])

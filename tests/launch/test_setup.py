@@ -404,7 +404,7 @@ TOP = [
 LINK = [
     ("latency = 5", 'latency: 5 isn\'t a latency (write a number with its unit in quotes, such as "5ms")'),
     ('latency = "5 parsecs"', "latency: '5 parsecs' isn't a latency (write a number and a unit"),
-    ('latency = "0ms"', "latency: '0ms' isn't a latency (a latency is at least 1ns, the microstep)"),
+    ('latency = "0ms"', "latency: '0ms' isn't a latency (a latency is at least 1ns)"),
     ('latency = "-1ms"', "latency: '-1ms' isn't a latency (a latency can't be negative)"),
     ('latency = "uniform(4ms)"', "latency: 'uniform(4ms)' isn't a latency (write uniform(minimum, maximum))"),
     ('latency = "uniform(9ms, 4ms)"', "latency: a uniform latency from 9ms to 4ms is empty"),
@@ -599,7 +599,7 @@ def test_all_mistakes_of_a_file_are_reported_at_once(folder: Path) -> None:
         'until: 5 isn\'t an end time (write a number with its unit in quotes, such as "5ms")',
         'link.latency: \'5 parsecs\' isn\'t a latency (write a number and a unit, such as "5ms", "1.5s" or "2h")',
         "link.loss: 2 isn't a probability (use 0 to 1)",
-        "links[1].latency: '0ms' isn't a latency (a latency is at least 1ns, the microstep)",
+        "links[1].latency: '0ms' isn't a latency (a latency is at least 1ns)",
         (
             "participants[2] \"arm\".subscribes.target: 'mailbx' isn't a buffer "
             "(use discard, mailbox, newest(n), oldest(n) or unbounded)"
@@ -718,13 +718,21 @@ def test_a_mistake_has_the_line_of_its_key_or_of_what_is_around_it(folder: Path)
         ),
         ("seed = 7\n[link\n", "line 2: [link: expected ']' at the end of a table declaration"),
         ("seed = 7\nseed = 8", "line 2: seed = 8: cannot overwrite a value"),
+        (
+            "[participants]\n[participants]",
+            "line 2: [participants]: cannot declare participants twice (write [[participants]]: there can be several)",
+        ),
+        (
+            "[participants]\n[[participants]]",
+            "line 2: [[participants]]: cannot overwrite a value (write it like this everywhere, with two brackets)",
+        ),
         ("seed = ", "line 1: seed =: invalid value"),
         (b"seed = 7\nname = '\xff'", "line 2: it isn't UTF-8 text (save it as UTF-8)"),
         (f"seed = {'9' * 5000}", "it contains a number with too many digits"),
         (f"seed = {'[' * 50_000}", "its lists or tables are nested too deeply"),
         ("#" * (FILE_SIZE_MAX + 1), "it is larger than 1 MiB, too large for a federation's file"),
     ],
-    ids=["unquoted", "bracket", "twice", "cut short", "latin-1", "digits", "deep", "huge"],
+    ids=["unquoted", "bracket", "twice", "two tables", "mixed", "cut short", "latin-1", "digits", "deep", "huge"],
 )
 def test_a_file_that_is_no_toml_is_one_mistake(folder: Path, content: str | bytes, mistake: str) -> None:
     assert mistakes_of(folder, content, "nothing") == [mistake]

@@ -72,6 +72,12 @@ def test_an_incomplete_client_cant_run() -> None:
         client().set_monitor(None)
 
 
+def test_what_is_no_builder() -> None:
+    for add in (client().add_publisher, client().add_subscriber):
+        with pytest.raises(UsageError, match="None isn't a DiagramBuilder"):
+            add(None, "STATE", lcmt_drake_signal)  # type: ignore[arg-type]
+
+
 def test_a_builder_that_has_built() -> None:
     builder = DiagramBuilder()
     builder.AddSystem(ConstantValueSource(AbstractValue.Make(lcmt_drake_signal())))

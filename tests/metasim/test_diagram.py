@@ -440,8 +440,13 @@ class Keeper(LeafSystem):
         self._seen.append((round(context.get_time() * 1000), signal.val[0] if signal.dim else 0.0))
 
 
+@pytest.mark.parametrize(
+    "monitor", [None, lambda _: None, lambda _: EventStatus.DidNothing()], ids=["none", "silent", "says so"]
+)
 @pytest.mark.parametrize("kind", ["discrete", "unrestricted", "two"])
-def test_an_update_sees_what_arrives_at_its_instant_on_whichever_side_of_it_its_float_lies(kind: str) -> None:
+def test_an_update_sees_what_arrives_at_its_instant_on_whichever_side_of_it_its_float_lies(
+    kind: str, monitor: Callable[[Context], Any] | None
+) -> None:
     seen: list[tuple[int, float]] = []
 
     def client(me: Participant) -> None:
@@ -450,6 +455,7 @@ def test_an_update_sees_what_arrives_at_its_instant_on_whichever_side_of_it_its_
         subscriber = client.add_subscriber(builder, "IN", lcmt_drake_signal)
         builder.Connect(subscriber.get_output_port(), keeper.get_input_port())
         client.complete(builder.Build())
+        client.set_monitor(monitor)
         client.run()
 
     def source(me: Participant) -> None:

@@ -79,12 +79,11 @@ def test_it_promises_what_it_knows() -> None:
         name, now, ended = "a", 0, False
         promised: ClassVar[list[int]] = []
 
-        def publish(self, *_: object) -> None: ...
+        def publish(self, *_: object, at_once: bool) -> None: ...
 
-        def promise(self, until: int) -> None:
-            self.promised.append(until)
-
-        def next(self, until: int) -> list[Message]:
+        def next(self, until: int, promise: int | None) -> list[Message]:
+            assert promise is not None
+            self.promised.append(promise)
             self.now, self.ended = until, until == 30 * MS
             return []
 

@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from worldline.model import MS, SECOND, TIME_MAX, ConfigurationError, exponential, fixed, link, normal, table, uniform
+from worldline.model.errors import shown
 from worldline.model.latency import Exponential, Fixed, Normal, Table, Uniform, as_distribution, check_latency
 from worldline.model.randomness import BITS_MAX, draw_bits, key_of
 
@@ -235,7 +236,7 @@ def test_a_hand_made_latency_holds_plain_times_in_every_field(made, time):
 def test_what_is_no_latency_at_all_is_refused_with_the_list_of_those_there_are(latency):
     with pytest.raises(ConfigurationError) as refusal:
         check_latency(latency, "the link")
-    assert str(refusal.value).startswith(f"the link: {latency!r} isn't a latency")
+    assert str(refusal.value).startswith(f"the link: {shown(latency)} isn't a latency")
     for known in ("fixed", "uniform", "normal", "exponential", "table"):
         assert known in refusal.value.advice
 

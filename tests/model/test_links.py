@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, shown
 from worldline.model.latency import Fixed, Normal, Table, Uniform, exponential, fixed, normal, table, uniform
 from worldline.model.links import Link, Network, Outage, Rule, check_link, check_network, hold, link, partition
 from worldline.model.time import FOREVER, MS, TIME_MAX
@@ -63,7 +63,7 @@ def test_a_link_with_no_possible_latency_is_refused(latency):
 def test_a_link_is_not_made_of_what_is_neither_time_nor_latency(latency):
     with pytest.raises(ConfigurationError) as refusal:
         link(latency)
-    assert str(refusal.value).startswith(f"{latency!r} isn't a latency")
+    assert str(refusal.value).startswith(f"{shown(latency)} isn't a latency")
 
 
 def test_a_latency_too_long_to_write_is_refused_all_the_same():

@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from worldline.model import FOREVER, HOUR, MINUTE, MS, SECOND, TIME_MAX, US, ConfigurationError, UsageError
+from worldline.model.errors import shown
 from worldline.model.reading import as_latency, as_time, parse_time
-from worldline.model.time import format_time, is_time
+from worldline.model.time import format_time, is_time, rounded_time
 
 NANOSECONDS = {
     "ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9,
@@ -169,7 +170,7 @@ def test_a_flood_of_digits_is_refused_as_any_other_text(text):
 def test_what_is_neither_whole_number_nor_text_is_no_time(value):
     with pytest.raises(ConfigurationError) as refusal:
         as_time(value, "the release")
-    assert repr(value) in str(refusal.value)
+    assert shown(value) in str(refusal.value)
     assert "the release" in str(refusal.value)
     assert "nanoseconds" in refusal.value.advice
 
@@ -281,3 +282,19 @@ def test_two_times_added_are_before_forever_and_fit_64_bits():
 
 def test_the_units_build_on_each_other():
     assert [NANOSECONDS[unit] for unit in ("us", "ms", "s", "min", "h")] == [US, MS, SECOND, MINUTE, HOUR]
+
+
+@pytest.mark.parametrize(
+    ("time", "text"),
+    [
+        (112_938_165_636_577_344, "1307d 3h 42min"),
+        (3 * HOUR + 25 * MINUTE + 45 * SECOND + 1, "3h 25min 45s"),
+        (HOUR + 1, "1h 0min 0s"),
+        (8 * HOUR, "8h"),
+        (90 * MINUTE, "90min"),
+        (HOUR - 1, "3599.999999999s"),
+        (FOREVER, "forever"),
+    ],
+)
+def test_long_times_for_people_have_three_parts(time, text):
+    assert rounded_time(time) == text

@@ -564,7 +564,8 @@ class Lost(Node):
 def lost(number: Any) -> None:
     with pytest.raises(
         ModelError,
-        match=r"node 0 at 0s: on Start: it has no link .*, in test_host\.py, line \d+ \(it has the links 0\)",
+        match=r"node 0 at 0s: on Start: it has no link with the number .*, in test_host\.py, line \d+ "
+        r"\(its links have the numbers 0\)",
     ):
         pair(Lost, parameters={"number": number}).run()
 
@@ -592,7 +593,8 @@ def test_a_link_that_was_removed_is_none() -> None:
 
     with pytest.raises(
         ModelError,
-        match=r"node 0 at 2s: on Neighbor removed 0: it has no link 0, in test_host\.py, line \d+ \(it has no links\)",
+        match=r"node 0 at 2s: on Neighbor removed 0: it has no link with the number 0, in test_host\.py, line \d+ "
+        r"\(it has no links\)",
     ):
         pair(Insistent, faults=["2s remove 0 1"]).run()
 
@@ -725,7 +727,7 @@ def test_an_error_says_who_when_on_what_and_where(trace: bool) -> None:
         pair(Raises, trace=trace).run()
     line = line_of("here it raises")
     assert str(raised.value) == (
-        f"node 1 at 1s: on 'bad' it raised RuntimeError: not like this, in {HERE}, line {line}"
+        f"node 1 at 1s: on the message 'bad' it raised RuntimeError: not like this, in {HERE}, line {line}"
     )
     assert isinstance(raised.value.__cause__, RuntimeError)
 

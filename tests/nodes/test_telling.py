@@ -226,7 +226,7 @@ def test_all_of_a_large_run_is_there(tmp_path: Path) -> None:
 def test_a_run_that_fails_is_broken_off_and_says_where(tmp_path: Path) -> None:
     verdict = recorded(started(Fussy), tmp_path / "run.mcap").verify()
     assert verdict.condition is Condition.BROKEN_OFF
-    assert "node 1 at 1s: on Told(number=3) it raised ValueError: three" in verdict.text
+    assert "node 1 at 1s: on the message Told(number=3) it raised ValueError: three" in verdict.text
 
 
 @pytest.mark.parametrize(

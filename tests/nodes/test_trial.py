@@ -13,7 +13,7 @@ from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError, ModelError, Stuck
 from worldline.model.reading import as_time
 from worldline.model.time import SECOND
-from worldline.nodes import Fault, Node, Violation, always, at_end
+from worldline.nodes import Fault, Node, Violation, always, at_end, eventually
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import find
 from worldline.nodes.events import Event, LinkUp, Start, Timer
@@ -162,6 +162,15 @@ def test_the_shortest_trial() -> None:
 def test_what_is_no_trial_is_refused_at_once(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigurationError, match=says):
         Trial(**{"algorithm": BELLMAN_FORD, **options})
+
+
+@pytest.mark.parametrize("decorator", [always, eventually, at_end])
+def test_a_property_without_a_text_is_refused(decorator: Any) -> None:
+    def agreed(_: Any) -> bool:
+        return True
+
+    with pytest.raises(ConfigurationError, match=rf"@{decorator.__name__} of agreed has no text \(say what must hold"):
+        decorator(agreed)
 
 
 def test_an_algorithm_whose_properties_are_none_is_refused() -> None:

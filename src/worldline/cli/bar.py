@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 _SHOWN_AFTER_S = 1.0
-_TOLD_AFTER_S = 10.0
+_TOLD_EVERY_S = 10.0
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
 def progress() -> Iterator[Watch]:
     """Show how far a run is, once it has taken a while. What it yields is the run's `watch`.
 
-    Where there is no terminal, it says so once, and only of a run that may never end.
+    Where there is no terminal, a line says so now and then.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -55,20 +55,20 @@ def progress() -> Iterator[Watch]:
 
 
 class _RunNote:
-    """Tells whoever waits for a run without an end how far it is, and how to give it one."""
+    """Tells whoever waits for a long run its status now and then, and how to end one that has no end."""
 
     def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._is_told = False
+        self._told = time.monotonic()
 
     def __call__(self, status: Status) -> None:
-        if self._is_told or status.end < FOREVER or time.monotonic() - self._began < _TOLD_AFTER_S:
+        clock = time.monotonic()
+        if clock - self._told < _TOLD_EVERY_S:
             return
-        self._is_told = True
-        remark(
-            f"still running: {format_time(status.time)} simulated, {counted(status.events, 'event')}, and no end is set"
-            " (--until TIME ends it)"
-        )
+        self._told = clock
+        has_end = status.end < FOREVER
+        reached = format_time(status.time) + (f" of {format_time(status.end)}" if has_end else "")
+        hint = "" if has_end else ", and no end is set (--until TIME ends it)"
+        remark(f"still running: {reached} simulated, {counted(status.events, 'event')}{hint}")
 
 
 class _RunBar:

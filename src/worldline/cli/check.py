@@ -14,7 +14,7 @@ from rich.console import Console
 from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
-from worldline.cli.options import Seed, Settings, Until
+from worldline.cli.options import EndTime, Seed, Settings
 from worldline.federation.checker import SCHEDULES_MAX, Divergence, compare, parse_schedule
 from worldline.federation.checker import check as check_schedules
 from worldline.model.counting import counted
@@ -32,7 +32,7 @@ def check(
         ),
     ],
     seed: Seed = None,
-    until: Until = None,
+    until: EndTime = None,
     settings: Settings = None,
     schedules: Annotated[int, typer.Option(min=1, help="Maximum number of schedules to try.")] = SCHEDULES_MAX,
     seconds_max: Annotated[

@@ -19,6 +19,7 @@ import typer
 
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import Interruption
+from worldline.history.difference import SHOWN_MAX
 from worldline.model import UsageError
 from worldline.model.printable import printable_json
 from worldline.recording.comparing import compare_recordings
@@ -55,7 +56,7 @@ def diff(
         ),
     ] = None,
     show_all: Annotated[
-        bool, typer.Option("--all", help="Show every member that differs, not just the first.")
+        bool, typer.Option("--all", help=f"Show every member that differs, not just the first {SHOWN_MAX}.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     settings: Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -25,6 +26,7 @@ from worldline.recording import Condition, Recording, float_fingerprint
 from worldline.spacetime.build import build as spacetime_build
 
 _COLUMNS_MIN = 120  # Where nobody looks at a terminal, lines needn't be short.
+_TEXT_CHAIN = re.compile(rb"([0-9a-f]{1,16})(?: ([0-9a-f]+))?")
 _STYLES = {
     Condition.INTACT: "green",
     Condition.BROKEN_OFF: "yellow",
@@ -52,7 +54,7 @@ def info(
 
 
 def _installation() -> Table:
-    mpi = "installed" if find_spec("mpi4py") else "not installed: pip install 'worldline[mpi]'"
+    mpi = "installed" if find_spec("mpi4py") else "not installed: pip install '.[mpi]' in the clone of Worldline"
     return _grid(
         ("worldline", version("worldline")),
         ("python", f"{platform.python_implementation()} {platform.python_version()}"),
@@ -74,7 +76,9 @@ def _grid(*rows: tuple[str, str]) -> Table:
 def _describe(recording: Recording, console: Console) -> None:
     verdict = recording.verify()
     console.print(_facts(recording))
-    _print(console, ("participant", "from", "until", "digest"), _participants(recording))
+    rows = list(_participants(recording))
+    counts_steps = any(row[-1] for row in rows)
+    _print(console, ("participant", "from", "until", "digest", "count" if counts_steps else ""), rows)
     _print(console, ("topic", "published", "arrivals", "bytes"), _topics(recording), numbers_from=1)
     _print(console, ("receiver", "topic", "not received because", "messages"), _losses(recording), numbers_from=3)
     console.print()
@@ -111,25 +115,31 @@ def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:
     """Everybody of the roster, and the guests who came; of a file that was cut off only the names are known."""
     header, outcome = recording.header, recording.outcome
     if outcome is None:
-        yield from ((named(name), "", "", "") for name in header.roster)
-        yield from ((f"{name} (guest)", "", "", "") for name in header.guests)
+        yield from ((named(name), "", "", "", "") for name in header.roster)
+        yield from ((f"{name} (guest)", "", "", "", "") for name in header.guests)
         return
     for name in sorted({*header.roster, *outcome.participants}):
         part = outcome.participants.get(name)
         shown = named(name) if name in ("", *header.roster) else f"{name} (guest)"
         if part is None:
-            yield (shown, "never", "", "")
+            yield (shown, "never", "", "", "")
         else:
-            yield (shown, format_time(part.started), _until(part.left), _chain(part.digest or ""))
+            yield (shown, format_time(part.started), _until(part.left), *_chain(part.digest or ""))
 
 
-def _chain(digest: str) -> str:
-    """Return a member's chain as its room writes it: that of the kernel is text, which recordings keep in hex."""
+def _chain(digest: str) -> tuple[str, str]:
+    """Return a member's chain and what it counts.
+
+    Those of entities, nodes and agents are text, which recordings keep in hex: a hash and mostly a count.
+    """
     try:
-        chain = bytes.fromhex(digest).decode("ascii")
+        found = _TEXT_CHAIN.fullmatch(bytes.fromhex(digest))
     except ValueError:
-        return digest
-    return chain if chain and set(chain) <= set("0123456789abcdef ") else digest
+        found = None
+    if found is None:
+        return digest, ""
+    chain, count = found.groups()
+    return f"{int(chain, 16):016x}", "" if count is None else f"{int(count, 16):,}"
 
 
 def _until(left: int | None) -> str:

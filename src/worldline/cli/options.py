@@ -19,6 +19,9 @@ Until = Annotated[
         metavar="TIME", help="End of the run: 20s, or in spacetime a lab time such as 100 (default: the target's own)."
     ),
 ]
+EndTime = Annotated[
+    str | None, typer.Option("--until", metavar="TIME", help="End of the run, such as 20s (default: the target's own).")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,9 @@ from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import Interruption, interrupted_by
 from worldline.cli.losses import losses_in_words
 from worldline.cli.recorded import recording_of
+from worldline.cli.silence import breaking_silence
 from worldline.history.outcome import Outcome
+from worldline.history.status import Watch
 from worldline.model import ModelError
 from worldline.model.counting import counted
 from worldline.targets import Ready
@@ -29,7 +31,7 @@ def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool =
     with Interruption() as interruption, recording_of(ready, shelf, say) as recording:
         interruption.again = recording.give_up
         with (
-            progress() if ready.is_main and not quiet else nullcontext() as watch,
+            _watch(ready, quiet=quiet) as watch,
             interrupted_by(interruption, ready.interrupt),
         ):
             outcome = ready.run(recording.observer, watch)
@@ -38,6 +40,20 @@ def run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool =
         outcome, told = _judged(ready, outcome)
         _conclude(ready, outcome, () if quiet else told, time.monotonic() - began)
     return outcome
+
+
+@contextmanager
+def _watch(ready: Ready, *, quiet: bool) -> Iterator[Watch | None]:
+    """Return what shows the status of a run; where it runs in this thread, also one that tells none for long."""
+    if quiet or not ready.is_main:
+        yield None
+        return
+    with progress() as shown:
+        if ready.executor != "inline":  # It starts processes, which is no good beside a thread.
+            yield shown
+            return
+        with breaking_silence(shown) as watch:
+            yield watch
 
 
 def _judged(ready: Ready, outcome: Outcome) -> tuple[Outcome, list[str]]:

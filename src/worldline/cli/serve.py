@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from worldline.cli.interruption import Interruption
-from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
+from worldline.cli.options import EndTime, Force, NoRecord, Quiet, Seed, Settings, shelf_for
 from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
 from worldline.cli.recorded import recording_of
 from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of
@@ -65,7 +65,7 @@ def serve(
         typer.Option(help="Authority whose certificates participants must present, for tls:// (default: none)."),
     ] = None,
     seed: Seed = None,
-    until: Until = None,
+    until: EndTime = None,
     settings: Settings = None,
     realtime: Realtime = None,
     lcm: LcmTargets = None,

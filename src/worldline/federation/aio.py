@@ -245,11 +245,18 @@ class AsyncParticipant(Operations):
         messages = self._ledger.advance(self._target(to, by))
         return await self._wait() if messages is None else self._served(messages)
 
-    async def next(self, until: TimeLike | None = None) -> list[Message]:
-        """Advance to the next arrival and return all messages of that exact time, or to `until` and return none."""
+    async def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
+        """Advance to the next arrival and return all messages of that exact time, or to `until` and return none.
+
+        With a `promise`, first promise to send nothing before then.
+        """
         await self._yield()
-        messages = self._ledger.next(until)
-        return await self._wait() if messages is None else self._served(messages)
+        before = self._ledger.now
+        messages = self._ledger.next(until, promise)
+        if messages is None:
+            return await self._wait()
+        self._served_next(before, promise)
+        return messages
 
     async def peek(self, until: TimeLike | None = None) -> int:
         """Return when the next message arrives, or a time before which none does, and stay where you are.
@@ -290,7 +297,7 @@ class AsyncParticipant(Operations):
             raise self._crowded()
         self._waits = True
         try:
-            return self._ledger.receive(await self._connection.ask(self._ledger.take_outbox()))
+            return self._ledger.receive(await self._connection.ask(self._taken()))
         finally:
             self._waits = False
 

@@ -357,9 +357,10 @@ class Host:
         late = [missing[key] for key, waited in self._awaited.items() if waited > limit]
         if late:
             there = [name for name, session in self.sessions.items() if session.member is not None]
+            them = "it" if len(late) == 1 else "them"
             self.end(
                 LossError(
-                    f"{', '.join(late)} didn't join within {limit:g} seconds, and the run can't go on without",
+                    f"{', '.join(late)} didn't join within {limit:g} seconds, and the run can't go on without {them}",
                     advice=f"{'here: ' + ', '.join(sorted(there)) if there else 'nobody came'}; limits.join sets how "
                     "long to wait",
                 )
@@ -604,7 +605,7 @@ class Host:
         if member is None or member.state is State.LEFT or self.over:
             return  # It has nothing more to say, or hasn't joined yet and may come again.
         if member.state is State.JOINED:  # It is expected again (H6).
-            self.notices.append(f"{session.name} left before the start: {cause}")
+            self.notices.append(f"{session.name} was lost before the start: {cause}")
             self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
             return
         at = self._time_of(session)

@@ -55,6 +55,7 @@ class Operations:
         # Whoever keeps the connection alive also tells, in its own thread, what has been lying about for too long.
         self._lock: AbstractContextManager[object] = threading.Lock()
         self._waits = False
+        self._presses = False  # Whether a promise hasn't been told yet, for which others may be waiting.
         self._asked: list[ParticipantEvent] = []  # Taken from the ledger, for whoever waits, and not handed over yet.
 
     @property
@@ -86,11 +87,15 @@ class Operations:
         """How soon a message could get here, and so how far it can `peek`; FOREVER if nobody can send it any."""
         return self._ledger.reach
 
-    def publish(self, topic: str, payload: bytes, at: TimeLike | None = None) -> None:
-        """Send a message on a topic, now or at a later time."""
+    def publish(self, topic: str, payload: bytes, at: TimeLike | None = None, *, at_once: bool = True) -> None:
+        """Send a message on a topic, now or at a later time.
+
+        Unless `at_once`, the server is told of it with whatever is said next: cheaper, if that follows soon.
+        """
         with self._lock:
             self._ledger.publish(topic, payload, at)
-            self._say()
+            if at_once:
+                self._say()
 
     def promise(self, until: TimeLike) -> None:
         """Promise to send nothing before `until`, so that others needn't wait for this participant until then."""
@@ -149,15 +154,25 @@ class Operations:
             self._catch_up()
 
     def _say(self, *, urgent: bool = False) -> None:
-        if self._courier.is_due(urgent=urgent):
+        if self._courier.is_due(urgent=urgent or self._presses):
             self._catch_up()
+
+    def _served_next(self, before: int, promise: TimeLike | None) -> None:
+        """Say what is to be said after a `next` that didn't have to wait."""
+        self._presses = self._presses or promise is not None
+        if self._ledger.now > before or promise is None:  # Otherwise it has more to do now, and says it then.
+            self._say()
+
+    def _taken(self) -> list[ParticipantEvent]:
+        self._presses = False
+        return self._ledger.take_outbox()
 
     def _catch_up(self) -> None:
         self._ledger.tell_time()
         self._tell()
 
     def _tell(self) -> None:
-        if outbox := self._ledger.take_outbox():
+        if outbox := self._taken():
             self._courier.tell(outbox)
 
     def _crowded(self) -> UsageError:
@@ -181,7 +196,7 @@ class Participant(Operations):
     def join(self) -> None:
         """Wait until the run starts, or until the time at which this newcomer joins."""
         with self._lock:
-            self._asked += self._ledger.take_outbox()
+            self._asked += self._taken()
         self._wait()
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
@@ -192,21 +207,22 @@ class Participant(Operations):
             if messages is not None:
                 self._say()
                 return messages
-            self._asked += self._ledger.take_outbox()
+            self._asked += self._taken()
         return self._wait()
 
-    def next(self, until: TimeLike | None = None) -> list[Message]:
+    def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
         """Advance to the next arrival and return all messages of that exact time, or to `until` and return none.
 
         Without `until`, wait as long as anything can arrive: an empty result then means that the run has ended for this
-        participant.
+        participant. With a `promise`, first promise to send nothing before then: cheaper than to do so on its own.
         """
         with self._lock:
-            messages = self._ledger.next(until)
+            before = self._ledger.now
+            messages = self._ledger.next(until, promise)
             if messages is not None:
-                self._say()
+                self._served_next(before, promise)
                 return messages
-            self._asked += self._ledger.take_outbox()
+            self._asked += self._taken()
         return self._wait()
 
     def peek(self, until: TimeLike | None = None) -> int:
@@ -225,7 +241,7 @@ class Participant(Operations):
             if known is not None:
                 self._say()
                 return known
-            self._asked += self._ledger.take_outbox()
+            self._asked += self._taken()
         self._wait()
         with self._lock:
             known = self._ledger.peek(until)

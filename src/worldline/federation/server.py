@@ -29,7 +29,7 @@ from worldline.federation.server_connection import ServerConnection
 from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
-from worldline.lock import Phase
+from worldline.lock import Phase, State
 from worldline.model import (
     FOREVER,
     TIME_MAX,
@@ -50,6 +50,7 @@ _TICK_S = 1.0
 # While answers come in briskly, the server looks for them for so long before it goes to sleep: falling asleep and being
 # woken, and finding the processor's caches full of other things, costs more than most answers take.
 _SPIN_S = 0.0002
+_PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 _BUFFER_SIZE = 2**18
 _PACE_S = 0.002
 _LINGER_S = 2.0
@@ -282,7 +283,7 @@ class Server:
         while arbiter.phase is not over:
             ready = select(0)
             if not host.busy:
-                if brisk:
+                if brisk and not self._is_crowded():
                     while not ready and clock() - now < _SPIN_S:
                         ready = select(0)
                 ready = ready or select(max(0.0, self._timer - now))
@@ -320,6 +321,16 @@ class Server:
             self._timer = min(ticks, watches, paces if self._pace is not None else ticks)
             self._send_all()
         arbiter.tell_passed()
+
+    def _is_crowded(self) -> bool:
+        """Whether participants, as far as they are on this machine, need all of its processors for themselves."""
+        free = _PROCESSORS
+        for member in self.host.arbiter.members.values():
+            if member.state is State.COMPUTING:
+                free -= 1
+                if free <= 0:
+                    return True
+        return False
 
     def _serve_apart(self) -> None:
         with contextlib.suppress(Exception):  # `wait` raises it.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from worldline.history.causes import Causes, Origin, Reason
+from worldline.history.observer import OUTSIDE
 from worldline.history.parting import Partings
 from worldline.history.steps import Step, content, contents, elsewhere, named, step_of, steps_of, table
 from worldline.history.values import FieldDifference, value_text
@@ -138,7 +139,8 @@ class Difference:
             yield f"the hashes of histories differ, though nothing that is recorded does: {names}"
         if self.partings.lost_otherwise:
             yield f"messages that were lost otherwise, which nobody could notice: {self.partings.lost_otherwise:,}"
-        same = len(self.partings.members) - len(parted) - len(self.partings.unseen)
+        differing = {OUTSIDE, *self.partings.unseen, *(parting.member for parting in parted)}
+        same = sum(name not in differing for name in self.partings.members)
         yield f"without a difference: {counted(same, 'member')}"
 
     def cause_lines(self) -> list[str]:

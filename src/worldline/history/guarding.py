@@ -6,6 +6,7 @@ which could catch it, and then through whoever says which member failed.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from worldline.history.observer import Observer
@@ -13,12 +14,14 @@ from worldline.model.blame import said_of
 from worldline.model.errors import ObserverFailure, UsageError, WorldlineError, shown
 from worldline.model.time import FOREVER
 
+_TAKES_ANY_NUMBER = 0x04  # As `inspect.CO_VARARGS`.
 _TOLD = ("began", "sent", "arrives", "lasts", "closed", "noted", "ended", "passed")
 
 
 def check_observer(observer: object) -> None:
     """Refuse what can't be told everything, before anything happens."""
     if isinstance(observer, Observer):
+        _check_spelling(type(observer))
         return
     if isinstance(observer, type):
         raise UsageError(f"the observer is the class {observer.__name__}", advice=f"give {observer.__name__}(...)")
@@ -28,6 +31,25 @@ def check_observer(observer: object) -> None:
             f"the observer {shown(observer)} has no method {missing[0]}",
             advice="derive its class from worldline.history.Observer, whose methods do nothing",
         )
+
+
+def _check_spelling(kind: type[Observer]) -> None:
+    """Refuse a method that looks like one that is told things, and that nobody would call."""
+    inherited = [name for name in _TOLD if getattr(kind, name) is getattr(Observer, name)]
+    for name in sorted(set(dir(kind)) - set(dir(Observer))):
+        near = [] if name.startswith("_") else get_close_matches(name, inherited, n=1, cutoff=0.75)
+        if near and _takes_as_much(getattr(kind, name), getattr(Observer, near[0])):
+            raise UsageError(
+                f"{kind.__name__}.{name} would never be called: observers have no such method",
+                advice=f"did you mean {near[0]}? If it is your own, give it another name",
+            )
+
+
+def _takes_as_much(method: Any, told: Any) -> bool:
+    """Whether a method takes what another one is given: as many arguments as that one needs, or any number."""
+    code = getattr(method, "__code__", None)
+    needed = told.__code__.co_argcount - len(told.__defaults__ or ())
+    return code is not None and (code.co_argcount >= needed or bool(code.co_flags & _TAKES_ANY_NUMBER))
 
 
 class GuardedObserver(Observer):

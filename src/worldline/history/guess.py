@@ -8,6 +8,7 @@ from typing import Any
 from worldline.history.actions import ActionKind
 from worldline.history.causes import Origin, Reason
 from worldline.history.parting import Parting
+from worldline.history.steps import NOTES
 from worldline.history.values import FieldDifference, field_differences, is_reordered
 
 LAST_PLACES_MAX = 4096
@@ -46,10 +47,12 @@ def _guess_of_its_own(parting: Parting, headers: Collection[str], later: Later) 
         return f"it {'begins' if first.act is ActionKind.BEGINS else 'ends'} at another time"
     if a is None or b is None or (a.act, a.topic) != (b.act, b.topic):
         return _otherwise(headers, f"only {'A' if first is a else 'B'} does this")
+    message = "" if a.topic in NOTES else " message"
     if a.payload == b.payload:
-        return _otherwise(headers, "the same message at another time" if a.at != b.at else "the same, to somebody else")
+        text = f"the same{message} at another time" if a.at != b.at else "the same, to somebody else"
+        return _otherwise(headers, text)
     if a.at != b.at:
-        return _otherwise(headers, "another message at another time")
+        return _otherwise(headers, f"another{message or ' one'} at another time")
     if is_reordered(a.payload, b.payload):
         return "the same values in another order: perhaps the order of a set, of threads, or of whoever was first"
     return _guess_of_values(field_differences(a.payload, b.payload), headers, later)

@@ -13,11 +13,10 @@ from worldline.history.values import FieldDifference, field_differences, payload
 from worldline.model.printable import printable
 from worldline.model.time import format_time
 
-# What members note, and nobody is sent, by its topic.
-_NOTES = {
+NOTES = {  # What members note, and nobody is sent, by its topic.
     "worldline/log": "logs",
     "worldline/meta": "notes an event",
-    "worldline/process": "starts or interrupts a process",
+    "worldline/process": "resumes or interrupts a process",
     "worldline/record": "records a value",
     "worldline/setting": "notes the setting",
     "worldline/timer": "sets a timer",
@@ -86,7 +85,7 @@ def _what(action: MemberAction) -> str:
     if action.act is ActionKind.RECEIVES:
         return f"receives {topic} from {named(action.peer)}"
     if action.act is ActionKind.SENDS:
-        return _NOTES.get(action.topic) or f"sends {topic}"
+        return NOTES.get(action.topic) or f"sends {topic}"
     return "begins" if action.act is ActionKind.BEGINS else "ends"
 
 

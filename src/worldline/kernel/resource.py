@@ -6,17 +6,22 @@ from collections import deque
 from types import TracebackType
 
 from worldline.kernel.waiting import Signal
-from worldline.model.errors import ConfigurationError, shown
+from worldline.model.errors import ConfigurationError, ModelError, shown
 
 
 class Claim(Signal):
     """A claim to a resource: fires when it is granted. As a context it gives back what was granted, or the claim up."""
 
-    __slots__ = ("_resource",)
+    __slots__ = ("_resource", "_was_awaited")
 
     def __init__(self, resource: Resource) -> None:
         super().__init__()
         self._resource = resource
+        self._was_awaited = False  # By somebody who doesn't wait any more.
+
+    def forget(self, process: object) -> None:
+        super().forget(process)
+        self._was_awaited = True
 
     def __enter__(self) -> Claim:
         return self
@@ -24,6 +29,8 @@ class Claim(Signal):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is None and not self.fired and not self.waiters and not self._was_awaited:
+            self._resource.check_withdrawn(self)
         self._resource.release(self)
 
 
@@ -61,6 +68,14 @@ class Resource:
             self._grant()
         elif turn in self._waiting:
             self._waiting.remove(turn)
+
+    def check_withdrawn(self, turn: Claim) -> None:
+        """Refuse a claim that nobody has ever waited for: what was done under it was done without it."""
+        if turn in self._waiting:
+            raise ModelError(
+                "a with block of a resource was left before its turn, and nothing has waited for it",
+                advice="write yield turn at its beginning, or resource.release(turn) to give it up",
+            )
 
     def _grant(self) -> None:
         while self._waiting and len(self._held) < self.capacity:

@@ -288,6 +288,7 @@ class Roster:
         raise ModelError(
             f"it can't take {shown(message.topic)} from {message.sender or 'outside'}: "
             f"{type(receiver).__name__} has no on_{message.topic}, no handle, and no process that could receive it",
+            advice=nearest(f"on_{message.topic}", [name for name in dir(receiver) if name.startswith("on_")]),
             receiver=receiver.name,
             sender=message.sender,
         )

@@ -67,7 +67,8 @@ class Simulation:
         self._check_not_over()
         check_name(name, "an entity")
         if not isinstance(entity, Entity):
-            raise ConfigurationError(f"{name}: {shown(entity)} isn't an Entity", advice="make one, or a process(...)")
+            advice = f"make one: {entity.__name__}(...)" if isinstance(entity, type) else "make one, or a process(...)"
+            raise ConfigurationError(f"{name}: {shown(entity)} isn't an Entity", advice=advice)
         if any(map(is_short, name.split(SEPARATOR))):  # It would take the place of those whose names it stands in.
             raise ConfigurationError(
                 f"{shown(name)} can't name an entity", advice="~ and a hash stand for a creator's name"

@@ -68,7 +68,7 @@ class Document:
         self._changed: dict[Steps, str] = {}  # What --set put there, as it was written.
         self._text = _text(file)
         self._lines: dict[Steps, int] | None = None
-        self.root = TomlPlace(self, (), _load(file, self._text))
+        self.root = TomlPlace(self, (), _load(file, self._text, [table.title for table in tables]))
         for change in changes:
             try:
                 self._change(change)
@@ -247,6 +247,7 @@ _STEP = r"""[^\s."'\[\]=]+|"[^"]*"|'[^']*'"""
 _CHANGE = re.compile(rf"\s*(?P<key>(?:{_STEP})(?:\[[0-9]{{1,6}}\]|\.(?:{_STEP}))*)\s*=(?P<value>.*)", re.DOTALL)
 _KEY_PART = re.compile(rf"\[(?P<number>[0-9]+)\]|(?P<name>{_STEP})")
 _POSITION = re.compile(r"(?P<reason>.*) \(at (?:line (?P<line>[0-9]+), column [0-9]+|end of document)\)", re.DOTALL)
+_WAY, _WORD = re.compile(r"\('.*?',?\)"), re.compile(r"[^'(), ]+")  # Python's parser writes ('link', 'loss').
 _UNQUOTED = re.compile(r"[^=]*=\s*(?!true\b|false\b)[0-9.]*[A-Za-zµ/].*")
 
 
@@ -319,7 +320,7 @@ def _text(file: Path) -> str:
         raise _error(f"{file}: line {line}: it isn't UTF-8 text (save it as UTF-8)") from error
 
 
-def _load(file: Path, text: str) -> dict[str, Any]:
+def _load(file: Path, text: str, titles: Sequence[str]) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except RecursionError as error:
@@ -328,12 +329,12 @@ def _load(file: Path, text: str) -> dict[str, Any]:
         if file.suffix == ".py":
             advice = f"`python {file}` runs it, `worldline check {file}` tries its schedules"
             raise _error(f"{file}: it is a Python file, and a federation's file is TOML ({advice})") from error
-        raise _error(f"{file}: {_syntax(str(error), text)}") from error
+        raise _error(f"{file}: {_syntax(str(error), text, titles)}") from error
     except ValueError as error:
         raise _error(f"{file}: it contains a number with too many digits") from error
 
 
-def _syntax(problem: str, text: str) -> str:
+def _syntax(problem: str, text: str, titles: Sequence[str]) -> str:
     """Put the place of a syntax error first, with what stands there, and add a word on the commonest one."""
     match = _POSITION.fullmatch(problem)
     if match is None:
@@ -342,7 +343,12 @@ def _syntax(problem: str, text: str) -> str:
     number = min(int(match["line"]), len(lines)) if match["line"] else len(lines)
     line = lines[number - 1].strip()
     advice = ' (text and times are written in quotes, as in "5ms")' if _UNQUOTED.fullmatch(line) else ""
-    return f"line {number}: {shortened(line)}: {match['reason'][0].lower()}{match['reason'][1:]}{advice}"
+    if f"[{line}]" in titles:
+        advice = f" (write [{line}]: there can be several)"
+    elif line in titles:
+        advice = " (write it like this everywhere, with two brackets)"
+    reason = _WAY.sub(lambda way: ".".join(_WORD.findall(way[0])), match["reason"])
+    return f"line {number}: {shortened(line)}: {reason[0].lower()}{reason[1:]}{advice}"
 
 
 def _error(*mistakes: str) -> ConfigurationError:

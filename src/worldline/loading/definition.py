@@ -7,6 +7,7 @@ That is the one name that every room looks for. Beside it may stand UNTIL, when 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from difflib import get_close_matches
 from functools import partial
 from inspect import Parameter, getdoc, isasyncgenfunction, iscoroutinefunction, signature
 from pathlib import Path
@@ -150,4 +151,7 @@ def _missing(path: Path, name: str, module: ModuleType, kinds: tuple[type, ...],
     old = [each for each in _OLD_NAMES if hasattr(module, each)]
     if len(old) == 1:
         return ConfigurationError(f"{path} defines {old[0]}, but no model", advice="call it model")
+    near = get_close_matches(MODEL, vars(module), n=1, cutoff=0.8)
+    if near:
+        return ConfigurationError(f"{path} defines {near[0]}, but no model", advice="did you mean model?")
     return ConfigurationError(f"{path} defines no model", advice=choice)

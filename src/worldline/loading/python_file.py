@@ -9,14 +9,12 @@ from pathlib import Path
 from types import ModuleType
 
 from worldline.model.blame import said_of
-from worldline.model.errors import ConfigurationError, Interrupted, LossError
-
-_PREFIX = "worldline_file_"  # Of modules' names: a user's `random.py` mustn't take the place of Python's own.
+from worldline.model.errors import FILE_MODULE, ConfigurationError, Interrupted, LossError
 
 
 def load_module(path: Path) -> ModuleType:
     """Load a file once. It gets the same name in every process, so that what it defines can be sent between them."""
-    name = _PREFIX + re.sub(r"\W", "_", path.stem)
+    name = FILE_MODULE + re.sub(r"\W", "_", path.stem)
     loaded = sys.modules.get(name)
     if loaded is not None and loaded.__file__ == str(path.resolve()):
         return loaded
@@ -45,4 +43,4 @@ def load_module(path: Path) -> ModuleType:
 
 def loaded_files() -> list[Path]:
     """Return the files that have been loaded: a worker that is sent what they define loads them, too."""
-    return [Path(module.__file__ or "") for name, module in sorted(sys.modules.items()) if name.startswith(_PREFIX)]
+    return [Path(module.__file__ or "") for name, module in sorted(sys.modules.items()) if name.startswith(FILE_MODULE)]

@@ -232,10 +232,15 @@ class Ledger:
         self._row = row.moves[Advance]
         return None
 
-    def next(self, until: TimeLike | None = None) -> list[Message] | None:
-        """Ask for all messages of the next arrival time before `until`, or none at `until`. None as for `advance`."""
+    def next(self, until: TimeLike | None = None, promise: TimeLike | None = None) -> list[Message] | None:
+        """Ask for all messages of the next arrival time before `until`, or none at `until`. None as for `advance`.
+
+        A promise is made before anything else.
+        """
         if self.state is State.AWAITING and (FOREVER if until is None else as_time(until)) == self._until:
             return None
+        if promise is not None:
+            self.promise(promise)
         if until is None:
             self._check(Next)
             self._until = FOREVER

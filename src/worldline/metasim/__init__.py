@@ -24,6 +24,6 @@ def __getattr__(name: str) -> Any:
         if (error.name or "").partition(".")[0] != "pydrake":
             raise
         raise UsageError(
-            "Drake isn't installed", advice="pip install 'worldline[drake]', on Python 3.12 or newer"
+            "Drake isn't installed", advice="pip install '.[drake]' in the clone of Worldline, on Python 3.12 or newer"
         ) from error
     return MetasimClient

@@ -24,6 +24,7 @@ from worldline.federation.client import connect
 from worldline.federation.declaration import Declared
 from worldline.federation.participant import Participant
 from worldline.federation.server import Server
+from worldline.launch.lcm_types import is_lcm_type
 from worldline.metasim.diagram import DiagramSimulator, Monitor
 from worldline.metasim.driving import drive
 from worldline.metasim.seconds import Grid, Seconds, as_nanoseconds, nanoseconds
@@ -128,10 +129,12 @@ class MetasimClient:
 
     def _check_addition(self, builder: DiagramBuilder, channel: str, lcm_type: type[Any]) -> None:
         self._check_incomplete("transport")
+        if not isinstance(builder, DiagramBuilder):
+            raise UsageError(f"{shown(builder)} isn't a DiagramBuilder", advice="give the one that builds the diagram")
         check_name(channel, "a channel")
         if builder.already_built():
             raise UsageError("the builder has built its diagram already", advice="add transport before Build()")
-        if not (isinstance(lcm_type, type) and hasattr(lcm_type, "_get_packed_fingerprint")):
+        if not is_lcm_type(lcm_type):
             raise UsageError(f"{shown(lcm_type)} isn't a type of messages", advice="give a class that lcm-gen has made")
 
     def _check_incomplete(self, what: str) -> None:

@@ -12,8 +12,7 @@ changes but that object.
 - ``AdvanceTo(t)`` makes the publish events at t and leaves the updates at t pending. So what arrives at t is put into
   the context between the two. A subscriber looks at its queue in an update of its own, which would come too late; its
   initialization event does the same at once.
-- A stop between two steps of its own shows (see `driving`). It stops where something arrives, where it sends, and, if
-  nobody knows when that is, at times of its own grid as far as the grid is known.
+- A stop between two steps of its own shows (see `driving`), so it stops nowhere else than where it is told to.
 - Events lie at float multiples of their periods: see `Grid`. At one nanosecond, publishers that are known come first,
   up to the last of their floats; then what arrives; then everything else. A grid that nobody knows has its float just
   before the nanosecond's own or just after it. For the former, the monitor ends the step there, before the updates. The
@@ -41,6 +40,8 @@ from worldline.model.errors import shown
 from worldline.model.time import SECOND
 
 Monitor = Callable[[Context], Any]
+
+_GOES_ON = (EventStatus.Severity.kDidNothing, EventStatus.Severity.kSucceeded)
 
 
 class DiagramSimulator:
@@ -177,7 +178,7 @@ class DiagramSimulator:
                 advice="return an EventStatus, or nothing",
             )
         self._send_published()
-        if self._stops_early and status is None and nanoseconds(context.get_time()) == self._now:
+        if self._stops_early and not _ends(status) and nanoseconds(context.get_time()) == self._now:
             self._has_stopped = True
             return self._stop
         return status
@@ -206,3 +207,8 @@ class DiagramSimulator:
 
     def _time(self) -> int:
         return nanoseconds(self._context.get_time())
+
+
+def _ends(status: EventStatus | None) -> bool:
+    """Whether a user's monitor wants the simulator to end, or has failed."""
+    return status is not None and status.severity() not in _GOES_ON

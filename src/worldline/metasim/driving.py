@@ -68,7 +68,7 @@ def drive(participant: Participant, simulator: MessageSimulator) -> None:
     def send(channel: str, data: bytes, at: int) -> None:
         if at < promised:
             raise breaks_promise(at, promised).concerning(participant.name, at)
-        participant.publish(channel, data, at)
+        participant.publish(channel, data, at, at_once=False)  # What it says next follows soon.
 
     with suppress(SimulatorEnded):
         simulator.begin(participant.now, send)
@@ -84,11 +84,10 @@ def drive(participant: Participant, simulator: MessageSimulator) -> None:
                     at=participant.now,
                     advice="send what is due in begin and advance_to; due is the next time after that",
                 )
-            if due > promised:
-                promised = due
-                participant.promise(due)
             before = participant.now
-            messages = participant.next(None if due >= TIME_MAX else due)
+            promise = due if due > promised else None
+            promised = due
+            messages = participant.next(None if due >= TIME_MAX else due, promise=promise)
             if participant.now > before:
                 simulator.advance_to(participant.now)
             if messages:

@@ -1,7 +1,7 @@
 """Whoever looks on while a metasimulator runs: a recording, the public LCM, and an observer of the user's own.
 
-All that can be refused is refused before the run. Where only the number of clients is known, the recording begins when
-all are there: their names are part of it.
+All that can be refused is refused before the run. The recording begins when all clients are there: their names are part
+of it, and may not be known before.
 """
 
 from __future__ import annotations

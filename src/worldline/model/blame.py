@@ -10,7 +10,8 @@ from __future__ import annotations
 import traceback
 import types
 from collections.abc import Iterator
-from types import GeneratorType
+from itertools import dropwhile
+from types import FrameType, GeneratorType
 from typing import Any, NamedTuple, TypeVar
 
 from worldline.model.errors import ModelError, ObserverFailure, UsageError, WorldlineError, shortened
@@ -49,6 +50,17 @@ def own_line(error: BaseException) -> SourceLine | None:
     own = [line for line in lines if not _is_installed(line.file)]
     if not own:
         own = [line for line in lines if line.package == lines[0].package]
+    return own[-1] if own else None
+
+
+def own_line_in(frame: FrameType | None) -> SourceLine | None:
+    """Return the innermost line of the author's own code that runs there, called by Worldline; None if none does."""
+    lines = []
+    while frame is not None:
+        lines.append(SourceLine(frame.f_code.co_filename, frame.f_lineno, str(frame.f_globals.get("__name__"))))
+        frame = frame.f_back
+    called = dropwhile(lambda line: not _is_ours(line), reversed(lines))  # Whoever called Worldline isn't meant.
+    own = [line for line in called if not (_is_ours(line) or _is_pythons(line.file) or _is_installed(line.file))]
     return own[-1] if own else None
 
 

@@ -26,15 +26,21 @@ from worldline.model.time import format_time
 _SHOWN_MAX = 400
 
 
+FILE_MODULE = "worldline_file_"
+"""How the names of modules begin that were loaded from a user's file: `random.py` mustn't hide Python's own."""
+
+
 def shown(value: object) -> str:
     """Write a value that somebody gave us into an error's text, however large it is."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     if isinstance(value, int) and abs(value) >= 2**256:
         return f"a number of {value.bit_length()} bits"
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # It holds an int of thousands of digits, or is nested as deeply.
         return f"such a {type(value).__name__}"
-    return shortened(text)
+    return shortened(text.replace(FILE_MODULE, ""))
 
 
 def shortened(text: str) -> str:

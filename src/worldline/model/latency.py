@@ -198,7 +198,7 @@ def check_latency(latency: Latency, link: str) -> None:
     if latency.minimum < 1:
         raise ConfigurationError(
             f"{link}: a latency of {format_time(latency.minimum)} isn't possible",
-            advice="use at least 1ns, the microstep",
+            advice="use at least 1ns",
         )
     if latency.maximum > TIME_MAX:
         raise ConfigurationError(f"{link}: the latency can exceed the largest time, {format_time(TIME_MAX)}")

@@ -55,7 +55,9 @@ def check_plan(checked: Plan) -> None:
     if isinstance(checked.roster, str):
         raise ConfigurationError(f"the roster {shown(checked.roster)} is one text", advice="give a list of names")
     if type(checked.vacancies) is not int or checked.vacancies < 0:
-        raise ConfigurationError(f"there can't be {shown(checked.vacancies)} vacancies")
+        raise ConfigurationError(
+            f"{shown(checked.vacancies)} isn't a number of participants to wait for", advice="use 1 or more, or names"
+        )
     if not checked.roster and not checked.vacancies:
         raise ConfigurationError("the roster is empty", advice="a run needs at least one participant")
     names = (*checked.roster, *checked.guests)

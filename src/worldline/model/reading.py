@@ -74,7 +74,7 @@ def as_latency(value: TimeLike, what: str = "a latency") -> int:
     """Take a duration of at least 1 ns: there is no zero latency, 1 ns is the microstep."""
     latency = as_time(value, what)
     if latency < 1:
-        raise _refusal(value, f"{what} is at least 1ns, the microstep", what)
+        raise _refusal(value, f"{what} is at least 1ns", what)
     return latency
 
 

@@ -30,6 +30,20 @@ def is_time(value: object) -> bool:
     return type(value) is int and 0 <= value <= TIME_MAX
 
 
+def rounded_time(time: int) -> str:
+    """Format a time for people: one of hours or days that isn't whole in its three largest units, ``3h 25min 45s``."""
+    exact = format_time(time)
+    if not HOUR <= time < FOREVER or exact[-1] != "s":
+        return exact
+    rest = time
+    parts: list[str] = []
+    for unit, name in ((DAY, "d"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s")):
+        count, rest = divmod(rest, unit)
+        if count or parts:
+            parts.append(f"{count}{name}")
+    return " ".join(parts[:3])
+
+
 def format_time(time: int) -> str:
     """Format a time so that `parse_time` reads it back exactly: ``5ms``, ``1.5s``, ``2h``."""
     if time >= FOREVER:

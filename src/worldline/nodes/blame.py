@@ -27,7 +27,7 @@ def _blamed(error: BaseException, node: int, now: int, event: Event | None) -> W
         return error.concerning(participant, now)  # A deadline, or again the author's own.
     doing = "while it was created"
     if event is not None:
-        doing = f"on {shown(event.message)}" if isinstance(event, Protocol) else f"on {event}"
+        doing = f"on the message {shown(event.message)}" if isinstance(event, Protocol) else f"on {event}"
     if isinstance(error, WorldlineError):
         problem, advice = f"{doing}: {located(error).problem}", error.advice
     else:

@@ -211,8 +211,8 @@ class NodeHost(Entity):
 
     def _no_link(self, link: object) -> ModelError:
         there = ", ".join(map(str, self._ends))
-        advice = f"it has the links {there}" if there else "it has no links"
-        return ModelError(f"it has no link {shown(link)}", advice=advice)
+        advice = f"its links have the numbers {there}" if there else "it has no links"
+        return ModelError(f"it has no link with the number {shown(link)}", advice=advice)
 
     def log(self, text: object) -> None:
         tell_logged(self, text)

@@ -48,19 +48,28 @@ def _of_module(module: str, name: str) -> Property:
     return found
 
 
+def _decorator(name: str, when: When, text: str) -> Callable[[Any], Property]:
+    if not isinstance(text, str):
+        of = getattr(text, "__name__", shown(text))
+        raise ConfigurationError(
+            f"@{name} of {of} has no text", advice=f'say what must hold: @{name}("all nodes agree")'
+        )
+    return lambda check: Property(when, text, check)
+
+
 def always(text: str) -> Callable[[Any], Property]:
     """Let a check hold after every event."""
-    return lambda check: Property("always", text, check)
+    return _decorator("always", "always", text)
 
 
 def eventually(text: str) -> Callable[[Any], Property]:
     """Let a check hold after some event, or at the end."""
-    return lambda check: Property("eventually", text, check)
+    return _decorator("eventually", "eventually", text)
 
 
 def at_end(text: str) -> Callable[[Any], Property]:
     """Let a check hold when the run has ended."""
-    return lambda check: Property("at the end", text, check)
+    return _decorator("at_end", AT_END, text)
 
 
 class Violation(ModelError):

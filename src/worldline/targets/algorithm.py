@@ -13,7 +13,7 @@ from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS
 from worldline.loading.parameters import parsed
 from worldline.model.plan import Plan
-from worldline.model.time import format_time
+from worldline.model.time import rounded_time
 from worldline.nodes.trial import Trial, TrialOutcome
 from worldline.targets.ready import Options, Ready, end_of
 from worldline.workers.executor import Executor, as_executor
@@ -38,7 +38,7 @@ class ReadyTrial(Ready):
         return self._trial.run(executor=self.chosen, observer=observer, watch=watch)
 
     def extent(self, outcome: Outcome) -> str:
-        return format_time(outcome.now)
+        return rounded_time(outcome.now)
 
     def told(self, outcome: Outcome) -> list[str]:
         unseen = outcome.unseen if isinstance(outcome, TrialOutcome) else ()

@@ -18,7 +18,7 @@ from worldline.history.status import Watch
 from worldline.loading.definition import Definition
 from worldline.model.errors import Interrupted, UsageError, shown
 from worldline.model.plan import Plan
-from worldline.model.time import format_time
+from worldline.model.time import rounded_time
 from worldline.targets.ready import Options, Ready, end_of
 from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor, readable_executor
 
@@ -162,7 +162,7 @@ class ReadyFederation(Ready):
         return [] if self._launch is None else self._launch.server.host.remarks()
 
     def extent(self, outcome: Outcome) -> str:
-        return format_time(max(outcome.times.values(), default=0))
+        return rounded_time(max(outcome.times.values(), default=0))
 
     def told(self, outcome: Outcome) -> list[str]:
         if self._launch is not None:

@@ -12,7 +12,7 @@ from worldline.history.observer import Observer
 from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
-from worldline.model.errors import ConfigurationError, Interrupted
+from worldline.model.errors import ConfigurationError, Interrupted, shown
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.workers.executor import Executor
@@ -41,10 +41,10 @@ def end_of(options: Options) -> int | None:
 def end_in(found: Definition) -> int | None:
     """Return when a file says that its run ends; a bare number there is hardly meant in nanoseconds."""
     said = found.until
-    if isinstance(said, int) and not isinstance(said, bool):
+    if isinstance(said, int | float) and not isinstance(said, bool):
         raise ConfigurationError(
-            f"{found.where}: UNTIL = {said} has no unit",
-            advice=f'write UNTIL = "{said}s", or "{said}ns" if that is meant',
+            f"{found.where}: UNTIL = {shown(said)} has no unit",
+            advice=f'write a text: UNTIL = "{shown(said)}s", or another unit: ns, us, ms, s, min, h, d',
         )
     return None if said is None else as_time(said, f"the UNTIL of {found.where}")
 

@@ -205,5 +205,7 @@ def mpiexec() -> str:
     beside = Path(sys.executable).with_name("mpiexec")
     found = str(beside) if beside.exists() else which("mpiexec")
     if found is None or find_spec("mpi4py") is None:
-        raise UsageError("there is no MPI here", advice="pip install 'worldline[mpi]', or leave --mpi out")
+        raise UsageError(
+            "there is no MPI here", advice="pip install '.[mpi]' in the clone of Worldline, or leave --mpi out"
+        )
     return found

@@ -9,7 +9,7 @@ from worldline.kernel.simulation import EXECUTORS, Simulation
 from worldline.loading.definition import Definition
 from worldline.model.errors import ConfigurationError
 from worldline.model.plan import Plan
-from worldline.model.time import format_time
+from worldline.model.time import rounded_time
 from worldline.targets.made import ReadyMade
 from worldline.targets.ready import Options, end_in, end_of
 from worldline.workers.executor import Executor, as_executor
@@ -32,7 +32,7 @@ class ReadySimulation(ReadyMade[Simulation]):
         return self.simulation.run(self._end, executor=self.chosen, observer=observer, watch=watch)
 
     def extent(self, outcome: Outcome) -> str:
-        return format_time(outcome.now)
+        return rounded_time(outcome.now)
 
 
 def ready(found: Definition, simulation: Simulation, options: Options) -> ReadySimulation:

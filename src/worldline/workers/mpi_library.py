@@ -12,5 +12,7 @@ def load_mpi() -> Any:
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
-        raise UsageError(f"MPI can't be used: {error}", advice="pip install 'worldline[mpi]'") from error
+        raise UsageError(
+            f"MPI can't be used: {error}", advice="pip install '.[mpi]' in the clone of Worldline"
+        ) from error
     return MPI

@@ -38,7 +38,9 @@ def open_lcm(url: str) -> lcm.LCM:
     try:
         library = import_module("lcm")
     except ImportError as error:
-        raise UsageError(f"{url} needs the LCM library", advice="install worldline[lcm]") from error
+        raise UsageError(
+            f"{url} needs the LCM library", advice="pip install '.[lcm]' in the clone of Worldline"
+        ) from error
     try:
         opened: lcm.LCM = library.LCM(url)
     except (RuntimeError, ValueError, TypeError) as error:
