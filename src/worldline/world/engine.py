@@ -90,15 +90,33 @@ class SimulatedGroup(Protocol):
     def model_poses(self) -> dict[str, Pose]:
         """Return the movers' own poses, which follow from their canonical links."""
 
+    def positions(self) -> dict[str, Vector]:
+        """Return where the movers' own poses are: as `model_poses`, but cheap enough for every step."""
+
+    def packed_poses(self) -> dict[str, bytes]:
+        """Return `poses` as little-endian doubles: x, y, z, and the quaternion's w, x, y, z of each link."""
+
     def contacts(self) -> tuple[EntityContact, ...]:
         """Return the contacts under which the last step was computed; none before the first."""
 
     def extents(self, steps: int) -> dict[str, Extent]:
-        """Return what the groups have to know about each mover if they are next looked at after this many steps."""
+        """Return what the groups have to know about each mover if they are next looked at after this many steps.
+
+        The speeds hold as long as nobody else joins the group: `limit_speeds` says otherwise.
+        """
+
+    def limit_speeds(self, speed: float) -> None:
+        """Have any mover that gets faster end the run, until the next look (E4)."""
 
 
 class PhysicsEngine(Protocol):
     """Builds groups of one world."""
+
+    @property
+    def world(self) -> WorldDescription: ...
+
+    def change_world(self, world: WorldDescription) -> None:
+        """Build groups of this world from now on: the same, with other models in it."""
 
     @property
     def fingerprint(self) -> str:

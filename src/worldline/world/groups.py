@@ -20,7 +20,8 @@ is more than the operation can have been off. Adding them to a center then needs
 of numbers, so bounds that are exactly equal, or overlap, still do when both are rounded.
 
 That holds if the caller's figures do. `half` must hold the mover in every orientation that it may have until then, and
-`speed` is what no point of it will exceed, whoever pushes it.
+`speed` is what no point of it will exceed, whoever of its group pushes it. Where that depends on the group, a fast one
+that joins makes all the others faster, and these may reach more in turn: `settle_groups` goes on until none does.
 
 Groups without a performer (*loose* ones) are groups too: what falls has to fall somewhere.
 
@@ -79,6 +80,24 @@ def find_groups(movers: Iterable[Mover], span_ns: int) -> tuple[Group, ...]:
     for number, mover in enumerate(ordered):
         parts.setdefault(union.root(number), []).append(mover)
     return tuple(_group(part) for part in parts.values())
+
+
+def settle_groups(movers: Iterable[Mover], span_ns: int) -> tuple[tuple[Group, ...], dict[str, float]]:
+    """Return groups in which everybody may get as fast as the fastest could by itself, and that speed of each."""
+    known = {mover.name: mover for mover in movers}
+    while True:
+        groups = find_groups(known.values(), span_ns)
+        speeds = {group.name: max(known[name].speed for name in group.members()) for group in groups}
+        slower = [
+            (name, speeds[group.name])
+            for group in groups
+            for name in group.members()
+            if known[name].speed < speeds[group.name]
+        ]
+        if not slower:
+            return groups, speeds
+        for name, speed in slower:
+            known[name] = known[name]._replace(speed=speed)
 
 
 def _group(part: list[Mover]) -> Group:

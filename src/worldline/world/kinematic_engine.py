@@ -33,6 +33,9 @@ class KinematicEngine:
     def __init__(self, world: WorldDescription) -> None:
         self.world = world
 
+    def change_world(self, world: WorldDescription) -> None:
+        self.world = world
+
     @property
     def fingerprint(self) -> str:
         return f"kinematic 1 {machine()}"  # The sines are those of the machine's C library.
@@ -103,11 +106,23 @@ class KinematicGroup:
     def model_poses(self) -> dict[str, Pose]:
         return {name: track.pose(self.step) for name, track in self._tracks.items()}
 
+    def positions(self) -> dict[str, Vector]:
+        return {name: track.position(self.step) for name, track in self._tracks.items()}
+
+    def packed_poses(self) -> dict[str, bytes]:
+        return {
+            name: b"".join(_POSE.pack(*pose.position, *pose.quaternion) for pose in poses)
+            for name, poses in self.poses().items()
+        }
+
     def contacts(self) -> tuple[EntityContact, ...]:
         return ()
 
     def extents(self, steps: int) -> dict[str, Extent]:
         return {name: track.extent(self.step, steps) for name, track in self._tracks.items()}
+
+    def limit_speeds(self, speed: float) -> None:
+        """Nobody is pushed, so nobody gets faster than expected."""
 
     def _track(self, entity: str) -> _KinematicTrack:
         if entity not in self._tracks:
@@ -190,9 +205,11 @@ class _KinematicTrack:
             return pose_at(self.model.motion, step * self._step_ns)
         return Pose(self._position, self._quaternion)
 
+    def position(self, step: int) -> Vector:
+        return self._position if self.model.motion is None else self.pose(step).position
+
     def extent(self, step: int, steps: int) -> Extent:
-        center = self._position if self.model.motion is None else self.pose(step).position
-        return Extent(center, (self._radius, self._radius, self._radius), self._speed(step, steps))
+        return Extent(self.position(step), (self._radius, self._radius, self._radius), self._speed(step, steps))
 
     def _speed(self, step: int, steps: int) -> float:
         """Return what the origin's speed doesn't exceed."""

@@ -79,6 +79,12 @@ class MujocoEngine:
         self.world = world
         self._alone: dict[str, _Alone] = {}
 
+    def change_world(self, world: WorldDescription) -> None:
+        self._alone = {
+            name: alone for name, alone in self._alone.items() if world.models.get(name) == self.world.models[name]
+        }
+        self.world = world
+
     @property
     def fingerprint(self) -> str:
         return f"mujoco {mujoco.__version__} {machine()}"
@@ -140,6 +146,7 @@ class MujocoGroup:
         for track in self._jointed:
             self._arms[track.dofs] = track.arms
         self._speeds_max = np.full(len(self._jointed), _SPEED_MAX)
+        self._held = any(not track.is_free for track in self._tracks.values())
         self._stepped = False
         # Statics come first, and the bodies of a mover are next to each other.
         self._first_body = 1 + sum(len(model.links) for model in statics)
@@ -285,6 +292,16 @@ class MujocoGroup:
             track.follow(self.step)
         mujoco.mj_kinematics(self._model, self._data)
 
+    def positions(self) -> dict[str, Vector]:
+        if self._held:
+            self._look()
+        return {name: track.position() for name, track in self._tracks.items()}
+
+    def packed_poses(self) -> dict[str, bytes]:
+        self._look()
+        packed = np.concatenate((self._data.xpos, self._data.xquat), axis=1)
+        return {name: packed[track.bodies].astype("<f8").tobytes() for name, track in self._tracks.items()}
+
     def contacts(self) -> tuple[EntityContact, ...]:
         if not self._stepped:
             return ()
@@ -311,6 +328,9 @@ class MujocoGroup:
             name: Extent(center, half, scripted.get(name, bound))
             for name, (center, half) in zip(self.movers, self._boxes(), strict=True)
         }
+
+    def limit_speeds(self, speed: float) -> None:
+        self._speeds_max[:] = speed
 
     def _boxes(self) -> Iterator[tuple[Vector, Vector]]:
         """Yield centers and half sizes of the boxes around each mover's links."""
@@ -456,6 +476,21 @@ class _MujocoTrack:
 
     def pose(self) -> Pose:
         return self._pose_of(self._canonical_body).compose(self._to_model)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether its position follows from its own numbers alone."""
+        return self._canonical is not None
+
+    def position(self) -> Vector:
+        """Return the model's own position; unless it is free, MuJoCo must have worked out the poses of now."""
+        if self._canonical is None:
+            return self.pose().position
+        place = self._canonical[1]
+        if self._to_model.position == ZERO:
+            x, y, z = self._data.qpos[place : place + 3].tolist()
+            return x, y, z
+        return self._pose_of_free(place).place(self._to_model.position)
 
     def _pose_of(self, body: int) -> Pose:
         x, y, z = self._data.xpos[body].tolist()

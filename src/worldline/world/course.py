@@ -1,0 +1,573 @@
+"""The course of a world: what its primary knows and decides. No sockets, no clock, and no physics but that of newcomers.
+
+Theory of operation
+-------------------
+A run is a series of *rounds*. In each, the primary gives every secondary that has something to do an order, and waits
+for all acks. Acks are taken in the order of their senders' names, so nothing depends on which came first. An ack that
+answers no open order is ignored, as is a second one.
+
+C1. *Looks.* Groups hold for a span of some steps: whoever could touch before that is in one group already. At a
+    look the secondaries tell states and extents, and the primary works out groups and placement anew. It looks when the
+    span is over, after a step in which levels changed, and where somebody interferes. If that wasn't planned, an order
+    of no steps asks for it.
+C2. *Levels* are looked at after every step, as are their loads: what a level loads is there from the next step on. A
+    model that was unloaded and is loaded again is as in the file.
+C3. *Running ahead.* An order may be for several steps, up to the next look. No group can meet another before that, so
+    all secondaries can go that far without a word. Only levels could change on the way. If they do, what came after
+    that step is forgotten: the secondaries go back and repeat the steps up to there, which gives the same bits, since
+    states are exact (E1). So the result is that of single steps. It is checked: a repeated step must have its hash.
+C4. *The state hash* of an iteration covers the step and the states of all movers. It is made from a sum of hashes, one
+    for each mover, so nobody has to know all states. The digest of a run is the hash of all its state hashes.
+
+The primary's decisions depend on the file, the interactions and, for placement, the names of the secondaries. Placement
+decides where something is computed, never what comes of it (E1, E3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from struct import iter_unpack, pack, unpack_from
+from typing import NamedTuple
+
+from msgspec import structs
+
+from worldline.model.errors import InternalError, ModelError, PeerError, UsageError, shown
+from worldline.model.message import check_name
+from worldline.model.nearest import nearest
+from worldline.model.time import SECOND
+from worldline.world.description import WorldDescription, WorldModel
+from worldline.world.engine import Extent, PhysicsEngine, checked_twist
+from worldline.world.groups import Group, Mover, settle_groups
+from worldline.world.hosting import sum_of_hashes, with_copies
+from worldline.world.interactions import (
+    Change,
+    InsertPerformer,
+    RemovePerformer,
+    Reset,
+    SetCommand,
+    SetPose,
+)
+from worldline.world.levels import Levels
+from worldline.world.orders import (
+    HASH_SIZE,
+    DriveOrder,
+    GroupOrder,
+    LookSeen,
+    ModelCopy,
+    PoseOrder,
+    StepAck,
+    StepOrder,
+)
+from worldline.world.placement import place
+from worldline.world.pose import Pose, Vector
+from worldline.world.shapes import check_size
+from worldline.world.spectator import Spectator
+from worldline.world.surroundings import MARGIN, Region, Surroundings, joined
+
+LOOK_EVERY = 10
+"""Steps for which groups hold, at least: as many as it runs ahead, if those are more."""
+
+
+class _MoverSeen(NamedTuple):
+    """A mover as it was at the last look."""
+
+    state: bytes
+    position: Vector
+    extent: Extent
+
+
+class _HostedGroup(NamedTuple):
+    """A group, where it is simulated, and the static models around it, which are all there are in its region."""
+
+    group: Group
+    host: str
+    statics: tuple[str, ...]
+    region: Region
+
+
+class _Round(NamedTuple):
+    """What the secondaries have been asked to do, and have answered."""
+
+    orders: dict[str, StepOrder]
+    steps: int
+    look: bool
+    back: bool
+    acks: dict[str, StepAck]
+
+
+class Course:
+    """The primary's side of a run.
+
+    `begin` gives the orders of the next round, `take` takes acks, and `settle` works out what follows once there are
+    all of them. The spectator is told on the way.
+    """
+
+    def __init__(
+        self,
+        engine: PhysicsEngine,
+        secondaries: Iterable[str],
+        spectator: Spectator | None = None,
+        *,
+        run_ahead: int = 1,
+    ) -> None:
+        self.file = engine.world
+        self.secondaries = tuple(sorted(set(secondaries)))
+        if run_ahead < 1:
+            raise UsageError(f"it can't run ahead by {run_ahead} steps", advice="1 is the least: single steps")
+        self._engine = engine
+        self._spectator = spectator or Spectator()
+        self._run_ahead = run_ahead
+        self._statics = {name: model for name, model in self.file.models.items() if model.static}
+        self._round: _Round | None = None
+        self._rounds = 0
+        self._span = max(LOOK_EVERY, run_ahead)
+        self._hosted: dict[str, _HostedGroup] = {}
+        self._movers_of: dict[str, list[str]] = {}  # By secondary, in the order of their names.
+        self._performing: dict[str, list[tuple[int, str]]] = {}  # Those of them who perform, with their numbers.
+        self._news: dict[str, StepOrder] = {}  # What secondaries haven't been told yet, by name.
+        self._overrun = 0  # Steps of the last round that count, if others don't: they are to be repeated (C3).
+        self._speeds: dict[str, dict[str, float]] = {}  # By secondary and group, what nobody there exceeds.
+        self._models: Mapping[str, WorldModel] = {}  # Those that are loaded.
+        self._copies_told: list[ModelCopy] = []
+        self.iteration = 0
+        self.digest = bytes(HASH_SIZE)
+        self._begin_anew()
+        self._spectator.began(self.file)
+
+    def _begin_anew(self) -> None:
+        """Have everything as it is in the file."""
+        self.world = self.file
+        self._engine.change_world(self.file)
+        self.step = 0
+        self.state_hash = bytes(HASH_SIZE)
+        self.affinities: dict[str, str] = {}
+        self._copies: list[ModelCopy] = []
+        self._removed: set[str] = set()
+        self._seen: dict[str, _MoverSeen] = {}
+        self._put: set[str] = set()  # Those who have been put somewhere, and haven't been seen there.
+        self._drives: list[DriveOrder] = []
+        self._puts: list[PoseOrder] = []
+        performing = {performer.model: performer.size for performer in self.file.performers}
+        self._levels = Levels(self.file.levels, (name for name in self.file.models if name not in performing))
+        self._naming: dict[str, list[str]] = {}  # The levels that name an entity.
+        for level in self.file.levels:
+            for entity in level.entities:
+                self._naming.setdefault(entity, []).append(level.name)
+        self._levels.update(
+            {}, added={name: (size, self.file.models[name].pose.position) for name, size in performing.items()}
+        )
+        self._changed: set[str] = set()  # Performers whose levels changed since groups were last worked out.
+        self._look_at = self.iteration  # The iteration of the next look.
+        self._is_seen = True  # Whether what was seen last is how it is now.
+        self._is_fresh = True  # Whether nothing that secondaries have is to go on.
+        self._surroundings: Surroundings | None = None
+
+    # --- What is ---
+
+    @property
+    def time(self) -> int:
+        """The world's own time, in nanoseconds."""
+        return self.step * self.file.step
+
+    @property
+    def performers(self) -> tuple[str, ...]:
+        return self._levels.performers()
+
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """The models that are loaded at present."""
+        return tuple(sorted(self._wanted()))
+
+    @property
+    def active_levels(self) -> tuple[str, ...]:
+        return self._levels.active()
+
+    def levels_of(self, performer: str) -> tuple[str, ...]:
+        return self._levels.of(performer)
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The secondaries whose acks this round waits for."""
+        if self._round is None:
+            return ()
+        return tuple(name for name in self._round.orders if name not in self._round.acks)
+
+    def position_of(self, mover: str) -> Vector:
+        """Return where a mover was when it was last looked at."""
+        return self._seen[mover].position
+
+    # --- Rounds ---
+
+    def begin(self, steps_max: int, *, paused: bool = False) -> dict[str, StepOrder]:
+        """Return the orders of the next round, by secondary: to go some steps, at most so many, or to look.
+
+        Nobody gets any if there is nothing to simulate; then the round can be settled at once.
+        """
+        if self._round is not None:
+            raise UsageError("a round is under way")
+        if self._look_at == self.iteration and self._is_seen:
+            self._regroup()
+        if self._look_at == self.iteration or self._drives or self._puts:
+            steps, back, look = self._overrun, self._overrun > 0, True
+        else:
+            steps, back = min(steps_max, self._run_ahead, self._look_at - self.iteration), False
+            look = self.iteration + steps == self._look_at
+        self._rounds += 1
+        self._round = _Round(self._orders(steps, look, back, paused), steps, look, back, {})
+        return self._round.orders
+
+    def take(self, ack: StepAck) -> bool:
+        """Take an ack, if it answers an order; whether all are there."""
+        current = self._round
+        if current is None:
+            return False
+        order = current.orders.get(ack.sender)
+        if order is not None and ack.round == order.round and ack.sender not in current.acks:
+            self._check(ack, order)
+            current.acks[ack.sender] = ack
+        return len(current.acks) == len(current.orders)
+
+    def settle(self) -> None:
+        """Work out what follows from the acks of a round."""
+        current = self._round
+        assert current is not None
+        assert not self.missing
+        self._round = None
+        acks = [current.acks[name] for name in sorted(current.acks)]
+        if current.back:
+            self._check_repetition(acks)
+        else:
+            for index in range(current.steps):
+                self._settle_step(index, acks)
+                if self._changed and index + 1 < current.steps:
+                    self._overrun = index + 1
+                    return
+        self._fail_if_any(acks, current.steps)
+        if current.look:
+            for ack in acks:
+                assert ack.look is not None
+                self._see(ack.sender, ack.look)
+            self._is_seen, self._look_at = True, self.iteration
+
+    def _orders(self, steps: int, look: bool, back: bool, paused: bool) -> dict[str, StepOrder]:
+        iteration, step = self.iteration, self.step
+        if back:  # That is where it begins again; what was seen there has been told.
+            iteration, step = iteration - steps, step - steps
+        drives, puts = ([], []) if back else (self._drives, self._puts)
+        orders = {}
+        for name in self.secondaries:
+            news = self._news.pop(name, None)
+            movers = self._movers_of.get(name, ())
+            if news is not None or movers:
+                orders[name] = structs.replace(
+                    news or _NO_NEWS,
+                    round=self._rounds,
+                    iteration=iteration,
+                    step=step,
+                    time=step * self.file.step,
+                    step_size=self.file.step,
+                    paused=paused,
+                    back=back,
+                    speeds=self._speeds[name] if back or news is not None else {},
+                    drives=[each for each in drives if each.entity in movers],
+                    poses=[each for each in puts if each.entity in movers],
+                    steps=steps,
+                    look=self._span if look else 0,
+                    poses_every=0 if back else self._spectator.every,
+                )
+        if not back:
+            self._drives, self._puts = [], []
+        return orders
+
+    def _check(self, ack: StepAck, order: StepOrder) -> None:
+        movers = self._movers_of.get(ack.sender, [])
+        fits = len(ack.steps) <= order.steps and all(len(seen.positions) == 24 * len(movers) for seen in ack.steps)
+        if ack.failure is None:
+            fits = fits and len(ack.steps) == order.steps and (ack.look is not None) == bool(order.look)
+        if ack.look is not None:
+            fits = fits and len(ack.look.states) == len(movers) == len(ack.look.extents) / 56
+        if not fits:
+            raise PeerError(
+                f"secondary {shown(ack.sender)} doesn't say what was asked of it, in step {self.step}",
+                advice="use one version of Worldline everywhere",
+            )
+
+    # --- Steps ---
+
+    def _settle_step(self, index: int, acks: list[StepAck]) -> None:
+        self._fail_if_any(acks, index)
+        self.iteration += 1
+        self.step += 1
+        self._is_seen = False
+        self.state_hash = self._hash_of(acks, index)
+        self.digest = blake2b(self.digest + self.state_hash, digest_size=HASH_SIZE).digest()
+        positions: dict[str, Vector] = {}
+        poses: dict[str, bytes] = {}
+        for ack in acks:
+            seen = ack.steps[index]
+            for number, mover in self._performing[ack.sender]:
+                positions[mover] = unpack_from("<3d", seen.positions, 24 * number)
+            if seen.poses:
+                poses |= self._unpacked_poses(ack.sender, seen.poses)
+        self._note_levels(positions)
+        self._spectator.stepped(self.iteration, self.step, poses, self.state_hash)
+
+    def _hash_of(self, acks: list[StepAck], index: int) -> bytes:
+        total = sum_of_hashes([ack.steps[index].hash_part for ack in acks])
+        return blake2b(pack("<Q", self.step) + total, digest_size=HASH_SIZE).digest()
+
+    def _check_repetition(self, acks: list[StepAck]) -> None:
+        steps, self._overrun = self._overrun, 0
+        self._fail_if_any(acks, steps)
+        if self._hash_of(acks, steps - 1) != self.state_hash:
+            raise InternalError(f"step {self.step} was computed twice and differs")
+
+    def _note_levels(self, positions: Mapping[str, Vector]) -> None:
+        change = self._levels.update(positions)
+        if change.performers():
+            self._changed.update(change.performers())
+            self._look_at = self.iteration
+
+    def _fail_if_any(self, acks: list[StepAck], index: int) -> None:
+        """Raise what kept somebody from the step of that index; of several, what is about the least name."""
+        failures = [ack.failure for ack in acks if ack.failure is not None and len(ack.steps) == index]
+        if failures:
+            failure = min(failures, key=lambda each: each.entity)
+            raise ModelError(
+                failure.problem,
+                at=failure.step * self.file.step,
+                advice=failure.advice or None,
+                entity=failure.entity,
+                step=failure.step,
+            )
+
+    def _unpacked_poses(self, secondary: str, packed: bytes) -> dict[str, bytes]:
+        poses = {}
+        start = 0
+        for mover in self._movers_of[secondary]:
+            stop = start + 56 * len(self.world.models[mover].links)
+            poses[mover] = packed[start:stop]
+            start = stop
+        return poses
+
+    # --- Looks ---
+
+    def _see(self, secondary: str, look: LookSeen) -> None:
+        positions = iter_unpack("<3d", look.positions)
+        extents = iter_unpack("<7d", look.extents)
+        moved = {}
+        for mover, state, position, numbers in zip(
+            self._movers_of[secondary], look.states, positions, extents, strict=True
+        ):
+            x, y, z = position
+            extent = Extent(numbers[:3], numbers[3:6], numbers[6])
+            self._seen[mover] = _MoverSeen(state, (x, y, z), extent)
+            if mover in self._put:  # Whoever was put somewhere may be in other levels there.
+                moved[mover] = (x, y, z)
+        if moved:
+            self._put.difference_update(moved)
+            self._note_levels({mover: at for mover, at in moved.items() if mover in self._levels.performers()})
+
+    def _regroup(self) -> None:
+        """Work out groups, placement and what secondaries have to be told of both."""
+        wanted = self._wanted()
+        statics = {name: model for name, model in wanted.items() if model.static}
+        self._seen = {
+            name: self._seen[name] if name in self._seen else self._newcomer(name)
+            for name in wanted
+            if name not in statics
+        }
+        performers = frozenset(self._levels.performers())
+        active = frozenset(self._levels.active())
+        movers = [
+            Mover(
+                name,
+                *seen.extent,
+                levels=self._levels.of(name)
+                if name in performers
+                else tuple(level for level in self._naming.get(name, ()) if level in active),
+                performs=name in performers,
+            )
+            for name, seen in self._seen.items()
+        ]
+        groups, speeds = settle_groups(movers, self._span * self.file.step)
+        distribution = place(groups, self.secondaries, self.affinities, self._changed & performers)
+        hosted = self._surround(groups, speeds, distribution.hosts, statics)
+        self._tell(hosted, distribution.affinities)
+        self._hosted, self._is_fresh = hosted, False
+        for secondary in self.secondaries:
+            here = [each for each in hosted.values() if each.host == secondary]
+            names = self._movers_of[secondary] = sorted(name for each in here for name in each.group.members())
+            self._performing[secondary] = [(number, name) for number, name in enumerate(names) if name in performers]
+            self._speeds[secondary] = {each.group.name: speeds[each.group.name] for each in here}
+        if wanted.keys() != self._models.keys() or distribution.affinities != self.affinities:
+            self._spectator.changed(self.iteration, self.step, wanted, distribution.affinities)
+        self._models, self.affinities = wanted, distribution.affinities
+        self._changed = set()
+        self._look_at = self.iteration + self._span
+
+    def _wanted(self) -> dict[str, WorldModel]:
+        """Return the models that are to be loaded, by name."""
+        names = {*self._levels.loaded(), *self._levels.performers()} - self._removed
+        return {name: self.world.models[name] for name in sorted(names)}
+
+    def _newcomer(self, name: str) -> _MoverSeen:
+        """Find out what has to be known of a mover that nobody simulates yet."""
+        state = self._engine.initial_state(name, self.step)
+        alone = self._engine.build([name])
+        alone.set_states(self.step, {name: state})
+        return _MoverSeen(state, alone.positions()[name], alone.extents(self._span)[name])
+
+    def _surround(
+        self,
+        groups: Iterable[Group],
+        speeds: Mapping[str, float],
+        hosts: Mapping[str, str],
+        statics: Mapping[str, WorldModel],
+    ) -> dict[str, _HostedGroup]:
+        """Find the static models around each group; those of a group that stays where it was are still the same."""
+        names = tuple(statics)
+        if self._surroundings is None or self._surroundings.names != names:
+            self._surroundings = Surroundings(statics.values())
+            before: dict[str, _HostedGroup] = {}
+        else:
+            before = self._hosted
+        hosted = {}
+        for group in groups:
+            way = speeds[group.name] * self._span * self.file.step / SECOND
+            needed = joined(_region(self._seen[name].extent) for name in group.members()).grown(way)
+            last = before.get(group.name)
+            if last is not None and last.group.members() == group.members() and last.region.holds(needed):
+                region, around = last.region, last.statics
+            else:
+                region = needed.grown(MARGIN)
+                around = self._surroundings.near(region)
+            hosted[group.name] = _HostedGroup(group, hosts[group.name], around, region)
+        return hosted
+
+    def _tell(self, hosted: Mapping[str, _HostedGroup], affinities: Mapping[str, str]) -> None:
+        """Make the news for secondaries: what they have to load and unload, and who comes and goes."""
+        for secondary in self.secondaries:
+            had = {name: each for name, each in self._hosted.items() if each.host == secondary}
+            has = {name: each for name, each in hosted.items() if each.host == secondary}
+            same = [
+                name for name in has if not self._is_fresh and name in had and _is_same_model(had[name], has[name])
+            ]
+            unload = [name for name in had if name not in same]
+            there = set() if self._is_fresh else {mover for name in unload for mover in had[name].group.members()}
+            load = [
+                GroupOrder(
+                    name,
+                    sorted(each.group.members()),
+                    list(each.statics),
+                    {mover: self._seen[mover].state for mover in each.group.members() if mover not in there},
+                )
+                for name, each in has.items()
+                if name not in same
+            ]
+            moves = [
+                (name, host)
+                for name, host in affinities.items()
+                if host != self.affinities.get(name) and secondary in (host, self.affinities.get(name))
+            ]
+            copies = list(self._copies) if self._copies != self._copies_told else None
+            if has or unload or copies is not None:
+                self._news[secondary] = structs.replace(
+                    _NO_NEWS, copies=copies, affinities=moves, unload=unload, load=load
+                )
+        self._copies_told = list(self._copies)
+
+    # --- Interaction ---
+
+    def interact(self, change: Change) -> None:
+        """Have something take effect before the next step; what isn't possible raises and changes nothing."""
+        if self._round is not None:
+            raise UsageError("a round is under way")
+        match change:
+            case SetCommand():
+                self._command(change)
+            case SetPose():
+                self._put_elsewhere(change)
+            case InsertPerformer():
+                self._insert(change)
+            case RemovePerformer():
+                self._remove(change.name)
+            case Reset():
+                self._overrun = 0
+                self._begin_anew()
+        self._look_at = self.iteration
+        self._spectator.interacted(self.iteration, self.step, change)
+
+    def _command(self, change: SetCommand) -> None:
+        model = self._mover(change.entity)
+        if model.drive is None:
+            raise UsageError(f"model {shown(change.entity)} has no drive, so it takes no commands")
+        linear, angular = checked_twist(change.linear, change.angular)
+        self._drives.append(DriveOrder(change.entity, linear, angular))
+
+    def _put_elsewhere(self, change: SetPose) -> None:
+        model = self._mover(change.entity)
+        held = {joint.child for joint in model.joints}
+        if model.motion is not None or all(link.name in held for link in model.links):
+            raise UsageError(f"model {shown(change.entity)} is held or scripted and can't be put elsewhere")
+        pose = Pose(change.position, change.quaternion)
+        self._puts.append(PoseOrder(change.entity, pose.position, pose.quaternion))
+        self._put.add(change.entity)
+
+    def _insert(self, change: InsertPerformer) -> None:
+        check_name(change.name, "a performer")
+        if change.name in self.world.models:
+            raise UsageError(f"there is a model {shown(change.name)} already", advice="use another name")
+        like = self.file.models.get(change.like)
+        if like is None:
+            advice = nearest(change.like, list(self.file.models)) or "use the name of one in the world's file"
+            raise UsageError(f"there is no model {shown(change.like)} to make another of", advice=advice)
+        if like.static or like.motion is not None:
+            raise UsageError(f"model {shown(change.like)} is static or scripted, so a copy of it can't perform")
+        check_size("performer", "size", *change.size)
+        pose = Pose(change.position, change.quaternion)
+        copies = [*self._copies, ModelCopy(change.name, change.like, pose.position, pose.quaternion)]
+        world = with_copies(self.file, copies)
+        self._levels.update({}, added={change.name: (change.size, pose.position)})
+        self._copies, self.world = copies, world
+        self._engine.change_world(world)
+        self._changed.add(change.name)
+
+    def _remove(self, name: str) -> None:
+        if name not in self._levels.performers():
+            advice = nearest(name, list(self._levels.performers())) or "use the name of a performer's model"
+            raise UsageError(f"there is no performer {shown(name)}", advice=advice)
+        self._changed.update(self._levels.update({}, removed=[name]).performers())
+        self._changed.discard(name)
+        self._copies = [copy for copy in self._copies if copy.name != name]
+        if name in self.file.models:
+            self._removed.add(name)
+        self._drives = [each for each in self._drives if each.entity != name]
+        self._puts = [each for each in self._puts if each.entity != name]
+        self.world = with_copies(self.file, self._copies)
+        self._engine.change_world(self.world)
+
+    def _mover(self, name: str) -> WorldModel:
+        model = self._wanted().get(name)
+        if model is None:
+            known = self.world.models.get(name)
+            if known is not None:
+                raise UsageError(f"model {shown(name)} isn't loaded at present")
+            advice = nearest(name, list(self.world.models)) or "use the name of a model in the world's file"
+            raise UsageError(f"there is no model {shown(name)}", advice=advice)
+        if model.static:
+            raise UsageError(f"model {shown(name)} is static")
+        return model
+
+
+_NO_NEWS = StepOrder(0, 0, 0, 0, 0)
+
+
+def _region(extent: Extent) -> Region:
+    (x, y, z), (a, b, c), _ = extent
+    return Region((x - a, y - b, z - c), (x + a, y + b, z + c))
+
+
+def _is_same_model(one: _HostedGroup, other: _HostedGroup) -> bool:
+    return one.group.members() == other.group.members() and one.statics == other.statics

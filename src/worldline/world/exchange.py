@@ -1,0 +1,35 @@
+"""Exchanges: how orders get to secondaries, and acks back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from worldline.world.engine import PhysicsEngine
+from worldline.world.hosting import Hosting
+from worldline.world.orders import StepAck, StepOrder
+
+
+class Exchange(Protocol):
+    """Reaches all secondaries of a run."""
+
+    @property
+    def secondaries(self) -> tuple[str, ...]: ...
+
+    def trade(self, orders: Mapping[str, StepOrder], take: Callable[[StepAck], bool]) -> None:
+        """Hand out orders, and hand back acks until that returns true: they are all there."""
+
+
+class LocalExchange:
+    """Secondaries in this very process, one after the other; one is enough, unless placement is to be seen."""
+
+    def __init__(self, open_engine: Callable[[], PhysicsEngine], names: Iterable[str] = ("local",)) -> None:
+        self._hostings = {name: Hosting(name, open_engine()) for name in names}
+
+    @property
+    def secondaries(self) -> tuple[str, ...]:
+        return tuple(sorted(self._hostings))
+
+    def trade(self, orders: Mapping[str, StepOrder], take: Callable[[StepAck], bool]) -> None:
+        for name, order in orders.items():
+            take(self._hostings[name].carry_out(order))

@@ -1,0 +1,169 @@
+"""Hosting: what a secondary does with its orders. No sockets here: an order in, an ack out.
+
+A secondary has groups, each a model of the engine's. It knows nothing of levels and placement, and decides nothing.
+What it says depends on its orders alone.
+
+Models of groups that come back are kept for a while: two robots that pass each other are one group, then two, then one
+again, and to build a model takes as long as some dozens of steps.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from hashlib import blake2b
+from struct import pack
+from typing import Any
+
+from worldline.model.errors import ModelError
+from worldline.world.description import WorldDescription
+from worldline.world.engine import PhysicsEngine, SimulatedGroup
+from worldline.world.orders import (
+    HASH_SIZE,
+    GroupOrder,
+    LookSeen,
+    ModelCopy,
+    StepAck,
+    StepFailure,
+    StepOrder,
+    StepSeen,
+)
+from worldline.world.pose import Pose
+
+_KEPT_MAX = 64  # Models of groups that aren't simulated at present.
+
+_HASH_MODULUS = 1 << 8 * HASH_SIZE
+
+
+def sum_of_hashes(parts: list[bytes]) -> bytes:
+    """Add up parts of a state hash: the order doesn't matter, nor who has which."""
+    total = sum(int.from_bytes(part, "little") for part in parts)
+    return (total % _HASH_MODULUS).to_bytes(HASH_SIZE, "little")
+
+
+def with_copies(world: WorldDescription, copies: list[ModelCopy]) -> WorldDescription:
+    """Return the world of the file with models that are like others in it."""
+    models = dict(world.models)
+    for copy in copies:
+        pose = Pose(copy.position, copy.quaternion)
+        models[copy.name] = replace(world.models[copy.like], name=copy.name, pose=pose)
+    return replace(world, models=models)
+
+
+class Hosting:
+    """The groups of one secondary."""
+
+    def __init__(self, name: str, engine: PhysicsEngine) -> None:
+        self.name = name
+        self._engine = engine
+        self._file = engine.world
+        self._groups: dict[str, SimulatedGroup] = {}
+        self._kept: OrderedDict[tuple[tuple[str, ...], tuple[str, ...]], SimulatedGroup] = OrderedDict()
+        self._hashes: dict[str, Any] = {}  # Hashes of movers' names, to go on from.
+        self._order: list[tuple[str, str]] = []  # All movers with their groups, by name.
+        self._mark: dict[str, dict[str, bytes]] = {}  # The states of groups after the last order's preparations.
+        self._mark_step = 0
+
+    def carry_out(self, order: StepOrder) -> StepAck:
+        if order.copies is not None:
+            self._engine.change_world(with_copies(self._file, order.copies))
+            self._kept.clear()
+        if order.unload or order.load:
+            self._regroup(order)
+        if order.back:
+            self._go_back()
+        for group, speed in order.speeds.items():
+            self._groups[group].limit_speeds(speed)
+        for drive in order.drives:
+            self._group_of(drive.entity).command(drive.entity, drive.linear, drive.angular)
+        for put in order.poses:
+            self._group_of(put.entity).place(put.entity, Pose(put.position, put.quaternion))
+        if order.steps > 1:
+            self._mark = {name: group.states() for name, group in self._groups.items()}
+            self._mark_step = order.step
+        seen: list[StepSeen] = []
+        try:
+            for iteration in range(order.iteration + 1, order.iteration + order.steps + 1):
+                seen.append(self._advance(order.poses_every > 0 and iteration % order.poses_every == 0))
+            look = self._look(order.look) if order.look else None
+        except ModelError as error:
+            failure = StepFailure(
+                error.facts.get("entity", ""), error.facts.get("step", 0), error.problem, error.advice or ""
+            )
+            return StepAck(self.name, order.round, order.iteration + len(seen), seen, None, failure)
+        return StepAck(self.name, order.round, order.iteration + order.steps, seen, look)
+
+    # --- Groups ---
+
+    def _regroup(self, order: StepOrder) -> None:
+        """Take the states out of the groups that end, and put them into those that begin."""
+        states: dict[str, bytes] = {}
+        for name in order.unload:
+            group = self._groups.pop(name)
+            states |= group.states()
+            self._keep(group)
+        for each in order.load:
+            group = self._take(each)
+            group.set_states(order.step, {mover: (states | each.states)[mover] for mover in each.movers})
+            self._groups[each.name] = group
+        self._order = sorted((mover, name) for name, group in self._groups.items() for mover in group.movers)
+
+    def _keep(self, group: SimulatedGroup) -> None:
+        self._kept[group.movers, group.statics] = group
+        if len(self._kept) > _KEPT_MAX:
+            self._kept.popitem(last=False)
+
+    def _take(self, order: GroupOrder) -> SimulatedGroup:
+        kept = self._kept.pop((tuple(order.movers), tuple(order.statics)), None)
+        return self._engine.build(order.movers, order.statics) if kept is None else kept
+
+    def _group_of(self, entity: str) -> SimulatedGroup:
+        return next(group for group in self._groups.values() if entity in group.movers)
+
+    # --- Steps ---
+
+    def _go_back(self) -> None:
+        for name, states in self._mark.items():
+            self._groups[name].set_states(self._mark_step, states)
+
+    def _advance(self, poses_wanted: bool) -> StepSeen:
+        total = 0
+        positions = {}
+        poses: dict[str, bytes] = {}
+        for group in self._groups.values():
+            group.advance()
+            for mover, state in group.states().items():
+                total += self._hash(mover, state)
+            positions |= group.positions()
+            if poses_wanted:
+                poses |= group.packed_poses()
+        return StepSeen(
+            (total % _HASH_MODULUS).to_bytes(HASH_SIZE, "little"),
+            b"".join(pack("<3d", *positions[mover]) for mover, _ in self._order),
+            b"".join(poses[mover] for mover, _ in self._order) if poses_wanted else b"",
+        )
+
+    def _hash(self, mover: str, state: bytes) -> int:
+        begun = self._hashes.get(mover)
+        if begun is None:
+            begun = self._hashes[mover] = blake2b(mover.encode() + b"\0", digest_size=HASH_SIZE)
+        digest = begun.copy()
+        digest.update(state)
+        return int.from_bytes(digest.digest(), "little")
+
+    def _look(self, steps: int) -> LookSeen:
+        states: dict[str, bytes] = {}
+        positions = {}
+        extents = {}
+        for group in self._groups.values():
+            states |= group.states()
+            positions |= group.positions()
+            extents |= group.extents(steps)
+        return LookSeen(
+            [states[mover] for mover, _ in self._order],
+            b"".join(pack("<3d", *positions[mover]) for mover, _ in self._order),
+            b"".join(
+                pack("<7d", *extents[mover].center, *extents[mover].half, extents[mover].speed)
+                for mover, _ in self._order
+            ),
+        )

@@ -1,0 +1,83 @@
+"""Interactions: what somebody outside does to a world while it runs, through its primary alone.
+
+Each takes effect between two steps, and is written down with the iteration after which it did. Those that change the
+world are enough to repeat the run; those that only say how fast it goes are written down for whoever reads it.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from worldline.world.pose import Quaternion, Vector
+
+
+class Interaction(Struct, frozen=True, tag_field="do"):
+    """The root of all of them."""
+
+
+class Play(Interaction, frozen=True, tag="play"):
+    """Go on until something stops it."""
+
+
+class Pause(Interaction, frozen=True, tag="pause"):
+    """Stand still."""
+
+
+class StepBy(Interaction, frozen=True, tag="step"):
+    """Go on by some steps, then pause."""
+
+    steps: int
+
+
+class RunTo(Interaction, frozen=True, tag="run-to"):
+    """Go on to the first step at or after a time, in nanoseconds, then pause."""
+
+    time: int
+
+
+class Quit(Interaction, frozen=True, tag="quit"):
+    """End the run."""
+
+
+class Reset(Interaction, frozen=True, tag="reset"):
+    """Have everything as it is in the file, at step 0, without those that were inserted."""
+
+
+class SetCommand(Interaction, frozen=True, tag="command"):
+    """Have a model's drive move like this until its next command: velocities in its own frame."""
+
+    entity: str
+    linear: Vector
+    angular: Vector
+
+
+class SetPose(Interaction, frozen=True, tag="pose"):
+    """Put a model somewhere else, at rest."""
+
+    entity: str
+    position: Vector
+    quaternion: Quaternion
+
+
+class InsertPerformer(Interaction, frozen=True, tag="insert"):
+    """Add a performer: a copy of a model of the file, under a name of its own, with a box of that size."""
+
+    name: str
+    like: str
+    position: Vector
+    quaternion: Quaternion
+    size: Vector
+
+
+class RemovePerformer(Interaction, frozen=True, tag="remove"):
+    """Take a performer out of the world, by the name of its model."""
+
+    name: str
+
+
+AnyInteraction = (
+    Play | Pause | StepBy | RunTo | Quit | Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
+)
+
+Change = Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
+"""Those that change the world, rather than how fast it goes."""

@@ -1,0 +1,120 @@
+"""What a primary and its secondaries say to each other.
+
+An order tells a secondary what to load and unload, and how many steps to go. Its ack tells what came of that. Each
+answers one order, by the number of its *round*: an ack of another round, or a second one, is no answer to anything.
+Numbers of many models are packed: little-endian doubles, for all movers of a secondary in the order of their names.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct, msgpack
+
+from worldline.world.pose import Quaternion, Vector
+
+HASH_SIZE = 16
+"""Bytes of a state hash, and of its part that a secondary contributes."""
+
+
+class GroupOrder(Struct, frozen=True, array_like=True):
+    """A group that a secondary simulates from now on, with the states of those that it hasn't had so far."""
+
+    name: str
+    movers: list[str]
+    statics: list[str]
+    states: dict[str, bytes]
+
+
+class DriveOrder(Struct, frozen=True, array_like=True):
+    """What a mover's drive is to do from now on."""
+
+    entity: str
+    linear: Vector
+    angular: Vector
+
+
+class PoseOrder(Struct, frozen=True, array_like=True):
+    """Where a mover is put, at rest."""
+
+    entity: str
+    position: Vector
+    quaternion: Quaternion
+
+
+class ModelCopy(Struct, frozen=True, array_like=True):
+    """A model that isn't in the file: like one that is, with a name and a pose of its own."""
+
+    name: str
+    like: str
+    position: Vector
+    quaternion: Quaternion
+
+
+class StepOrder(Struct, frozen=True, array_like=True):
+    """What a secondary does next, in the order of the fields; `time` and `step` are where it begins.
+
+    `copies` are all models that the file hasn't, if that has changed. `affinities` are the movers that come to this
+    secondary or leave it, each with the secondary that has it now. `unload` are groups that it has no longer, and
+    `load` those that it has from now on. If it is to go `back`, it does: to where it was before the steps of its last
+    order. `speeds` limit how fast the movers of each group may get until the next look. `drives` and `poses` say what
+    somebody commands. Then it goes as many `steps`. After them it looks, unless `look` is 0: that is how many steps
+    away the look after this one is. Link poses are wanted of each iteration that is a multiple of `poses_every`.
+    """
+
+    round: int
+    iteration: int
+    step: int
+    time: int
+    step_size: int
+    paused: bool = False
+    copies: list[ModelCopy] | None = None
+    affinities: list[tuple[str, str]] = []
+    unload: list[str] = []
+    load: list[GroupOrder] = []
+    back: bool = False
+    speeds: dict[str, float] = {}
+    drives: list[DriveOrder] = []
+    poses: list[PoseOrder] = []
+    steps: int = 0
+    look: int = 0
+    poses_every: int = 0
+
+
+class StepSeen(Struct, frozen=True, array_like=True):
+    """What is told of one step: a part of the state hash, and the positions of all movers; link poses if wanted."""
+
+    hash_part: bytes
+    positions: bytes
+    poses: bytes = b""
+
+
+class LookSeen(Struct, frozen=True, array_like=True):
+    """What groups and hand-overs need: exact states, positions, and extents (center, half size, speed)."""
+
+    states: list[bytes]
+    positions: bytes
+    extents: bytes
+
+
+class StepFailure(Struct, frozen=True, array_like=True):
+    """Why a step couldn't be computed, and about which model."""
+
+    entity: str
+    step: int
+    problem: str
+    advice: str
+
+
+class StepAck(Struct, frozen=True, array_like=True):
+    """What came of an order: the iteration that its sender has reached, and what was seen on the way."""
+
+    sender: str
+    round: int
+    iteration: int
+    steps: list[StepSeen]
+    look: LookSeen | None = None
+    failure: StepFailure | None = None
+
+
+encode = msgpack.Encoder().encode
+decode_order = msgpack.Decoder(StepOrder).decode
+decode_ack = msgpack.Decoder(StepAck).decode

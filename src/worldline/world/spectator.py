@@ -1,0 +1,72 @@
+"""Spectators: whoever looks on at a world while it runs, such as a recording, a picture or an animation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import gcd
+
+from worldline.world.description import WorldDescription, WorldModel
+from worldline.world.interactions import Interaction
+
+
+class Spectator:
+    """Sees a world from its beginning to its end. Derive from it; what isn't overridden does nothing.
+
+    *Iteration* counts the steps of the run and never goes back. *Step* is the world's own: its time is step × step
+    size, and a reset takes it back to 0.
+    """
+
+    every: int = 1
+    """At which iterations poses are wanted: multiples of this; 0: never."""
+
+    def began(self, world: WorldDescription) -> None:
+        """The run begins."""
+
+    def changed(
+        self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
+    ) -> None:
+        """From here on these models are loaded, and each mover is on that secondary; told at the start, too."""
+
+    def stepped(self, iteration: int, step: int, poses: Mapping[str, bytes], state_hash: bytes) -> None:
+        """A step is done.
+
+        `poses` has 7 little-endian doubles for each link of each mover (x, y, z, and the quaternion's w, x, y, z),
+        relative to the world, in the order of the model's links. It is empty if nobody wants poses of this iteration.
+        """
+
+    def interacted(self, iteration: int, step: int, interaction: Interaction) -> None:
+        """Somebody has interfered, before the next step."""
+
+    def ended(self, iteration: int, step: int) -> None:
+        """The run is over."""
+
+
+class SeveralSpectators(Spectator):
+    """Tells several what it is told."""
+
+    def __init__(self, spectators: Iterable[Spectator]) -> None:
+        self._spectators = tuple(spectators)
+        self.every = gcd(*(each.every for each in self._spectators))  # Of none, or of those that want none, 0.
+
+    def began(self, world: WorldDescription) -> None:
+        for each in self._spectators:
+            each.began(world)
+
+    def changed(
+        self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
+    ) -> None:
+        for each in self._spectators:
+            each.changed(iteration, step, models, affinities)
+
+    def stepped(self, iteration: int, step: int, poses: Mapping[str, bytes], state_hash: bytes) -> None:
+        for each in self._spectators:
+            wanted = each.every and iteration % each.every == 0
+            each.stepped(iteration, step, poses if wanted else {}, state_hash)
+
+    def interacted(self, iteration: int, step: int, interaction: Interaction) -> None:
+        for each in self._spectators:
+            each.interacted(iteration, step, interaction)
+
+    def ended(self, iteration: int, step: int) -> None:
+        for each in self._spectators:
+            each.ended(iteration, step)
