@@ -36,7 +36,7 @@ from worldline.model.errors import InternalError, ModelError, PeerError, UsageEr
 from worldline.model.message import check_name
 from worldline.model.nearest import nearest
 from worldline.model.time import SECOND
-from worldline.world.description import WorldDescription, WorldModel
+from worldline.world.description import WorldModel
 from worldline.world.engine import Extent, PhysicsEngine, checked_twist
 from worldline.world.groups import Group, Mover, settle_groups
 from worldline.world.hosting import sum_of_hashes, with_copies
@@ -451,9 +451,7 @@ class Course:
         for secondary in self.secondaries:
             had = {name: each for name, each in self._hosted.items() if each.host == secondary}
             has = {name: each for name, each in hosted.items() if each.host == secondary}
-            same = [
-                name for name in has if not self._is_fresh and name in had and _is_same_model(had[name], has[name])
-            ]
+            same = [name for name in has if not self._is_fresh and name in had and _is_same_model(had[name], has[name])]
             unload = [name for name in had if name not in same]
             there = set() if self._is_fresh else {mover for name in unload for mover in had[name].group.members()}
             load = [

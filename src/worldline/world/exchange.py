@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -19,6 +20,9 @@ class Exchange(Protocol):
     def trade(self, orders: Mapping[str, StepOrder], take: Callable[[StepAck], bool]) -> None:
         """Hand out orders, and hand back acks until that returns true: they are all there."""
 
+    def wait(self, seconds: float) -> None:
+        """Let that much time of the wall clock pass, and raise if a secondary goes meanwhile."""
+
 
 class LocalExchange:
     """Secondaries in this very process, one after the other; one is enough, unless placement is to be seen."""
@@ -33,3 +37,6 @@ class LocalExchange:
     def trade(self, orders: Mapping[str, StepOrder], take: Callable[[StepAck], bool]) -> None:
         for name, order in orders.items():
             take(self._hostings[name].carry_out(order))
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)

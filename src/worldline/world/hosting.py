@@ -17,7 +17,7 @@ from typing import Any
 
 from worldline.model.errors import ModelError
 from worldline.world.description import WorldDescription
-from worldline.world.engine import PhysicsEngine, SimulatedGroup
+from worldline.world.engine import Extent, PhysicsEngine, SimulatedGroup
 from worldline.world.orders import (
     HASH_SIZE,
     GroupOrder,
@@ -28,7 +28,7 @@ from worldline.world.orders import (
     StepOrder,
     StepSeen,
 )
-from worldline.world.pose import Pose
+from worldline.world.pose import Pose, Vector
 
 _KEPT_MAX = 64  # Models of groups that aren't simulated at present.
 
@@ -83,7 +83,8 @@ class Hosting:
             self._mark_step = order.step
         seen: list[StepSeen] = []
         try:
-            for iteration in range(order.iteration + 1, order.iteration + order.steps + 1):
+            while len(seen) < order.steps:
+                iteration = order.iteration + len(seen) + 1
                 seen.append(self._advance(order.poses_every > 0 and iteration % order.poses_every == 0))
             look = self._look(order.look) if order.look else None
         except ModelError as error:
@@ -128,7 +129,7 @@ class Hosting:
 
     def _advance(self, poses_wanted: bool) -> StepSeen:
         total = 0
-        positions = {}
+        positions: dict[str, Vector] = {}
         poses: dict[str, bytes] = {}
         for group in self._groups.values():
             group.advance()
@@ -153,8 +154,8 @@ class Hosting:
 
     def _look(self, steps: int) -> LookSeen:
         states: dict[str, bytes] = {}
-        positions = {}
-        extents = {}
+        positions: dict[str, Vector] = {}
+        extents: dict[str, Extent] = {}
         for group in self._groups.values():
             states |= group.states()
             positions |= group.positions()

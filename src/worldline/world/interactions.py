@@ -75,9 +75,7 @@ class RemovePerformer(Interaction, frozen=True, tag="remove"):
     name: str
 
 
-AnyInteraction = (
-    Play | Pause | StepBy | RunTo | Quit | Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
-)
+AnyInteraction = Play | Pause | StepBy | RunTo | Quit | Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
 
 Change = Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
 """Those that change the world, rather than how fast it goes."""

@@ -72,10 +72,10 @@ def _shape_region(pose: Pose, shape: Shape) -> Region:
     half = _half_size(shape)
     if not all(map(isfinite, half)):
         return Region((-inf, -inf, -inf), (inf, inf, inf))
-    ways = [pose.rotate(tuple(length if axis == i else 0.0 for i in range(3))) for axis, length in enumerate(half)]
-    reach = [sum(abs(way[axis]) for way in ways) for axis in range(3)]
+    a, b, c = half
+    ways = [pose.rotate(way) for way in ((a, 0.0, 0.0), (0.0, b, 0.0), (0.0, 0.0, c))]
+    a, b, c = (sum(abs(way[axis]) for way in ways) for axis in range(3))
     x, y, z = pose.position
-    a, b, c = reach
     return Region((x - a, y - b, z - c), (x + a, y + b, z + c))
 
 

@@ -1,0 +1,262 @@
+"""A world that runs: steps, pauses, interference. One class, whether it runs in one process or in many."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from worldline.history.outcome import End, Outcome
+from worldline.model.errors import UsageError, shown
+from worldline.model.time import SECOND, TimeLike, as_time, format_time
+from worldline.world.course import Course
+from worldline.world.description import WorldDescription
+from worldline.world.engine import PhysicsEngine
+from worldline.world.engines import open_engine
+from worldline.world.exchange import Exchange, LocalExchange
+from worldline.world.interactions import (
+    AnyInteraction,
+    InsertPerformer,
+    Pause,
+    Play,
+    Quit,
+    RemovePerformer,
+    Reset,
+    RunTo,
+    SetCommand,
+    SetPose,
+    StepBy,
+)
+from worldline.world.pose import UPRIGHT, ZERO, Quaternion, Vector
+from worldline.world.sdf import read_world
+from worldline.world.spectator import SeveralSpectators, Spectator
+
+WORLD = "world"
+"""The member that a world is to whoever observes its history."""
+
+_ROUND_MAX = 1 << 30
+
+
+class World:
+    """A world of models, ready to step.
+
+    `world` is a description or the path of an SDF file. Spectators see everything. Without an `exchange` it is
+    simulated right here. Secondaries may `run_ahead` by some steps; the result is the same.
+
+    It is paused except while one of `step_by`, `run_to` and `play` is at work. Whatever interferes takes effect before
+    the next step, and is told to the spectators with the iteration.
+    """
+
+    def __init__(
+        self,
+        world: WorldDescription | Path | str,
+        *,
+        engine: str = "mujoco",
+        exchange: Exchange | None = None,
+        spectators: Iterable[Spectator] = (),
+        run_ahead: int = 1,
+    ) -> None:
+        self.description = world if isinstance(world, WorldDescription) else read_world(Path(world))
+        self._exchange = exchange or LocalExchange(lambda: self._engine(engine))
+        self._spectator = SeveralSpectators(spectators)
+        self._course = Course(self._engine(engine), self._exchange.secondaries, self._spectator, run_ahead=run_ahead)
+        self._stopping = False
+        self._over = False
+
+    def _engine(self, name: str) -> PhysicsEngine:
+        return open_engine(name, self.description)
+
+    # --- What is ---
+
+    @property
+    def iteration(self) -> int:
+        """How many steps the run has made; it never goes back."""
+        return self._course.iteration
+
+    @property
+    def step(self) -> int:
+        """The world's own count of steps, which a reset takes back to 0."""
+        return self._course.step
+
+    @property
+    def time(self) -> int:
+        """The world's time in nanoseconds: step × step size."""
+        return self._course.time
+
+    @property
+    def state_hash(self) -> bytes:
+        """The hash of all that moves, as it is now."""
+        return self._course.state_hash
+
+    @property
+    def digest(self) -> bytes:
+        """The hash of all state hashes so far."""
+        return self._course.digest
+
+    @property
+    def performers(self) -> tuple[str, ...]:
+        return self._course.performers
+
+    @property
+    def affinities(self) -> dict[str, str]:
+        """Which secondary each mover is on."""
+        return dict(self._course.affinities)
+
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        return self._course.loaded
+
+    @property
+    def active_levels(self) -> tuple[str, ...]:
+        return self._course.active_levels
+
+    def levels_of(self, performer: str) -> tuple[str, ...]:
+        return self._course.levels_of(performer)
+
+    # --- Time ---
+
+    def step_by(self, steps: int) -> None:
+        """Go on by exactly so many steps."""
+        if not isinstance(steps, int) or steps < 0:
+            raise UsageError(f"it can't go {shown(steps)} steps", advice="give a whole number from 0 on")
+        self._told(StepBy(steps))
+        self._go(self.iteration + steps)
+
+    def run_to(self, until: TimeLike) -> None:
+        """Go on to the first step at or after a time of the world's."""
+        target = as_time(until, "a time to run to")
+        if target < self.time:
+            raise UsageError(
+                f"it can't go back to {format_time(target)} from {format_time(self.time)}", advice="reset it"
+            )
+        self._told(RunTo(target))
+        self._go(self.iteration - self.step + -(-target // self.description.step))
+
+    def play(
+        self, until: TimeLike | None = None, *, pace: float | None = None, between: Callable[[], object] | None = None
+    ) -> None:
+        """Go on until `pause` is called, or to a time; `between` is called between rounds, and may interfere.
+
+        With a `pace`, the world's time passes at most so many times as fast as the wall clock.
+        """
+        target = None if until is None else as_time(until, "a time to play to")
+        self._told(Play())
+        self._stopping = False
+        begun, begun_at = time.monotonic(), self.time
+        while not self._stopping and not self._over and (target is None or self.time < target):
+            left = _ROUND_MAX if target is None else -(-(target - self.time) // self.description.step)
+            self._round(left)
+            if pace is not None:
+                if self.time < begun_at:  # It was reset.
+                    begun, begun_at = time.monotonic(), self.time
+                self.wait(begun + (self.time - begun_at) / SECOND / pace - time.monotonic())
+            if between is not None:
+                between()
+
+    def pause(self) -> None:
+        """Have `play` return after this round. From `between`, or from another thread."""
+        self._told(Pause())
+        self._stopping = True
+
+    def wait(self, seconds: float) -> None:
+        """Let time of the wall clock pass; secondaries that go meanwhile are noticed."""
+        if seconds > 0:
+            self._exchange.wait(seconds)
+
+    def _go(self, iteration: int) -> None:
+        self._stopping = False
+        while self.iteration < iteration and not self._stopping:
+            self._round(iteration - self.iteration)
+
+    def _round(self, steps: int) -> None:
+        orders = self._course.begin(steps)
+        if orders:
+            self._exchange.trade(orders, self._course.take)
+        self._course.settle()
+
+    # --- Interference ---
+
+    def reset(self) -> None:
+        """Have everything as it is in the file, at step 0."""
+        self.interact(Reset())
+
+    def command(self, model: str, linear: Vector = ZERO, angular: Vector = ZERO) -> None:
+        """Have a model's drive move like this until its next command: velocities in its own frame."""
+        self.interact(SetCommand(model, linear, angular))
+
+    def set_pose(self, model: str, position: Vector, quaternion: Quaternion = UPRIGHT) -> None:
+        """Put a model somewhere else, at rest."""
+        self.interact(SetPose(model, position, quaternion))
+
+    def insert_performer(
+        self,
+        name: str,
+        like: str,
+        position: Vector,
+        quaternion: Quaternion = UPRIGHT,
+        size: Vector | None = None,
+    ) -> None:
+        """Add a performer: a copy of a model of the file. Its box is that of the model's, unless a size is given."""
+        if size is None:
+            sizes = {performer.model: performer.size for performer in self.description.performers}
+            if like not in sizes:
+                raise UsageError(
+                    f"model {shown(like)} doesn't perform, so a copy of it needs a size", advice="give one"
+                )
+            size = sizes[like]
+        self.interact(InsertPerformer(name, like, position, quaternion, size))
+
+    def remove_performer(self, name: str) -> None:
+        """Take a performer out of the world, by the name of its model."""
+        self.interact(RemovePerformer(name))
+
+    def interact(self, interaction: AnyInteraction) -> None:
+        """Do what an interaction says."""
+        self._check_running()
+        match interaction:
+            case StepBy(steps):
+                self.step_by(steps)
+            case RunTo(until):
+                self.run_to(until)
+            case Play():
+                self.play()
+            case Pause():
+                self.pause()
+            case Quit():
+                self.end()
+            case _:
+                self._course.interact(interaction)
+
+    # --- The end ---
+
+    def end(self) -> Outcome:
+        """End the run here, for all secondaries too, and return what came of it."""
+        if not self._over:
+            self._told(Quit())
+            self._over = True
+            self._spectator.ended(self.iteration, self.step)
+        return Outcome(
+            digest=self.digest,
+            now=self.iteration * self.description.step,
+            events=self.iteration,
+            members={WORLD: End(self.iteration * self.description.step, self.digest)},
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.end()
+
+    def _told(self, interaction: AnyInteraction) -> None:
+        self._check_running()
+        self._spectator.interacted(self.iteration, self.step, interaction)
+
+    def _check_running(self) -> None:
+        if self._over:
+            raise UsageError("the run is over", advice="make another World")
