@@ -1,4 +1,4 @@
-"""The course of a world: what its primary knows and decides. No sockets, no clock, and no physics but that of newcomers.
+"""The course of a world: what its primary knows and decides. No sockets, no clock, no physics but that of newcomers.
 
 Theory of operation
 -------------------

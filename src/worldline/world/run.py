@@ -9,8 +9,9 @@ from types import TracebackType
 from typing import Self
 
 from worldline.history.outcome import End, Outcome
+from worldline.model import as_time
 from worldline.model.errors import UsageError, shown
-from worldline.model.time import SECOND, TimeLike, as_time, format_time
+from worldline.model.time import SECOND, TimeLike, format_time
 from worldline.world.course import Course
 from worldline.world.description import WorldDescription
 from worldline.world.engine import PhysicsEngine
