@@ -62,7 +62,7 @@ from worldline.world.orders import (
 from worldline.world.placement import place
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import check_size
-from worldline.world.spectator import Spectator
+from worldline.world.spectator import SeveralSpectators, Spectator
 from worldline.world.surroundings import MARGIN, Region, Surroundings, joined
 
 LOOK_EVERY = 10
@@ -116,7 +116,7 @@ class Course:
         if run_ahead < 1:
             raise UsageError(f"it can't run ahead by {run_ahead} steps", advice="1 is the least: single steps")
         self._engine = engine
-        self._spectator = spectator or Spectator()
+        self._spectator = spectator or SeveralSpectators(())
         self._run_ahead = run_ahead
         self._statics = {name: model for name, model in self.file.models.items() if model.static}
         self._round: _Round | None = None
