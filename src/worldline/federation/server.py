@@ -337,6 +337,7 @@ class Server:
         self.come_back()
         deadline = self._now + within_s
         while not host.over:
+            self._timer = min(self._timer, deadline)
             self.turn()
             if self._now > deadline:
                 there = sorted(name for name in host.sessions if name != resident)
@@ -354,6 +355,7 @@ class Server:
         self.host.end(_as_ours(error))
         with contextlib.suppress(WorldlineError):  # Whoever looks on may be what has failed.
             self.host.arbiter.tell_passed()
+        self._send_all()
 
     def finish(self) -> None:
         """Serve no longer, and close."""
