@@ -104,6 +104,7 @@ class Server:
         self._pace = pace
         self._tell_every_s = tell_every_s
         self._selector = selectors.DefaultSelector()
+        self._select = self._selector.select
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._orders: list[Callable[[], None]] = []
@@ -300,20 +301,22 @@ class Server:
 
     def turn(self, *, patient: bool = True) -> None:
         """Serve everybody once; if `patient`, sleep until there is something to do."""
-        host, select, clock, before = self.host, self._selector.select, self._clock, self._now
-        ready = select(0)
-        if patient and not host.busy:
+        host = self.host
+        before = self._now
+        ready = self._select(0)
+        if patient and not ready and not host.busy:
             if self._brisk and not self._is_crowded():
+                select, clock = self._select, self._clock
                 while not ready and clock() - before < _SPIN_S:
                     ready = select(0)
-            ready = ready or select(max(0.0, self._timer - before))
+            ready = ready or self._select(max(0.0, self._timer - before))
         if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
             host.work()
         for key, _ in ready:
             key.data()
         if host.dirty:
             self._send_all()
-        self._now = now = clock()
+        self._now = now = self._clock()
         self._brisk = now - before < 2 * _SPIN_S
         if self._resting:
             self._wake_resting()
