@@ -99,6 +99,7 @@ def connect(
     name: str | None = None,
     *,
     patience_s: float = PATIENCE_S,
+    silence_s: float | None = None,
     **given: Unpack[Credentials],
 ) -> Client:
     """Connect to a server as one of its participants.
@@ -108,7 +109,8 @@ def connect(
     participant may join it. For ``tls://``, `authority` is the file of certificates to trust, and `certificate`, with
     its `key`, the one to present to a server that asks for it. Other keywords are what a `Program` declares:
     `publishes`, `subscribes`, `period`, `latency_least`, `controls`; for anything not declared here, the server's file
-    decides. `patience_s` is how long to wait for a server that isn't up yet.
+    decides. `patience_s` is how long to wait for a server that isn't up yet, and `silence_s` how long one may say
+    nothing while it is waited for, not even a heartbeat; None: forever, since it may be stopped.
     """
     call = Call(address, name, **given)
     dialed: socket.socket | Encrypted = call.dial(patience_s)
@@ -120,7 +122,7 @@ def connect(
             except OSError as error:
                 raise call.untrusted(error) from error
         doubt = None if call.known else call.recognize
-        connection = SocketConnection(dialed, call.greeting, call.name, call.shake, doubt=doubt)
+        connection = SocketConnection(dialed, call.greeting, call.name, call.shake, doubt=doubt, silence_s=silence_s)
         return Client(call.ledger(connection.welcome), connection)
     except BaseException:
         dialed.close()

@@ -104,6 +104,15 @@ class ResidentConnection:
             self._serve(patient=False)
             self._conversation.look()
 
+    def serve_for(self, seconds: float) -> None:
+        self._check_thread()
+        self.look()
+        deadline = time.monotonic() + seconds
+        while (left := deadline - time.monotonic()) > 0:
+            self._server.wake_within(left)
+            self._serve(patient=True)
+            self._conversation.look()
+
     def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
         """Say what is still to be told, and that the program has failed."""
         with contextlib.suppress(WorldlineError):
@@ -226,6 +235,10 @@ class Resident(Participant):
         if self._ledger.state is not State.LEFT and not self.ended:
             self._wire.look()
         super().leave()
+
+    def serve_for(self, seconds: float) -> None:
+        """Stand still for a while of the wall clock, and serve the others; raise if the run is broken off meanwhile."""
+        self._wire.serve_for(seconds)
 
     def outcome(self) -> FederationOutcome:
         """Return the outcome of the run; if there is none, raise the reason."""

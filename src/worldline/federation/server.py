@@ -323,6 +323,10 @@ class Server:
         if now >= self._timer:
             self._keep_time(now)
 
+    def wake_within(self, seconds: float) -> None:
+        """Have the next turn end by then, if only to do nothing."""
+        self._timer = min(self._timer, self._now + seconds)
+
     def come_back(self) -> None:
         """Note that nobody was served since the last turn: its resident has computed. It is nobody's silence (H7)."""
         now = self._clock()
@@ -340,7 +344,7 @@ class Server:
         self.come_back()
         deadline = self._now + within_s
         while not host.over:
-            self._timer = min(self._timer, deadline)
+            self.wake_within(deadline - self._now)
             self.turn()
             if self._now > deadline:
                 there = sorted(name for name in host.sessions if name != resident)
