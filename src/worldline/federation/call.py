@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from worldline.federation.address import Address, parse_address
+from worldline.federation.agreement import as_agreement
 from worldline.federation.answering import recognized
 from worldline.federation.bystander import be_brief
 from worldline.federation.declaration import Declaration, Declared
@@ -36,6 +38,7 @@ class Credentials(Declared, total=False):
     authority: Path | str | None
     certificate: Path | str | None
     key: Path | str | None
+    agreement: Mapping[str, str] | None
 
 
 class Call:
@@ -51,6 +54,7 @@ class Call:
         authority: Path | str | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
+        agreement: Mapping[str, str] | None = None,
         **declared: Unpack[Declared],
     ) -> None:
         around = launched = read_surroundings(os.environ)
@@ -79,6 +83,7 @@ class Call:
             self.name,
             around.token if token is None else token,
             os.urandom(NONCE_SIZE),
+            as_agreement(agreement),
         )
         self.shake = None if launched.shake is None else Stream(launched.shake, "shake", self.name)
         self._declaration = Declaration(**declared)

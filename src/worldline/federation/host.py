@@ -51,6 +51,7 @@ import msgspec
 from msgspec import msgpack
 from msgspec.structs import replace
 
+from worldline.federation.agreement import difference
 from worldline.federation.declaration import Declaration, Plain, agreed, said_at_joining
 from worldline.federation.limits import Limits
 from worldline.history.guarding import GuardedObserver
@@ -97,6 +98,7 @@ from worldline.wire.handshake import (
     BAD_VERSION,
     CROWDED,
     DECLARED,
+    DISAGREES,
     HELLO_MAX,
     NONCE_SIZE,
     OVER,
@@ -197,6 +199,7 @@ class Host:
         *,
         federation: str = "",
         token: bytes | Mapping[str, bytes] = b"",
+        agreement: Mapping[str, str] | None = None,
         declared: Mapping[str, Plain] | None = None,
         observer: Observer | None = None,
         limits: Limits | None = None,
@@ -215,6 +218,7 @@ class Host:
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self._strangers: list[Session] = []
         self._token = token
+        self._agreement = agreement or {}
         self._declared = declared or {}
         self._nobodys = entropy(NONCE_SIZE)  # The token of those who have none: nobody knows it.
         self._entropy = entropy
@@ -410,7 +414,7 @@ class Host:
             self._refuse(session, BAD_VERSION, f"this server speaks version {VERSION}, not {hello.version}")
             return
         token = self._token_of(hello.name)
-        expected = client_proof(token, session.challenge, hello.federation, hello.name, hello.nonce)
+        expected = client_proof(token, session.challenge, hello.federation, hello.name, hello.nonce, hello.agreement)
         if not is_genuine(hello.proof, expected):
             self._refuse(
                 session, BAD_TOKEN, "the token is wrong, or missing" if self._token else "this server uses no token"
@@ -420,6 +424,10 @@ class Host:
             self._refuse(
                 session, BAD_FEDERATION, f"this is federation {self.federation!r}, not {shown(hello.federation)}"
             )
+            return
+        differs = difference(self._agreement, hello.agreement)
+        if differs is not None:
+            self._refuse(session, DISAGREES, differs)
             return
         refusal = self._unwelcome(hello.name)
         if refusal is not None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Self, TypeVar, Unpack
 
 from worldline.federation.address import Address, parse_address
+from worldline.federation.agreement import as_agreement
 from worldline.federation.declaration import Declaration, Declared, Plain
 from worldline.federation.forks import remember
 from worldline.federation.host import Host, Session
@@ -64,10 +65,11 @@ class Server:
     It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
     `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's.
     For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
-    authority. `declared` is what participants declare, by name, as far as it is settled here: see `agreed`. `observer`
-    is told everything that happens; in a thread of its own, the server tells it every `tell_every_s` what is settled.
-    `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real time). `clock` is that wall
-    clock, in seconds: all limits go by it.
+    authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
+    another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
+    see `agreed`. `observer` is told everything that happens; in a thread of its own, the server tells it every
+    `tell_every_s` what is settled. `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real
+    time). `clock` is that wall clock, in seconds: all limits go by it.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Server:
         certificate: Path | str | None = None,
         key: Path | str | None = None,
         authority: Path | str | None = None,
+        agreement: Mapping[str, str] | None = None,
         declared: Mapping[str, Plain] | None = None,
         observer: Observer | None = None,
         tell_every_s: float = 0.5,
@@ -95,6 +98,7 @@ class Server:
             plan,
             federation=federation,
             token=_as_keys(token),
+            agreement=as_agreement(agreement),
             declared=declared,
             observer=observer,
             limits=limits,
