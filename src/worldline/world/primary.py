@@ -15,11 +15,15 @@ from worldline.federation.address import Address
 from worldline.federation.limits import Limits
 from worldline.federation.resident import Resident
 from worldline.federation.server import Server
+from worldline.history.status import Status
+from worldline.lock import Phase
 from worldline.model import Network, link, plan
 from worldline.model.errors import ConfigurationError, LossError
 from worldline.world.engine import PhysicsEngine
 from worldline.world.orders import StepAck, StepOrder, decode_ack, encode
 from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, agreement, orders_for
+
+_LOOK_EVERY_S = 0.1
 
 
 class FederationExchange:
@@ -93,8 +97,23 @@ class Primary:
         return self._server.open()
 
     @contextmanager
-    def gathered(self) -> Iterator[FederationExchange]:
-        """Wait for all secondaries, and take part until the end of the block."""
-        with self._server.resident(PRIMARY, subscribes=[ACKS]) as me:
-            names = (name for name in self._server.host.arbiter.members if name != PRIMARY)
+    def gathered(self, look: Callable[[list[str]], None] = lambda _: None) -> Iterator[FederationExchange]:
+        """Wait for all secondaries, and take part until the end of the block.
+
+        `look` is told now and then what the host has to say of who comes and goes, until all are there; it may raise.
+        """
+        host = self._server.host
+
+        def watch(_: Status) -> None:
+            if host.arbiter.phase is Phase.GATHERING:
+                notices = list(host.notices)
+                host.notices.clear()
+                look(notices)
+
+        with self._server.resident(PRIMARY, watch=watch, watch_every_s=_LOOK_EVERY_S, subscribes=[ACKS]) as me:
+            names = (name for name in host.arbiter.members if name != PRIMARY)
             yield FederationExchange(me, tuple(sorted(names)))
+
+    def missing(self) -> list[str]:
+        """Return who isn't there yet, in words."""
+        return self._server.host.missing()
