@@ -81,7 +81,7 @@ def recorded(path: Path, **options: Any) -> list[tuple[str, str, int, Any]]:
 
 
 def test_a_recording(tmp_path: Path) -> None:
-    messages = recorded(tmp_path / "a.mcap", every=2)
+    messages = recorded(tmp_path / "a.mcap")
     names = {topic: name for topic, name, _, _ in messages}
     assert names == {
         TF: "foxglove.FrameTransforms",
@@ -99,6 +99,11 @@ def test_a_recording(tmp_path: Path) -> None:
         if topic == TF:
             stamps = [each["timestamp"] for each in content["transforms"]]
             assert stamps == [{"sec": at // SECOND, "nsec": at % SECOND}] * 5
+
+
+def test_poses_are_recorded_as_often_as_is_asked(tmp_path: Path) -> None:
+    topics = [topic for topic, _, _, _ in recorded(tmp_path / "a.mcap", every=10)]
+    assert (topics.count(TF), topics.count(STATE)) == (11, 101)
 
 
 def test_a_recording_is_always_the_same(tmp_path: Path) -> None:

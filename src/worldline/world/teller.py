@@ -10,12 +10,15 @@ from msgspec import Struct, json
 from worldline.history.journal import Journal
 from worldline.history.observer import Observer
 from worldline.history.plain import plain
+from worldline.model.time import MS
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.foxglove import SceneEncoder, TransformsEncoder
 from worldline.world.foxglove_schemas import INTERACTIONS, SCENE, STATE, TF
 from worldline.world.spectator import Spectator
 
 WORLD_MEMBER = "world"
+
+_OFTEN = 20 * MS
 
 _encode = json.Encoder().encode
 
@@ -36,11 +39,12 @@ class WorldTeller(Spectator):
     """Messages are sent at iteration × step size, so their times rise even when the world is reset.
 
     A recorder needs WORLD_SCHEMAS and WORLD_ENCODINGS to say what they are. Nobody receives them: they are final as
-    soon as the next iteration has begun.
+    soon as the next iteration has begun. States are told in every iteration; poses `every` so many, by default 50 times
+    in a second of the world's time, since they are long.
     """
 
-    def __init__(self, observer: Observer, *, every: int = 1) -> None:
-        self.every = every
+    def __init__(self, observer: Observer, *, every: int | None = None) -> None:
+        self._every = every
         self._observer = observer
         self._journal = Journal()
         self._step_ns = 0
@@ -48,6 +52,7 @@ class WorldTeller(Spectator):
         self._transforms = TransformsEncoder({})
 
     def began(self, world: WorldDescription) -> None:
+        self.every = max(1, _OFTEN // world.step) if self._every is None else self._every
         self._step_ns = world.step
         self._scene = SceneEncoder(world.levels)
         self._observer.began(WORLD_MEMBER, 0)
