@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from os import PathLike
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from worldline.drawing.halo import haloed
 from worldline.drawing.labels import Disc, LabelSpace, text_discs
 from worldline.drawing.legend import Entry, Legend
 from worldline.drawing.lines import Look, looks_of
-from worldline.drawing.plane import Point, distance
+from worldline.drawing.plane import Point, between, distance
 from worldline.drawing.scale import ticks_between
 from worldline.drawing.svg import (
     FAINT,
@@ -41,6 +41,7 @@ _OFTEN = 10 * MS  # A fast vehicle has moved by some centimeters since.
 _SIDE = 720.0  # Pixels, of the longer one.
 _MARGIN = 20.0
 _NEAREST = 0.4  # Pixels.
+_GAP = 6.0
 _SMALL = 10.5
 _MARK = 4.5
 _LEVEL = "#56b4e9"
@@ -242,6 +243,8 @@ class _PathsDrawing:
             (left, bottom), (right, top) = _level_box(level, 0.0)
             (x, y), (end, _) = self.at((left, top)), self.at((right, bottom))
             text = fitted(level.name, max(24.0, end - x - 8), _SMALL)
+            width = text_width(text, _SMALL)
+            self.space.take(text_discs((x + 5 + width / 2, y + 10), width, _SMALL))
             yield text_at(x + 5, y + 14, text, size=_SMALL)
 
     def _statics(self) -> Iterator[str]:
@@ -293,17 +296,24 @@ class _PathsDrawing:
                 yield element("g", drawn, class_="ends" if is_end else "starts")
 
     def _names(self) -> Iterator[str]:
-        """Write names next to where paths end, or else where they start; where there is no room, none."""
+        """Write names next to where paths end, or else where they start; off all paths if that can be."""
+        lines = LabelSpace()
+        for points in self.tracks.values():
+            for _, line in self._strokes(points):
+                lines.take(Disc(*spot, 2.0) for spot in _evenly(line))
         for name, points in self.tracks.items():
             text = shortened(name, 24)
             width = text_width(text, _SMALL) * 1.16
-            color = self.looks[points[-1].owner].color
-            for x, y in _beside([self.at(points[-1].at), self.at(points[0].at)], width):
-                discs = text_discs((x + width / 2, y - 4), width, _SMALL)
-                if 2 < x < self.width - width - 2 and self.space.is_free(discs):
-                    self.space.take(discs)
-                    yield text_at(x, y, text, size=_SMALL, fill=color)
-                    break
+            room = [
+                (x, y, discs)
+                for x, y in _beside([self.at(points[-1].at), self.at(points[0].at)], width)
+                if 2 < x < self.width - width - 2
+                and self.space.is_free(discs := text_discs((x + width / 2, y - 4), width, _SMALL))
+            ]
+            if room:
+                x, y, discs = next((each for each in room if lines.is_free(each[2])), room[0])
+                self.space.take(discs)
+                yield text_at(x, y, text, size=_SMALL, fill=self.looks[points[-1].owner].color)
 
 
 _STYLE = ".worldline-paths .path:hover{stroke-width:4}"
@@ -360,6 +370,13 @@ def _beside(spots: Iterable[Point], width: float) -> Iterator[Point]:
         yield x - 8 - width, y + 4
         yield x - width / 2, y - 9
         yield x - width / 2, y + 17
+
+
+def _evenly(line: Sequence[Point]) -> Iterator[Point]:
+    """Yield points along a line that leave no gap for a text."""
+    for start, end in pairwise(line):
+        count = int(distance(start, end) / _GAP) + 1
+        yield from (between(start, end, step / count) for step in range(count + 1))
 
 
 def _thinned_line(line: Sequence[Point]) -> list[Point]:
