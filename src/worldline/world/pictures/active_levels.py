@@ -25,16 +25,16 @@ class ActiveLevels:
         """Forget who was where: the world begins anew."""
         self._levels = self._fresh()
 
-    def update(self, positions: Mapping[str, Vector]) -> tuple[int, ...]:
+    def update(self, positions: Mapping[str, Vector]) -> frozenset[int]:
         """Take the positions of models, and return the numbers of the levels that are active then."""
         here = {model: at for model, at in positions.items() if model in self._sizes}
-        known = self._levels.performers()
+        known = dict.fromkeys(self._levels.performers())
         self._levels.update(
             {model: at for model, at in here.items() if model in known},
             added={model: (self._sizes[model], at) for model, at in here.items() if model not in known},
             removed=[model for model in known if model not in here],
         )
-        return tuple(self._numbers[name] for name in self._levels.active())
+        return frozenset(self._numbers[name] for name in self._levels.active())
 
     def _fresh(self) -> Levels:
         return Levels(self._world.levels, (name for name in self._world.models if name not in self._sizes))

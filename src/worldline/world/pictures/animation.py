@@ -16,7 +16,7 @@ from worldline.model.time import SECOND, format_time
 from worldline.saving.destination import save
 from worldline.world.description import Level, WorldDescription, WorldModel
 from worldline.world.pictures.active_levels import ActiveLevels
-from worldline.world.pictures.film import TURN, Film, Frame, Spot
+from worldline.world.pictures.film import TURN, Film, FilmFrame, Spot
 from worldline.world.pictures.outlines import Outline, Round, model_outlines
 from worldline.world.pictures.page import page
 from worldline.world.pictures.whereabouts import Whereabouts
@@ -50,7 +50,7 @@ class Animation(Spectator):
         self._secondaries: dict[str, int] = {}  # Numbered as they come; the page has them by name.
         self._numbers: dict[str, int] = {}  # Of the movers that are loaded, by name.
         self._owners: dict[int, int] = {}
-        self._loaded: tuple[int, ...] = ()
+        self._loaded: frozenset[int] = frozenset()
 
     def began(self, world: WorldDescription) -> None:
         self.every = -(-SECOND // (FRAMES_PER_SECOND * world.step))
@@ -64,7 +64,7 @@ class Animation(Spectator):
         self._whereabouts.change(models, affinities)
         movers, statics = self._whereabouts.movers, self._whereabouts.statics
         self._numbers = {name: _numbered(self._movers, _drawn(model, ORIGIN)) for name, model in movers.items()}
-        self._loaded = tuple(_numbered(self._statics, _drawn(model, model.pose)) for model in statics.values())
+        self._loaded = frozenset(_numbered(self._statics, _drawn(model, model.pose)) for model in statics.values())
         self._owners = {
             self._numbers[name]: _numbered(self._secondaries, secondary)
             for name, secondary in self._whereabouts.secondaries.items()
@@ -79,7 +79,7 @@ class Animation(Spectator):
         found = dict(self._whereabouts.poses(poses))
         spots = {self._numbers[name]: _spot(pose) for name, pose in found.items()}
         active = self._levels.update({name: pose.position for name, pose in found.items()})
-        self._film.add(Frame(iteration, step, self._epoch, spots, self._owners, self._loaded, active))
+        self._film.add(FilmFrame(iteration, step, self._epoch, spots, self._owners, self._loaded, active))
 
     def html(self) -> str:
         """Return the page. It needs nothing from elsewhere, and nothing in it depends on the machine."""
@@ -117,14 +117,14 @@ class Animation(Spectator):
         """Write the page, whole or not at all."""
         save(Path(target), self.html().encode())
 
-    def _summary(self, frames: Sequence[Frame]) -> str:
+    def _summary(self, frames: Sequence[FilmFrame]) -> str:
         if not frames:
             return "Nothing happened."
         took = (frames[-1].iteration - frames[0].iteration) * self._world.step
         movers = "1 mover" if len(self._movers) == 1 else f"{len(self._movers):,} movers"
         return f"{movers}, {format_time(took)}, seen from above."
 
-    def _told_movers(self, frames: Sequence[Frame]) -> Iterator[dict[str, Any]]:
+    def _told_movers(self, frames: Sequence[FilmFrame]) -> Iterator[dict[str, Any]]:
         performers = {performer.model: performer.name for performer in self._world.performers}
         colors = {self._secondaries[name]: color for color, name in enumerate(sorted(self._secondaries))}
         for number, (name, outlines) in enumerate(self._movers):
@@ -186,7 +186,7 @@ def _changes(values: Sequence[int | None]) -> list[int]:
     return found
 
 
-def _runs(number: int, frames: Sequence[Frame]) -> list[list[int]]:
+def _runs(number: int, frames: Sequence[FilmFrame]) -> list[list[int]]:
     """Return where a mover was while it was there without a break: the first frame, then differences of spots."""
     runs: list[list[int]] = []
     last: Spot | None = None

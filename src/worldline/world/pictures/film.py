@@ -15,7 +15,7 @@ Spot = tuple[int, int, int]
 """Millimeters to the right and upwards, and a direction."""
 
 
-class Frame(NamedTuple):
+class FilmFrame(NamedTuple):
     """A moment. Movers, statics, levels and secondaries are known by numbers. `epoch` counts resets."""
 
     iteration: int
@@ -23,8 +23,8 @@ class Frame(NamedTuple):
     epoch: int
     spots: Mapping[int, Spot]
     owners: Mapping[int, int]
-    statics: tuple[int, ...]
-    active: tuple[int, ...]
+    statics: frozenset[int]
+    active: frozenset[int]
 
 
 class Film:
@@ -35,11 +35,11 @@ class Film:
 
     def __init__(self, every: int) -> None:
         self._every = every
-        self._frames: list[Frame] = []
-        self._latest: Frame | None = None
+        self._frames: list[FilmFrame] = []
+        self._latest: FilmFrame | None = None
         self._numbers = 0
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: FilmFrame) -> None:
         self._latest = None
         if frame.iteration % self._every:
             self._latest = frame
@@ -55,9 +55,9 @@ class Film:
             if not self._frames or self._frames[-1] is not frame:
                 self._latest = frame
 
-    def frames(self) -> list[Frame]:
+    def frames(self) -> list[FilmFrame]:
         return self._frames if self._latest is None else [*self._frames, self._latest]
 
 
-def _numbers_of(frame: Frame) -> int:
+def _numbers_of(frame: FilmFrame) -> int:
     return 3 * len(frame.spots) + 4

@@ -79,9 +79,8 @@ class PathsPicture(Spectator):
         self._iterations = iteration
         if self._whereabouts.is_reset(step):
             self._broken |= self._tracks.keys()
-        for model, pose in self._whereabouts.poses(poses):
-            if self._names and model not in self._names:
-                continue
+        drawn = {model: poses[model] for model in self._names if model in poses} if self._names else poses
+        for model, pose in self._whereabouts.poses(drawn):
             x, y, _ = pose.position
             track = self._tracks.setdefault(model, Track())
             track.add((x, y), self._whereabouts.secondaries[model], jumped=model in self._broken)

@@ -191,7 +191,8 @@ function written(text, x, y) {
   pen.restore();
 }
 
-// Trace outlines at a place: three numbers are a circle, more are a polygon.
+// Trace outlines at a place: three numbers are a circle, more are a polygon. All go around in one direction, or one
+// within another would be a hole.
 function trace(outlines, x, y, angle) {
   const cos = Math.cos(angle), sin = Math.sin(angle);
   const px = (a, b) => sx(x + cos * a - sin * b), py = (a, b) => sy(y + sin * a + cos * b);
@@ -199,7 +200,7 @@ function trace(outlines, x, y, angle) {
   for (const each of outlines) {
     if (each.length === 3) {
       const a = px(each[0], each[1]), b = py(each[0], each[1]), radius = Math.max(0.5, each[2] * zoom);
-      pen.moveTo(a + radius, b); pen.arc(a, b, radius, 0, 2 * Math.PI);
+      pen.moveTo(a + radius, b); pen.arc(a, b, radius, 0, 2 * Math.PI, true);
       continue;
     }
     for (let i = 0; i < each.length; i += 2)
