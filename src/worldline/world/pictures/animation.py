@@ -15,6 +15,7 @@ from worldline.drawing.svg import PALETTE
 from worldline.model.time import SECOND, format_time
 from worldline.saving.destination import save
 from worldline.world.description import Level, WorldDescription, WorldModel
+from worldline.world.packed_poses import Sighting
 from worldline.world.pictures.active_levels import ActiveLevels
 from worldline.world.pictures.film import TURN, Film, FilmFrame, Spot
 from worldline.world.pictures.outlines import Outline, Round, model_outlines
@@ -76,9 +77,9 @@ class Animation(Spectator):
             self._levels.reset()
         if iteration % self.every:
             return
-        found = dict(self._whereabouts.poses(poses))
-        spots = {self._numbers[name]: _spot(pose) for name, pose in found.items()}
-        active = self._levels.update({name: pose.position for name, pose in found.items()})
+        found = dict(self._whereabouts.sightings(poses))
+        spots = {self._numbers[name]: _spot(seen) for name, seen in found.items()}
+        active = self._levels.update({name: seen.position for name, seen in found.items()})
         self._film.add(FilmFrame(iteration, step, self._epoch, spots, self._owners, self._loaded, active))
 
     def html(self) -> str:
@@ -152,9 +153,8 @@ def _whole(outline: Outline) -> tuple[int, ...]:
     return tuple(_mm(coordinate) for corner in outline for coordinate in corner)
 
 
-def _spot(pose: Pose) -> Spot:
-    x, y, _ = pose.position
-    ahead_x, ahead_y, _ = pose.rotate((1.0, 0.0, 0.0))
+def _spot(seen: Sighting) -> Spot:
+    (x, y, _), (ahead_x, ahead_y, _) = seen
     return _mm(x), _mm(y), round(atan2(ahead_y, ahead_x) / (2 * pi) * TURN)
 
 

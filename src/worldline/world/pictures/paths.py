@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, pairwise
+from itertools import groupby
 from os import PathLike
 from pathlib import Path
 
@@ -80,8 +80,8 @@ class PathsPicture(Spectator):
         if self._whereabouts.is_reset(step):
             self._broken |= self._tracks.keys()
         drawn = {model: poses[model] for model in self._names if model in poses} if self._names else poses
-        for model, pose in self._whereabouts.poses(drawn):
-            x, y, _ = pose.position
+        for model, seen in self._whereabouts.sightings(drawn):
+            x, y, _ = seen.position
             track = self._tracks.setdefault(model, Track())
             track.add((x, y), self._whereabouts.secondaries[model], jumped=model in self._broken)
             self._broken.discard(model)
@@ -306,7 +306,7 @@ class _PathsDrawing:
             room = [
                 (x, y, discs)
                 for x, y in _beside([self.at(points[-1].at), self.at(points[0].at)], width)
-                if 2 < x < self.width - width - 2
+                if self.left < x < self.width - width - 2
                 and self.space.is_free(discs := text_discs((x + width / 2, y - 4), width, _SMALL))
             ]
             if room:
@@ -373,9 +373,13 @@ def _beside(spots: Iterable[Point], width: float) -> Iterator[Point]:
 
 def _evenly(line: Sequence[Point]) -> Iterator[Point]:
     """Yield points along a line that leave no gap for a text."""
-    for start, end in pairwise(line):
-        count = int(distance(start, end) / _GAP) + 1
-        yield from (between(start, end, step / count) for step in range(count + 1))
+    last = line[0]
+    yield last
+    for spot in line[1:]:
+        count = int(distance(last, spot) / _GAP)
+        if count:
+            yield from (between(last, spot, step / count) for step in range(1, count + 1))
+            last = spot
 
 
 def _thinned_line(line: Sequence[Point]) -> list[Point]:

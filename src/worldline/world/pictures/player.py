@@ -218,7 +218,8 @@ function statics(frame) {
 }
 
 function trails(here, frame) {
-  const from = frameAt(Math.max(begin, now - 3))[0], stride = Math.max(1, Math.floor((frame - from) / 60));
+  const from = frameAt(Math.max(begin, now - 3))[0], many = data.movers.filter(mover => mover.performs).length;
+  const stride = Math.max(1, Math.floor((frame - from) / Math.max(10, Math.min(60, 1000 / many))));
   pen.lineWidth = 1.6; pen.globalAlpha = 0.5;
   data.movers.forEach((mover, place) => {
     let spot = here[place];

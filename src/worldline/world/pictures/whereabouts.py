@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from worldline.world.description import WorldModel
-from worldline.world.packed_poses import ModelTracker
-from worldline.world.pose import Pose
+from worldline.world.packed_poses import ModelTracker, Sighting
 
 
 class Whereabouts:
-    """Works out models' poses from those of their links, and notices resets: then a path doesn't go on."""
+    """Works out where models are from the poses of their links, and notices resets: then a path doesn't go on."""
 
     def __init__(self) -> None:
         self.movers: dict[str, WorldModel] = {}
@@ -34,7 +33,7 @@ class Whereabouts:
         before, self._step = self._step, step
         return step < before
 
-    def poses(self, packed: Mapping[str, bytes]) -> Iterator[tuple[str, Pose]]:
+    def sightings(self, poses: Mapping[str, bytes]) -> Iterator[tuple[str, Sighting]]:
         for name, tracker in self._trackers.items():
-            if name in packed:
-                yield name, tracker.pose(packed[name])
+            if name in poses:
+                yield name, tracker.sighting(poses[name])
