@@ -1,6 +1,7 @@
 """JSON schemas of the messages on a world's topics: Foxglove's for its 3-D panel, and two of Worldline's own.
 
-They say what https://docs.foxglove.dev/docs/sdk/schemas says, as far as tools read it: names, types and titles.
+They say what https://docs.foxglove.dev/docs/visualization/message-schemas/introduction says, as far as tools read it:
+names, types and titles.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -71,6 +72,19 @@ def test_everything_has_its_name() -> None:
     dashes = [each.get("stroke-dasharray") for level in parts(root, "level") for each in level.iter(f"{SVG}rect")]
     assert dashes == [None, "5 4"] * 2
     assert len(list(parts(root, "starts")[0])) == len(list(parts(root, "ends")[0])) == 2
+
+
+def test_names_that_have_no_room_are_left_out_and_counted() -> None:
+    world = stage(tuple(f"vehicle {number}" for number in range(40)))
+    models = {
+        name: replace(model, pose=Pose((-3.0, 0.0, 0.0))) if len(model.links) > 1 else model
+        for name, model in world.models.items()
+    }
+    root = drawn(replace(world, models=models))
+    written = len(texts(root, "names"))
+    assert 0 < written < 40
+    captions = [each.text for each in root if each.tag == f"{SVG}text"]
+    assert captions[-1] == f"40 paths over 1s, seen from above. For want of room, {40 - written} names are left out."
 
 
 def test_statics_are_outlines() -> None:

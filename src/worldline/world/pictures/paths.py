@@ -136,7 +136,8 @@ class _PathsDrawing:
         return self.left + (point[0] - self.low[0]) * self.zoom, self.bottom - (point[1] - self.low[1]) * self.zoom
 
     def text(self, took: int) -> str:
-        marks = list(self._marks())
+        # In the order of their importance: each takes room from those after it.
+        marks, level_names, names = list(self._marks()), list(self._level_names()), list(self._names())
         content = [
             element("defs", element("clipPath", self._area(), id="worldline-paths-area")),
             text_at(_MARGIN, 28, fitted(self.title, self.width - 40, 15), size=15, font_weight=600)
@@ -150,15 +151,19 @@ class _PathsDrawing:
                 clip_path="url(#worldline-paths-area)",
             ),
             *marks,
-            *haloed(self._level_names(), class_="levels", fill=SOFT),
-            *haloed(self._names(), class_="names", font_weight=600),
-            text_at(_MARGIN, self.bottom + 62, self._caption(took), size=_SMALL, fill=SOFT),
+            *haloed(level_names, class_="levels", fill=SOFT),
+            *haloed(names, class_="names", font_weight=600),
+            text_at(
+                _MARGIN, self.bottom + 62, self._caption(took, len(self.tracks) - len(names)), size=_SMALL, fill=SOFT
+            ),
         ]
         return document(self.width, self.bottom + 76, content, kind="paths", title=self.title or "Paths", style=_STYLE)
 
-    def _caption(self, took: int) -> str:
+    def _caption(self, took: int, missing: int) -> str:
         paths = "1 path" if len(self.tracks) == 1 else f"{len(self.tracks):,} paths"
-        return f"{paths} over {format_time(took)}, seen from above."
+        left_out = "a name is" if missing == 1 else f"{missing:,} names are"
+        rest = f" For want of room, {left_out} left out." if missing else ""
+        return f"{paths} over {format_time(took)}, seen from above.{rest}"
 
     def _entries(self) -> Iterator[Entry]:
         if list(self.looks) != [""]:
