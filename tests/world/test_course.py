@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from tests.world.stages import Listener, course_of, level, local, played, run, runner, stage, thing
+from tests.world.small_worlds import Listener, course_of, level, local, played, run, runner, stage, thing
 from worldline.model.errors import InternalError, ModelError, PeerError, UsageError
 from worldline.world.course import LOOK_EVERY, Course
 from worldline.world.description import WorldDescription

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.world.crowd import TURN, crowd, ground, robot, thing, wall
-from tests.world.stages import Listener, Story, course_of, local, played, run
+from tests.world.small_worlds import Listener, Story, course_of, local, played, run
 from worldline.model.time import MS
 from worldline.world.description import (
     DiffDrive,

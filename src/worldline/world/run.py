@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from worldline.history.journal import run_digest
 from worldline.history.outcome import End, Outcome
 from worldline.model import as_time
 from worldline.model.errors import UsageError, shown
@@ -33,9 +34,7 @@ from worldline.world.interactions import (
 from worldline.world.pose import UPRIGHT, ZERO, Quaternion, Vector
 from worldline.world.sdf import read_world
 from worldline.world.spectator import SeveralSpectators, Spectator
-
-WORLD = "world"
-"""The member that a world is to whoever observes its history."""
+from worldline.world.teller import WORLD_MEMBER
 
 _ROUND_MAX = 1 << 30
 
@@ -93,8 +92,8 @@ class World:
 
     @property
     def digest(self) -> bytes:
-        """The hash of all state hashes so far."""
-        return self._course.digest
+        """The digest of the run, if it ended here: it stands for all state hashes so far."""
+        return run_digest([(WORLD_MEMBER, self.iteration * self.description.step, self._course.chain)])
 
     @property
     def performers(self) -> tuple[str, ...]:
@@ -238,12 +237,9 @@ class World:
             self._told(Quit())
             self._over = True
             self._spectator.ended(self.iteration, self.step)
-        return Outcome(
-            digest=self.digest,
-            now=self.iteration * self.description.step,
-            events=self.iteration,
-            members={WORLD: End(self.iteration * self.description.step, self.digest)},
-        )
+        now = self.iteration * self.description.step
+        members = {WORLD_MEMBER: End(now, self._course.chain)}
+        return Outcome(digest=self.digest, now=now, events=self.iteration, members=members)
 
     def __enter__(self) -> Self:
         return self
