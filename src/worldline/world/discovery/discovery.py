@@ -6,6 +6,7 @@ All else here looks at that roster, or waits for it to change.
 
 from __future__ import annotations
 
+import atexit
 import ipaddress
 import secrets
 import time
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_LISTED_MAX = 20
 _ENCODER = msgspec.json.Encoder()
 _DECODER = msgspec.json.Decoder(Announcement)
 
@@ -80,6 +82,8 @@ class Discovery:
         self._unreadable = 0
         self._thread = Thread(target=self._live, name="discovery", daemon=True)
         self._thread.start()
+        # Zenoh aborts the process if Python ends while threads wait in it.
+        atexit.register(self._end)
 
     def __enter__(self) -> Self:
         return self
@@ -95,14 +99,18 @@ class Discovery:
 
     def close(self) -> None:
         """Tell the others that this peer leaves, and end."""
+        self._end()
+        atexit.unregister(self._end)
+        with self._changed:
+            self._raise_failure()
+
+    def _end(self) -> None:
         with self._changed:
             self._closing = True
             self._changed.notify_all()
         self._network.wake()
         if current_thread() is not self._thread:  # `on_departure` may close it, too.
             self._thread.join()
-            with self._changed:
-                self._raise_failure()
 
     # --- Who is there ---
 
@@ -164,7 +172,7 @@ class Discovery:
                 self._raise_failure()
                 if self._closing:
                     raise UsageError("discovery is closed")
-                self._refuse_if_intruder()
+                self._refuse_if_unwanted()
                 if (found := look()) is not None:
                     return found
                 left_s = until_s - time.monotonic()
@@ -177,7 +185,12 @@ class Discovery:
             self._failure = None
             raise failure
 
-    def _refuse_if_intruder(self) -> None:
+    def _refuse_if_unwanted(self) -> None:
+        if others := self._roster.counted_out_by():
+            raise LossError(
+                f"{_listed(map(str, others))} of federation {shown(self.me.federation)} counted this peer as gone",
+                advice=f"it was cut off, or silent for {self._options.stale_s:g} s, as if stopped; start it again",
+            )
         for conflict in self._roster.conflicts():
             if conflict.intruder is not self.me:
                 continue
@@ -194,7 +207,8 @@ class Discovery:
             )
 
     def _missing(self, what: str, patience_s: float) -> LossError:
-        seen = [str(peer) for peer in self._roster.present()]
+        intruders = {conflict.intruder.instance for conflict in self._roster.conflicts()}
+        seen = [f"{'another ' * (peer.instance in intruders)}{peer}" for peer in self._roster.present()]
         facts = [f"{what} of federation {shown(self.me.federation)} after {patience_s:g} seconds"]
         facts.append(f"seen: {_listed(seen) or 'nobody'}")
         if gone := [f"{each.peer} ({each.how})" for each in self._roster.gone()]:
@@ -205,7 +219,7 @@ class Discovery:
             facts.append(f"announcements that can't be read, as those of another version: {self._unreadable}")
         return LossError(
             "; ".join(facts),
-            advice=f"is it started, with the same federation, and does it meet the others {self._options}?",
+            advice=f"start what is missing; all must name the same federation and meet {self._options}",
         )
 
     # --- The thread ---
@@ -308,7 +322,8 @@ def _check_address(text: str) -> None:
 
 
 def _listed(texts: Iterable[str]) -> str:
-    return ", ".join(texts)
+    first, more = (every := list(texts))[:_LISTED_MAX], len(every) - _LISTED_MAX
+    return ", ".join([*first, f"and {more} more"] if more > 0 else first)
 
 
 def _open_network(me: Peer, options: DiscoveryOptions) -> ZenohNetwork:

@@ -21,13 +21,15 @@ D5. After such a gap, for `stale_s`, lost connections don't count either: it may
 D6. Peers are ordered by `since_ns`, when they started by their own clocks, then by instance. Of two peers of one name,
     and of two primaries, the first in this order is the *elder*, and the other one the intruder. All who hear both
     agree on who is who, whatever the order in which they heard them; if clocks differ, all agree on the same mistake.
-D7. Other federations don't exist: their announcements change nothing at all.
+D7. Whoever others count as gone is told: they name the instances that are gone. It can't come back (D2), but it can
+    give up, instead of waiting for those who wait for it no more.
+D8. Other federations don't exist: their announcements change nothing at all.
 
 A peer also says whose names it hears. Nobody counts as present because of that: it only helps to explain what is
 missing.
 
 Deliberately not handled: liars. Whoever can write to this network can claim any name, and can say for another that it
-leaves. What is remembered of the gone isn't bounded either.
+leaves. What is remembered of the gone isn't bounded either; of more than a thousand, only the last are named.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 TEXT_LENGTH_MAX = 255
+_LIST_LENGTH_MAX = 1024
 
 _Text = Annotated[str, Meta(min_length=1, max_length=TEXT_LENGTH_MAX)]
 
@@ -76,12 +79,13 @@ class Peer(Struct, frozen=True, kw_only=True):
 
 
 class Announcement(Struct, frozen=True, kw_only=True):
-    """What a peer says. `hears` are the names of those who are present in its eyes."""
+    """What a peer says. In its eyes, those named in `hears` are present, and the instances in `gone` are gone."""
 
     version: Literal[1] = 1
     kind: Literal["join", "alive", "leave"]
     peer: Peer
-    hears: Annotated[tuple[_Text, ...], Meta(max_length=1024)] = ()
+    hears: Annotated[tuple[_Text, ...], Meta(max_length=_LIST_LENGTH_MAX)] = ()
+    gone: Annotated[tuple[_Text, ...], Meta(max_length=_LIST_LENGTH_MAX)] = ()
 
 
 class PeerJoined(Struct, frozen=True):
@@ -109,7 +113,7 @@ class _Attention(Struct):
 
     peer: Peer
     heard_s: float
-    hears: tuple[str, ...]
+    said: Announcement
 
 
 class PeerRoster:
@@ -137,9 +141,9 @@ class PeerRoster:
             departure = self._depart(known.peer if known else peer, DepartedBy.ANNOUNCEMENT)
             return (departure,) if known else ()
         if known is None:
-            self._present[peer.instance] = _Attention(peer, self._attended_s, announcement.hears)
+            self._present[peer.instance] = _Attention(peer, self._attended_s, announcement)
             return (PeerJoined(peer),)
-        known.heard_s, known.hears = self._attended_s, announcement.hears
+        known.heard_s, known.said = self._attended_s, announcement
         return ()
 
     def lost(self, instance: str, now_s: float) -> tuple[PeerChange, ...]:
@@ -172,7 +176,10 @@ class PeerRoster:
 
     def announcement(self, kind: Literal["join", "alive", "leave"]) -> Announcement:
         """Return what to say now."""
-        return Announcement(kind=kind, peer=self.me, hears=tuple(sorted({peer.name for peer in self.present()})))
+        hears = sorted({peer.name for peer in self.present()})
+        return Announcement(
+            kind=kind, peer=self.me, hears=tuple(hears[:_LIST_LENGTH_MAX]), gone=tuple(self._gone)[-_LIST_LENGTH_MAX:]
+        )
 
     def present(self) -> tuple[Peer, ...]:
         """Return all others who are there, the eldest first."""
@@ -206,10 +213,14 @@ class PeerRoster:
                     found.append(PeerConflict(claim[0], elder, peer))
         return tuple(found)
 
+    def counted_out_by(self) -> tuple[Peer, ...]:
+        """Return those who count us as gone (D7)."""
+        return _ordered(each.peer for each in self._present.values() if self.me.instance in each.said.gone)
+
     def hearsay(self) -> tuple[str, ...]:
         """Return the names that others hear and we don't."""
         known = {self.me.name, *(peer.name for peer in self.present())}
-        return tuple(sorted({name for each in self._present.values() for name in each.hears} - known))
+        return tuple(sorted({name for each in self._present.values() for name in each.said.hears} - known))
 
 
 def _ordered(peers: Iterable[Peer]) -> tuple[Peer, ...]:

@@ -19,6 +19,7 @@ can go on trying to listen, too, but then it can't be closed in time (seen with 
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -73,7 +74,7 @@ class ZenohNetwork:
         try:
             self._session.put(self._key, payload, congestion_control=control, express=True)
         except zenoh.ZError as error:
-            raise LossError(f"Zenoh can't send: {shortened(str(error))}") from error
+            raise LossError(f"Zenoh can't send: {_reason(error)}") from error
 
     def receive(self, within_s: float) -> NetworkEvent | None:
         """Return what happens next, or None if nothing does."""
@@ -132,7 +133,7 @@ def _open(options: DiscoveryOptions) -> zenoh.Session:
         return zenoh.open(_config(options, list(options.listens_at), [*meeting, *options.connect]))
     except zenoh.ZError as error:
         raise ConfigurationError(
-            f"Zenoh can't be opened: {shortened(str(error))}",
+            f"Zenoh can't be opened: {_reason(error)}",
             advice="are the endpoints and the interface those of this machine?",
         ) from error
 
@@ -155,3 +156,8 @@ def _config(options: DiscoveryOptions, listen: list[str], connect: list[str]) ->
         },
     }
     return zenoh.Config.from_json5(json.dumps(settings))
+
+
+def _reason(error: zenoh.ZError) -> str:
+    """Return what went wrong, without the places in Zenoh's source."""
+    return shortened(re.sub(r" at /[^]\s]+", "", str(error)))
