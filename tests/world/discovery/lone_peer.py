@@ -1,43 +1,29 @@
-"""A peer as a program of its own: says what it sees, until its stdin ends.
+"""A peer as a program of its own: says what it sees, and leaves in order when it gets SIGTERM.
 
-    python -m tests.world.discovery.lone_peer MEETING_POINT FEDERATION ROLE NAME
+    python -m tests.world.discovery.lone_peer MEETING_POINT FEDERATION ROLE NAME COUNT
 
-Prints `joined` once it is there, what it has found, and `gone NAME HOW` for each departure. A primary waits for the
-number of secondaries that its name ends with.
+Prints `found` and the names, of the primary or of COUNT secondaries, once they are there.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 
-PATIENCE_S = 60.0
-from worldline.world.discovery import DepartedBy, Discovery, DiscoveryOptions, Peer
+from tests.world.discovery.meeting import PATIENCE_S, here
+from worldline.world.discovery import Discovery
 
 
-def tell(*words: object) -> None:
-    print(*words, flush=True)
-
-
-def on_departure(peer: Peer, how: DepartedBy) -> None:
-    tell("gone", peer.name, how)
-
-
-def main(meeting_point: str, federation: str, role: str, name: str, stale_s: str = "2") -> None:
-    with Discovery(
-        federation,
-        role,
-        name,
-        address="tcp://127.0.0.1:7000" if role == "primary" else "",
-        options=DiscoveryOptions(meeting_point=meeting_point, stale_s=float(stale_s)),
-        on_departure=on_departure,
-    ) as discovery:
-        tell("joined")
-        if role == "secondary":
-            tell("found", discovery.find_primary(PATIENCE_S).name)
+def main(meeting_point: str, federation: str, role: str, name: str, count: str = "0") -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # In all threads, which are still to be started.
+    address = "tcp://127.0.0.1:7000" if role == "primary" else ""
+    with Discovery(federation, role, name, address=address, options=here(meeting_point)) as discovery:
+        if role == "primary":
+            names = [peer.name for peer in discovery.wait_for_secondaries(int(count), PATIENCE_S)]
         else:
-            count = int(name.rpartition("-")[2])
-            tell("found", *(peer.name for peer in discovery.wait_for_secondaries(count, PATIENCE_S)))
-        sys.stdin.read()
+            names = [discovery.find_primary(PATIENCE_S).name]
+        print("found", *names, flush=True)
+        signal.sigwait({signal.SIGTERM})
 
 
 if __name__ == "__main__":
