@@ -149,7 +149,7 @@ class Discovery:
         return self._await(look, patience_s, lambda: "no primary")
 
     def wait_for_secondaries(self, count: int, patience_s: float = 10.0) -> tuple[Peer, ...]:
-        """Return the secondaries by name, as soon as there are so many, or more."""
+        """Return the secondaries, by name, as soon as there are `count` or more."""
 
         def look() -> tuple[Peer, ...] | None:
             secondaries = self._roster.secondaries()
