@@ -79,6 +79,15 @@ def test_newcomers_are_found_after_the_first_has_gone(place: str, stack: ExitSta
     assert [each.name for each in p.wait_for_secondaries(2, PATIENCE_S)] == ["a", "b"]
 
 
+def test_somebody_takes_over_the_meeting_point(place: str, stack: ExitStack) -> None:
+    """Otherwise, those who come while its holder goes would never meet."""
+    host, _, port = place.removeprefix("tcp/").partition(":")
+    with socket.create_server((host, int(port))):
+        a, p = stack.enter_context(secondary(place, "a")), stack.enter_context(primary(place))
+        assert a.present() == p.present() == ()
+    assert a.find_primary(PATIENCE_S).name == "p"
+
+
 def test_federations_keep_apart(place: str, stack: ExitStack) -> None:
     federations = ["f", "g/*", "g/**"]
     primaries = [stack.enter_context(primary(place, f"of {each}", each)) for each in federations]
@@ -215,7 +224,7 @@ def test_a_second_primary_is_refused_and_reported(place: str, stack: ExitStack) 
     assert a.find_primary(PATIENCE_S).name == "p"
     with primary(place, "q") as q:
         with pytest.raises(ConfigurationError, match=r"has a primary already: p \(tcp://127.0.0.1:7000\)"):
-            q.wait_for_secondaries(2, PATIENCE_S)
+            q.wait_for_secondaries(1, PATIENCE_S)
         stack.enter_context(secondary(place, "b"))
         p.wait_for_secondaries(2, PATIENCE_S)  # The elder goes on.
         with secondary(place, "c") as c:
@@ -235,6 +244,20 @@ def test_the_later_of_two_peers_of_one_name_is_refused(place: str, stack: ExitSt
             later.wait_for_secondaries(2, PATIENCE_S)
         assert p.wait_for_secondaries(1) == (elder.me,)
     elder.find_primary(PATIENCE_S)
+
+
+def test_a_primary_waits_for_whoever_its_secondaries_hear(place: str, stack: ExitStack) -> None:
+    p = stack.enter_context(primary(place))
+    a = msgspec.structs.replace(p.me, role="secondary", name="a", instance="of-a", address="")
+    network = ZenohNetwork("f", "of-a", here(place))
+    stack.callback(network.close)
+    assert network.receive(PATIENCE_S) is not None
+    network.send(msgspec.json.encode(Announcement(kind="alive", peer=a, hears=("p", "q"))))
+    eventually(lambda: p.present())
+    with pytest.raises(LossError, match=r"1 of 1 secondaries .* others see, but we don't: q"):
+        p.wait_for_secondaries(1, 0.0)
+    network.send(msgspec.json.encode(Announcement(kind="alive", peer=a, hears=("p",))))
+    assert p.wait_for_secondaries(1, PATIENCE_S) == (a,)
 
 
 def test_whoever_others_count_as_gone_is_told(place: str, stack: ExitStack) -> None:
@@ -264,8 +287,8 @@ def test_what_can_t_be_read_is_counted(place: str, stack: ExitStack) -> None:
         a.find_primary(0.0)
 
 
-def test_a_port_that_isn_t_zenoh_s_takes_no_time(place: str) -> None:
-    """Nobody is found there, and it can be closed."""
+def test_nobody_is_found_at_a_port_that_isn_t_zenoh_s(place: str) -> None:
+    """And closing doesn't wait for an answer from there for long."""
     host, _, port = place.removeprefix("tcp/").partition(":")
     with socket.create_server((host, int(port))), secondary(place, "a") as a, pytest.raises(LossError):
         a.find_primary(0.0)
@@ -313,3 +336,11 @@ def test_endpoints_that_can_t_be_used(listen: str) -> None:
     with pytest.raises(ConfigurationError, match="Zenoh can't be opened") as caught:
         Discovery("f", "secondary", "a", options=DiscoveryOptions(listen=[listen]))
     assert ".rs" not in str(caught.value)
+
+
+def test_the_meeting_point_is_free_again_if_another_endpoint_can_t_be_used(place: str) -> None:
+    options = DiscoveryOptions(meeting_point=place, listen=["tcp/203.0.113.9:7000"])
+    with pytest.raises(ConfigurationError, match="Zenoh can't be opened"):
+        Discovery("f", "secondary", "a", options=options)
+    host, _, port = place.removeprefix("tcp/").partition(":")
+    socket.create_server((host, int(port))).close()

@@ -157,6 +157,8 @@ def test_what_only_others_hear_is_known_as_such() -> None:
     mine.heard(says(B), 1.0)
     assert mine.hearsay() == ("c",)
     assert mine.announcement("alive").hears == ("a", "b")
+    mine.lost("b-1", 2.0)
+    assert mine.hearsay() == ("c",)
 
 
 def test_whoever_is_gone_is_told() -> None:

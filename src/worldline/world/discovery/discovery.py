@@ -149,11 +149,14 @@ class Discovery:
         return self._await(look, patience_s, lambda: "no primary")
 
     def wait_for_secondaries(self, count: int, patience_s: float = 10.0) -> tuple[Peer, ...]:
-        """Return the secondaries, by name, as soon as there are `count` or more."""
+        """Return the secondaries, by name, as soon as there are `count` or more.
+
+        It also waits for whoever they hear and we don't yet: that may be another primary.
+        """
 
         def look() -> tuple[Peer, ...] | None:
             secondaries = self._roster.secondaries()
-            return secondaries if len(secondaries) >= count else None
+            return secondaries if len(secondaries) >= count and not self._roster.hearsay() else None
 
         return self._await(look, patience_s, lambda: f"{len(self._roster.secondaries())} of {count} secondaries")
 
@@ -249,8 +252,7 @@ class Discovery:
     def _note(self, event: NetworkEvent | None, now_s: float) -> None:
         with self._changed:
             changes = (*self._take(event, now_s), *self._roster.tick(now_s))
-            if changes:
-                self._changed.notify_all()
+            self._changed.notify_all()
         for change in changes:
             if isinstance(change, PeerDeparted) and self._on_departure is not None:
                 try:

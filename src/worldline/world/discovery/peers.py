@@ -25,8 +25,8 @@ D7. Whoever others count as gone is told: they name the instances that are gone.
     give up, instead of waiting for those who wait for it no more.
 D8. Other federations don't exist: their announcements change nothing at all.
 
-A peer also says whose names it hears. Nobody counts as present because of that: it only helps to explain what is
-missing.
+A peer also says whose names it hears. Nobody counts as present because of that, but it is known that somebody is still
+to be heard.
 
 Deliberately not handled: liars. Whoever can write to this network can claim any name, and can say for another that it
 leaves. What is remembered of the gone isn't bounded either; of more than a thousand, only the last are named.
@@ -218,8 +218,8 @@ class PeerRoster:
         return _ordered(each.peer for each in self._present.values() if self.me.instance in each.said.gone)
 
     def hearsay(self) -> tuple[str, ...]:
-        """Return the names that others hear and we don't."""
-        known = {self.me.name, *(peer.name for peer in self.present())}
+        """Return the names that others hear, but that we have never heard."""
+        known = {self.me.name, *(peer.name for peer in self.present()), *(each.peer.name for each in self.gone())}
         return tuple(sorted({name for each in self._present.values() for name in each.said.hears} - known))
 
 

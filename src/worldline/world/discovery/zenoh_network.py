@@ -8,10 +8,11 @@ by another channel, so that the end of a connection might be read before the lea
 Silence is none of Zenoh's business: the lease of a link is much longer than the time after which a silent peer counts
 as gone, so that there is one judge of it (`peers`), which knows when it was this process that slept.
 
-*Meeting.* Whoever gets the meeting point's port listens there; all others connect to it, and by gossip to each other,
-each at a port of its own. They go on trying as long as they live. So if the holder of the port goes, the others still
-have each other, and the next newcomer takes the port and is found by all. The port isn't taken over before that: Zenoh
-can go on trying to listen, too, but then it can't be closed in time (seen with 1.10), and connects to itself.
+*Meeting.* All connect to the meeting point, and by gossip to each other, each at a port of its own. Somebody must
+listen at the meeting point: whoever gets its port does, with a session that does nothing else, and all others try again
+every now and then. So if the one who listens goes, the others still have each other, and one of them takes its place.
+It takes a session of its own because the one that talks can't begin to listen later; if it went on trying, it couldn't
+be closed in time, and would connect to itself (seen with Zenoh 1.10).
 
 *Waiting.* Threads read from channels. Callbacks would do without, but Python then hangs at exit if it isn't closed.
 """
@@ -22,7 +23,7 @@ import json
 import re
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 from urllib.parse import quote
 
@@ -35,6 +36,7 @@ from worldline.world.discovery.options import DiscoveryOptions
 _LEAVES = "leaves"
 _BACKLOG = 1024
 _RETRY_MS = {"period_init_ms": 100, "period_max_ms": 400, "period_increase_factor": 2}
+_RELAY_S = 0.5
 _HANDSHAKE_MS = 1000
 """For how long to wait for the other end of a new connection; closing may have to wait for that, too."""
 
@@ -43,12 +45,18 @@ class ZenohNetwork:
     """A session of Zenoh for one peer. Use it from one thread at a time."""
 
     def __init__(self, federation: str, instance: str, options: DiscoveryOptions) -> None:
+        zenoh.init_log_from_env_or("off")  # Retries would be logged as errors.
         self._instance = instance
         self._everybody = everybody = f"worldline/discovery/{quote(federation, safe='')}"
         self._key = f"{everybody}/{instance}"
         self._leaving: set[str] = set()
         self._events: SimpleQueue[NetworkEvent | None] = SimpleQueue()
-        self._session = _open(options)
+        self._meeting_point = _MeetingPoint(options) if options.meets_at else None
+        try:
+            self._session = _open(options)
+        except ConfigurationError:
+            self._close_meeting_point()
+            raise
         said = self._session.declare_subscriber(f"{everybody}/*", zenoh.handlers.FifoChannel(_BACKLOG))
         tokens = self._session.liveliness().declare_subscriber(f"{everybody}/**", zenoh.handlers.FifoChannel(_BACKLOG))
         self._subscribers = (said, tokens)
@@ -97,6 +105,11 @@ class ZenohNetwork:
             self._session.close()
         for reader in self._readers:
             reader.join()
+        self._close_meeting_point()
+
+    def _close_meeting_point(self) -> None:
+        if self._meeting_point is not None:
+            self._meeting_point.close()
 
     def _on_said(self, sample: zenoh.Sample) -> None:
         if sample.kind == zenoh.SampleKind.PUT and str(sample.key_expr) != self._key:
@@ -122,13 +135,37 @@ def _read(channel: zenoh.handlers.Handler[zenoh.Sample], take: Any) -> None:
             take(channel.recv())
 
 
+class _MeetingPoint:
+    """Sees to it that somebody listens at the meeting point: we, unless somebody else does."""
+
+    def __init__(self, options: DiscoveryOptions) -> None:
+        self._config = _config(options, [options.meets_at], [])
+        self._session: zenoh.Session | None = None
+        self._closing = Event()
+        self._thread = Thread(target=self._try_again, name="discovery-meeting", daemon=True)
+        if not self._listen():
+            self._thread.start()
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        if self._session is not None:
+            with suppress(zenoh.ZError):
+                self._session.close()
+
+    def _listen(self) -> bool:
+        with suppress(zenoh.ZError):  # It is taken.
+            self._session = zenoh.open(self._config)
+        return self._session is not None
+
+    def _try_again(self) -> None:
+        while not self._closing.wait(_RELAY_S) and not self._listen():
+            pass
+
+
 def _open(options: DiscoveryOptions) -> zenoh.Session:
-    """Open a session, at the meeting point if its port is free."""
     meeting = [options.meets_at] if options.meets_at else []
-    zenoh.init_log_from_env_or("off")  # Retries would be logged as errors.
-    if meeting:
-        with suppress(zenoh.ZError):
-            return zenoh.open(_config(options, [*options.listens_at, *meeting], list(options.connect)))
     try:
         return zenoh.open(_config(options, list(options.listens_at), [*meeting, *options.connect]))
     except zenoh.ZError as error:
