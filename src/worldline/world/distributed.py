@@ -14,7 +14,7 @@ from worldline.world.primary import Primary
 from worldline.world.sdf import read_world
 from worldline.world.secondary import SILENCE_S
 
-_JOIN_S = 120.0
+_JOIN_S = 120.0  # To start processes may take long on a busy machine; one that ends is noticed at once.
 
 
 @contextmanager

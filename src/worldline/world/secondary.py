@@ -79,6 +79,6 @@ class Secondary:
         except LossError as error:
             raise LossError(f"the run ended in step {self.step}: {error.problem}", advice=error.advice) from error
 
-    def close(self) -> None:
-        """Hang up, if `run` hasn't."""
-        self._client.close()
+    def give_up(self, problem: str) -> None:
+        """Have `run` raise a `LossError`: the primary is gone. From any thread."""
+        self._client.give_up(problem)
