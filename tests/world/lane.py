@@ -48,6 +48,7 @@ def lane(speed: float = 20.0) -> WorldDescription:
         )
         entities = (f"mover_{number}", f"pillar_{number}")
         levels.append(Level(name=f"level_{number}", center=(x, 0, 1), size=(2, 4, 4), buffer=0.1, entities=entities))
+    models.append(WorldModel(name="crate", pose=Pose((0.0, 7.0, 1.0)), links=(_box("crate"),)))
     ways = (Waypoint(time=0, pose=Pose((0.0, 9.0, 1.0))), Waypoint(time=100 * MS, pose=Pose((1.0, 9.0, 1.0))))
     models.append(WorldModel(name="tram", links=(_box("car"),), motion=ScriptedMotion(waypoints=ways)))
     return WorldDescription(
