@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from codecs import getincrementaldecoder
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -228,8 +229,9 @@ class ConsoleSession(_Console):
     """Runs a world by lines that come while it does. `prompt` is for a terminal: it is called to ask for a line.
 
     While it plays, other commands are carried out between steps, and it plays on, unless they say how far to go. What
-    can't be done is said, and it goes on. At the end of the input it quits. Without a prompt, `step` and `run to` are
-    done before the next line is read, and after the last one it plays on to `until`, both as in a script.
+    comes during `step` and `run to` is done after them, apart from queries, `pause` and `quit`. What can't be done is
+    said, and it goes on. At the end of the input it quits. Without a prompt, `step` and `run to` are done before the
+    next line is read, and after the last one it plays on to `until`, both as in a script.
     """
 
     def __init__(
@@ -248,12 +250,11 @@ class ConsoleSession(_Console):
         self._is_asked = False
         self._is_input_over = False
         self._plays = False  # It goes on because of `play`, rather than for some steps.
-        self._next: ConsoleCommand | None = None  # What came while it was going, and says how it is to go now.
+        self._held: deque[ConsoleCommand] = deque()  # What came while it was going, and is to be done after that.
 
     def run(self) -> None:
         while not self._is_over:
-            command = self._next or self._hear(asks=True)
-            self._next = None
+            command = self._next()
             if command is not None:
                 self._plays = isinstance(command, Play)
                 self._try(command, self._listen if self._plays or self._prompt is not None else None)
@@ -266,27 +267,40 @@ class ConsoleSession(_Console):
                 self._carry_out(Quit())
 
     def _listen(self) -> None:
-        """Carry out what comes while it is going."""
-        command = self._hear(asks=self._plays)
+        """Carry out what comes while it is going, if that is the time for it."""
+        command = self._next() if self._plays else self._hear()
         match command:
             case None:
                 if self._is_input_over and (self._until is None or self._prompt is not None):
                     self._world.pause()
-            case Play() if self._plays:
-                self._say("playing")
-            case Play() | StepBy() | RunTo() | Quit():
-                self._next = command
-                self._world.pause()
             case Pause():
                 self._world.pause()
-            case _:
+            case Quit():
+                self._held.appendleft(command)
+                self._world.pause()
+            case StatusQuery() | WhereQuery() | LevelsQuery() | HelpQuery():
                 self._try(command)
+            case Play() if self._plays:
+                self._say("playing")
+            case StepBy() | RunTo() if self._plays:
+                self._held.appendleft(command)
+                self._world.pause()
+            case _ if self._plays:
+                self._try(command)
+            case _:  # It goes for some steps, and the command is meant for what comes after them.
+                self._held.append(command)
 
-    def _hear(self, *, asks: bool) -> ConsoleCommand | None:
-        """Return the next command, if there is one."""
-        if asks and self._prompt is not None and not self._is_asked:
+    def _next(self) -> ConsoleCommand | None:
+        """Return the next command to carry out, if there is one."""
+        if self._held:
+            return self._held.popleft()
+        if self._prompt is not None and not self._is_asked:
             self._is_asked = True
             self._prompt()
+        return self._hear()
+
+    def _hear(self) -> ConsoleCommand | None:
+        """Return what the next line says, if there is one."""
         line = self._feed.poll()
         if line is None:
             return None
