@@ -73,7 +73,9 @@ class WorldNetwork:
             say(f"all are there: {', '.join(exchange.secondaries)}")
             yield exchange
 
-    def secondary(self, engine: PhysicsEngine, name: str | None, primary: str | None, say: Callable[[str], None]) -> int:
+    def secondary(
+        self, engine: PhysicsEngine, name: str | None, primary: str | None, say: Callable[[str], None]
+    ) -> int:
         """Be a secondary until the run is over; return the last step."""
         name = name or f"{platform.node() or 'secondary'}-{os.getpid()}"
         connected: list[Secondary] = []
@@ -106,9 +108,7 @@ class WorldNetwork:
             secondary.run()
         return secondary.step
 
-    def _found(
-        self, role: str, name: str, give_up: Callable[[str, str], None], address: str = ""
-    ) -> Discovery:
+    def _found(self, role: str, name: str, give_up: Callable[[str, str], None], address: str = "") -> Discovery:
         """Return what finds the others; `give_up` is told of those who fall silent, with the reason."""
         from worldline.world.discovery import DepartedBy, Discovery, Peer
 
@@ -116,6 +116,4 @@ class WorldNetwork:
             if how is DepartedBy.SILENCE:  # Otherwise the connection knows it, and why.
                 give_up(f"nothing was heard from it for {self.silence_s:g} seconds", peer.name)
 
-        return Discovery(
-            self.federation, role, name, address=address, options=self.discovery, on_departure=departed
-        )
+        return Discovery(self.federation, role, name, address=address, options=self.discovery, on_departure=departed)

@@ -55,5 +55,6 @@ def _parse_role(text: str) -> PeerRole:
     except ValueError:
         roles = [role.value for role in PeerRole]
         raise ConfigurationError(
-            f"there is no network role {shown(text)}", advice=nearest(text.lower(), roles) or f"use {' or '.join(roles)}"
+            f"there is no network role {shown(text)}",
+            advice=nearest(text.lower(), roles) or f"use {' or '.join(roles)}",
         ) from None
