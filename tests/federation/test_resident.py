@@ -412,6 +412,23 @@ def test_an_interruption_while_it_waits_ends_the_run_for_everybody(when: str, mo
         server.outcome()
 
 
+def test_ctrl_c_is_such_an_interruption() -> None:
+    server = Server(two())
+    server.hold_at(0)
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def press() -> None:
+        eventually(lambda: server.is_served and states(server)["me"] == "advancing")
+        signal.pthread_kill(main, signal.SIGINT)
+
+    other, presser = Strand(lambda: stay(server)), Strand(press)
+    with pytest.raises(KeyboardInterrupt):
+        reside(server, lambda me: me.advance(to="1ms"), publishes=["t"])
+    presser.result()
+    assert "the run was broken off: the server was interrupted" in str(other.failure())
+
+
 def test_after_an_interruption_that_is_caught_there_is_nothing_to_go_on_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Self
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.conversation import TELL_AFTER_S, Conversation, failure
 from worldline.federation.declaration import Declaration
-from worldline.federation.forks import ForkedLock, remember
+from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.host import Session
 from worldline.federation.limits import payload_max
 from worldline.federation.outcome import FederationOutcome
@@ -49,6 +49,8 @@ class ResidentConnection:
         self._thread: int | None = None
         self._serves = False
         self._told = self._looked = 0.0
+        self.disowned = False  # This process was forked from the one that it lives in.
+        remember(self)
 
     def open(self, now: float) -> None:
         """Take the seat, in this thread."""
@@ -116,6 +118,11 @@ class ResidentConnection:
         """Hang up."""
         if self._session is not None:
             self._server.host.closed(self._session, "it has hung up")
+
+    def disown(self) -> None:
+        """Have nothing more to say, in a forked process."""
+        self.disowned = True
+        self._conversation.end = not_ours(self._name)
 
     # --- In the server's place ---
 
@@ -188,7 +195,6 @@ class Resident(Participant):
         self._watch = watch
         self._watch_every_s = watch_every_s
         self._farewell_s = farewell_s
-        self._disowned = False
         remember(self)
 
     def __enter__(self) -> Self:
@@ -204,7 +210,7 @@ class Resident(Participant):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
-        if self._disowned:  # By a fork: it is for the parent to leave.
+        if self._wire.disowned:  # By a fork: it is for the parent to leave.
             return isinstance(error, RunEnded)
         failed = None if isinstance(error, RunEnded) or is_normal_end(error) else error
         try:
@@ -233,7 +239,6 @@ class Resident(Participant):
 
     def disown(self) -> None:
         """Let go of it in a forked process."""
-        self._disowned = True
         self._lock = ForkedLock(self.name)
 
     def _fail(self, error: BaseException) -> None:
