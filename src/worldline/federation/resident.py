@@ -14,13 +14,14 @@ import contextlib
 import threading
 import time
 from threading import get_ident
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
+from worldline.federation.address import Address
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.conversation import TELL_AFTER_S, Conversation, failure
 from worldline.federation.declaration import Declaration
 from worldline.federation.forks import ForkedLock, not_ours, remember
-from worldline.federation.host import Session
+from worldline.federation.host import Host, Session
 from worldline.federation.limits import payload_max
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant import Participant
@@ -28,19 +29,32 @@ from worldline.history.status import Watch
 from worldline.lock import Action, ParticipantEvent, RunEnded, State
 from worldline.model import UsageError, WorldlineError
 
-if TYPE_CHECKING:
-    from worldline.federation.server import Server
-
 FAREWELL_S = 60.0
 """How long the others may go on when a resident has left."""
 
 _LOOK_AFTER_S = 0.05
 
 
+class ResidentsServer(Protocol):
+    """What a resident needs of its server. Its `Server` says what each of these does."""
+
+    host: Host
+
+    def open(self) -> Address: ...
+    def begin(self, watch: Watch | None, watch_every_s: float) -> float: ...
+    def turn(self, *, patient: bool = True) -> None: ...
+    def come_back(self) -> None: ...
+    def hear(self, session: Session, data: bytes) -> None: ...
+    def serve_on(self, resident: str, within_s: float) -> None: ...
+    def break_off(self, error: BaseException) -> None: ...
+    def finish(self) -> None: ...
+    def outcome(self) -> FederationOutcome: ...
+
+
 class ResidentConnection:
     """Both ends of a resident's connection to the host: it asks like a client, and owns its session like a socket."""
 
-    def __init__(self, server: Server, name: str) -> None:
+    def __init__(self, server: ResidentsServer, name: str) -> None:
         self._server = server
         self._name = name
         self._conversation = Conversation(name)
@@ -163,7 +177,7 @@ class ResidentConnection:
             )
 
 
-class Resident(Participant):
+class ResidentParticipant(Participant):
     """A participant in the thread of its server: see `Server.resident`.
 
     Use it in a `with` statement. Entering opens the server and waits for the start of the run, for `limits.join_s` at
@@ -178,7 +192,7 @@ class Resident(Participant):
 
     def __init__(
         self,
-        server: Server,
+        server: ResidentsServer,
         name: str,
         declaration: Declaration,
         watch: Watch | None,
