@@ -249,7 +249,7 @@ def test_one_that_runs_far_ahead_is_held_back_and_serves_the_others_meanwhile() 
 def test_a_server_has_one_resident_and_is_served_by_nobody_else() -> None:
     server = Server(two())
     server.resident("me")
-    with pytest.raises(UsageError, match="for its resident, me, to serve this server"):
+    with pytest.raises(UsageError, match="a server has one resident, and this one's is me"):
         server.resident("other")
     with pytest.raises(UsageError, match="for its resident, me, to serve this server"):
         server.serve()

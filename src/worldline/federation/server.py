@@ -289,6 +289,11 @@ class Server:
         `farewell_s` is how long the others may go on when it has left, and the other keywords are what a `Program`
         declares.
         """
+        if self._resident is not None:
+            raise UsageError(
+                f"a server has one resident, and this one's is {self._resident}",
+                advice=f"let {name} connect to its address",
+            )
         self._check_unserved()
         resident = ResidentParticipant(self, name, Declaration(**declared), watch, watch_every_s, farewell_s)
         self._resident = name
@@ -368,10 +373,12 @@ class Server:
 
     def finish(self) -> None:
         """Serve no longer, and close."""
-        self.close()
-        self._served_by = None
-        for _, rested in self._resting:
-            rested.set_result(None)
+        try:
+            self.close()
+        finally:
+            self._served_by = None
+            for _, rested in self._resting:
+                rested.set_result(None)
 
     def _serve(self, watch: Watch | None, watch_every_s: float) -> FederationOutcome | None:
         self.open()
