@@ -21,8 +21,9 @@ from worldline.recording import Recording
 from worldline.saving.destination import save
 from worldline.world.description import WorldDescription
 from worldline.world.interactions import AnyInteraction, Begin, Change, Interaction, Quit
-from worldline.world.run import WORLD, World
+from worldline.world.run import World
 from worldline.world.spectator import Spectator
+from worldline.world.teller import WORLD_MEMBER
 
 INTERACTIONS_TOPIC = "worldline/interactions"
 
@@ -142,7 +143,7 @@ def _check_world(world: WorldDescription, begin: Begin) -> None:
 def _recorded(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     for message in Recording(path).unheard():
-        if message.topic == INTERACTIONS_TOPIC and message.sender == WORLD:
+        if message.topic == INTERACTIONS_TOPIC and message.sender == WORLD_MEMBER:
             number += 1
             yield number, message.payload
 
