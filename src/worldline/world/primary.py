@@ -23,7 +23,7 @@ from worldline.model.counting import counted
 from worldline.model.errors import ConfigurationError, LossError
 from worldline.world.engine import PhysicsEngine
 from worldline.world.orders import StepAck, StepOrder, decode_ack, encode
-from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, agreement, orders_for
+from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, agreement, ended_in, orders_for
 
 _LOOK_EVERY_S = 0.1
 
@@ -50,17 +50,13 @@ class FederationExchange:
                     if ack.sender == message.sender:  # Nobody answers for another.
                         complete = take(ack)
         except LossError as error:
-            raise self._told(error) from error
+            raise ended_in(self._step, error) from error
 
     def wait(self, seconds: float) -> None:
         try:
             self._resident.serve_for(seconds)
         except LossError as error:
-            raise self._told(error) from error
-
-    def _told(self, error: LossError) -> LossError:
-        who = f"secondary {error.participant}: " if error.participant not in (None, PRIMARY) else ""
-        return LossError(f"the run ended in step {self._step}: {who}{error.problem}", advice=error.advice)
+            raise ended_in(self._step, error) from error
 
 
 class Primary:
