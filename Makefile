@@ -43,7 +43,7 @@ types: $(TOOLS)  ## check types
 	$(PY) -m mypy
 
 bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELICS and mosaik, the kernel with SimPy
-	$(PIP) --editable '.[dev,mpi,drake,mujoco,bench]'
+	$(PIP) --editable '.[dev,mpi,drake,mujoco,zenoh,bench]'
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/federation.py
 	$(PY) benchmarks/metasim.py
@@ -62,7 +62,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --g
     --no-emit-index-url --custom-compile-command "make lock" pyproject.toml
 lock: $(STAMP)  ## renew requirements*.lock, from which everything here is installed
 	$(PIP) uv==0.13.7
-	$(COMPILE) --extra dev --extra mpi --extra drake --extra mujoco -o requirements.lock
+	$(COMPILE) --extra dev --extra mpi --extra drake --extra mujoco --extra zenoh -o requirements.lock
 	$(COMPILE) --extra build --constraint requirements.lock -o requirements-run.lock
 
 sbom: $(STAMP)  ## write sbom.json, a bill of materials (CycloneDX) of what Worldline needs to run

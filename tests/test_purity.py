@@ -44,7 +44,7 @@ FOUNDATIONS: dict[str, set[str]] = {
 LEAVES = {"lifeline"}
 PURE = ("model", "history", "lock", "wire", "drawing")
 PURE_IN_KERNEL = ("monitor", "pacing", "placement", "queue", "resource", "topology", "waiting")
-PURE_IN_WORLD = ("levels", "groups", "placement")
+PURE_IN_WORLD = ("levels", "groups", "placement", "discovery/peers")
 
 # All that the pure rooms may use of the world outside. Entropy and clocks are IO too; `random` is here for its class
 # `Random` alone, and `datetime` for `timedelta`, which the next test checks.

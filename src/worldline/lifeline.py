@@ -33,6 +33,7 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 
 _PR_SET_PDEATHSIG = 1
@@ -62,6 +63,10 @@ class Lifeline:
             os.close(self._held)
             self._held = -1
             _held.remove(self)
+
+    def tied(self, command: Sequence[str]) -> list[str]:
+        """Return a command that holds on and becomes this one; it must be passed `end`."""
+        return [sys.executable, "-I", "-S", __file__, str(self.end), *command]
 
 
 _held: list[Lifeline] = []

@@ -209,3 +209,46 @@ def test_a_client_that_trusts_an_authority_still_checks_the_servers_name() -> No
     context = client_context(ssl.get_default_verify_paths().cafile or None)
     assert context.check_hostname
     assert context.verify_mode is ssl.CERT_REQUIRED
+
+
+# --- What both ends must state alike ---
+
+WORLD = {"world": "ab12", "physics": "mujoco"}
+
+
+def test_both_ends_state_the_same_or_the_connection_is_refused() -> None:
+    with Server(pair(), agreement=WORLD) as server:
+        address = str(server.address)
+        with pytest.raises(UsageError, match="refused the connection: world is cd34, the server's is ab12") as refused:
+            connect(address, "camera", agreement={**WORLD, "world": "cd34"})
+        assert refused.value.facts["code"] == "agreement"
+        with pytest.raises(UsageError, match="world isn't stated, the server's is ab12"):
+            connect(server, "camera")
+
+        async def differ() -> None:
+            await connect_async(address, "camera", agreement={**WORLD, "physics": "bullet"})
+
+        with pytest.raises(UsageError, match="physics is bullet, the server's is mujoco"):
+            asyncio.run(differ())
+        camera = film(address, agreement=WORLD)
+        listen(server, subscribes=["image"], agreement=dict(reversed(WORLD.items()))).result()
+        camera.result()
+        assert server.wait(PATIENCE_S).digest
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (["world"], r"an agreement is texts by keys, not \['world'\]"),
+        ({"world": 7}, "an agreement is texts by keys, not 'world' = 7"),
+        ({7: "ab12"}, "an agreement is texts by keys, not 7 = 'ab12'"),
+        ({"": "ab12"}, "an agreement is texts by keys, not '' = 'ab12'"),
+        ({"world": "\ud800"}, "an agreement holds what isn't text"),
+        ({"world": "x" * 2048}, "an agreement of 2,058 bytes is too long"),
+    ],
+)
+def test_what_cant_be_agreed_on_is_found_out_before_anything_is_opened(given: Any, problem: str) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        Server(pair(), agreement=given)
+    with pytest.raises(ConfigurationError, match=problem):
+        connect("tcp://127.0.0.1:1", "camera", agreement=given)

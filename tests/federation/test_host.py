@@ -161,6 +161,77 @@ def test_a_federation_may_be_left_open() -> None:
     assert named.read()[0][0] == "welcome"
 
 
+AGREED = {"world": "ab12", "physics": "mujoco"}
+DISAGREEMENTS: dict[str, tuple[dict[str, str] | None, str]] = {
+    "another value": ({**AGREED, "world": "cd34"}, "world is cd34, the server's is ab12"),
+    "nothing": (None, "world isn't stated, the server's is ab12"),
+    "nothing in so many words": ({}, "world isn't stated, the server's is ab12"),
+    "too little": ({"world": "ab12"}, "physics isn't stated, the server's is mujoco"),
+    "too much": ({**AGREED, "step": "1ms"}, "step is 1ms, and the server states none"),
+    "long": ({**AGREED, "world": "c" * 2_000}, f"world is {'c' * 117}..., the server's is ab12"),
+    "unprintable": ({**AGREED, "world": "\x1b[2J"}, "world is \\x1b[2J, the server's is ab12"),
+}
+
+
+@pytest.mark.parametrize(("claimed", "reason"), DISAGREEMENTS.values(), ids=DISAGREEMENTS)
+def test_who_states_another_agreement_is_refused_and_nobody_is_disturbed(
+    claimed: dict[str, str] | None, reason: str
+) -> None:
+    house = House(vacancies=2, token=b"secret", agreement=AGREED)
+    for name in ("a", "b"):
+        assert refused(greeted(house, name, agreement=claimed)) == ("agreement", reason)
+    assert house.host.missing() == ["2 more"]
+    peers = [greeted(house, name, agreement=dict(reversed(AGREED.items()))) for name in ("a", "b")]
+    for peer in peers:
+        assert peer.read()[0][0] == "welcome"
+        peer.say(JOIN)
+    assert [peer.read()[0][0] for peer in peers] == ["start", "start"]
+    assert house.host.failure is None
+
+
+def test_an_agreement_where_the_server_states_none_is_refused() -> None:
+    house = House()
+    assert refused(greeted(house, "a", agreement={"world": "ab12"})) == (
+        "agreement",
+        "world is ab12, and the server states none",
+    )
+    assert greeted(house, "a", agreement={}).read()[0][0] == "welcome"
+
+
+def test_an_agreement_that_was_altered_on_the_way_is_no_proof() -> None:
+    house = House(token=b"secret", agreement=AGREED)
+    peer = house.connect()
+    hello = peer.hello("a", agreement={"world": "cd34"})
+    peer.send(frame(msgpack.encode([*hello[:-1], AGREED])))
+    assert refused(peer) == ("token", "the token is wrong, or missing")
+
+
+def test_who_doesnt_know_the_token_isnt_told_the_agreement() -> None:
+    house = House(token=b"secret", agreement=AGREED)
+    assert refused(greeted(house, "a", token=b"?", agreement={"world": "?"}))[0] == "token"
+
+
+@pytest.mark.parametrize(
+    "claimed",
+    [["world"], "world", 7, {"world": 7}, {7: "ab12"}, {"world": None}, {"world": {"deep": "er"}}, {b"world": b"ab12"}],
+    ids=str,
+)
+def test_an_agreement_that_is_none_ends_its_connection_alone(claimed: object) -> None:
+    house = House(agreement=AGREED)
+    code, reason = refused(greeted(house, "a", proof=b"?", agreement=claimed))
+    assert code == "protocol"
+    assert "can't be read" in reason
+    assert house.host.failure is None
+    assert greeted(house, "a", agreement=AGREED).read()[0][0] == "welcome"
+
+
+def test_an_agreement_is_no_longer_than_a_hello() -> None:
+    house = House(agreement=AGREED)
+    code, reason = refused(greeted(house, "a", agreement={**AGREED, "world": "c" * HELLO_MAX}))
+    assert code == "protocol"
+    assert "is too long" in reason
+
+
 @pytest.mark.parametrize(
     "greet",
     [
@@ -697,6 +768,24 @@ def test_one_that_is_known_to_run_isnt_lost_for_its_silence() -> None:
     assert house.host.remarks() == ["a is stopped"]
     house.pass_time(1.0)
     assert "a at 0s: nothing was heard from it for 3601 seconds: its process is stopped" in str(house.host.failure)
+
+
+def test_time_in_which_a_resident_computes_is_nobodys_silence_however_short_it_is_each_time() -> None:
+    house = House(limits=Limits(silence_s=8.0, handshake_s=8.0, join_s=8.0), guests=["guest"])
+    a, b = (house.join(name, controls=True) for name in ("a", "b"))
+    for peer in (a, b):
+        peer.say(["invite", "guest", MS], ["advance", 2 * MS])
+    stranger = house.connect()
+    for _ in range(30):
+        house.clock += 1.5
+        house.host.tick(house.clock, absent_s=1.4)
+    assert not house.host.over
+    assert not stranger.gone
+    assert stranger.read() == []
+    for _ in range(9):
+        house.clock += 1.5
+        house.host.tick(house.clock)
+    assert house.host.over
 
 
 @pytest.mark.parametrize("stop_s", [20.0, 3600.0])

@@ -33,6 +33,7 @@ class House:
         latency: str = "1ms",
         rules: tuple[Rule, ...] = (),
         vacancies: int = 0,
+        agreement: dict[str, str] | None = None,
     ) -> None:
         self.clock = 0.0
         self.token = token
@@ -47,6 +48,7 @@ class House:
             ),
             federation=federation,
             token=token,
+            agreement=agreement,
             limits=limits,
             entropy=self._entropy,
         )
@@ -100,11 +102,18 @@ class Peer:
         self.send(frame(msgpack.encode(self.hello(name, federation, **wrong))))
 
     def hello(
-        self, name: str, federation: str = "", *, token: bytes | None = None, version: int = 1, proof: bytes = b""
+        self,
+        name: str,
+        federation: str = "",
+        *,
+        token: bytes | None = None,
+        version: int = 1,
+        proof: bytes = b"",
+        agreement: Any = None,
     ) -> list[object]:
         key = self.house.token if token is None else token
-        made = proof or client_proof(key, Challenge("worldline", 1, self.nonce), federation, name, MINE)
-        return ["hello", version, federation, name, MINE, made]
+        made = proof or client_proof(key, Challenge("worldline", 1, self.nonce), federation, name, MINE, agreement)
+        return ["hello", version, federation, name, MINE, made, *([] if agreement is None else [agreement])]
 
     def say(self, *events: list[object]) -> None:
         self.send(frame(msgpack.encode(events)))

@@ -74,7 +74,7 @@ ANSWERS: dict[type, st.SearchStrategy[Any]] = {
 }
 GREETINGS: dict[type, st.SearchStrategy[Any]] = {
     Challenge: st.builds(Challenge, texts, numbers, payloads),
-    Hello: st.builds(Hello, numbers, texts, texts, payloads, payloads),
+    Hello: st.builds(Hello, numbers, texts, texts, payloads, payloads, st.dictionaries(texts, texts, max_size=3)),
     Welcome: st.builds(Welcome, payloads, numbers, numbers, st.none() | EVENTS[Join], numbers),
 }
 events = st.one_of(*EVENTS.values())

@@ -140,7 +140,7 @@ def test_proofs() -> None:
 
 @pytest.mark.parametrize(("greeting", "expected"), GREETINGS, ids=kind)
 def test_greetings(greeting: Challenge | Hello | Welcome | Refused, expected: str) -> None:
-    body = greeting.body() if isinstance(greeting, Welcome) else msgpack.encode(greeting)
+    body = greeting.body() if isinstance(greeting, Hello | Welcome) else msgpack.encode(greeting)
     assert frame(body).hex() == expected
     assert msgpack.decode(bytes.fromhex(expected)[4:], type=type(greeting)) == greeting
 
@@ -208,6 +208,7 @@ def test_the_page_names_every_code_of_a_refusal() -> None:
         handshake.BAD_VERSION,
         handshake.BAD_TOKEN,
         handshake.BAD_FEDERATION,
+        handshake.DISAGREES,
         handshake.UNEXPECTED,
         handshake.TAKEN,
         handshake.DECLARED,

@@ -84,7 +84,7 @@ def welcome(proof: bytes) -> bytes:
 
 def test_a_participant_answers_a_challenge_and_believes_a_server_that_knows_the_token() -> None:
     mine = greeting()
-    assert mine.hello(msgpack.encode(CHALLENGE))[4:] == msgpack.encode(HELLO)
+    assert mine.hello(msgpack.encode(CHALLENGE))[4:] == HELLO.body()
     assert mine.settle(welcome(server_proof(TOKEN, CHALLENGE, HELLO))) == Welcome(
         server_proof(TOKEN, CHALLENGE, HELLO), 1, 2
     )
@@ -107,6 +107,28 @@ def test_a_participant_hangs_up_on_a_server_that_doesnt_know_the_token(proof: by
     mine.hello(msgpack.encode(CHALLENGE))
     with pytest.raises(PeerError, match="the server doesn't know the token"):
         mine.settle(welcome(proof))
+
+
+def test_what_both_sides_agree_on_is_covered_by_both_proofs() -> None:
+    agreement = {"world": "ab12", "physics": "mujoco"}
+    content = ["worldline", 1, "client", CHALLENGE.nonce, NONCE, "cell", "arm", agreement]
+    proof = client_proof(TOKEN, CHALLENGE, "cell", "arm", NONCE, agreement)
+    assert hmac.new(TOKEN, msgpack.encode(content), hashlib.sha256).digest() == proof
+    mine = Greeting("cell", "arm", "secret", NONCE, agreement)
+    hello = Hello(1, "cell", "arm", NONCE, proof, agreement)
+    assert mine.hello(msgpack.encode(CHALLENGE))[4:] == msgpack.encode(hello)
+    altered = structs.replace(hello, agreement={**agreement, "world": "cd34"})
+    for other in (HELLO, altered):
+        with pytest.raises(PeerError, match="the server doesn't know the token"):
+            mine.settle(welcome(server_proof(TOKEN, CHALLENGE, other)))
+    mine.settle(welcome(server_proof(TOKEN, CHALLENGE, hello)))
+
+
+def test_an_empty_agreement_isnt_said() -> None:
+    assert client_proof(TOKEN, CHALLENGE, "cell", "arm", NONCE, {}) == PROOF
+    assert Greeting("cell", "arm", "secret", NONCE, {}).hello(msgpack.encode(CHALLENGE))[4:] == HELLO.body()
+    assert len(msgpack.decode(HELLO.body())) == 6
+    assert msgpack.decode(HELLO.body(), type=Hello) == msgpack.decode(msgpack.encode(HELLO), type=Hello) == HELLO
 
 
 @pytest.mark.parametrize(

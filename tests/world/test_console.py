@@ -28,7 +28,6 @@ from worldline.world.console import ConsoleSession, LineFeed, ScriptSession, par
 from worldline.world.interactions import (
     AnyInteraction,
     InsertPerformer,
-    Pause,
     Play,
     Quit,
     RemovePerformer,
@@ -36,6 +35,7 @@ from worldline.world.interactions import (
     RunTo,
     SetCommand,
     SetPose,
+    StandStill,
     StepBy,
 )
 from worldline.world.pose import UPRIGHT, ZERO, Pose
@@ -48,7 +48,7 @@ COMMANDS: list[tuple[str, ConsoleCommand | None]] = [
     ("", None),
     ("   # a comment", None),
     ("play", Play()),
-    ("  pause  # now", Pause()),
+    ("  pause  # now", StandStill()),
     ("step", StepBy(1)),
     ("step 25", StepBy(25)),
     ("run to 1500ms", RunTo(1_500_000_000)),
@@ -133,7 +133,7 @@ quaternions = st.sampled_from([UPRIGHT, (-0.0, 1.0, -0.0, 0.0), (0.5, -0.5, 0.5,
     lambda roll, pitch, yaw: Pose.from_rpy(ZERO, roll, pitch, yaw).quaternion, *[st.floats(-4, 4)] * 3
 )
 interactions = st.one_of(
-    st.sampled_from([Play(), Pause(), Reset(), Quit()]),
+    st.sampled_from([Play(), StandStill(), Reset(), Quit()]),
     st.builds(StepBy, st.integers(0, 10**15 - 1)),
     st.builds(RunTo, st.integers(0, TIME_MAX)),
     st.builds(SetCommand, names, vectors, vectors | st.just(ZERO)),
@@ -298,7 +298,7 @@ def test_play_goes_on_until_the_next_line() -> None:
         "step 4 (8ms): quit",
     ]
     told = [(entry.iteration, entry.interaction) for entry in log.history.entries]
-    assert told == [(0, Play()), (4, Pause()), (4, Quit())]
+    assert told == [(0, Play()), (4, StandStill()), (4, Quit())]
 
 
 def test_other_commands_do_not_stop_it() -> None:

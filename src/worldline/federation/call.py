@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from worldline.federation.address import Address, parse_address
+from worldline.federation.agreement import as_agreement
 from worldline.federation.answering import recognized
 from worldline.federation.bystander import be_brief
-from worldline.federation.declaration import Declaration, Declared, said_at_joining
+from worldline.federation.declaration import Declaration, Declared
 from worldline.federation.environment import read_surroundings
 from worldline.federation.greeting import Greeting
 from worldline.federation.limits import payload_max
@@ -36,6 +38,7 @@ class Credentials(Declared, total=False):
     authority: Path | str | None
     certificate: Path | str | None
     key: Path | str | None
+    agreement: Mapping[str, str] | None
 
 
 class Call:
@@ -51,6 +54,7 @@ class Call:
         authority: Path | str | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
+        agreement: Mapping[str, str] | None = None,
         **declared: Unpack[Declared],
     ) -> None:
         around = launched = read_surroundings(os.environ)
@@ -79,18 +83,15 @@ class Call:
             self.name,
             around.token if token is None else token,
             os.urandom(NONCE_SIZE),
+            as_agreement(agreement),
         )
         self.shake = None if launched.shake is None else Stream(launched.shake, "shake", self.name)
-        declaration = Declaration(**declared)
-        declaration.join()  # What can't be declared is found out before anything is opened.
-        self._said = declaration.said()
+        self._declaration = Declaration(**declared)
+        self._declaration.join()  # What can't be declared is found out before anything is opened.
 
     def ledger(self, welcome: Welcome) -> Ledger:
         """Return the ledger, for what was declared here or, where nothing was, by the server's file."""
-        stated = {}
-        if welcome.declared is not None:
-            stated = {**said_at_joining(welcome.declared), "period": welcome.period}
-        ledger = Declaration(**{**stated, **self._said}).ledger(self.name)
+        ledger = self._declaration.completed(welcome.declared, welcome.period).ledger(self.name)
         ledger.payload_max = payload_max(welcome.frame_max)
         return ledger
 

@@ -76,6 +76,10 @@ class Client(Participant):
         """Hang up. Without `leave`, the others consider this participant lost."""
         self._hang_up(patient=False)
 
+    def give_up(self, problem: str) -> None:
+        """Have the program raise a `LossError` instead of waiting for the server. From any thread."""
+        self._wire.give_up(problem)
+
     def disown(self) -> None:
         """Let go of the connection in a forked process, which has no pulse either."""
         self._lock = ForkedLock(self.name)
@@ -99,6 +103,7 @@ def connect(
     name: str | None = None,
     *,
     patience_s: float = PATIENCE_S,
+    silence_s: float | None = None,
     **given: Unpack[Credentials],
 ) -> Client:
     """Connect to a server as one of its participants.
@@ -106,9 +111,11 @@ def connect(
     Arguments that aren't given come from the environment that `worldline run` sets up: in a process that it started,
     ``with worldline.connect() as me:`` is enough. `federation` is the federation to join, and `token` shows that the
     participant may join it. For ``tls://``, `authority` is the file of certificates to trust, and `certificate`, with
-    its `key`, the one to present to a server that asks for it. Other keywords are what a `Program` declares:
-    `publishes`, `subscribes`, `period`, `latency_least`, `controls`; for anything not declared here, the server's file
-    decides. `patience_s` is how long to wait for a server that isn't up yet.
+    its `key`, the one to present to a server that asks for it. `agreement` is what both ends must state alike: see
+    `Server`. Other keywords are what a `Program` declares: `publishes`, `subscribes`, `period`, `latency_least`,
+    `controls`; for anything not declared here, the server's file decides. `patience_s` is how long to wait for a server
+    that isn't up yet, and `silence_s` how long one may say nothing while it is waited for, not even a heartbeat; None:
+    forever, since it may be stopped.
     """
     call = Call(address, name, **given)
     dialed: socket.socket | Encrypted = call.dial(patience_s)
@@ -120,7 +127,7 @@ def connect(
             except OSError as error:
                 raise call.untrusted(error) from error
         doubt = None if call.known else call.recognize
-        connection = SocketConnection(dialed, call.greeting, call.name, call.shake, doubt=doubt)
+        connection = SocketConnection(dialed, call.greeting, call.name, call.shake, doubt=doubt, silence_s=silence_s)
         return Client(call.ledger(connection.welcome), connection)
     except BaseException:
         dialed.close()

@@ -14,7 +14,8 @@ queue until it is understood. Handlers run after calls and in loops, not within 
 nothing between what the system has done and the note of it, and statements without a call where two belong together.
 
 Silence of the server is no loss: it may be busy, or stopped. If it dies, the system closes the connection; if its
-machine is gone, the system finds out, or this connection, which looks every second while it waits.
+machine is gone, the system finds out, or this connection, which looks every second while it waits. Only a connection
+that was given a limit gives up a server that says nothing for so long while it waits.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class SocketConnection:
     """A connection to a server over a blocking socket.
 
     `doubt` is called if the server keeps silent, and raises if it isn't one of ours. Without doubt, its greeting is
-    waited for as long as it takes.
+    waited for as long as it takes. `silence_s` is how long the server may then say nothing, not even a heartbeat.
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class SocketConnection:
         shake: Stream | None = None,
         *,
         doubt: Callable[[], None] | None = None,
+        silence_s: float | None = None,
     ) -> None:
         self._socket = connection
         self._plain = connection.plain if isinstance(connection, Encrypted) else connection
@@ -82,7 +84,9 @@ class SocketConnection:
         self._looked = 0.0
         self._patience_s = GREETING_S
         self._doubt = doubt
-        self._begun = time.monotonic()
+        self._begun = self._heard = time.monotonic()
+        self._silence_s = silence_s
+        self._given_up: str | None = None
         # When waiting ends, if it does.
         self._deadline: float | None = None if doubt is None else self._begun + GREETING_S
         self.disowned = False  # This process was forked from the one that the connection belongs to.
@@ -113,6 +117,7 @@ class SocketConnection:
             self._unsent += (piece,)  # With the next line, one step: neither is a call.
             del events[:]
         self._write(b"")
+        self._heard = time.monotonic()  # What it said before, while nobody listened, doesn't matter.
         with self._reading:
             return self._answer()
 
@@ -168,6 +173,12 @@ class SocketConnection:
             self._conversation.lost("the connection is closed")
         finally:
             self._socket.close()
+
+    def give_up(self, problem: str) -> None:
+        """Have whoever waits for the server wait no more. From any thread."""
+        self._given_up = problem
+        with contextlib.suppress(OSError):  # It is closed already.
+            self._plain.shutdown(socket.SHUT_RDWR)
 
     def disown(self) -> None:
         """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
@@ -250,7 +261,9 @@ class SocketConnection:
             except OSError as error:
                 raise self._conversation.lost(broken(error)) from error
         if not self._unread[0]:
-            raise self._conversation.lost("the server closed the connection")
+            raise self._conversation.lost(self._given_up or "the server closed the connection")
+        if self._silence_s is not None:
+            self._heard = time.monotonic()
         self._conversation.move(self._unread)
 
     def _check_patience(self) -> None:
@@ -263,3 +276,5 @@ class SocketConnection:
             raise self._conversation.unreachable(self._patience_s)
         if self._deadline is not None and now > self._deadline:
             raise self._conversation.silent(GREETING_S)
+        if self._silence_s is not None and now - self._heard > self._silence_s:
+            raise self._conversation.silent(self._silence_s)

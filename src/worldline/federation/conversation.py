@@ -111,7 +111,7 @@ class Conversation:
         return self.end
 
     def silent(self, seconds: float) -> LossError:
-        """Return the end of a handshake in which the server has said nothing."""
+        """Return the end of it, since the server has said nothing."""
         silence = f"nothing was heard from the server for {seconds:.0f} seconds"
         return self.lost(silence, advice="is it a Worldline server, and not stopped?")
 

@@ -77,6 +77,12 @@ class Declaration:
         """Return the ledger of a participant of this name that declares this."""
         return Ledger(name, self.join(), period=as_time(self.period, "a period"), keep_journal=keep_journal)
 
+    def completed(self, stated: Join | None, period: int) -> Declaration:
+        """Return it with what the server's file states of a participant, where it says nothing itself."""
+        if stated is None:
+            return self
+        return Declaration(**{**said_at_joining(stated), "period": period, **self.said()})
+
     def said(self) -> dict[str, Any]:
         """Return as plain data what it really says: whatever isn't as it would be if nothing had been said."""
         return {key: value for key, value in self.as_plain().items() if value != _SILENT[key]}

@@ -26,7 +26,6 @@ from worldline.wire.handshake import (
 
 T = TypeVar("T")
 
-_encode = msgpack.Encoder().encode
 _decode_challenge: Callable[[bytes], Challenge | Refused] = msgpack.Decoder(Challenge | Refused).decode
 _decode_verdict: Callable[[bytes], Welcome | Refused] = msgpack.Decoder(Welcome | Refused).decode
 
@@ -34,11 +33,14 @@ _decode_verdict: Callable[[bytes], Welcome | Refused] = msgpack.Decoder(Welcome 
 class Greeting:
     """One handshake: `hello` answers the server's challenge, `settle` judges its verdict."""
 
-    def __init__(self, federation: str, name: str, token: str | None, nonce: bytes) -> None:
+    def __init__(
+        self, federation: str, name: str, token: str | None, nonce: bytes, agreement: dict[str, str] | None = None
+    ) -> None:
         self._federation = federation
         self._name = name
         self._token = (token or "").encode()
         self._nonce = nonce
+        self._agreement = agreement or {}
         self._challenge: Challenge | None = None
         self._hello: Hello | None = None
 
@@ -50,10 +52,10 @@ class Greeting:
                 f"the server speaks {shortened(challenge.protocol)} version {challenge.version}",
                 advice=f"this is version {VERSION}; use the same Worldline on both sides",
             )
-        proof = client_proof(self._token, challenge, self._federation, self._name, self._nonce)
+        proof = client_proof(self._token, challenge, self._federation, self._name, self._nonce, self._agreement)
         self._challenge = challenge
-        self._hello = Hello(VERSION, self._federation, self._name, self._nonce, proof)
-        return frame(_encode(self._hello))
+        self._hello = Hello(VERSION, self._federation, self._name, self._nonce, proof, self._agreement)
+        return frame(self._hello.body())
 
     def settle(self, body: bytes) -> Welcome:
         """Return the server's welcome, or raise why there is none."""

@@ -38,18 +38,20 @@ H7. Silence is no loss. A process that dies closes its connection, and that a ma
     sockets to find out. One that computes without letting its pulse run, or is stopped, is alive: it is named as the
     one that holds the others, and goes on whenever it does. Only a host that was given a limit gives up who says
     nothing for so long, and even then nobody who is known to run. Time in which the host itself didn't listen, since
-    it was busy or stopped, is nobody's silence.
+    it was busy or stopped, or its resident computed, is nobody's silence.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
 
 import msgspec
 from msgspec import msgpack
 from msgspec.structs import replace
 
+from worldline.federation.agreement import difference
 from worldline.federation.declaration import Declaration, Plain, agreed, said_at_joining
 from worldline.federation.limits import Limits
 from worldline.history.guarding import GuardedObserver
@@ -80,6 +82,7 @@ from worldline.model import (
     ModelError,
     PeerError,
     Plan,
+    UsageError,
     WorldlineError,
     as_time,
     format_time,
@@ -95,6 +98,7 @@ from worldline.wire.handshake import (
     BAD_VERSION,
     CROWDED,
     DECLARED,
+    DISAGREES,
     HELLO_MAX,
     NONCE_SIZE,
     OVER,
@@ -125,6 +129,13 @@ _encode = msgpack.Encoder().encode
 _decode_hello = msgpack.Decoder(Hello).decode
 
 
+class SessionOwner(Protocol):
+    """Whoever has the other end of a session: a socket, or a participant in the same thread."""
+
+    def write(self) -> None:
+        """Pass on what the session has put out, and see whether it is to be closed or not to be read."""
+
+
 class Session:
     """One connection, and the participant that it speaks for once that is known."""
 
@@ -153,6 +164,8 @@ class Session:
         "stopped",
     )
 
+    owner: SessionOwner  # Set by whoever has opened it.
+
     def __init__(self, challenge: Challenge, now: float) -> None:
         self.challenge = challenge
         self.frames = Frames(HELLO_MAX)
@@ -167,7 +180,6 @@ class Session:
         self.stopped: bool | None = None  # Whether its process is, if it says nothing; None: that isn't known.
         self.closing = False  # It is to be closed when all is sent.
         self.paused = False  # It isn't to be read at present.
-        self.owner: object = None  # Whoever has its socket.
         self.bodies: Iterator[bytes] = iter(())  # What has come in and hasn't been heard yet (H5).
         self.events: list[msgspec.Raw] = []  # What is left of a long frame, the next one last.
         self.busy = False  # There may be something left of either.
@@ -187,6 +199,7 @@ class Host:
         *,
         federation: str = "",
         token: bytes | Mapping[str, bytes] = b"",
+        agreement: Mapping[str, str] | None = None,
         declared: Mapping[str, Plain] | None = None,
         observer: Observer | None = None,
         limits: Limits | None = None,
@@ -205,6 +218,7 @@ class Host:
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self._strangers: list[Session] = []
         self._token = token
+        self._agreement = agreement or {}
         self._declared = declared or {}
         self._nobodys = entropy(NONCE_SIZE)  # The token of those who have none: nobody knows it.
         self._entropy = entropy
@@ -229,6 +243,17 @@ class Host:
             self._refuse(self._strangers[0], CROWDED, "too many connections are waiting to be admitted")
         self._strangers.append(session)
         self._put(session, frame(_encode(session.challenge)))
+        return session
+
+    def seat(self, name: str, owner: SessionOwner, now: float) -> Session:
+        """Admit a participant that lives in this very thread, and needn't prove who it is."""
+        refusal = self._unwelcome(name)
+        if refusal is not None:
+            raise UsageError(refusal[1], participant=name, code=refusal[0])
+        session = Session(Challenge(PROTOCOL, VERSION, b""), now)
+        session.owner = owner
+        session.stopped = False  # It runs: else nobody would ask.
+        self._admit(session, name)
         return session
 
     def receive(self, session: Session, data: bytes, now: float) -> None:
@@ -309,12 +334,16 @@ class Host:
                 cause += ", in the middle of a frame"
             self._lose(session, cause)
 
-    def tick(self, now: float) -> None:
-        """Beat the heart, and find those whose heart has stopped. To be called about every second."""
+    def tick(self, now: float, absent_s: float = 0.0) -> None:
+        """Beat the heart, and find those whose heart has stopped. To be called about every second.
+
+        `absent_s` is for how long, since the last time, nobody was served, as far as that is known.
+        """
         limits = self.limits
-        self._wait_for_the_missing(min(now - self._ticked, limits.heartbeat_s))  # Not while this end has slept.
+        passed = now - self._ticked
+        self._wait_for_the_missing(min(passed - absent_s, limits.heartbeat_s))  # Not while this end has slept.
         self._slow_down()
-        self._excuse(now - self._ticked - limits.heartbeat_s, now)
+        self._excuse(max(absent_s, passed - limits.heartbeat_s), now)
         self._ticked = now
         for stranger in list(self._strangers):
             if now - stranger.opened > limits.handshake_s:
@@ -385,7 +414,7 @@ class Host:
             self._refuse(session, BAD_VERSION, f"this server speaks version {VERSION}, not {hello.version}")
             return
         token = self._token_of(hello.name)
-        expected = client_proof(token, session.challenge, hello.federation, hello.name, hello.nonce)
+        expected = client_proof(token, session.challenge, hello.federation, hello.name, hello.nonce, hello.agreement)
         if not is_genuine(hello.proof, expected):
             self._refuse(
                 session, BAD_TOKEN, "the token is wrong, or missing" if self._token else "this server uses no token"
@@ -396,19 +425,26 @@ class Host:
                 session, BAD_FEDERATION, f"this is federation {self.federation!r}, not {shown(hello.federation)}"
             )
             return
+        differs = difference(self._agreement, hello.agreement)
+        if differs is not None:
+            self._refuse(session, DISAGREES, differs)
+            return
         refusal = self._unwelcome(hello.name)
         if refusal is not None:
             self._refuse(session, *refusal)
             return
         self._strangers.remove(session)
-        if not self._is_known(hello.name):
-            self._make_room()
-        self.sessions[hello.name] = session
-        session.name = hello.name
-        session.frames.longest = self.limits.frame_max
+        self._admit(session, hello.name)
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.heartbeat_s * 1e9)
-        self._put(session, frame(Welcome(proof, heartbeat, self.limits.frame_max, *self._stated(hello.name)).body()))
+        self._put(session, frame(Welcome(proof, heartbeat, self.limits.frame_max, *self.stated(hello.name)).body()))
+
+    def _admit(self, session: Session, name: str) -> None:
+        if not self._is_known(name):
+            self._make_room()
+        self.sessions[name] = session
+        session.name = name
+        session.frames.longest = self.limits.frame_max
 
     def _is_known(self, name: str) -> bool:
         return name in self.arbiter.members or name in self.arbiter.plan.guests
@@ -423,7 +459,7 @@ class Host:
     def _token_of(self, name: str) -> bytes:
         return self._token if isinstance(self._token, bytes) else self._token.get(name, self._nobodys)
 
-    def _stated(self, name: str) -> tuple[Join | None, int]:
+    def stated(self, name: str) -> tuple[Join | None, int]:
         """Return what the file declares for a participant, as what it would say at joining, and its period."""
         if not (stated := self._declared.get(name)):
             return None, 0

@@ -1,7 +1,8 @@
 """The server: a host on real sockets.
 
 One thread, one selector: it reads what comes in, hands it to the host, and sends what the host has put out. It can be
-run in the caller's thread (`serve`), or in one of its own (`with Server(...) as server`).
+run in the caller's thread (`serve`), in one of its own (`with Server(...) as server`), or by a participant that lives
+in its thread and serves the others whenever it waits (`resident`).
 """
 
 from __future__ import annotations
@@ -17,14 +18,16 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 from worldline.federation.address import Address, parse_address
-from worldline.federation.declaration import Plain
+from worldline.federation.agreement import as_agreement
+from worldline.federation.declaration import Declaration, Declared, Plain
 from worldline.federation.forks import remember
-from worldline.federation.host import Host
+from worldline.federation.host import Host, Session
 from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome, outcome_of
+from worldline.federation.resident import FAREWELL_S, Resident
 from worldline.federation.server_connection import ServerConnection
 from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
@@ -62,10 +65,11 @@ class Server:
     It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
     `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's.
     For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
-    authority. `declared` is what participants declare, by name, as far as it is settled here: see `agreed`. `observer`
-    is told everything that happens; in a thread of its own, the server tells it every `tell_every_s` what is settled.
-    `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real time). `clock` is that wall
-    clock, in seconds: all limits go by it.
+    authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
+    another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
+    see `agreed`. `observer` is told everything that happens; in a thread of its own, the server tells it every
+    `tell_every_s` what is settled. `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real
+    time). `clock` is that wall clock, in seconds: all limits go by it.
     """
 
     def __init__(
@@ -78,6 +82,7 @@ class Server:
         certificate: Path | str | None = None,
         key: Path | str | None = None,
         authority: Path | str | None = None,
+        agreement: Mapping[str, str] | None = None,
         declared: Mapping[str, Plain] | None = None,
         observer: Observer | None = None,
         tell_every_s: float = 0.5,
@@ -93,6 +98,7 @@ class Server:
             plan,
             federation=federation,
             token=_as_keys(token),
+            agreement=as_agreement(agreement),
             declared=declared,
             observer=observer,
             limits=limits,
@@ -102,6 +108,7 @@ class Server:
         self._pace = pace
         self._tell_every_s = tell_every_s
         self._selector = selectors.DefaultSelector()
+        self._select = self._selector.select
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._orders: list[Callable[[], None]] = []
@@ -113,7 +120,15 @@ class Server:
         self._deaf = False  # There was no file free for one who knocked.
         self._held = FOREVER
         self._resting: list[tuple[int, Future[None]]] = []  # Who waits for everybody to stand at a time.
-        self._timer = 0.0  # When there is something to do but to listen.
+        self._watch: Watch | None = None
+        self._watch_every_s = tell_every_s
+        self._now = 0.0  # When it last looked at its clock.
+        self._brisk = False  # Something came in soon after the time before.
+        self._tick_s = min(_TICK_S, self.host.limits.heartbeat_s / 2)
+        self._ticks = self._watches = self._paces = 0.0  # When each of these is due,
+        self._timer = 0.0  # and the first of them: only then is there anything to do but to listen.
+        self._absent_s = 0.0  # For how long its resident has computed, and it hasn't listened, since the last tick.
+        self._resident: str | None = None
         self._begun: float | None = None  # When the clock of the pace began to run, and at which simulated time.
         self._begun_at = 0
         self._closed = False
@@ -136,6 +151,7 @@ class Server:
         return self.address
 
     def __enter__(self) -> Self:
+        self._check_unserved()
         self.open()
         self._thread = threading.Thread(target=self._serve_apart, name="worldline server", daemon=True)
         self._served_by = -1
@@ -185,6 +201,8 @@ class Server:
 
     def rest_at(self, until: TimeLike, *, within_s: float | None = None) -> bool:
         """Let everybody run up to a time, and wait until all stand there, or the run is over; whether that is so."""
+        if self._served_by == threading.get_ident():
+            raise UsageError("the thread that serves can't wait for others to rest", advice="hold_at doesn't wait")
         held = as_time(until, "a barrier")
         rested: Future[None] = Future()
         deadline = None if within_s is None else time.monotonic() + within_s
@@ -253,74 +271,162 @@ class Server:
 
     def serve(self, watch: Watch | None = None, *, watch_every_s: float = 0.5) -> FederationOutcome | None:
         """Serve until the run is over. `watch` is told the status now and then, even while nothing happens."""
-        self.open()
-        self._served_by = threading.get_ident()
-        try:
-            self._loop(watch, watch_every_s)
-        except BaseException as error:  # A full disk, an impossible order, a bug: everybody is told.
-            self.host.end(_as_ours(error))
-            with contextlib.suppress(WorldlineError):  # Whoever looks on may be what has failed.
-                self.host.arbiter.tell_passed()
-            raise
-        finally:
-            self.close()
-            self._served_by = None
-            for _, rested in self._resting:
-                rested.set_result(None)
-        return None if self.host.failure is not None else self.outcome()
+        self._check_unserved()
+        return self._serve(watch, watch_every_s)
 
-    def _loop(self, watch: Watch | None, watch_every_s: float) -> None:
-        host, select, clock = self.host, self._selector.select, self._clock
+    def resident(
+        self,
+        name: str,
+        *,
+        watch: Watch | None = None,
+        watch_every_s: float = 0.5,
+        farewell_s: float = FAREWELL_S,
+        **declared: Unpack[Declared],
+    ) -> Resident:
+        """Return a participant that lives in the caller's thread, and serves everybody else whenever it waits there.
+
+        Use it in a `with` statement instead of serving: see `Resident`. `watch` is as for `serve`, `farewell_s` is how
+        long the others may go on when it has left, and the other keywords are what a `Program` declares.
+        """
+        self._check_unserved()
+        resident = Resident(self, name, Declaration(**declared), watch, watch_every_s, farewell_s)
+        self._resident = name
+        return resident
+
+    def begin(self, watch: Watch | None, watch_every_s: float) -> float:
+        """Begin to serve in this thread, which alone may touch its state until `finish`; return the time."""
+        self._served_by = threading.get_ident()
+        self._watch, self._watch_every_s = watch, watch_every_s
         self._obey()
         self._send_all()
-        now = clock()
-        tick_s = min(_TICK_S, host.limits.heartbeat_s / 2)
-        ticks, watches, paces = now + tick_s, now + watch_every_s, now
-        self._timer = now  # The first of these: only then is there anything to do but to listen.
-        brisk = False  # Something came in soon after the last time.
-        arbiter = host.arbiter
-        over = Phase.OVER
-        while arbiter.phase is not over:
-            ready = select(0)
-            if not host.busy:
-                if brisk and not self._is_crowded():
-                    while not ready and clock() - now < _SPIN_S:
-                        ready = select(0)
-                ready = ready or select(max(0.0, self._timer - now))
-            if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
-                host.work()
-            for key, _ in ready:
-                key.data()
-            if host.dirty:
-                self._send_all()
-            before, now = now, clock()
-            brisk = now - before < 2 * _SPIN_S
-            if self._resting:
-                self._wake_resting()
-            if now < self._timer:
-                continue
-            if self._pace is not None and now >= paces:
-                self._keep_pace(now)
-                paces = now + _PACE_S
-            if now >= ticks:
-                for connection in list(self._connections):
-                    connection.look(now)
-                host.tick(now)
-                if self._deaf:
-                    assert self._listener is not None
-                    self._deaf = False
-                    self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-                for connection in list(self._connections):
-                    connection.expire(now, _LINGER_S)
-                ticks = now + tick_s
-            if now >= watches:
-                arbiter.tell_passed()
-                if watch is not None:
-                    watch(arbiter.status())
-                watches = clock() + watch_every_s
-            self._timer = min(ticks, watches, paces if self._pace is not None else ticks)
+        self._now = self._paces = self._timer = now = self._clock()
+        self._ticks, self._watches = now + self._tick_s, now + watch_every_s
+        return now
+
+    def turn(self, *, patient: bool = True) -> None:
+        """Serve everybody once; if `patient`, sleep until there is something to do."""
+        host = self.host
+        before = self._now
+        ready = self._select(0)
+        if patient and not ready and not host.busy:
+            if self._brisk and not self._is_crowded():
+                select, clock = self._select, self._clock
+                while not ready and clock() - before < _SPIN_S:
+                    ready = select(0)
+            ready = ready or self._select(max(0.0, self._timer - before))
+        if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
+            host.work()
+        for key, _ in ready:
+            key.data()
+        if host.dirty:
             self._send_all()
-        arbiter.tell_passed()
+        self._now = now = self._clock()
+        self._brisk = now - before < 2 * _SPIN_S
+        if self._resting:
+            self._wake_resting()
+        if now >= self._timer:
+            self._keep_time(now)
+
+    def wake_within(self, seconds: float) -> None:
+        """Have the next turn end by then, if only to do nothing."""
+        self._timer = min(self._timer, self._now + seconds)
+
+    def come_back(self) -> None:
+        """Note that nobody was served since the last turn: its resident has computed. It is nobody's silence (H7)."""
+        now = self._clock()
+        self._absent_s += now - self._now
+        self._now = now
+
+    def hear(self, session: Session, data: bytes) -> None:
+        """Take what a participant says that lives in this thread, and send what follows from it."""
+        self.host.receive(session, data, self._now)
+        self._send_all()
+
+    def serve_on(self, resident: str, within_s: float) -> None:
+        """Serve the others when the resident has left, until the run is over; raise why it hasn't ended well."""
+        host = self.host
+        self.come_back()
+        deadline = self._now + within_s
+        while not host.over:
+            self.wake_within(deadline - self._now)
+            self.turn()
+            if self._now > deadline:
+                there = sorted(name for name in host.sessions if name != resident)
+                host.end(
+                    LossError(
+                        f"{', '.join(there) or 'somebody'} hasn't left {within_s:g} seconds after {resident}",
+                        advice="resident(..., farewell_s=...) sets how long to wait",
+                    )
+                )
+        host.arbiter.tell_passed()
+        self.outcome()
+
+    def break_off(self, error: BaseException) -> None:
+        """End the run because of what this thread has met: a full disk, an impossible order, a bug. All are told."""
+        self.host.end(_as_ours(error))
+        with contextlib.suppress(WorldlineError):  # Whoever looks on may be what has failed.
+            self.host.arbiter.tell_passed()
+        self._send_all()
+
+    def finish(self) -> None:
+        """Serve no longer, and close."""
+        self.close()
+        self._served_by = None
+        for _, rested in self._resting:
+            rested.set_result(None)
+
+    def _serve(self, watch: Watch | None, watch_every_s: float) -> FederationOutcome | None:
+        self.open()
+        arbiter, over, turn = self.host.arbiter, Phase.OVER, self.turn
+        try:
+            self.begin(watch, watch_every_s)
+            while arbiter.phase is not over:
+                turn()
+            arbiter.tell_passed()
+        except BaseException as error:
+            self.break_off(error)
+            raise
+        finally:
+            self.finish()
+        return None if self.host.failure is not None else self.outcome()
+
+    def _check_unserved(self) -> None:
+        if self._resident is not None:
+            raise UsageError(
+                f"it is for its resident, {self._resident}, to serve this server, and for nobody else",
+                advice="let others connect to its address",
+            )
+        if self._served_by is not None:
+            raise UsageError("the server is served already, in another thread or further up in this one")
+
+    def _keep_time(self, now: float) -> None:
+        """Do what is due by the clock."""
+        if self._pace is not None and now >= self._paces:
+            self._keep_pace(now)
+            self._paces = now + _PACE_S
+        if now >= self._ticks:
+            self._tick(now)
+            self._ticks = now + self._tick_s
+        if now >= self._watches:
+            arbiter = self.host.arbiter
+            arbiter.tell_passed()
+            if self._watch is not None:
+                self._watch(arbiter.status())
+            self._watches = self._clock() + self._watch_every_s
+        self._timer = min(self._ticks, self._watches, self._paces if self._pace is not None else self._ticks)
+        self._send_all()
+
+    def _tick(self, now: float) -> None:
+        for connection in list(self._connections):
+            connection.look(now)
+        self.host.tick(now, self._absent_s)
+        self._absent_s = 0.0
+        if self._deaf:
+            assert self._listener is not None
+            self._deaf = False
+            self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        for connection in list(self._connections):
+            connection.expire(now, _LINGER_S)
 
     def _is_crowded(self) -> bool:
         """Whether participants, as far as they are on this machine, need all of its processors for themselves."""
@@ -334,7 +440,7 @@ class Server:
 
     def _serve_apart(self) -> None:
         with contextlib.suppress(Exception):  # `wait` raises it.
-            self.serve(watch_every_s=self._tell_every_s)
+            self._serve(None, self._tell_every_s)
 
     def _hold_at(self, held: int) -> None:
         self._held = held
@@ -418,9 +524,7 @@ class Server:
         while host.dirty:
             dirty, host.dirty = host.dirty, []
             for session in dirty:
-                connection = session.owner
-                assert isinstance(connection, ServerConnection)
-                connection.write()
+                session.owner.write()
 
     def disown(self) -> None:
         """Let go of all sockets in a forked process: not a word, and nothing that keeps them open."""

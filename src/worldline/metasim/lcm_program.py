@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
@@ -16,7 +15,6 @@ from worldline.lifeline import Lifeline
 from worldline.model.errors import UsageError, shortened
 
 _GRACE_S = 2.0
-_LIFELINE = Path(__file__).parent.parent / "lifeline.py"
 
 
 class LcmProgram:
@@ -28,7 +26,7 @@ class LcmProgram:
         self._lifeline = Lifeline()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_LIFELINE), str(self._lifeline.end), *command],
+                self._lifeline.tied(command),
                 env={**os.environ, "LCM_DEFAULT_URL": url},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[self._lifeline.end],

@@ -32,7 +32,6 @@ from worldline.targets.variants import HASH_SEED, Variant
 
 _GRACE_S = 3.0
 _WORLDLINE = (sys.executable, "-m", "worldline")
-_LIFELINE = Path(__file__).parent.parent / "lifeline.py"
 
 
 class RunSummary(Struct, frozen=True):
@@ -145,7 +144,7 @@ class RunProcesses:
                 raise Interrupted("nothing more is run")
             line = Lifeline()
             process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_LIFELINE), str(line.end), *command],
+                line.tied(command),
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

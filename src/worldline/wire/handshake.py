@@ -1,13 +1,13 @@
 """The handshake: how a server and a participant make sure of each other before anything is said about the run.
 
     server       Challenge(protocol, version, nonce)
-    participant  Hello(version, federation, name, nonce, proof)
+    participant  Hello(version, federation, name, nonce, proof, agreement)
     server       Welcome(proof, heartbeat, frame_max, declared, period), or Refused(code, reason)
 
 A proof is an HMAC under the participant's token over both nonces and the names, with a different word for each side,
 so neither the token nor anything that could be used again crosses the wire. Without a token its place is taken by an
 empty one. Version and proof are judged first: who doesn't know the token learns nothing about the run. Nonces come
-from outside, since entropy is IO.
+from outside, since entropy is IO. What both sides must agree on is judged next, before anything about the run.
 """
 
 from __future__ import annotations
@@ -34,13 +34,20 @@ class Challenge(Struct, frozen=True, array_like=True, tag="challenge"):
 
 
 class Hello(Struct, frozen=True, array_like=True, tag="hello"):
-    """I am this participant of that federation."""
+    """I am this participant of that federation, and take it that both sides agree on this."""
 
     version: int
     federation: str
     name: str
     nonce: bytes
     proof: bytes
+    agreement: dict[str, str] = {}
+
+    def body(self) -> bytes:
+        """Return it as it is sent: with nothing to agree on, as short as it can be."""
+        if not self.agreement:
+            return _encode(("hello", self.version, self.federation, self.name, self.nonce, self.proof))
+        return _encode(self)
 
 
 class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
@@ -78,6 +85,7 @@ class Fail(Struct, frozen=True, array_like=True, tag="fail"):
 BAD_VERSION = "version"
 BAD_TOKEN = "token"
 BAD_FEDERATION = "federation"
+DISAGREES = "agreement"
 UNEXPECTED = "unexpected"
 TAKEN = "taken"
 DECLARED = "declared"
@@ -88,14 +96,21 @@ PROTOCOL_ERROR = "protocol"
 _encode = msgpack.Encoder().encode
 
 
-def client_proof(token: bytes, challenge: Challenge, federation: str, name: str, nonce: bytes) -> bytes:
+def client_proof(
+    token: bytes,
+    challenge: Challenge,
+    federation: str,
+    name: str,
+    nonce: bytes,
+    agreement: dict[str, str] | None = None,
+) -> bytes:
     """Return what shows the server that its participant knows the token."""
-    return _proof(token, "client", challenge.nonce, nonce, federation, name)
+    return _proof(token, "client", challenge.nonce, nonce, federation, name, agreement)
 
 
 def server_proof(token: bytes, challenge: Challenge, hello: Hello) -> bytes:
     """Return what shows the participant that its server knows the token."""
-    return _proof(token, "server", challenge.nonce, hello.nonce, hello.federation, hello.name)
+    return _proof(token, "server", challenge.nonce, hello.nonce, hello.federation, hello.name, hello.agreement)
 
 
 def is_genuine(proof: bytes, expected: bytes) -> bool:
@@ -103,6 +118,8 @@ def is_genuine(proof: bytes, expected: bytes) -> bool:
     return hmac.compare_digest(proof, expected)
 
 
-def _proof(token: bytes, side: str, server_nonce: bytes, client_nonce: bytes, federation: str, name: str) -> bytes:
-    content = _encode((PROTOCOL, VERSION, side, server_nonce, client_nonce, federation, name))
-    return hmac.digest(token, content, "sha256")
+def _proof(token: bytes, *content: object) -> bytes:
+    *rest, agreement = content
+    if agreement:  # Otherwise the proof is as it was before there were agreements.
+        rest.append(agreement)
+    return hmac.digest(token, _encode((PROTOCOL, VERSION, *rest)), "sha256")

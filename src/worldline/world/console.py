@@ -29,7 +29,7 @@ from worldline.world.commands import (
     help_lines,
     parse_command,
 )
-from worldline.world.interactions import Pause, Play, Quit, RunTo, StepBy
+from worldline.world.interactions import Play, Quit, RunTo, StandStill, StepBy
 from worldline.world.run import World
 
 _WAIT_S = 0.05  # Between looks at the keyboard while it is paused.
@@ -123,7 +123,7 @@ class _Console:
             case RunTo(until):
                 self._world.run_to(until, pace=self._pace, between=between)
                 self._say("paused")
-            case Pause():
+            case StandStill():
                 self._say("paused")
             case Quit():
                 self._is_over = True
@@ -273,7 +273,7 @@ class ConsoleSession(_Console):
             case None:
                 if self._is_input_over and (self._until is None or self._prompt is not None):
                     self._world.pause()
-            case Pause():
+            case StandStill():
                 self._world.pause()
             case Quit():
                 self._held.appendleft(command)

@@ -17,7 +17,7 @@ C3. *Running ahead.* An order may be for several steps, up to the next look. No 
     that step is forgotten: the secondaries go back and repeat the steps up to there, which gives the same bits, since
     states are exact (E1). So the result is that of single steps. It is checked: a repeated step must have its hash.
 C4. *The state hash* of an iteration covers the step and the states of all movers. It is made from a sum of hashes, one
-    for each mover, so nobody has to know all states. The digest of a run is the hash of all its state hashes.
+    for each mover, so nobody has to know all states. The *chain* of a run is the hash of all its state hashes.
 
 The primary's decisions depend on the file, the interactions and, for placement, the names of the secondaries. Placement
 decides where something is computed, never what comes of it (E1, E3).
@@ -58,11 +58,12 @@ from worldline.world.orders import (
     PoseOrder,
     StepAck,
     StepOrder,
+    chained,
 )
 from worldline.world.placement import place
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import check_size
-from worldline.world.spectator import Spectator
+from worldline.world.spectator import SeveralSpectators, Spectator
 from worldline.world.surroundings import MARGIN, Region, Surroundings, joined
 
 LOOK_EVERY = 10
@@ -116,7 +117,7 @@ class Course:
         if run_ahead < 1:
             raise UsageError(f"it can't run ahead by {run_ahead} steps", advice="1 is the least: single steps")
         self._engine = engine
-        self._spectator = spectator or Spectator()
+        self._spectator = spectator or SeveralSpectators(())
         self._run_ahead = run_ahead
         self._statics = {name: model for name, model in self.file.models.items() if model.static}
         self._round: _Round | None = None
@@ -131,7 +132,7 @@ class Course:
         self._models: Mapping[str, WorldModel] = {}  # Those that are loaded.
         self._copies_told: list[ModelCopy] = []
         self.iteration = 0
-        self.digest = bytes(HASH_SIZE)
+        self.chain = bytes(HASH_SIZE)  # The hash of all state hashes so far.
         self._begin_anew()
         self._spectator.began(self.file)
 
@@ -325,7 +326,7 @@ class Course:
         self.step += 1
         self._is_seen = False
         self.state_hash = self._hash_of(acks, index)
-        self.digest = blake2b(self.digest + self.state_hash, digest_size=HASH_SIZE).digest()
+        self.chain = chained(self.chain, self.state_hash)
         positions: dict[str, Vector] = {}
         poses: dict[str, bytes] = {}
         self._last = []

@@ -7,12 +7,19 @@ Numbers of many models are packed: little-endian doubles, for all movers of a se
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 from msgspec import Struct, msgpack
 
 from worldline.world.pose import Quaternion, Vector
 
 HASH_SIZE = 16
 """Bytes of a state hash, and of its part that a secondary contributes."""
+
+
+def chained(chain: bytes, state_hash: bytes) -> bytes:
+    """Return the hash of all state hashes so far, given that of all before the last."""
+    return blake2b(chain + state_hash, digest_size=HASH_SIZE).digest()
 
 
 class GroupOrder(Struct, frozen=True, array_like=True):

@@ -1,20 +1,31 @@
 """The primary's end of a federation: orders to secondaries as messages, and their acks.
 
-The primary is a participant that lives in the server's own thread. What is published is an order to each secondary that
-has something to do, and the lock hands out the acks when all have answered. The federation's time is that of the run:
-an order goes out at its iteration's time, and the ack is back two nanoseconds later.
+The primary is a participant that lives in the server's own thread. It publishes an order to each secondary that has
+something to do, and the lock hands out the acks when all have answered. The federation's time is that of the run: an
+order goes out at its iteration's time, and its ack is back two nanoseconds later.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
+from worldline.federation.address import Address
+from worldline.federation.limits import Limits
+from worldline.federation.resident import Resident
+from worldline.federation.server import Server
+from worldline.history.status import Status
+from worldline.lock import Phase
+from worldline.model import Network, link, plan
+from worldline.model.counting import counted
+from worldline.model.errors import ConfigurationError, LossError
+from worldline.world.engine import PhysicsEngine
 from worldline.world.orders import StepAck, StepOrder, decode_ack, encode
-from worldline.world.secondary import orders_for
+from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, agreement, orders_for
 
-if TYPE_CHECKING:
-    from worldline.federation.resident import Resident
+_LOOK_EVERY_S = 0.1
 
 
 class FederationExchange:
@@ -23,18 +34,107 @@ class FederationExchange:
     def __init__(self, resident: Resident, secondaries: tuple[str, ...]) -> None:
         self.secondaries = secondaries
         self._resident = resident
+        self._step = 0
 
     def trade(self, orders: Mapping[str, StepOrder], take: Callable[[StepAck], bool]) -> None:
         me = self._resident
-        for name, order in orders.items():
-            at = max(me.now, order.iteration * order.step_size)
-            me.publish(orders_for(name), encode(order), at, at_once=False)
-        complete = False
-        while not complete:
-            for message in me.next():
-                ack = decode_ack(message.payload)
-                # Whoever sent it, not whoever it says it is from.
-                complete = take(ack) if ack.sender == message.sender else complete
+        try:
+            for name, order in orders.items():
+                at = max(me.now, order.iteration * order.step_size)
+                self._step = order.step
+                me.publish(orders_for(name), encode(order), at, at_once=False)
+            complete = False
+            while not complete:
+                for message in me.next():
+                    ack = decode_ack(message.payload)
+                    if ack.sender == message.sender:  # Nobody answers for another.
+                        complete = take(ack)
+        except LossError as error:
+            raise self._told(error) from error
 
     def wait(self, seconds: float) -> None:
-        self._resident.serve_for(seconds)
+        try:
+            self._resident.serve_for(seconds)
+        except LossError as error:
+            raise self._told(error) from error
+
+    def _told(self, error: LossError) -> LossError:
+        who = f"secondary {error.participant}: " if error.participant not in (None, PRIMARY) else ""
+        return LossError(f"the run ended in step {self._step}: {who}{error.problem}", advice=error.advice)
+
+
+class Primary:
+    """Waits for secondaries, and has them simulate a world. `address` is where they connect, once it is `open`."""
+
+    def __init__(
+        self,
+        engine: PhysicsEngine,
+        secondaries: int,
+        address: str | Address = "tcp://127.0.0.1:0",
+        *,
+        federation: str = "",
+        token: str | None = None,
+        certificate: Path | str | None = None,
+        key: Path | str | None = None,
+        patience_s: float | None = None,
+        silence_s: float = SILENCE_S,
+    ) -> None:
+        if secondaries < 1:
+            raise ConfigurationError(
+                f"a primary needs at least 1 secondary, not {secondaries}", advice="it doesn't simulate anything itself"
+            )
+        self._count = secondaries
+        self._patience_s = patience_s
+        self._server = Server(
+            plan([PRIMARY], vacancies=secondaries, network=Network(default=link(1))),
+            address,
+            federation=federation,
+            token=token,
+            certificate=certificate,
+            key=key,
+            agreement=agreement(engine),
+            limits=Limits(silence_s=silence_s),
+        )
+
+    def open(self) -> Address:
+        """Let secondaries connect; return where to."""
+        return self._server.open()
+
+    @contextmanager
+    def gathered(self, look: Callable[[list[str]], None] = lambda _: None) -> Iterator[FederationExchange]:
+        """Wait for all secondaries, and take part until the end of the block.
+
+        `look` is told now and then what there is to say of who comes and who is sent away; it may raise.
+        """
+        host = self._server.host
+        begun = time.monotonic()
+
+        def watch(_: Status) -> None:
+            notices = list(host.notices)
+            host.notices.clear()
+            look(notices)
+            if host.arbiter.phase is Phase.GATHERING and self._patience_s is not None:
+                self._check_patience(time.monotonic() - begun)
+
+        with self._server.resident(PRIMARY, watch=watch, watch_every_s=_LOOK_EVERY_S, subscribes=[ACKS]) as me:
+            names = (name for name in host.arbiter.members if name != PRIMARY)
+            yield FederationExchange(me, tuple(sorted(names)))
+
+    def give_up(self, problem: str, secondary: str) -> None:
+        """End the run: a secondary is gone, and its connection doesn't say so. From any thread."""
+
+        def end() -> None:
+            if secondary in self._server.host.sessions:  # Others are no part of the run.
+                self._server.host.end(LossError(problem, participant=secondary))
+
+        self._server.order(end)
+
+    def _check_patience(self, waited_s: float) -> None:
+        assert self._patience_s is not None
+        if waited_s > self._patience_s:
+            seen = [name for name in self._server.host.sessions if name != PRIMARY]
+            raise LossError(
+                f"{len(seen)} of {counted(self._count, 'secondary', 'secondaries')} came within "
+                f"{self._patience_s:g} seconds; seen: {', '.join(sorted(seen)) or 'nobody'}",
+                advice=f"start the others with --network-role=secondary; they connect to {self._server.address}",
+            )

@@ -20,11 +20,11 @@ from worldline.model.time import TimeLike
 from worldline.recording import Recording
 from worldline.saving.destination import save
 from worldline.world.description import WorldDescription
+from worldline.world.foxglove_schemas import INTERACTIONS
 from worldline.world.interactions import AnyInteraction, Begin, Change, Interaction, Quit
-from worldline.world.run import WORLD, World
+from worldline.world.run import World
 from worldline.world.spectator import Spectator
-
-INTERACTIONS_TOPIC = "worldline/interactions"
+from worldline.world.teller import WORLD_MEMBER
 
 _MCAP = b"\x89MCAP"
 
@@ -142,7 +142,7 @@ def _check_world(world: WorldDescription, begin: Begin) -> None:
 def _recorded(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     for message in Recording(path).unheard():
-        if message.topic == INTERACTIONS_TOPIC and message.sender == WORLD:
+        if message.topic == INTERACTIONS and message.sender == WORLD_MEMBER:
             number += 1
             yield number, message.payload
 

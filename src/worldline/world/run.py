@@ -11,6 +11,7 @@ from typing import Self
 
 from msgspec import MsgspecError, convert, to_builtins
 
+from worldline.history.journal import run_digest
 from worldline.history.outcome import End, Outcome
 from worldline.model import as_time
 from worldline.model.errors import UsageError, shown
@@ -25,7 +26,6 @@ from worldline.world.interactions import (
     Begin,
     InsertPerformer,
     Interaction,
-    Pause,
     Play,
     Quit,
     RemovePerformer,
@@ -33,14 +33,13 @@ from worldline.world.interactions import (
     RunTo,
     SetCommand,
     SetPose,
+    StandStill,
     StepBy,
 )
 from worldline.world.pose import UPRIGHT, ZERO, Quaternion, Vector
 from worldline.world.sdf import read_world
 from worldline.world.spectator import SeveralSpectators, Spectator
-
-WORLD = "world"
-"""The member that a world is to whoever observes its history."""
+from worldline.world.teller import WORLD_MEMBER
 
 _ROUND_MAX = 1 << 30
 
@@ -100,8 +99,8 @@ class World:
 
     @property
     def digest(self) -> bytes:
-        """The hash of all state hashes so far."""
-        return self._course.digest
+        """The digest of the run, if it ended here: it stands for all state hashes so far."""
+        return run_digest([(WORLD_MEMBER, self.iteration * self.description.step, self._course.chain)])
 
     @property
     def is_paused(self) -> bool:
@@ -194,7 +193,7 @@ class World:
         try:
             while not self._over and (steps := left()) > 0:
                 if self._stopping:
-                    self._told(Pause())
+                    self._told(StandStill())
                     break
                 self._advance(steps)
                 if pace is not None:
@@ -261,7 +260,7 @@ class World:
                 self.run_to(until)
             case Play():
                 self.play()
-            case Pause():
+            case StandStill():
                 self.pause()
             case Quit():
                 self.end()
@@ -276,12 +275,9 @@ class World:
             self._told(Quit())
             self._over = True
             self._spectator.ended(self.iteration, self.step)
-        return Outcome(
-            digest=self.digest,
-            now=self.iteration * self.description.step,
-            events=self.iteration,
-            members={WORLD: End(self.iteration * self.description.step, self.digest)},
-        )
+        now = self.iteration * self.description.step
+        members = {WORLD_MEMBER: End(now, self._course.chain)}
+        return Outcome(digest=self.digest, now=now, events=self.iteration, members=members)
 
     def __enter__(self) -> Self:
         return self

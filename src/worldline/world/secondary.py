@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from pathlib import Path
 
 from worldline.federation.address import Address
-from worldline.federation.call import Credentials
 from worldline.federation.client import connect
-from worldline.world.description import WorldDescription
+from worldline.model.errors import LossError
 from worldline.world.engine import PhysicsEngine
 from worldline.world.hosting import Hosting
 from worldline.world.orders import decode_order, encode
@@ -18,36 +17,68 @@ ACKS = "ack"
 PRIMARY = "primary"
 """The name of the participant that a primary is."""
 
+SILENCE_S = 10.0
+"""How long either end may say nothing, not even a heartbeat, before the other gives it up."""
+
 
 def orders_for(secondary: str) -> str:
     """Return the topic of a secondary's orders: it gets no others."""
     return f"step/{secondary}"
 
 
-def agreement(world: WorldDescription, engine: PhysicsEngine) -> dict[str, str]:
+def agreement(engine: PhysicsEngine) -> dict[str, str]:
     """Return what a primary and its secondaries must have in common, or their bits would differ."""
-    return {"world": world.source_hash, "physics": engine.fingerprint}
+    return {"world file": engine.world.source_hash, "physics": engine.fingerprint}
 
 
-def run_secondary(
-    address: str | Address, name: str, engine: PhysicsEngine, *, patience_s: float = 10.0, **given: Unpack[Credentials]
-) -> int:
-    """Take part in a run until it is over; return the iteration that was reached."""
-    hosting = Hosting(name, engine)
-    iteration = 0
-    client = connect(
-        address,
-        name,
-        patience_s=patience_s,
-        publishes=[ACKS],
-        subscribes=[orders_for(name)],
-        agreement=agreement(engine.world, engine),
-        **given,
-    )
-    with client as me:
-        while messages := me.next():
-            for message in messages:
-                ack = hosting.carry_out(decode_order(message.payload))
-                iteration = ack.iteration
-                me.publish(ACKS, encode(ack), at_once=False)
-    return iteration
+class Secondary:
+    """One secondary of a run. Making it connects; it is admitted if it fits the primary's world.
+
+    `iteration` and `step` are how far it has come.
+    """
+
+    def __init__(
+        self,
+        address: str | Address,
+        name: str,
+        engine: PhysicsEngine,
+        *,
+        federation: str = "",
+        token: str | None = None,
+        authority: Path | str | None = None,
+        patience_s: float = 10.0,
+        silence_s: float = SILENCE_S,
+    ) -> None:
+        self.name = name
+        self.iteration = self.step = 0
+        self._hosting = Hosting(name, engine)
+        self._client = connect(
+            address,
+            name,
+            patience_s=patience_s,
+            silence_s=silence_s,
+            federation=federation,
+            token=token,
+            authority=authority,
+            agreement=agreement(engine),
+            publishes=[ACKS],
+            subscribes=[orders_for(name)],
+        )
+
+    def run(self) -> None:
+        """Do what the primary says until the run is over; raise if it doesn't end well."""
+        try:
+            with self._client as me:
+                while messages := me.next():
+                    for message in messages:
+                        order = decode_order(message.payload)
+                        self.iteration, self.step = order.iteration, order.step
+                        ack = self._hosting.carry_out(order)
+                        self.iteration, self.step = ack.iteration, order.step + ack.iteration - order.iteration
+                        me.publish(ACKS, encode(ack), at_once=False)
+        except LossError as error:
+            raise LossError(f"the run ended in step {self.step}: {error.problem}", advice=error.advice) from error
+
+    def give_up(self, problem: str) -> None:
+        """Have `run` raise a `LossError`: the primary is gone. From any thread."""
+        self._client.give_up(problem)

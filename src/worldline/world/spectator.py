@@ -17,7 +17,7 @@ class Spectator:
     """
 
     every: int = 1
-    """At which iterations poses are wanted: multiples of this; 0: never."""
+    """At which iterations poses are wanted: multiples of this; 0: never. It is final once `began` has returned."""
 
     def began(self, world: WorldDescription) -> None:
         """The run begins."""
@@ -46,11 +46,12 @@ class SeveralSpectators(Spectator):
 
     def __init__(self, spectators: Iterable[Spectator]) -> None:
         self._spectators = tuple(spectators)
-        self.every = gcd(*(each.every for each in self._spectators))  # Of none, or of those that want none, 0.
+        self.every = 0
 
     def began(self, world: WorldDescription) -> None:
         for each in self._spectators:
             each.began(world)
+        self.every = gcd(*(each.every for each in self._spectators))  # Of none, or of those that want none, 0.
 
     def changed(
         self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]

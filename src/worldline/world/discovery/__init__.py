@@ -1,0 +1,17 @@
+"""How a primary and its secondaries find each other on a network, and notice when one goes."""
+
+from worldline.world.discovery.discovery import Discovery, PrimaryFound
+from worldline.world.discovery.options import MEETING_POINT, DiscoveryOptions
+from worldline.world.discovery.peers import DepartedBy, Peer, PeerConflict, PeerDeparted, PeerRole
+
+__all__ = [
+    "MEETING_POINT",
+    "DepartedBy",
+    "Discovery",
+    "DiscoveryOptions",
+    "Peer",
+    "PeerConflict",
+    "PeerDeparted",
+    "PeerRole",
+    "PrimaryFound",
+]

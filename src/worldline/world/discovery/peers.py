@@ -1,0 +1,227 @@
+"""Who is on the network: which peers of a federation are present, and which are gone for good.
+
+Theory of operation
+-------------------
+Pure: announcements, lost connections and ticks go in, each with the time at which it happens; joins and departures come
+out. A *peer* is one run of one process: whoever starts again is another peer, with another instance id. A peer
+announces itself again and again; these are its heartbeats. A heartbeat says everything that a join says, so it doesn't
+matter which of them is heard first, or whether any is missed.
+
+D1. A peer is present from the first time it is heard until it departs: it says that it leaves, its connection is lost,
+    or it has been silent for `stale_s`.
+D2. A departure is final: an instance that is gone never counts again, whatever it says. A process that was stopped and
+    goes on, or a message that was late, changes nothing. Whoever wants to come back starts anew.
+D3. A leave counts even from a peer that was never heard: its earlier messages may still be on their way. A lost
+    connection doesn't: it isn't the peer that speaks, and nobody was there to lose.
+D4. Silence is measured in time that we *attended*. Between two looks at the clock, at most half of `stale_s` counts. So
+    nobody departs because this process was stopped, and it takes at least two looks to find somebody silent: whatever
+    arrived while we were away is read between them.
+D5. After such a gap, for `stale_s`, lost connections don't count either: it may be our own end that gave them up. If
+    the peer is really gone, its silence will tell.
+D6. Peers are ordered by `since_ns`, when they started by their own clocks, then by instance. Of two peers of one name,
+    and of two primaries, the first in this order is the *elder*, and the other one the intruder. All who hear both
+    agree on who is who, whatever the order in which they heard them; if clocks differ, all agree on the same mistake.
+D7. Whoever others count as gone is told: they name the instances that are gone. It can't come back (D2), but it can
+    give up, instead of waiting for those who wait for it no more.
+D8. Other federations don't exist: their announcements change nothing at all.
+
+A peer also says whose names it hears. Nobody counts as present because of that, but it is known that somebody is still
+to be heard.
+
+Deliberately not handled: liars. Whoever can write to this network can claim any name, and can say for another that it
+leaves. What is remembered of the gone isn't bounded either; of more than a thousand, only the last are named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+TEXT_LENGTH_MAX = 255
+_LIST_LENGTH_MAX = 1024
+
+_Text = Annotated[str, Meta(min_length=1, max_length=TEXT_LENGTH_MAX)]
+
+
+class PeerRole(StrEnum):
+    PRIMARY = "primary"
+    SECONDARY = "secondary"
+
+
+class DepartedBy(StrEnum):
+    """How it is known that a peer is gone."""
+
+    ANNOUNCEMENT = "announcement"
+    CONNECTION = "lost connection"
+    SILENCE = "silence"
+
+
+class Peer(Struct, frozen=True, kw_only=True):
+    """One run of a primary or a secondary. `address` is where secondaries connect, and empty if it is one."""
+
+    federation: _Text
+    role: PeerRole
+    name: _Text
+    instance: _Text
+    since_ns: int
+    address: Annotated[str, Meta(max_length=TEXT_LENGTH_MAX)] = ""
+
+    @property
+    def age_key(self) -> tuple[int, str]:
+        """What peers are ordered by (D6)."""
+        return self.since_ns, self.instance
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.name}"
+
+
+class Announcement(Struct, frozen=True, kw_only=True):
+    """What a peer says. In its eyes, those named in `hears` are present, and the instances in `gone` are gone."""
+
+    version: Literal[1] = 1
+    kind: Literal["join", "alive", "leave"]
+    peer: Peer
+    hears: Annotated[tuple[_Text, ...], Meta(max_length=_LIST_LENGTH_MAX)] = ()
+    gone: Annotated[tuple[_Text, ...], Meta(max_length=_LIST_LENGTH_MAX)] = ()
+
+
+class PeerJoined(Struct, frozen=True):
+    peer: Peer
+
+
+class PeerDeparted(Struct, frozen=True):
+    peer: Peer
+    how: DepartedBy
+
+
+PeerChange = PeerJoined | PeerDeparted
+
+
+class PeerConflict(Struct, frozen=True):
+    """Two peers of which a federation can have only one (D6). `what` is what both claim to be."""
+
+    what: Literal["name", "primary"]
+    elder: Peer
+    intruder: Peer
+
+
+class _Attention(Struct):
+    """What is known of a peer that is present. `heard_s` is in attended time."""
+
+    peer: Peer
+    heard_s: float
+    said: Announcement
+
+
+class PeerRoster:
+    """Who is present and who is gone, as `me` sees it. Times are seconds of a clock that never goes back."""
+
+    def __init__(self, me: Peer, *, stale_s: float, now_s: float) -> None:
+        self.me = me
+        self._stale_s = stale_s
+        self._looked_s = now_s
+        self._attended_s = 0.0
+        self._doubt_until_s = 0.0
+        self._present: dict[str, _Attention] = {}
+        self._gone: dict[str, PeerDeparted] = {}
+
+    # --- What happens ---
+
+    def heard(self, announcement: Announcement, now_s: float) -> tuple[PeerChange, ...]:
+        """Somebody has spoken."""
+        self._attend(now_s)
+        peer = announcement.peer
+        if peer.federation != self.me.federation or peer.instance == self.me.instance or peer.instance in self._gone:
+            return ()
+        known = self._present.get(peer.instance)
+        if announcement.kind == "leave":
+            departure = self._depart(known.peer if known else peer, DepartedBy.ANNOUNCEMENT)
+            return (departure,) if known else ()
+        if known is None:
+            self._present[peer.instance] = _Attention(peer, self._attended_s, announcement)
+            return (PeerJoined(peer),)
+        known.heard_s, known.said = self._attended_s, announcement
+        return ()
+
+    def lost(self, instance: str, now_s: float) -> tuple[PeerChange, ...]:
+        """The connection to somebody has broken."""
+        self._attend(now_s)
+        known = self._present.get(instance)
+        if known is None or self._attended_s < self._doubt_until_s:
+            return ()
+        return (self._depart(known.peer, DepartedBy.CONNECTION),)
+
+    def tick(self, now_s: float) -> tuple[PeerChange, ...]:
+        """Time has passed. Call it several times in each `stale_s`."""
+        self._attend(now_s)
+        silent = [each.peer for each in self._present.values() if self._attended_s - each.heard_s >= self._stale_s]
+        return tuple(self._depart(peer, DepartedBy.SILENCE) for peer in _ordered(silent))
+
+    def _attend(self, now_s: float) -> None:
+        gap_s, gap_s_max = now_s - self._looked_s, self._stale_s / 2
+        self._looked_s = now_s
+        self._attended_s += min(gap_s, gap_s_max)
+        if gap_s > gap_s_max:
+            self._doubt_until_s = self._attended_s + self._stale_s
+
+    def _depart(self, peer: Peer, how: DepartedBy) -> PeerDeparted:
+        self._present.pop(peer.instance, None)
+        departure = self._gone[peer.instance] = PeerDeparted(peer, how)
+        return departure
+
+    # --- What is known ---
+
+    def announcement(self, kind: Literal["join", "alive", "leave"]) -> Announcement:
+        """Return what to say now."""
+        hears = sorted({peer.name for peer in self.present()})
+        return Announcement(
+            kind=kind, peer=self.me, hears=tuple(hears[:_LIST_LENGTH_MAX]), gone=tuple(self._gone)[-_LIST_LENGTH_MAX:]
+        )
+
+    def present(self) -> tuple[Peer, ...]:
+        """Return all others who are there, the eldest first."""
+        return _ordered(each.peer for each in self._present.values())
+
+    def gone(self) -> tuple[PeerDeparted, ...]:
+        """Return all who have departed, in the order in which they did."""
+        return tuple(self._gone.values())
+
+    def primaries(self) -> tuple[Peer, ...]:
+        """Return the primaries among the others; more than one is a conflict."""
+        return tuple(peer for peer in self.present() if peer.role is PeerRole.PRIMARY)
+
+    def secondaries(self) -> tuple[Peer, ...]:
+        """Return the secondaries among the others, by name; intruders aren't among them."""
+        intruders = {conflict.intruder.instance for conflict in self.conflicts()}
+        fine = [peer for peer in self.present() if peer.instance not in intruders]
+        return tuple(sorted((peer for peer in fine if peer.role is PeerRole.SECONDARY), key=lambda peer: peer.name))
+
+    def conflicts(self) -> tuple[PeerConflict, ...]:
+        """Return who claims what somebody else has, among all who are there and ourselves."""
+        elders: dict[tuple[Literal["name", "primary"], str], Peer] = {}
+        found = []
+        for peer in _ordered([self.me, *self.present()]):
+            claims: list[tuple[Literal["name", "primary"], str]] = [("name", peer.name)]
+            if peer.role is PeerRole.PRIMARY:
+                claims.append(("primary", ""))
+            for claim in claims:
+                elder = elders.setdefault(claim, peer)
+                if elder is not peer:
+                    found.append(PeerConflict(claim[0], elder, peer))
+        return tuple(found)
+
+    def counted_out_by(self) -> tuple[Peer, ...]:
+        """Return those who count us as gone (D7)."""
+        return _ordered(each.peer for each in self._present.values() if self.me.instance in each.said.gone)
+
+    def hearsay(self) -> tuple[str, ...]:
+        """Return the names that others hear, but that we have never heard."""
+        known = {self.me.name, *(peer.name for peer in self.present()), *(each.peer.name for each in self.gone())}
+        return tuple(sorted({name for each in self._present.values() for name in each.said.hears} - known))
+
+
+def _ordered(peers: Iterable[Peer]) -> tuple[Peer, ...]:
+    return tuple(sorted(peers, key=lambda peer: peer.age_key))

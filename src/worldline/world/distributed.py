@@ -1,0 +1,36 @@
+"""A world over several processes of this machine, as one block of code."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from worldline.world.engines import open_engine
+from worldline.world.exchange import Exchange
+from worldline.world.local import LocalSecondaries
+from worldline.world.primary import Primary
+from worldline.world.sdf import read_world
+from worldline.world.secondary import SILENCE_S
+
+_JOIN_S = 120.0  # To start processes may take long on a busy machine; one that ends is noticed at once.
+
+
+@contextmanager
+def local_secondaries(
+    file: Path | str, count: int, *, engine: str = "mujoco", silence_s: float = SILENCE_S
+) -> Iterator[Exchange]:
+    """Have a world simulated by so many secondaries, each a process on this machine::
+
+    with local_secondaries("levels.sdf", 3) as exchange, World("levels.sdf", exchange=exchange) as world:
+        world.run_to("10s")
+    """
+    path = Path(file)
+    token = secrets.token_hex()
+    opened = open_engine(engine, read_world(path))
+    primary = Primary(opened, count, token=token, patience_s=_JOIN_S, silence_s=silence_s)
+    with LocalSecondaries(path, engine, count, federation="", silence_s=silence_s) as processes:
+        processes.start(primary.open(), token)
+        with primary.gathered(lambda _: processes.check()) as exchange:
+            yield exchange

@@ -1,0 +1,277 @@
+"""A world as messages that Foxglove's 3-D panel draws: transforms of links, and a scene of their shapes.
+
+A link of a mover is a frame, named "model/link", whose parent is "world". Its shapes are in that frame and follow it,
+so the scene is told again only when other models are loaded. A scene is always whole, since whoever jumps to a time is
+shown the last one before it and nothing else.
+
+Equal worlds are equal bytes: fields have a fixed order, and floats one spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from struct import Struct as Layout
+
+from msgspec import Struct, json
+
+from worldline.model.time import SECOND
+from worldline.world.description import GRAY, Color, Level, RigidLink, WorldModel
+from worldline.world.packed_poses import POSE_NUMBERS
+from worldline.world.pose import ORIGIN, UPRIGHT, Pose, Vector
+from worldline.world.shapes import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    PlaneShape,
+    Shape,
+    SphereShape,
+)
+
+WORLD_FRAME = "world"
+
+_PLANE_THICK = 0.01
+_PLANE_WIDE = 100.0  # Meters, of a plane that is only there to collide with: it has no end.
+_LEVEL_COLOR: Color = (0.34, 0.71, 0.91, 0.12)
+_LEVEL_INK: Color = (0.12, 0.45, 0.7, 1.0)
+_MATCHING_ID = 0
+
+_encode = json.Encoder().encode
+
+
+class _Timestamp(Struct):
+    sec: int
+    nsec: int
+
+
+class _Xyz(Struct):
+    x: float
+    y: float
+    z: float
+
+
+class _Xyzw(Struct):
+    x: float
+    y: float
+    z: float
+    w: float
+
+
+class _FrameTransform(Struct):
+    timestamp: _Timestamp
+    parent_frame_id: str
+    child_frame_id: str
+    translation: _Xyz
+    rotation: _Xyzw
+
+
+class _FrameTransforms(Struct):
+    transforms: list[_FrameTransform]
+
+
+class _PoseMessage(Struct):
+    position: _Xyz
+    orientation: _Xyzw
+
+
+class _Rgba(Struct):
+    r: float
+    g: float
+    b: float
+    a: float
+
+
+class _Solid(Struct):
+    """A cube or a sphere."""
+
+    pose: _PoseMessage
+    size: _Xyz
+    color: _Rgba
+
+
+class _Cylinder(Struct):
+    pose: _PoseMessage
+    size: _Xyz
+    bottom_scale: float
+    top_scale: float
+    color: _Rgba
+
+
+class _Text(Struct):
+    pose: _PoseMessage
+    billboard: bool
+    font_size: float
+    scale_invariant: bool
+    color: _Rgba
+    text: str
+
+
+class _SceneEntity(Struct, kw_only=True):
+    timestamp: _Timestamp
+    frame_id: str
+    id: str
+    lifetime: _Timestamp
+    frame_locked: bool
+    metadata: tuple[()] = ()
+    arrows: tuple[()] = ()
+    cubes: list[_Solid]
+    spheres: list[_Solid]
+    cylinders: list[_Cylinder]
+    lines: tuple[()] = ()
+    triangles: tuple[()] = ()
+    texts: list[_Text]
+    models: tuple[()] = ()
+
+
+class _Deletion(Struct):
+    timestamp: _Timestamp
+    type: int
+    id: str
+
+
+class _SceneUpdate(Struct):
+    deletions: list[_Deletion]
+    entities: list[_SceneEntity]
+
+
+def frame_of(model: str, link: str) -> str:
+    """Return the name of a link's frame. Slashes in the model's name are escaped, so no two links share a frame."""
+    return f"{model.replace('%', '%25').replace('/', '%2F')}/{link}"
+
+
+class TransformsEncoder:
+    """Encodes the poses of links. It builds the message of each mover once, and then only puts numbers into it."""
+
+    def __init__(self, models: Mapping[str, WorldModel]) -> None:
+        self._time = _Timestamp(0, 0)
+        self._movers = {
+            name: [
+                _FrameTransform(
+                    self._time, WORLD_FRAME, frame_of(name, link.name), _Xyz(0.0, 0.0, 0.0), _Xyzw(0.0, 0.0, 0.0, 1.0)
+                )
+                for link in model.links
+            ]
+            for name, model in sorted(models.items())
+            if not model.static
+        }
+        self._layouts = {name: Layout(f"<{POSE_NUMBERS * len(frames)}d") for name, frames in self._movers.items()}
+
+    def encode(self, time: int, poses: Mapping[str, bytes]) -> bytes:
+        """Return the transforms of all movers whose poses are given, in the order of their names."""
+        self._time.sec, self._time.nsec = divmod(time, SECOND)
+        told: list[_FrameTransform] = []
+        for name, frames in self._movers.items():
+            packed = poses.get(name)
+            if packed is None:
+                continue
+            numbers = iter(self._layouts[name].unpack(packed))
+            for frame, x, y, z, w, i, j, k in zip(frames, *(numbers,) * POSE_NUMBERS, strict=True):
+                translation, rotation = frame.translation, frame.rotation
+                translation.x, translation.y, translation.z = x, y, z
+                rotation.w, rotation.x, rotation.y, rotation.z = w, i, j, k
+            told += frames
+        return _encode(_FrameTransforms(told))
+
+
+class SceneEncoder:
+    """Encodes what there is to see. It remembers what was, to have it removed when it is there no longer."""
+
+    def __init__(self, levels: Iterable[Level]) -> None:
+        self._levels = list(levels)
+        self._shown: list[str] = []
+
+    def encode(self, time: int, models: Mapping[str, WorldModel]) -> bytes:
+        stamp = _Timestamp(*divmod(time, SECOND))
+        entities = [_level_entity(stamp, level) for level in self._levels]
+        for name, model in sorted(models.items()):
+            entities += [_link_entity(stamp, name, model, link) for link in model.links]
+        shown = {entity.id for entity in entities}
+        deletions = [_Deletion(stamp, _MATCHING_ID, gone) for gone in self._shown if gone not in shown]
+        self._shown = [entity.id for entity in entities]
+        return _encode(_SceneUpdate(deletions, entities))
+
+
+def _entity(stamp: _Timestamp, frame: str, name: str) -> _SceneEntity:
+    return _SceneEntity(
+        timestamp=stamp,
+        frame_id=frame,
+        id=name,
+        lifetime=_Timestamp(0, 0),
+        frame_locked=True,
+        cubes=[],
+        spheres=[],
+        cylinders=[],
+        texts=[],
+    )
+
+
+def _link_entity(stamp: _Timestamp, name: str, model: WorldModel, link: RigidLink) -> _SceneEntity:
+    frame = frame_of(name, link.name)
+    entity = _entity(stamp, WORLD_FRAME if model.static else frame, frame)
+    at = model.pose.compose(link.pose) if model.static else ORIGIN
+    for shape, pose, color in _seen(link):
+        _draw(entity, shape, at.compose(pose), _Rgba(*color))
+    return entity
+
+
+def _seen(link: RigidLink) -> Iterator[tuple[Shape, Pose, Color]]:
+    """Yield what a link looks like, or what collides if it looks like nothing."""
+    for visual in link.visuals:
+        yield visual.shape, visual.pose, visual.color
+    if not link.visuals:
+        for collision in link.collisions:
+            shape = collision.shape
+            if isinstance(shape, PlaneShape):
+                width, depth = shape.size
+                shape = PlaneShape(shape.normal, (max(width, _PLANE_WIDE), max(depth, _PLANE_WIDE)))
+            yield shape, collision.pose, GRAY
+
+
+def _draw(entity: _SceneEntity, shape: Shape, pose: Pose, color: _Rgba) -> None:
+    match shape:
+        case BoxShape(size):
+            entity.cubes.append(_Solid(_pose(pose), _Xyz(*size), color))
+        case SphereShape(radius):
+            entity.spheres.append(_ball(pose, (radius, radius, radius), color))
+        case EllipsoidShape(radii):
+            entity.spheres.append(_ball(pose, radii, color))
+        case CylinderShape(radius, height):
+            entity.cylinders.append(_column(pose, radius, height, color))
+        case CapsuleShape(radius, height):
+            entity.cylinders.append(_column(pose, radius, height, color))
+            for end in (height / 2, -height / 2):
+                entity.spheres.append(_ball(pose.compose(Pose((0.0, 0.0, end))), (radius, radius, radius), color))
+        case PlaneShape(normal, (width, depth)):
+            slab = pose.compose(_facing(normal)).compose(Pose((0.0, 0.0, -_PLANE_THICK / 2)))
+            entity.cubes.append(_Solid(_pose(slab), _Xyz(width, depth, _PLANE_THICK), color))
+
+
+def _ball(pose: Pose, radii: Vector, color: _Rgba) -> _Solid:
+    x, y, z = radii
+    return _Solid(_pose(pose), _Xyz(2 * x, 2 * y, 2 * z), color)
+
+
+def _column(pose: Pose, radius: float, height: float, color: _Rgba) -> _Cylinder:
+    return _Cylinder(_pose(pose), _Xyz(2 * radius, 2 * radius, height), 1.0, 1.0, color)
+
+
+def _facing(normal: Vector) -> Pose:
+    """Return the pose whose z axis is this normal."""
+    x, y, z = normal
+    if z < -1 + 1e-9:
+        return Pose(quaternion=(0.0, 1.0, 0.0, 0.0))
+    return Pose.from_quaternion((0.0, 0.0, 0.0), (1.0 + z, -y, x, 0.0))
+
+
+def _level_entity(stamp: _Timestamp, level: Level) -> _SceneEntity:
+    entity = _entity(stamp, WORLD_FRAME, f"/level/{level.name}")  # No frame starts with a slash.
+    entity.cubes.append(_Solid(_pose(Pose(level.center)), _Xyz(*level.size), _Rgba(*_LEVEL_COLOR)))
+    x, y, z = level.center
+    above = Pose((x, y, z + level.size[2] / 2), UPRIGHT)
+    entity.texts.append(_Text(_pose(above), True, 16.0, True, _Rgba(*_LEVEL_INK), level.name))
+    return entity
+
+
+def _pose(pose: Pose) -> _PoseMessage:
+    w, x, y, z = pose.quaternion
+    return _PoseMessage(_Xyz(*pose.position), _Xyzw(x, y, z, w))

@@ -1,0 +1,106 @@
+"""One history of a world with contacts, whoever simulates what: by any number of secondaries, in any groups."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.world.crowd import TURN, crowd, ground, robot, thing, wall
+from tests.world.small_worlds import Listener, Story, course_of, local, played, run
+from worldline.model.time import MS
+from worldline.world.description import (
+    DiffDrive,
+    DriveCommand,
+    Level,
+    Performer,
+    SpeedLimits,
+    WorldDescription,
+    WorldModel,
+)
+from worldline.world.sdf import read_world
+from worldline.world.shapes import BoxShape, SphereShape
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "world"
+
+
+def racer(name: str, x: float, y: float, yaw: float) -> WorldModel:
+    """Return a robot that goes straight on as fast as it can."""
+    slow = robot(name, x, y, yaw, 0.0)
+    drive = slow.drive
+    assert isinstance(drive, DiffDrive)
+    return replace(
+        slow, drive=replace(drive, linear=SpeedLimits()), commands=(DriveCommand(time=0, linear=(3.0, 0.0, 0.0)),)
+    )
+
+
+def crossing() -> WorldDescription:
+    """Robots drive head on, cross levels on the way and push what lies there, near and on the borders of levels."""
+    models = [
+        ground(),
+        wall("wall_b", (3.5, 2.6, 0.5)),
+        racer("robot_1", -1.5, 0.0, 0.0),
+        racer("robot_2", 2.7, 0.25, 2 * TURN),
+        racer("robot_3", 1.0, -3.2, TURN),
+        thing("box", BoxShape((0.3, 0.3, 0.3)), (0.55, 0.0, 0.15), 0.5),
+        thing("ball", SphereShape(0.15), (1.0, -1.6, 0.15), 0.3),
+        thing("far", BoxShape((0.3, 0.3, 0.3)), (3.5, 1.0, 0.3), 0.5),
+    ]
+    levels = (
+        Level(name="A", center=(0.0, 0.0, 0.0), size=(1.0, 2.0, 2.0), buffer=0.1, entities=()),
+        Level(name="B", center=(1.2, 0.0, 0.0), size=(1.2, 2.0, 2.0), buffer=0.1, entities=("far", "wall_b")),
+        Level(name="C", center=(1.0, -1.8, 0.0), size=(2.0, 1.0, 2.0), buffer=0.1, entities=("ball",)),
+    )
+    performers = tuple(Performer(name=f"p{n}", model=f"robot_{n}", size=(0.4, 0.4, 0.4)) for n in (1, 2, 3))
+    return WorldDescription(
+        name="crossing",
+        step=2 * MS,
+        models={model.name: model for model in models},
+        levels=levels,
+        performers=performers,
+    )
+
+
+STEPS = 700
+
+
+@cache
+def alone() -> Story:
+    return played(crossing(), STEPS, engine="mujoco").story
+
+
+@pytest.mark.parametrize("run_ahead", [1, 10])
+@pytest.mark.parametrize("count", [2, 3])
+def test_migrations_in_contact_and_merges_leave_every_bit_as_it_is(count: int, run_ahead: int) -> None:
+    names = [f"s{number}" for number in range(count)]
+    seen = played(crossing(), STEPS, names, run_ahead=run_ahead, engine="mujoco")
+    assert seen.story == alone()
+    homes: dict[str, set[str]] = {}
+    for _, _, affinities in seen.changes:
+        for mover, secondary in affinities.items():
+            homes.setdefault(mover, set()).add(secondary)
+    assert sum(len(secondaries) > 1 for secondaries in homes.values()) >= 2  # Wheels are on the ground all the while.
+    assert {len(models) for _, models, _ in seen.changes} >= {5, 7, 8}
+
+
+def test_it_is_the_history_of_the_whole_world_as_one_model() -> None:
+    """Without levels, everything is loaded: one model of all is what groups and secondaries are to add up to."""
+    world = crowd()
+    names = ("a", "b", "c")
+    engine_story = played(world, 300, engine="mujoco").story
+    assert played(world, 300, names, run_ahead=10, engine="mujoco").story == engine_story
+    whole = Listener()
+    course = course_of(world, ("a",), whole, engine="mujoco")
+    course._span = 3000  # So long that everybody could meet everybody.
+    run(course, local(world, ("a",), "mujoco"), 300)
+    assert len(course._hosted) == 1
+    assert whole.story == engine_story
+
+
+@pytest.mark.parametrize("name", ["levels", "falling_boxes", "push_box"])
+def test_examples_have_one_history(name: str) -> None:
+    world = read_world(EXAMPLES / f"{name}.sdf")
+    one = played(world, 400, engine="mujoco").story
+    assert played(world, 400, ("a", "b", "c"), run_ahead=10, engine="mujoco").story == one
