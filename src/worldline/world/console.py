@@ -64,6 +64,16 @@ def parse_script(text: str, name: str = "script") -> list[ScriptLine]:
     return lines
 
 
+def check_script(script: Sequence[ScriptLine], until: TimeLike | None) -> None:
+    """Refuse a script that would never end; whoever starts others for it asks before that."""
+    for place, command in script:
+        if isinstance(command, Play) and until is None:
+            raise UsageError(
+                f"{place}: nothing would ever stop `play` in a script",
+                advice="write `run to TIME`, or say until when the world is to run",
+            )
+
+
 class CommandFeed(Protocol):
     """Where lines come from while a world runs."""
 
@@ -170,7 +180,7 @@ class _Console:
             raise UsageError(f"no model {shown(model)} is there to move", advice=nearest(model, positions))
         lines = []
         for name in positions if model is None else (model,):
-            x, y, z = positions[name]
+            x, y, z = (round(each, 3) + 0.0 for each in positions[name])  # Nobody wants to read -0.000.
             line = f"{name}: at {x:.3f} {y:.3f} {z:.3f}"
             if name in performers:
                 line += f", in {', '.join(world.levels_of(name)) or 'no level'}"
@@ -209,12 +219,7 @@ class ScriptSession(_Console):
     ) -> None:
         super().__init__(world, write, pace, until)
         self._script = script
-        for place, command in script:
-            if isinstance(command, Play) and until is None:
-                raise UsageError(
-                    f"{place}: nothing would ever stop `play` in a script",
-                    advice="write `run to TIME`, or say until when the world is to run",
-                )
+        check_script(script, until)
 
     def run(self) -> None:
         for place, command in self._script:
