@@ -24,6 +24,7 @@ from worldline.world.interactions import (
     RunTo,
     SetCommand,
     SetPose,
+    StandStill,
     StepBy,
 )
 from worldline.world.pose import UPRIGHT, ZERO
@@ -46,15 +47,22 @@ changes = st.one_of(
     st.just(Reset()),
 )
 going = st.builds(StepBy, st.sampled_from([0, 1, 2, 9, 10, 11, 60]))
+rounds = st.just(StandStill())
 
 
 def run(script: list[AnyInteraction], secondaries: int = 1, run_ahead: int = 1) -> tuple[bytes, InteractionHistory]:
-    """Return what comes of a script, of which that is passed over that can't be done."""
+    """Return what comes of a script; what can't be done is passed over.
+
+    To stand still here means to do so after a single round, even if the others have run ahead of what counts of it.
+    """
     log = InteractionsLog()
     world = open_lane([log], secondaries=secondaries, run_ahead=run_ahead)
     for each in script:
         try:
-            world.interact(each)
+            if isinstance(each, StandStill):
+                world.step_by(60, between=world.pause)
+            else:
+                world.interact(each)
         except UsageError:
             assert isinstance(each, Change)
     return world.end().digest, log.history
@@ -71,7 +79,7 @@ def changes_of(history: InteractionHistory) -> list[LoggedInteraction]:
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(changes | going, max_size=14))
+@given(st.lists(changes | going | rounds, max_size=14))
 def test_a_replay_is_the_run(script: list[AnyInteraction]) -> None:
     script = [*script, StepBy(3)]
     digest, history = run(script, secondaries=2, run_ahead=4)
