@@ -352,25 +352,27 @@ def test_a_terminal_is_asked_and_its_end_is_the_runs() -> None:
 
 
 def test_whoever_sits_at_a_terminal_can_pause_steps() -> None:
-    said = typed(open_lane(), "run to 1h", 2, "pause", "step 1000", "help step", "quit", "step", terminal=True)
+    said = typed(open_lane(), "run to 1h", 2, "command robot_1 1 0 0", "pause", "quit", "step", terminal=True)
     assert [line for line in said if line != ">"] == [
-        "step 3 (6ms): paused",
-        "step [N]",
-        "advance exactly N steps, by default 1, and pause",
-        "step 5 (10ms): paused",
-        "step 5 (10ms): quit",
+        "step 4 (8ms): paused",
+        "step 4 (8ms): command robot_1 1 0 0",
+        "step 4 (8ms): quit",
     ]
 
 
 def test_what_is_pasted_into_a_terminal_is_done_in_turn() -> None:
-    said = typed(open_lane(), "step 5", "step 2", "play", "command robot_1 1 0 0", 9, "quit", terminal=True)
+    said = typed(open_lane(), "step 5", "step 2", "play", "command robot_1 1 0 0", "pause", "quit", terminal=True)
     assert [line for line in said if line != ">"] == [
         "step 5 (10ms): paused",
         "step 7 (14ms): paused",
         "step 7 (14ms): playing",
         "step 8 (16ms): command robot_1 1 0 0",
-        "step 14 (28ms): paused",
-        "step 14 (28ms): quit",
+        "step 9 (18ms): paused",
+        "step 9 (18ms): quit",
+    ]
+    said = typed(open_lane(), "step 5", "levels", "quit", terminal=True)
+    assert [line.partition(":")[0] for line in said if line != ">"] == [
+        *("step 5 (10ms)", "level_0", "level_1", "level_2", "step 5 (10ms)")
     ]
 
 

@@ -22,6 +22,7 @@ ABOUT = {
     "run": "Run a federation, a kernel simulation, a distributed algorithm or agents in spacetime.",
     "serve": "Serve one run of a federation to participants started elsewhere.",
     "metasim": "Coordinate simulators in several processes as one, without a federation's file.",
+    "world": "Run a world of robots in lockstep, in one process or over several: the same bit for bit.",
     "init": "Write a small federation to start from: federation.toml and federation.py.",
     "check": "Run a federation under many schedules and compare every delivery; any difference is non-determinism.",
     "verify": "Run a target twice, and across executors, hash seeds, start orders and builds; compare the digests.",

@@ -180,7 +180,11 @@ def world(
         key=key,
         authority=authority,
     )
-    say = (lambda _: None) if quiet else PlainConsole().print
+
+    def say(text: str) -> None:
+        if not quiet:
+            PlainConsole().print(text)
+
     if part.role is PeerRole.SECONDARY:
         _refuse_on_secondary(
             {

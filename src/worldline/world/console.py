@@ -34,6 +34,7 @@ from worldline.world.run import World
 
 _WAIT_S = 0.05  # Between looks at the keyboard while it is paused.
 _READ_SIZE = 65536
+_GOING = (Play, StepBy, RunTo)
 
 
 class ScriptLine(NamedTuple):
@@ -234,9 +235,10 @@ class ConsoleSession(_Console):
     """Runs a world by lines that come while it does. `prompt` is for a terminal: it is called to ask for a line.
 
     While it plays, other commands are carried out between steps, and it plays on, unless they say how far to go. What
-    comes during `step` and `run to` is done after them, apart from queries, `pause` and `quit`. What can't be done is
-    said, and it goes on. At the end of the input it quits. Without a prompt, `step` and `run to` are done before the
-    next line is read, and after the last one it plays on to `until`, both as in a script.
+    comes during `step` and `run to` is done after them, as if it were a script that somebody has pasted; but `pause`
+    stops them, unless it was meant for what waits already. What can't be done is said, and it goes on. At the end of
+    the input it quits. Without a prompt, `step` and `run to` are done before the next line is read, and after the last
+    one it plays on to `until`, both as in a script.
     """
 
     def __init__(
@@ -276,24 +278,19 @@ class ConsoleSession(_Console):
         command = self._next() if self._plays else self._hear()
         match command:
             case None:
-                if self._is_input_over and (self._until is None or self._prompt is not None):
+                if self._is_input_over and not self._held and (self._until is None or self._prompt is not None):
                     self._world.pause()
-            case StandStill():
+            case StandStill() if not any(isinstance(each, _GOING) for each in self._held) or self._plays:
                 self._world.pause()
-            case Quit():
-                self._held.appendleft(command)
-                self._world.pause()
-            case StatusQuery() | WhereQuery() | LevelsQuery() | HelpQuery():
-                self._try(command)
-            case Play() if self._plays:
-                self._say("playing")
-            case StepBy() | RunTo() if self._plays:
-                self._held.appendleft(command)
-                self._world.pause()
-            case _ if self._plays:
-                self._try(command)
-            case _:  # It goes for some steps, and the command is meant for what comes after them.
+            case _ if not self._plays:  # It goes for some steps, and the command is meant for what comes after them.
                 self._held.append(command)
+            case Play():
+                self._say("playing")
+            case StepBy() | RunTo() | Quit():
+                self._held.appendleft(command)
+                self._world.pause()
+            case _:
+                self._try(command)
 
     def _next(self) -> ConsoleCommand | None:
         """Return the next command to carry out, if there is one."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from worldline.federation.address import Address
 from worldline.federation.limits import Limits
-from worldline.federation.resident import Resident
+from worldline.federation.resident import ResidentParticipant
 from worldline.federation.server import Server
 from worldline.history.status import Status
 from worldline.lock import Phase
@@ -31,7 +31,7 @@ _LOOK_EVERY_S = 0.1
 class FederationExchange:
     """Reaches secondaries over a resident participant that has joined."""
 
-    def __init__(self, resident: Resident, secondaries: tuple[str, ...]) -> None:
+    def __init__(self, resident: ResidentParticipant, secondaries: tuple[str, ...]) -> None:
         self.secondaries = secondaries
         self._resident = resident
         self._step = 0
