@@ -28,7 +28,6 @@ from worldline.world.console import ConsoleSession, LineFeed, ScriptSession, par
 from worldline.world.interactions import (
     AnyInteraction,
     InsertPerformer,
-    Pause,
     Play,
     Quit,
     RemovePerformer,
@@ -36,6 +35,7 @@ from worldline.world.interactions import (
     RunTo,
     SetCommand,
     SetPose,
+    StandStill,
     StepBy,
 )
 from worldline.world.pose import UPRIGHT, ZERO, Pose
@@ -48,7 +48,7 @@ COMMANDS: list[tuple[str, ConsoleCommand | None]] = [
     ("", None),
     ("   # a comment", None),
     ("play", Play()),
-    ("  pause  # now", Pause()),
+    ("  pause  # now", StandStill()),
     ("step", StepBy(1)),
     ("step 25", StepBy(25)),
     ("run to 1500ms", RunTo(1_500_000_000)),
@@ -133,7 +133,7 @@ quaternions = st.sampled_from([UPRIGHT, (-0.0, 1.0, -0.0, 0.0), (0.5, -0.5, 0.5,
     lambda roll, pitch, yaw: Pose.from_rpy(ZERO, roll, pitch, yaw).quaternion, *[st.floats(-4, 4)] * 3
 )
 interactions = st.one_of(
-    st.sampled_from([Play(), Pause(), Reset(), Quit()]),
+    st.sampled_from([Play(), StandStill(), Reset(), Quit()]),
     st.builds(StepBy, st.integers(0, 10**15 - 1)),
     st.builds(RunTo, st.integers(0, TIME_MAX)),
     st.builds(SetCommand, names, vectors, vectors | st.just(ZERO)),
@@ -298,7 +298,7 @@ def test_play_goes_on_until_the_next_line() -> None:
         "step 4 (8ms): quit",
     ]
     told = [(entry.iteration, entry.interaction) for entry in log.history.entries]
-    assert told == [(0, Play()), (4, Pause()), (4, Quit())]
+    assert told == [(0, Play()), (4, StandStill()), (4, Quit())]
 
 
 def test_other_commands_do_not_stop_it() -> None:
@@ -352,25 +352,27 @@ def test_a_terminal_is_asked_and_its_end_is_the_runs() -> None:
 
 
 def test_whoever_sits_at_a_terminal_can_pause_steps() -> None:
-    said = typed(open_lane(), "run to 1h", 2, "pause", "step 1000", "help step", "quit", "step", terminal=True)
+    said = typed(open_lane(), "run to 1h", 2, "command robot_1 1 0 0", "pause", "quit", "step", terminal=True)
     assert [line for line in said if line != ">"] == [
-        "step 3 (6ms): paused",
-        "step [N]",
-        "advance exactly N steps, by default 1, and pause",
-        "step 5 (10ms): paused",
-        "step 5 (10ms): quit",
+        "step 4 (8ms): paused",
+        "step 4 (8ms): command robot_1 1 0 0",
+        "step 4 (8ms): quit",
     ]
 
 
 def test_what_is_pasted_into_a_terminal_is_done_in_turn() -> None:
-    said = typed(open_lane(), "step 5", "step 2", "play", "command robot_1 1 0 0", 9, "quit", terminal=True)
+    said = typed(open_lane(), "step 5", "step 2", "play", "command robot_1 1 0 0", "pause", "quit", terminal=True)
     assert [line for line in said if line != ">"] == [
         "step 5 (10ms): paused",
         "step 7 (14ms): paused",
         "step 7 (14ms): playing",
         "step 8 (16ms): command robot_1 1 0 0",
-        "step 14 (28ms): paused",
-        "step 14 (28ms): quit",
+        "step 9 (18ms): paused",
+        "step 9 (18ms): quit",
+    ]
+    said = typed(open_lane(), "step 5", "levels", "quit", terminal=True)
+    assert [line.partition(":")[0] for line in said if line != ">"] == [
+        *("step 5 (10ms)", "level_0", "level_1", "level_2", "step 5 (10ms)")
     ]
 
 

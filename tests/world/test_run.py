@@ -14,7 +14,6 @@ from worldline.world.description import WorldModel
 from worldline.world.interactions import (
     Begin,
     Interaction,
-    Pause,
     Play,
     Quit,
     RemovePerformer,
@@ -22,6 +21,7 @@ from worldline.world.interactions import (
     RunTo,
     SetCommand,
     SetPose,
+    StandStill,
     StepBy,
 )
 from worldline.world.pose import ZERO
@@ -113,7 +113,7 @@ def test_play_goes_on_to_a_time_and_is_paused_between_steps() -> None:
     world.play("1s", between=between)
     assert seen == [(3, False), (6, False), (9, False)]
     assert (world.iteration, world.is_paused) == (9, True)
-    assert notes.told[1:] == [(0, 0, Play()), (9, 9, Pause())]
+    assert notes.told[1:] == [(0, 0, Play()), (9, 9, StandStill())]
     world.play("30ms")
     assert world.iteration == 15
     world.play("20ms")
@@ -345,7 +345,7 @@ def test_interactions_as_values_do_what_methods_do() -> None:
     world.interact(SetPose("crate", (1, 2, 3), (1, 0, 0, 0)))
     world.interact(RunTo(20 * MS))
     world.interact(RemovePerformer("robot_2"))
-    world.interact(Pause())
+    world.interact(StandStill())
     world.interact(Quit())
     other.command("robot_1", (1.0, 2.0, 3.0))
     other.step_by(3)
@@ -375,7 +375,7 @@ def test_it_ends_once_and_nothing_can_be_done_after() -> None:
         lambda: world.advance_to(9),
         world.reset,
         lambda: world.command("robot_1"),
-        lambda: world.interact(Pause()),
+        lambda: world.interact(StandStill()),
     ]
     for attempt in attempts:
         with pytest.raises(UsageError, match=r"the run is over \(make another World\)"):

@@ -14,7 +14,6 @@ from worldline.model.time import format_time
 from worldline.world.interactions import (
     AnyInteraction,
     InsertPerformer,
-    Pause,
     Play,
     Quit,
     RemovePerformer,
@@ -22,6 +21,7 @@ from worldline.world.interactions import (
     RunTo,
     SetCommand,
     SetPose,
+    StandStill,
     StepBy,
 )
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector
@@ -98,7 +98,7 @@ def format_command(interaction: AnyInteraction) -> str:
             return _joined("insert", name, "like", like, "at", *_pose_words(position, quaternion), *sized)
         case RemovePerformer(name):
             return _joined("remove", name)
-        case Play() | Pause() | Reset() | Quit():
+        case Play() | StandStill() | Reset() | Quit():
             return str(interaction.__struct_config__.tag)
 
 
@@ -260,7 +260,7 @@ def _number(number: float) -> str:
 
 _FORMS: dict[str, _CommandForm] = {
     "play": _CommandForm("play", "go on until something stops it", _plain(Play())),
-    "pause": _CommandForm("pause", "stand still", _plain(Pause())),
+    "pause": _CommandForm("pause", "stand still", _plain(StandStill())),
     "step": _CommandForm("step [N]", "advance exactly N steps, by default 1, and pause", _step),
     "run": _CommandForm("run to TIME", "go on to the first step at or after a time, such as 1.5s, and pause", _run),
     "reset": _CommandForm("reset", "have everything as in the file, at step 0", _plain(Reset())),

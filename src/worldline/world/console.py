@@ -29,11 +29,12 @@ from worldline.world.commands import (
     help_lines,
     parse_command,
 )
-from worldline.world.interactions import Pause, Play, Quit, RunTo, StepBy
+from worldline.world.interactions import Play, Quit, RunTo, StandStill, StepBy
 from worldline.world.run import World
 
 _WAIT_S = 0.05  # Between looks at the keyboard while it is paused.
 _READ_SIZE = 65536
+_GOING = (Play, StepBy, RunTo)
 
 
 class ScriptLine(NamedTuple):
@@ -62,6 +63,16 @@ def parse_script(text: str, name: str = "script") -> list[ScriptLine]:
         if command is not None:
             lines.append(ScriptLine(place, command))
     return lines
+
+
+def check_script(script: Sequence[ScriptLine], until: TimeLike | None) -> None:
+    """Refuse a script that would never end; whoever starts others for it asks before that."""
+    for place, command in script:
+        if isinstance(command, Play) and until is None:
+            raise UsageError(
+                f"{place}: nothing would ever stop `play` in a script",
+                advice="write `run to TIME`, or say until when the world is to run",
+            )
 
 
 class CommandFeed(Protocol):
@@ -123,7 +134,7 @@ class _Console:
             case RunTo(until):
                 self._world.run_to(until, pace=self._pace, between=between)
                 self._say("paused")
-            case Pause():
+            case StandStill():
                 self._say("paused")
             case Quit():
                 self._is_over = True
@@ -170,7 +181,7 @@ class _Console:
             raise UsageError(f"no model {shown(model)} is there to move", advice=nearest(model, positions))
         lines = []
         for name in positions if model is None else (model,):
-            x, y, z = positions[name]
+            x, y, z = (round(each, 3) + 0.0 for each in positions[name])  # Nobody wants to read -0.000.
             line = f"{name}: at {x:.3f} {y:.3f} {z:.3f}"
             if name in performers:
                 line += f", in {', '.join(world.levels_of(name)) or 'no level'}"
@@ -209,12 +220,7 @@ class ScriptSession(_Console):
     ) -> None:
         super().__init__(world, write, pace, until)
         self._script = script
-        for place, command in script:
-            if isinstance(command, Play) and until is None:
-                raise UsageError(
-                    f"{place}: nothing would ever stop `play` in a script",
-                    advice="write `run to TIME`, or say until when the world is to run",
-                )
+        check_script(script, until)
 
     def run(self) -> None:
         for place, command in self._script:
@@ -229,9 +235,10 @@ class ConsoleSession(_Console):
     """Runs a world by lines that come while it does. `prompt` is for a terminal: it is called to ask for a line.
 
     While it plays, other commands are carried out between steps, and it plays on, unless they say how far to go. What
-    comes during `step` and `run to` is done after them, apart from queries, `pause` and `quit`. What can't be done is
-    said, and it goes on. At the end of the input it quits. Without a prompt, `step` and `run to` are done before the
-    next line is read, and after the last one it plays on to `until`, both as in a script.
+    comes during `step` and `run to` is done after them, as if it were a script that somebody has pasted; but `pause`
+    stops them, unless it was meant for what waits already. What can't be done is said, and it goes on. At the end of
+    the input it quits. Without a prompt, `step` and `run to` are done before the next line is read, and after the last
+    one it plays on to `until`, both as in a script.
     """
 
     def __init__(
@@ -271,24 +278,19 @@ class ConsoleSession(_Console):
         command = self._next() if self._plays else self._hear()
         match command:
             case None:
-                if self._is_input_over and (self._until is None or self._prompt is not None):
+                if self._is_input_over and not self._held and (self._until is None or self._prompt is not None):
                     self._world.pause()
-            case Pause():
+            case StandStill() if not any(isinstance(each, _GOING) for each in self._held) or self._plays:
                 self._world.pause()
-            case Quit():
-                self._held.appendleft(command)
-                self._world.pause()
-            case StatusQuery() | WhereQuery() | LevelsQuery() | HelpQuery():
-                self._try(command)
-            case Play() if self._plays:
-                self._say("playing")
-            case StepBy() | RunTo() if self._plays:
-                self._held.appendleft(command)
-                self._world.pause()
-            case _ if self._plays:
-                self._try(command)
-            case _:  # It goes for some steps, and the command is meant for what comes after them.
+            case _ if not self._plays:  # It goes for some steps, and the command is meant for what comes after them.
                 self._held.append(command)
+            case Play():
+                self._say("playing")
+            case StepBy() | RunTo() | Quit():
+                self._held.appendleft(command)
+                self._world.pause()
+            case _:
+                self._try(command)
 
     def _next(self) -> ConsoleCommand | None:
         """Return the next command to carry out, if there is one."""

@@ -26,7 +26,7 @@ class Play(Interaction, frozen=True, tag="play"):
     """Go on until something stops it."""
 
 
-class Pause(Interaction, frozen=True, tag="pause"):
+class StandStill(Interaction, frozen=True, tag="pause"):
     """Stand still."""
 
 
@@ -85,7 +85,9 @@ class RemovePerformer(Interaction, frozen=True, tag="remove"):
     name: str
 
 
-AnyInteraction = Play | Pause | StepBy | RunTo | Quit | Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
+AnyInteraction = (
+    Play | StandStill | StepBy | RunTo | Quit | Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
+)
 
 Change = Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
 """Those that change the world, rather than how fast it goes."""

@@ -20,12 +20,11 @@ from worldline.model.time import TimeLike
 from worldline.recording import Recording
 from worldline.saving.destination import save
 from worldline.world.description import WorldDescription
+from worldline.world.foxglove_schemas import INTERACTIONS
 from worldline.world.interactions import AnyInteraction, Begin, Change, Interaction, Quit
 from worldline.world.run import World
 from worldline.world.spectator import Spectator
 from worldline.world.teller import WORLD_MEMBER
-
-INTERACTIONS_TOPIC = "worldline/interactions"
 
 _MCAP = b"\x89MCAP"
 
@@ -92,11 +91,8 @@ def replay(
 
     What changed the world does so again, at the same iterations. Pauses are passed over.
     """
+    check_replay(world.description, history, until, any_world=any_world)
     target = None if until is None else as_time(until, "a time to play to")
-    if not any_world:
-        _check_world(world.description, history.begin)
-    if target is None and not any(isinstance(entry.interaction, Quit) for entry in history.entries):
-        raise UsageError("these interactions don't say where the run ended", advice="say until when it is to be played")
     for entry in history.entries:
         if isinstance(entry.interaction, Quit):
             break
@@ -112,6 +108,24 @@ def replay(
     return world.end()
 
 
+def check_replay(
+    world: WorldDescription, history: InteractionHistory, until: TimeLike | None = None, *, any_world: bool = False
+) -> None:
+    """Refuse interactions that aren't of this world, or have no end; whoever starts others for it asks before that."""
+    begin = history.begin
+    if not any_world and begin.world != world.name:
+        raise UsageError(
+            f"these interactions are of world {shown(begin.world)}, not {shown(world.name)}", advice=_OTHER
+        )
+    if not any_world and begin.source_hash != world.source_hash:
+        raise UsageError(
+            f"the files of world {shown(world.name)} aren't what they were when the interactions were written",
+            advice="use the files of that time",
+        )
+    if until is None and not any(isinstance(entry.interaction, Quit) for entry in history.entries):
+        raise UsageError("these interactions don't say where the run ended", advice="say until when it is to be played")
+
+
 def _repeat(world: World, entry: LoggedInteraction, change: Change) -> None:
     at = f"at iteration {entry.iteration}"
     try:
@@ -125,25 +139,13 @@ def _repeat(world: World, entry: LoggedInteraction, change: Change) -> None:
 _OTHER = "the interactions must be those of a run of this world"
 
 
-def _check_world(world: WorldDescription, begin: Begin) -> None:
-    if begin.world != world.name:
-        raise UsageError(
-            f"these interactions are of world {shown(begin.world)}, not {shown(world.name)}", advice=_OTHER
-        )
-    if begin.source_hash != world.source_hash:
-        raise UsageError(
-            f"the files of world {shown(world.name)} aren't what they were when the interactions were written",
-            advice="use the files of that time",
-        )
-
-
 # --- Reading ---
 
 
 def _recorded(path: Path) -> Iterator[tuple[int, bytes]]:
     number = 0
     for message in Recording(path).unheard():
-        if message.topic == INTERACTIONS_TOPIC and message.sender == WORLD_MEMBER:
+        if message.topic == INTERACTIONS and message.sender == WORLD_MEMBER:
             number += 1
             yield number, message.payload
 

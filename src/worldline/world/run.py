@@ -26,7 +26,6 @@ from worldline.world.interactions import (
     Begin,
     InsertPerformer,
     Interaction,
-    Pause,
     Play,
     Quit,
     RemovePerformer,
@@ -34,6 +33,7 @@ from worldline.world.interactions import (
     RunTo,
     SetCommand,
     SetPose,
+    StandStill,
     StepBy,
 )
 from worldline.world.pose import UPRIGHT, ZERO, Quaternion, Vector
@@ -193,7 +193,7 @@ class World:
         try:
             while not self._over and (steps := left()) > 0:
                 if self._stopping:
-                    self._told(Pause())
+                    self._told(StandStill())
                     break
                 self._advance(steps)
                 if pace is not None:
@@ -260,7 +260,7 @@ class World:
                 self.run_to(until)
             case Play():
                 self.play()
-            case Pause():
+            case StandStill():
                 self.pause()
             case Quit():
                 self.end()
