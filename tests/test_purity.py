@@ -37,7 +37,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     },
     "cli": {
         *("model", "history", "workers", "targets", "lock", "federation", "launch", "recording", "kernel"),
-        *("loading", "saving", "drawing", "nodes", "spacetime", "metasim"),
+        *("loading", "saving", "drawing", "nodes", "spacetime", "metasim", "world"),
     },
 }
 # Modules that belong to no room, and need none: whoever isn't pure may use them.

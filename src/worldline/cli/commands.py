@@ -7,9 +7,10 @@ is said here, in the words of its module, and only the one that is wanted is imp
 from __future__ import annotations
 
 from collections import UserDict
+from collections.abc import Callable
 from importlib import import_module
 from inspect import cleandoc
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.main import get_command
@@ -59,7 +60,8 @@ def _loaded(name: str) -> Any:
         for part, each in parts.items():
             alone.command(part, cls=_Subcommand)(each)
     else:
-        alone.command(name, cls=_Subcommand, epilog=getattr(module, "EPILOG", None))(function)
+        kind = type("_Command", (_Subcommand,), {"completed": staticmethod(getattr(module, "completed", list))})
+        alone.command(name, cls=kind, epilog=getattr(module, "EPILOG", None))(function)
     made = get_command(alone)
     leave_in_order()
     return made
@@ -78,9 +80,12 @@ class _Worldline(HelpfulGroup):
 
 
 class _Subcommand(HelpfulCommand):
+    completed: ClassVar[Callable[[list[str]], list[str]]] = list
+    """Adds to the arguments what may be left out."""
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         spare(self.get_params(ctx))
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, self.completed(args))
 
 
 app = typer.Typer(

@@ -51,8 +51,6 @@ def world(
         str | None,
         typer.Option(
             metavar="[SCRIPT]",
-            is_flag=False,
-            flag_value=_STDIN,
             help="Control the run by commands, from a file or from the keyboard. `help` lists them.",
         ),
     ] = None,
@@ -231,6 +229,20 @@ def world(
         interactions=interactions,
         quiet=quiet,
     ).run()
+
+
+def completed(arguments: list[str]) -> list[str]:
+    """Return the arguments with a value for a bare --console: the keyboard."""
+    found: list[str] = []
+    for argument, following in zip(arguments, [*arguments[1:], None], strict=True):
+        found.append(argument)
+        if argument == "--console" and (following is None or not _is_script(following)):
+            found.append(_STDIN)
+    return found
+
+
+def _is_script(text: str) -> bool:
+    return text == _STDIN or not (text.startswith("-") or text.endswith((".sdf", ".world")))
 
 
 def _tell_notes(file: Path, description: WorldDescription) -> None:

@@ -20,7 +20,7 @@ from worldline.model.counting import counted
 from worldline.model.time import FOREVER, format_time
 from worldline.recording import Recorder, RunRecording, Shelf
 from worldline.saving.destination import save
-from worldline.world.console import ConsoleSession, LineFeed, ScriptLine, ScriptSession, read_script
+from worldline.world.console import ConsoleSession, LineFeed, ScriptLine, ScriptSession, check_script, read_script
 from worldline.world.description import WorldDescription
 from worldline.world.distributed import local_secondaries
 from worldline.world.engine import PhysicsEngine
@@ -28,7 +28,7 @@ from worldline.world.exchange import Exchange
 from worldline.world.foxglove_schemas import WORLD_ENCODINGS, WORLD_SCHEMAS
 from worldline.world.pictures.animation import Animation
 from worldline.world.pictures.paths import PathsPicture
-from worldline.world.replaying import InteractionHistory, InteractionsLog, read_interactions, replay
+from worldline.world.replaying import InteractionHistory, InteractionsLog, check_replay, read_interactions, replay
 from worldline.world.run import World
 from worldline.world.spectator import Spectator
 from worldline.world.teller import WORLD_MEMBER, WorldTeller
@@ -83,7 +83,11 @@ class WorldSession:
         if self.replayed is not None and (self.script is not None or self.is_console):
             raise UsageError("--console and --replay-interactions both say what happens", advice="use one of them")
         self._script: list[ScriptLine] = [] if self.script is None else read_script(self.script)
-        self._history: InteractionHistory | None = None if self.replayed is None else read_interactions(self.replayed)
+        check_script(self._script, self.until)
+        self._history: InteractionHistory | None = None
+        if self.replayed is not None:
+            self._history = read_interactions(self.replayed)
+            check_replay(self.description, self._history, self.until)
         self._written: list[tuple[Callable[[Path], None], Path]] = []
         self._begun = time.monotonic()
 
