@@ -7,10 +7,9 @@ is said here, in the words of its module, and only the one that is wanted is imp
 from __future__ import annotations
 
 from collections import UserDict
-from collections.abc import Callable
 from importlib import import_module
 from inspect import cleandoc
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
@@ -60,7 +59,9 @@ def _loaded(name: str) -> Any:
         for part, each in parts.items():
             alone.command(part, cls=_Subcommand)(each)
     else:
-        kind = type("_Command", (_Subcommand,), {"completed": staticmethod(getattr(module, "completed", list))})
+        kind = type(
+            "_Command", (_Subcommand,), {"completed": staticmethod(getattr(module, "completed", _Subcommand.completed))}
+        )
         alone.command(name, cls=kind, epilog=getattr(module, "EPILOG", None))(function)
     made = get_command(alone)
     leave_in_order()
@@ -80,8 +81,10 @@ class _Worldline(HelpfulGroup):
 
 
 class _Subcommand(HelpfulCommand):
-    completed: ClassVar[Callable[[list[str]], list[str]]] = list
-    """Adds to the arguments what may be left out."""
+    @staticmethod
+    def completed(arguments: list[str]) -> list[str]:
+        """Add to the arguments what may be left out."""
+        return arguments
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         spare(self.get_params(ctx))
