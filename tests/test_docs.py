@@ -102,6 +102,7 @@ def test_no_placeholder_is_left(page: Path) -> None:
 # The programs of metasim's guide run together, in tests/metasim/test_docs_guide.py.
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "metasim.md"], ids=lambda page: page.name)
 def test_every_python_block_runs(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     for number, block in enumerate(python_blocks(page)):
         if "pydrake" in block and not HAS_DRAKE:
             pytest.skip("Drake isn't installed: it needs Python 3.12 or newer")

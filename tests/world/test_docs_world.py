@@ -20,7 +20,7 @@ from unittest import mock
 
 import pytest
 
-from tests.world.test_placement import start, stand, together
+from tests.world.test_placement import stand, start, together
 from worldline.cli import main
 from worldline.cli.commands import app
 from worldline.model.errors import BrokenOff
