@@ -33,11 +33,11 @@ FOUNDATIONS: dict[str, set[str]] = {
     "world": {"model", "history", "lock", "federation", "drawing", "recording", "saving"},
     "targets": {
         *("model", "history", "lock", "federation", "launch", "workers", "kernel"),
-        *("recording", "loading", "saving", "nodes", "spacetime"),
+        *("recording", "loading", "saving", "nodes", "spacetime", "world"),
     },
     "cli": {
         *("model", "history", "workers", "targets", "lock", "federation", "launch", "recording", "kernel"),
-        *("loading", "saving", "drawing", "nodes", "spacetime", "metasim"),
+        *("loading", "saving", "drawing", "nodes", "spacetime", "metasim", "world"),
     },
 }
 # Modules that belong to no room, and need none: whoever isn't pure may use them.
