@@ -172,16 +172,16 @@ def _differences_of_named(path: str, a: list[Any], b: list[Any]) -> Iterator[Fie
 
 
 def _naming_field(a: list[Any], b: list[Any]) -> str | None:
-    """Return the first field whose text tells the objects of a list apart, in both lists."""
+    """Return the first field whose text tells the objects of both lists apart, if any object is in both."""
     both = [*a, *b]
-    if len(both) < 3 or not all(isinstance(each, dict) for each in both):  # One on each side belong together.
+    if len(both) < 3 or not all(isinstance(each, dict) for each in both):  # Any field tells one object from none.
         return None
     for field in both[0]:
-        texts = [[each.get(field) for each in elements] for elements in (a, b)]
-        if all(isinstance(text, str) for text in (*texts[0], *texts[1])) and all(
-            len(frozenset(each)) == len(each) for each in texts
-        ):
-            return str(field)
+        names = [each.get(field) for each in both]
+        if all(isinstance(name, str) for name in names):
+            in_a, in_b = frozenset(names[: len(a)]), frozenset(names[len(a) :])
+            if len(in_a) == len(a) and len(in_b) == len(b) and in_a & in_b:
+                return str(field)
     return None
 
 
