@@ -18,6 +18,7 @@ from worldline.model.time import rounded_time
 from worldline.targets.ready import Options, Ready, end_of
 from worldline.workers.executor import Executor, Inline, Processes, as_executor
 from worldline.workers.status_timer import looks
+from worldline.world.description import WorldDescription
 from worldline.world.exchange import Exchange
 from worldline.world.foxglove_schemas import WORLD_ENCODINGS, WORLD_SCHEMAS
 from worldline.world.run import World
@@ -42,15 +43,17 @@ class ReadyWorld(Ready):
     has_messages = False
     seed = 0
 
-    def __init__(self, file: Path, chosen: Executor, end: int, *, engine: str, run_ahead: int) -> None:
+    def __init__(
+        self, file: Path, world: WorldDescription, chosen: Executor, end: int, *, engine: str, run_ahead: int
+    ) -> None:
         self._file = file
-        self._world = read_world(file)
+        self._world = world
         self._engine = engine
         self._run_ahead = run_ahead
         self._made()  # What can't be simulated is refused here.
         self._plan = plan([WORLD_MEMBER], until=end)
         self._end = end
-        self.name = self._world.name
+        self.name = world.name
         self.chosen = chosen
 
     def plan(self) -> Plan:
@@ -113,15 +116,17 @@ class ReadyWorld(Ready):
 
 def from_file(file: Path, options: Options) -> ReadyWorld:
     """Take a world's file, and what is said of its run."""
+    world = read_world(file)
     if options.seed is not None:
         raise UsageError(f"{file}: a world draws nothing, so it has no seed", advice="leave --seed out")
     settings = parsed(str(file), _PARAMETERS, pairs(options.settings))
     end = end_of(options)
     if end is None:
-        raise UsageError(f"{file} doesn't say when it ends: worlds don't", advice="use --until 10s")
+        raise UsageError(f"{file}: a world doesn't say when it ends", advice="use --until 10s")
     values = {**_PARAMETERS, **settings}
     return ReadyWorld(
         file,
+        world,
         as_executor(options.executor or "inline", EXECUTORS),
         end,
         engine=values[_ENGINE],
