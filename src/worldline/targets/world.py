@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,8 +88,7 @@ class ReadyWorld(Ready):
             except ModelError as error:
                 if error.of_observer:
                     raise
-                now = world.iteration * self._world.step
-                return Outcome(digest=world.digest, now=now, events=world.iteration, failure=error)
+                return replace(world.outcome, failure=error)
             return world.end()
 
     def _made(self, observer: Observer | None = None, exchange: Exchange | None = None) -> World:
