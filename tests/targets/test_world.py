@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from tests.leaks.running import EXAMPLES, command_of, verified
+from worldline.history.observer import Observer
 from worldline.history.status import Status
-from worldline.model.errors import UsageError
+from worldline.model.errors import ModelError, UsageError
 from worldline.recording import Condition, Recording
 from worldline.recording.comparing import compare_recordings
 from worldline.targets import Options, prepare
@@ -91,6 +92,24 @@ def test_what_came_of_it_is_said_in_steps(worldline: Command) -> None:
     assert said.startswith("2 performers, 1s simulated in ")
     assert said.endswith(" s, 100 steps")
     assert digest.startswith("digest ")
+
+
+def test_what_is_not_supported_is_not_left_unsaid(worldline: Command, tmp_path: Path) -> None:
+    (tmp_path / "yard.sdf").write_text(YARD.replace("<physics", "<wind/><physics"))
+    code, out, _ = worldline("run", "yard.sdf", *SECOND)
+    said = "1 note of yard.sdf: `worldline world yard.sdf --check` lists what isn't supported"
+    assert (code, out.splitlines()[0]) == (0, said)
+
+
+def test_an_observer_that_fails_is_not_taken_for_the_model(tmp_path: Path) -> None:
+    class Picky(Observer):
+        def sent(self, who: str, number: int, topic: str, *_: Any) -> None:
+            raise ModelError(f"{topic} isn't for me")
+
+    (tmp_path / "yard.sdf").write_text(YARD)
+    with pytest.raises(ModelError, match="worldline/interactions isn't for me") as caught:
+        ready(tmp_path / "yard.sdf").run(Picky())
+    assert caught.value.of_observer
 
 
 def test_the_bytes_of_a_recording_are_the_same_in_every_way(worldline: Command, tmp_path: Path) -> None:

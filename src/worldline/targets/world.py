@@ -111,7 +111,9 @@ class ReadyWorld(Ready):
         return rounded_time(outcome.now)
 
     def told(self, outcome: Outcome) -> list[str]:
-        return []
+        count = len(self._world.notes)
+        of_file = f"of {self._file}: `worldline world {self._file} --check` lists what isn't supported"
+        return [f"{counted(count, 'note')} {of_file}"] if count else []
 
 
 def from_file(file: Path, options: Options) -> ReadyWorld:
