@@ -119,7 +119,6 @@ class Course:
         self._engine = engine
         self._spectator = spectator or SeveralSpectators(())
         self._run_ahead = run_ahead
-        self._statics = {name: model for name, model in self.file.models.items() if model.static}
         self._round: _Round | None = None
         self._rounds = 0
         self._span = max(LOOK_EVERY, run_ahead)
