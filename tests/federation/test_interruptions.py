@@ -341,6 +341,21 @@ def test_a_forked_process_is_no_server(tmp_path: Path) -> None:
         assert server.wait(PROMPT_S).times == {"a": MS}
 
 
+@pytest_forks
+def test_a_forked_process_doesnt_speak_for_a_resident() -> None:
+    server = Server(plan(["a"]))
+    with server.resident("a") as me:
+        me.advance(to="1ms")
+        acts: tuple[Callable[[], object], ...] = (lambda: me.publish("t", b""), lambda: me.advance(to="2ms"), me.leave)
+        for act in acts:
+            code, said = in_a_fork(act)
+            assert code == 9
+            assert b"UsageError: a: this process was forked from the participant's own" in said
+        assert in_a_fork(lambda: me.__exit__(None, None, None)) == (0, b"")
+        me.advance(to="2ms")
+    assert me.outcome().times == {"a": 2 * MS}
+
+
 Waits = Callable[[Callable[[], Any]], Any]
 """How a call that waits is made."""
 

@@ -27,7 +27,7 @@ from tests.federation.transports import (
 from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
 from worldline.federation import connection as connection_module
 from worldline.federation.limits import Limits
-from worldline.federation.resident import Resident
+from worldline.federation.resident import ResidentParticipant
 from worldline.history import Status
 from worldline.model import MS, BrokenPromise, Interrupted, LossError, ModelError, Plan, UsageError
 
@@ -110,7 +110,7 @@ def held_by_another(server: Server) -> Iterator[Strand[None]]:
         done.set()
 
 
-def reside(server: Server, act: Callable[[Resident], object] = lambda me: None, **given: Any) -> None:
+def reside(server: Server, act: Callable[[ResidentParticipant], object] = lambda me: None, **given: Any) -> None:
     """Be the server's resident, from the beginning to the end."""
     with server.resident("me", **given) as me:
         act(me)
@@ -203,14 +203,14 @@ def test_what_watches_is_told_in_the_same_thread_and_others_are_answered_while_i
 def test_who_watches_may_publish_but_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     brief(monkeypatch)
     server = Server(two())
-    resident: list[Resident] = []
+    resident: list[ResidentParticipant] = []
 
     def watch(_: Status) -> None:
         for me in resident:
             me.publish("x", b"")
             me.advance(by="1ms")
 
-    def act(me: Resident) -> None:
+    def act(me: ResidentParticipant) -> None:
         resident.append(me)
         while True:
             me.publish("x", b"")
@@ -249,7 +249,7 @@ def test_one_that_runs_far_ahead_is_held_back_and_serves_the_others_meanwhile() 
 def test_a_server_has_one_resident_and_is_served_by_nobody_else() -> None:
     server = Server(two())
     server.resident("me")
-    with pytest.raises(UsageError, match="for its resident, me, to serve this server"):
+    with pytest.raises(UsageError, match="a server has one resident, and this one's is me"):
         server.resident("other")
     with pytest.raises(UsageError, match="for its resident, me, to serve this server"):
         server.serve()
@@ -295,7 +295,7 @@ def test_an_exception_inside_breaks_off_the_run_and_the_others_are_told_the_caus
     server = Server(two())
     other = Strand(lambda: stay(server))
 
-    def act(me: Resident) -> None:
+    def act(me: ResidentParticipant) -> None:
         me.advance(to="3ms")
         raise ZeroDivisionError("too few")
 
@@ -320,7 +320,7 @@ def test_whoever_fails_is_named_by_the_next_operation(how: str, monkeypatch: pyt
     server = Server(two())
     other = Strand(lambda: leave_badly(server))
 
-    def act(me: Resident) -> None:
+    def act(me: ResidentParticipant) -> None:
         me.advance(to="2ms")
         if how == "advance":
             me.advance(to="1s")
@@ -363,9 +363,12 @@ def test_the_others_may_go_on_when_it_has_left_and_what_becomes_of_them_counts()
 def test_the_others_may_not_go_on_forever(monkeypatch: pytest.MonkeyPatch) -> None:
     brief(monkeypatch)
     server = Server(two())
-    with held_by_another(server) as other, pytest.raises(LossError, match=r"other hasn't left 0\.01 seconds after me"):
+    with (
+        held_by_another(server) as other,
+        pytest.raises(LossError, match=r"other didn't leave within 0\.01 seconds of me"),
+    ):
         reside(server, farewell_s=0.01)
-    assert "other hasn't left" in str(other.failure())
+    assert "other didn't leave" in str(other.failure())
 
 
 def test_the_run_ends_at_its_end_for_the_resident_too() -> None:
@@ -412,13 +415,30 @@ def test_an_interruption_while_it_waits_ends_the_run_for_everybody(when: str, mo
         server.outcome()
 
 
+def test_ctrl_c_is_such_an_interruption() -> None:
+    server = Server(two())
+    server.hold_at(0)
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def press() -> None:
+        eventually(lambda: server.is_served and states(server)["me"] == "advancing")
+        signal.pthread_kill(main, signal.SIGINT)
+
+    other, presser = Strand(lambda: stay(server)), Strand(press)
+    with pytest.raises(KeyboardInterrupt):
+        reside(server, lambda me: me.advance(to="1ms"), publishes=["t"])
+    presser.result()
+    assert "the run was broken off: the server was interrupted" in str(other.failure())
+
+
 def test_after_an_interruption_that_is_caught_there_is_nothing_to_go_on_with(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     brief(monkeypatch)
     server = Server(two())
 
-    def act(me: Resident) -> None:
+    def act(me: ResidentParticipant) -> None:
         server.order(interrupt)
         with pytest.raises(KeyboardInterrupt):
             me.advance(to="1h")
@@ -472,13 +492,13 @@ def test_a_process_that_is_killed_while_the_resident_waits_is_named() -> None:
             )
             stack.callback(children[name].kill)
 
-        residents: list[Resident] = []
+        residents: list[ResidentParticipant] = []
 
         def kill() -> None:
             eventually(lambda: residents and residents[0].now == 18 * MS and states(server)["me"] == "awaiting")
             os.kill(children["second"].pid, signal.SIGKILL)
 
-        def act(me: Resident) -> None:
+        def act(me: ResidentParticipant) -> None:
             residents.append(me)
             for step in range(10):
                 me.publish("step", str(step).encode())

@@ -48,6 +48,7 @@ CHALLENGE = Challenge("worldline", 1, bytes(range(16)))
 MINE = bytes(range(16, 32))
 CLIENT_PROOF = bytes.fromhex("29028e72649425a685be18c22c0b3f87a913c68bacff6c6b35c466006123ee05")
 SERVER_PROOF = bytes.fromhex("0bb802d8d3c2c14496b044698325e1b96406f1b2e17287473c2af83253a6840d")
+AGREED_PROOF = bytes.fromhex("4061be957ba0ff8af45224dd73748f163fdd840c1805c26064b0c038d91d8240")
 HELLO = Hello(1, "cell", "arm", MINE, CLIENT_PROOF)
 PONG = Message(2_000_000, 1_000_000, "arm", 0, 0, "pong", b"\x02")
 
@@ -73,6 +74,13 @@ GREETINGS: list[tuple[Challenge | Hello | Welcome | Refused, str]] = [
     (
         Refused("token", "the token is wrong"),
         "0000002293a772656675736564a5746f6b656eb274686520746f6b656e2069732077726f6e67",
+    ),
+    (
+        Hello(1, "cell", "arm", MINE, AGREED_PROOF, {"world": "ab12"}),
+        (
+            "0000005197a568656c6c6f01a463656c6ca361726dc410101112131415161718191a1b1c1d1e1fc420"
+            "4061be957ba0ff8af45224dd73748f163fdd840c1805c26064b0c038d91d824081a5776f726c64a461623132"
+        ),
     ),
 ]
 EVENTS: list[tuple[Told, str]] = [
@@ -134,6 +142,7 @@ def test_this_is_version_1() -> None:
 def test_proofs() -> None:
     assert client_proof(TOKEN, CHALLENGE, "cell", "arm", MINE) == CLIENT_PROOF
     assert server_proof(TOKEN, CHALLENGE, HELLO) == SERVER_PROOF
+    assert client_proof(TOKEN, CHALLENGE, "cell", "arm", MINE, {"world": "ab12"}) == AGREED_PROOF
     without = client_proof(b"", CHALLENGE, "", "arm", MINE)
     assert without.hex() == "4bf2d5a1fdfab65e87115f3ab024cd38e56e0fbb1264a6ab29a9cf66d5aa261e"
 

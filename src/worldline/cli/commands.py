@@ -22,6 +22,7 @@ ABOUT = {
     "run": "Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.",
     "serve": "Serve one run of a federation to participants started elsewhere.",
     "metasim": "Coordinate simulators in several processes as one, without a federation's file.",
+    "world": "Run a world of robots in lockstep, in one process or over several: the same bit for bit.",
     "init": "Write a small federation to start from: federation.toml and federation.py.",
     "check": "Run a federation under many schedules and compare every delivery; any difference is non-determinism.",
     "verify": "Run a target twice, and across executors, hash seeds, start orders and builds; compare the digests.",
@@ -58,7 +59,10 @@ def _loaded(name: str) -> Any:
         for part, each in parts.items():
             alone.command(part, cls=_Subcommand)(each)
     else:
-        alone.command(name, cls=_Subcommand, epilog=getattr(module, "EPILOG", None))(function)
+        kind = type(
+            "_Command", (_Subcommand,), {"completed": staticmethod(getattr(module, "completed", _Subcommand.completed))}
+        )
+        alone.command(name, cls=kind, epilog=getattr(module, "EPILOG", None))(function)
     made = get_command(alone)
     leave_in_order()
     return made
@@ -77,9 +81,14 @@ class _Worldline(HelpfulGroup):
 
 
 class _Subcommand(HelpfulCommand):
+    @staticmethod
+    def completed(arguments: list[str]) -> list[str]:
+        """Add to the arguments what may be left out."""
+        return arguments
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         spare(self.get_params(ctx))
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, self.completed(args))
 
 
 app = typer.Typer(

@@ -76,6 +76,10 @@ class Client(Participant):
         """Hang up. Without `leave`, the others consider this participant lost."""
         self._hang_up(patient=False)
 
+    def give_up(self, problem: str) -> None:
+        """Have the program raise a `LossError` instead of waiting for the server. From any thread."""
+        self._wire.give_up(problem)
+
     def disown(self) -> None:
         """Let go of the connection in a forked process, which has no pulse either."""
         self._lock = ForkedLock(self.name)

@@ -86,6 +86,7 @@ class SocketConnection:
         self._doubt = doubt
         self._begun = self._heard = time.monotonic()
         self._silence_s = silence_s
+        self._given_up: str | None = None
         # When waiting ends, if it does.
         self._deadline: float | None = None if doubt is None else self._begun + GREETING_S
         self.disowned = False  # This process was forked from the one that the connection belongs to.
@@ -173,6 +174,12 @@ class SocketConnection:
         finally:
             self._socket.close()
 
+    def give_up(self, problem: str) -> None:
+        """Have whoever waits for the server wait no more. From any thread."""
+        self._given_up = problem
+        with contextlib.suppress(OSError):  # It is closed already.
+            self._plain.shutdown(socket.SHUT_RDWR)
+
     def disown(self) -> None:
         """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
         self.disowned = True
@@ -254,7 +261,7 @@ class SocketConnection:
             except OSError as error:
                 raise self._conversation.lost(broken(error)) from error
         if not self._unread[0]:
-            raise self._conversation.lost("the server closed the connection")
+            raise self._conversation.lost(self._given_up or "the server closed the connection")
         if self._silence_s is not None:
             self._heard = time.monotonic()
         self._conversation.move(self._unread)

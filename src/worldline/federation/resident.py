@@ -14,13 +14,14 @@ import contextlib
 import threading
 import time
 from threading import get_ident
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
+from worldline.federation.address import Address
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.conversation import TELL_AFTER_S, Conversation, failure
 from worldline.federation.declaration import Declaration
-from worldline.federation.forks import ForkedLock, remember
-from worldline.federation.host import Session
+from worldline.federation.forks import ForkedLock, not_ours, remember
+from worldline.federation.host import Host, Session
 from worldline.federation.limits import payload_max
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.participant import Participant
@@ -28,19 +29,33 @@ from worldline.history.status import Watch
 from worldline.lock import Action, ParticipantEvent, RunEnded, State
 from worldline.model import UsageError, WorldlineError
 
-if TYPE_CHECKING:
-    from worldline.federation.server import Server
-
 FAREWELL_S = 60.0
 """How long the others may go on when a resident has left."""
 
 _LOOK_AFTER_S = 0.05
 
 
+class ResidentsServer(Protocol):
+    """What a resident needs of its server. Its `Server` says what each of these does."""
+
+    host: Host
+
+    def open(self) -> Address: ...
+    def begin(self, watch: Watch | None, watch_every_s: float) -> float: ...
+    def turn(self, *, patient: bool = True) -> None: ...
+    def wake_within(self, seconds: float) -> None: ...
+    def come_back(self) -> None: ...
+    def hear(self, session: Session, data: bytes) -> None: ...
+    def serve_on(self, resident: str, within_s: float) -> None: ...
+    def break_off(self, error: BaseException) -> None: ...
+    def finish(self) -> None: ...
+    def outcome(self) -> FederationOutcome: ...
+
+
 class ResidentConnection:
     """Both ends of a resident's connection to the host: it asks like a client, and owns its session like a socket."""
 
-    def __init__(self, server: Server, name: str) -> None:
+    def __init__(self, server: ResidentsServer, name: str) -> None:
         self._server = server
         self._name = name
         self._conversation = Conversation(name)
@@ -49,6 +64,8 @@ class ResidentConnection:
         self._thread: int | None = None
         self._serves = False
         self._told = self._looked = 0.0
+        self.disowned = False  # This process was forked from the one that it lives in.
+        remember(self)
 
     def open(self, now: float) -> None:
         """Take the seat, in this thread."""
@@ -126,6 +143,11 @@ class ResidentConnection:
         if self._session is not None:
             self._server.host.closed(self._session, "it has hung up")
 
+    def disown(self) -> None:
+        """Have nothing more to say, in a forked process."""
+        self.disowned = True
+        self._conversation.end = not_ours(self._name)
+
     # --- In the server's place ---
 
     def _hand_over(self, data: bytes, events: list[ParticipantEvent]) -> None:
@@ -165,7 +187,7 @@ class ResidentConnection:
             )
 
 
-class Resident(Participant):
+class ResidentParticipant(Participant):
     """A participant in the thread of its server: see `Server.resident`.
 
     Use it in a `with` statement. Entering opens the server and waits for the start of the run, for `limits.join_s` at
@@ -180,7 +202,7 @@ class Resident(Participant):
 
     def __init__(
         self,
-        server: Server,
+        server: ResidentsServer,
         name: str,
         declaration: Declaration,
         watch: Watch | None,
@@ -197,7 +219,6 @@ class Resident(Participant):
         self._watch = watch
         self._watch_every_s = watch_every_s
         self._farewell_s = farewell_s
-        self._disowned = False
         remember(self)
 
     def __enter__(self) -> Self:
@@ -213,7 +234,7 @@ class Resident(Participant):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
-        if self._disowned:  # By a fork: it is for the parent to leave.
+        if self._wire.disowned:  # By a fork: it is for the parent to leave.
             return isinstance(error, RunEnded)
         failed = None if isinstance(error, RunEnded) or is_normal_end(error) else error
         try:
@@ -246,7 +267,6 @@ class Resident(Participant):
 
     def disown(self) -> None:
         """Let go of it in a forked process."""
-        self._disowned = True
         self._lock = ForkedLock(self.name)
 
     def _fail(self, error: BaseException) -> None:

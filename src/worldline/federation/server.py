@@ -27,7 +27,7 @@ from worldline.federation.forks import remember
 from worldline.federation.host import Host, Session
 from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome, outcome_of
-from worldline.federation.resident import FAREWELL_S, Resident
+from worldline.federation.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server_connection import ServerConnection
 from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
@@ -282,14 +282,20 @@ class Server:
         watch_every_s: float = 0.5,
         farewell_s: float = FAREWELL_S,
         **declared: Unpack[Declared],
-    ) -> Resident:
+    ) -> ResidentParticipant:
         """Return a participant that lives in the caller's thread, and serves everybody else whenever it waits there.
 
-        Use it in a `with` statement instead of serving: see `Resident`. `watch` is as for `serve`, `farewell_s` is how
-        long the others may go on when it has left, and the other keywords are what a `Program` declares.
+        Use it in a `with` statement instead of serving: see `ResidentParticipant`. `watch` is as for `serve`,
+        `farewell_s` is how long the others may go on when it has left, and the other keywords are what a `Program`
+        declares.
         """
+        if self._resident is not None:
+            raise UsageError(
+                f"a server has one resident, and this one's is {self._resident}",
+                advice=f"let {name} connect to its address",
+            )
         self._check_unserved()
-        resident = Resident(self, name, Declaration(**declared), watch, watch_every_s, farewell_s)
+        resident = ResidentParticipant(self, name, Declaration(**declared), watch, watch_every_s, farewell_s)
         self._resident = name
         return resident
 
@@ -351,10 +357,11 @@ class Server:
             self.wake_within(deadline - self._now)
             self.turn()
             if self._now > deadline:
-                there = sorted(name for name in host.sessions if name != resident)
+                states = host.arbiter.participants()
+                there = [name for name, (state, _) in states.items() if state is not State.LEFT]
                 host.end(
                     LossError(
-                        f"{', '.join(there) or 'somebody'} hasn't left {within_s:g} seconds after {resident}",
+                        f"{', '.join(there)} didn't leave within {within_s:g} seconds of {resident}",
                         advice="resident(..., farewell_s=...) sets how long to wait",
                     )
                 )
@@ -370,10 +377,12 @@ class Server:
 
     def finish(self) -> None:
         """Serve no longer, and close."""
-        self.close()
-        self._served_by = None
-        for _, rested in self._resting:
-            rested.set_result(None)
+        try:
+            self.close()
+        finally:
+            self._served_by = None
+            for _, rested in self._resting:
+                rested.set_result(None)
 
     def _serve(self, watch: Watch | None, watch_every_s: float) -> FederationOutcome | None:
         self.open()

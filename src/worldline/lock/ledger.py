@@ -90,7 +90,7 @@ def broken_off(abort: Abort) -> BrokenOff:
     """Return the end of a run as an error that names who caused it."""
     participant = None if abort.participant is None else shortened(abort.participant)
     text = f"the run was broken off: {shortened(abort.cause)}"
-    return BrokenOff(text, participant=participant, at=abort.at, told=abort.to)
+    return BrokenOff(text, participant=participant, at=abort.at, told=abort.to, cause=shortened(abort.cause))
 
 
 class Ledger:

@@ -152,7 +152,7 @@ class LossError(WorldlineError):
 
 
 class BrokenOff(LossError):
-    """The run has been broken off, because of `participant`, if it was one. Facts: `told`, who is told this."""
+    """The run has been broken off, because of `participant`, if it was one. Facts: `told`, who is told; `cause`."""
 
 
 class Interrupted(WorldlineError):

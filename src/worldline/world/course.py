@@ -146,7 +146,8 @@ class Course:
         self._copies: list[ModelCopy] = []
         self._removed: set[str] = set()
         self._seen: dict[str, _MoverSeen] = {}
-        self._put: set[str] = set()  # Those who have been put somewhere, and haven't been seen there.
+        self._gone: set[str] = set()  # Those who were removed since groups were last worked out, if still simulated.
+        self._last: list[tuple[list[str], bytes]] = []  # The positions of movers after the last step, packed.
         self._drives: list[DriveOrder] = []
         self._puts: list[PoseOrder] = []
         performing = {performer.model: performer.size for performer in self.file.performers}
@@ -194,9 +195,18 @@ class Course:
             return ()
         return tuple(name for name in self._round.orders if name not in self._round.acks)
 
-    def position_of(self, mover: str) -> Vector:
-        """Return where a mover was when it was last looked at."""
-        return self._seen[mover].position
+    def positions(self) -> dict[str, Vector]:
+        """Return where all movers are."""
+        known: dict[str, Vector] = {}
+        for movers, packed in self._last:
+            known.update(zip(movers, iter_unpack("<3d", packed), strict=True))
+        known = {name: at for name, at in known.items() if name not in self._gone}
+        known.update((put.entity, put.position) for put in self._puts)
+        return {
+            name: known[name] if name in known else self._newcomer(name).position
+            for name, model in self._wanted().items()
+            if not model.static
+        }
 
     # --- Rounds ---
 
@@ -207,7 +217,7 @@ class Course:
         """
         if self._round is not None:
             raise UsageError("a round is under way")
-        if self._look_at == self.iteration and self._is_seen:
+        if self._look_at == self.iteration and self._is_seen and not self._is_told_first():
             self._regroup()
         if self._look_at == self.iteration or self._drives or self._puts:
             steps, back, look = self._overrun, self._overrun > 0, True
@@ -217,6 +227,16 @@ class Course:
         self._rounds += 1
         self._round = _Round(self._orders(steps, look, back, paused), steps, look, back, {})
         return self._round.orders
+
+    def _is_told_first(self) -> bool:
+        """Whether somebody is simulated already whom an interaction is about.
+
+        It has to be told before groups are worked out: whoever is put elsewhere keeps levels loaded there, or lets
+        others go. That mustn't depend on whether it was seen by chance when somebody interfered.
+        """
+        here = {name for movers in self._movers_of.values() for name in movers} - self._gone
+        named = {each.entity for each in self._drives} | {each.entity for each in self._puts}
+        return not self._is_fresh and not here.isdisjoint(named)
 
     def take(self, ack: StepAck) -> bool:
         """Take an ack, if it answers an order; whether all are there."""
@@ -248,7 +268,7 @@ class Course:
         if current.look:
             for ack in acks:
                 assert ack.look is not None
-                self._see(ack.sender, ack.look)
+                self._see(ack.sender, ack.look, current.orders[ack.sender].poses)
             self._is_seen, self._look_at = True, self.iteration
 
     def _orders(self, steps: int, look: bool, back: bool, paused: bool) -> dict[str, StepOrder]:
@@ -256,11 +276,14 @@ class Course:
         if back:  # That is where it begins again; what was seen there has been told.
             iteration, step = iteration - steps, step - steps
         drives, puts = ([], []) if back else (self._drives, self._puts)
+        told: set[str] = set()
         orders = {}
         for name in self.secondaries:
             news = self._news.pop(name, None)
             movers = self._movers_of.get(name, ())
             if news is not None or movers:
+                here = {mover for mover in movers if mover not in self._gone} if drives or puts else set()
+                told |= here
                 orders[name] = structs.replace(
                     news or _NO_NEWS,
                     round=self._rounds,
@@ -271,14 +294,15 @@ class Course:
                     paused=paused,
                     back=back,
                     speeds=self._speeds[name] if back or news is not None else {},
-                    drives=[each for each in drives if each.entity in movers],
-                    poses=[each for each in puts if each.entity in movers],
+                    drives=[each for each in drives if each.entity in here],
+                    poses=[each for each in puts if each.entity in here],
                     steps=steps,
                     look=self._span if look else 0,
                     poses_every=0 if back else self._spectator.every,
                 )
-        if not back:
-            self._drives, self._puts = [], []
+        # Newcomers can't be told anything before they are simulated.
+        self._drives = [each for each in self._drives if each.entity not in told]
+        self._puts = [each for each in self._puts if each.entity not in told]
         return orders
 
     def _check(self, ack: StepAck, order: StepOrder) -> None:
@@ -305,8 +329,10 @@ class Course:
         self.chain = chained(self.chain, self.state_hash)
         positions: dict[str, Vector] = {}
         poses: dict[str, bytes] = {}
+        self._last = []
         for ack in acks:
             seen = ack.steps[index]
+            self._last.append((self._movers_of[ack.sender], seen.positions))
             for number, mover in self._performing[ack.sender]:
                 positions[mover] = unpack_from("<3d", seen.positions, 24 * number)
             if seen.poses:
@@ -354,7 +380,8 @@ class Course:
 
     # --- Looks ---
 
-    def _see(self, secondary: str, look: LookSeen) -> None:
+    def _see(self, secondary: str, look: LookSeen, puts: Iterable[PoseOrder]) -> None:
+        put = {each.entity for each in puts}
         positions = iter_unpack("<3d", look.positions)
         extents = iter_unpack("<7d", look.extents)
         moved = {}
@@ -364,10 +391,9 @@ class Course:
             x, y, z = position
             extent = Extent(numbers[:3], numbers[3:6], numbers[6])
             self._seen[mover] = _MoverSeen(state, (x, y, z), extent)
-            if mover in self._put:  # Whoever was put somewhere may be in other levels there.
+            if mover in put:  # Whoever was put somewhere may be in other levels there.
                 moved[mover] = (x, y, z)
         if moved:
-            self._put.difference_update(moved)
             self._note_levels({mover: at for mover, at in moved.items() if mover in self._levels.performers()})
 
     def _regroup(self) -> None:
@@ -375,7 +401,7 @@ class Course:
         wanted = self._wanted()
         statics = {name: model for name, model in wanted.items() if model.static}
         self._seen = {
-            name: self._seen[name] if name in self._seen else self._newcomer(name)
+            name: self._seen[name] if name in self._seen and name not in self._gone else self._newcomer(name)
             for name in wanted
             if name not in statics
         }
@@ -396,7 +422,9 @@ class Course:
         distribution = place(groups, self.secondaries, self.affinities, self._changed & performers)
         hosted = self._surround(groups, speeds, distribution.hosts, statics)
         self._tell(hosted, distribution.affinities)
-        self._hosted, self._is_fresh = hosted, False
+        self._hosted, self._is_fresh, self._gone = hosted, False, set()
+        self._drives = [each for each in self._drives if each.entity in wanted]
+        self._puts = [each for each in self._puts if each.entity in wanted]
         for secondary in self.secondaries:
             here = [each for each in hosted.values() if each.host == secondary]
             names = self._movers_of[secondary] = sorted(name for each in here for name in each.group.members())
@@ -452,9 +480,17 @@ class Course:
         for secondary in self.secondaries:
             had = {name: each for name, each in self._hosted.items() if each.host == secondary}
             has = {name: each for name, each in hosted.items() if each.host == secondary}
-            same = [name for name in has if not self._is_fresh and name in had and _is_same_model(had[name], has[name])]
+            same = [
+                name
+                for name in has
+                if not self._is_fresh
+                and name in had
+                and _is_same_model(had[name], has[name])
+                and self._gone.isdisjoint(has[name].group.members())
+            ]
             unload = [name for name in had if name not in same]
             there = set() if self._is_fresh else {mover for name in unload for mover in had[name].group.members()}
+            there -= self._gone
             load = [
                 GroupOrder(
                     name,
@@ -512,7 +548,6 @@ class Course:
             raise UsageError(f"model {shown(change.entity)} is held or scripted and can't be put elsewhere")
         pose = Pose(change.position, change.quaternion)
         self._puts.append(PoseOrder(change.entity, pose.position, pose.quaternion))
-        self._put.add(change.entity)
 
     def _insert(self, change: InsertPerformer) -> None:
         check_name(change.name, "a performer")
@@ -524,14 +559,21 @@ class Course:
             raise UsageError(f"there is no model {shown(change.like)} to make another of", advice=advice)
         if like.static or like.motion is not None:
             raise UsageError(f"model {shown(change.like)} is static or scripted, so a copy of it can't perform")
-        check_size("performer", "size", *change.size)
+        size = change.size or self._size_like(change.like)
+        check_size("performer", "size", *size)
         pose = Pose(change.position, change.quaternion)
         copies = [*self._copies, ModelCopy(change.name, change.like, pose.position, pose.quaternion)]
         world = with_copies(self.file, copies)
-        self._levels.update({}, added={change.name: (change.size, pose.position)})
+        self._levels.update({}, added={change.name: (size, pose.position)})
         self._copies, self.world = copies, world
         self._engine.change_world(world)
         self._changed.add(change.name)
+
+    def _size_like(self, model: str) -> Vector:
+        for performer in self.file.performers:
+            if performer.model == model:
+                return performer.size
+        raise UsageError(f"model {shown(model)} doesn't perform, so a copy of it needs a size", advice="give one")
 
     def _remove(self, name: str) -> None:
         if name not in self._levels.performers():
@@ -540,6 +582,7 @@ class Course:
         self._changed.update(self._levels.update({}, removed=[name]).performers())
         self._changed.discard(name)
         self._copies = [copy for copy in self._copies if copy.name != name]
+        self._gone.add(name)  # A copy of another model may get its name, and mustn't get its state.
         if name in self.file.models:
             self._removed.add(name)
         self._drives = [each for each in self._drives if each.entity != name]

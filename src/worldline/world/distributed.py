@@ -14,12 +14,17 @@ from worldline.world.primary import Primary
 from worldline.world.sdf import read_world
 from worldline.world.secondary import SILENCE_S
 
-_JOIN_S = 120.0
+PATIENCE_S = 120.0  # To start processes may take long on a busy machine; one that ends is noticed at once.
 
 
 @contextmanager
 def local_secondaries(
-    file: Path | str, count: int, *, engine: str = "mujoco", silence_s: float = SILENCE_S
+    file: Path | str,
+    count: int,
+    *,
+    engine: str = "mujoco",
+    silence_s: float = SILENCE_S,
+    patience_s: float = PATIENCE_S,
 ) -> Iterator[Exchange]:
     """Have a world simulated by so many secondaries, each a process on this machine::
 
@@ -29,7 +34,7 @@ def local_secondaries(
     path = Path(file)
     token = secrets.token_hex()
     opened = open_engine(engine, read_world(path))
-    primary = Primary(opened, count, token=token, patience_s=_JOIN_S, silence_s=silence_s)
+    primary = Primary(opened, count, token=token, patience_s=patience_s, silence_s=silence_s)
     with LocalSecondaries(path, engine, count, federation="", silence_s=silence_s) as processes:
         processes.start(primary.open(), token)
         with primary.gathered(lambda _: processes.check()) as exchange:

@@ -67,8 +67,7 @@ class Hosting:
     def carry_out(self, order: StepOrder) -> StepAck:
         if order.copies is not None:
             self._engine.change_world(with_copies(self._file, order.copies))
-            self._kept.clear()
-        if order.unload or order.load:
+        if order.unload or order.load or order.copies is not None:
             self._regroup(order)
         if order.back:
             self._go_back()
@@ -103,6 +102,8 @@ class Hosting:
             group = self._groups.pop(name)
             states |= group.states()
             self._keep(group)
+        if order.copies is not None:  # Those that are kept may be of copies whose names are others' now.
+            self._kept.clear()
         for each in order.load:
             group = self._take(each)
             group.set_states(order.step, {mover: (states | each.states)[mover] for mover in each.movers})

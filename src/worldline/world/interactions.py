@@ -15,11 +15,18 @@ class Interaction(Struct, frozen=True, tag_field="do"):
     """The root of all of them."""
 
 
+class Begin(Interaction, frozen=True, tag="begin"):
+    """The run begins, of this world. Nobody does it: it tells whoever reads the rest what that was done to."""
+
+    world: str
+    source_hash: str
+
+
 class Play(Interaction, frozen=True, tag="play"):
     """Go on until something stops it."""
 
 
-class Pause(Interaction, frozen=True, tag="pause"):
+class StandStill(Interaction, frozen=True, tag="pause"):
     """Stand still."""
 
 
@@ -60,13 +67,16 @@ class SetPose(Interaction, frozen=True, tag="pose"):
 
 
 class InsertPerformer(Interaction, frozen=True, tag="insert"):
-    """Add a performer: a copy of a model of the file, under a name of its own, with a box of that size."""
+    """Add a performer: a copy of a model of the file, under a name of its own, with a box of that size.
+
+    Without a size it is that of the model's own, if that performs.
+    """
 
     name: str
     like: str
     position: Vector
     quaternion: Quaternion
-    size: Vector
+    size: Vector | None = None
 
 
 class RemovePerformer(Interaction, frozen=True, tag="remove"):
@@ -75,7 +85,9 @@ class RemovePerformer(Interaction, frozen=True, tag="remove"):
     name: str
 
 
-AnyInteraction = Play | Pause | StepBy | RunTo | Quit | Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
+AnyInteraction = (
+    Play | StandStill | StepBy | RunTo | Quit | Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
+)
 
 Change = Reset | SetCommand | SetPose | InsertPerformer | RemovePerformer
 """Those that change the world, rather than how fast it goes."""

@@ -7,21 +7,23 @@ order goes out at its iteration's time, and its ack is back two nanoseconds late
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from worldline.federation.address import Address
 from worldline.federation.limits import Limits
-from worldline.federation.resident import Resident
+from worldline.federation.resident import ResidentParticipant
 from worldline.federation.server import Server
 from worldline.history.status import Status
 from worldline.lock import Phase
 from worldline.model import Network, link, plan
+from worldline.model.counting import counted
 from worldline.model.errors import ConfigurationError, LossError
 from worldline.world.engine import PhysicsEngine
 from worldline.world.orders import StepAck, StepOrder, decode_ack, encode
-from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, agreement, orders_for
+from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, agreement, ended_in, orders_for
 
 _LOOK_EVERY_S = 0.1
 
@@ -29,7 +31,7 @@ _LOOK_EVERY_S = 0.1
 class FederationExchange:
     """Reaches secondaries over a resident participant that has joined."""
 
-    def __init__(self, resident: Resident, secondaries: tuple[str, ...]) -> None:
+    def __init__(self, resident: ResidentParticipant, secondaries: tuple[str, ...]) -> None:
         self.secondaries = secondaries
         self._resident = resident
         self._step = 0
@@ -48,17 +50,13 @@ class FederationExchange:
                     if ack.sender == message.sender:  # Nobody answers for another.
                         complete = take(ack)
         except LossError as error:
-            raise self._told(error) from error
+            raise ended_in(self._step, error) from error
 
     def wait(self, seconds: float) -> None:
         try:
             self._resident.serve_for(seconds)
         except LossError as error:
-            raise self._told(error) from error
-
-    def _told(self, error: LossError) -> LossError:
-        who = f"secondary {error.participant}: " if error.participant not in (None, PRIMARY) else ""
-        return LossError(f"the run ended in step {self._step}: {who}{error.problem}", advice=error.advice)
+            raise ended_in(self._step, error) from error
 
 
 class Primary:
@@ -81,6 +79,8 @@ class Primary:
             raise ConfigurationError(
                 f"a primary needs at least 1 secondary, not {secondaries}", advice="it doesn't simulate anything itself"
             )
+        self._count = secondaries
+        self._patience_s = patience_s
         self._server = Server(
             plan([PRIMARY], vacancies=secondaries, network=Network(default=link(1))),
             address,
@@ -89,7 +89,7 @@ class Primary:
             certificate=certificate,
             key=key,
             agreement=agreement(engine),
-            limits=Limits(join_s=patience_s, silence_s=silence_s),
+            limits=Limits(silence_s=silence_s),
         )
 
     def open(self) -> Address:
@@ -100,20 +100,37 @@ class Primary:
     def gathered(self, look: Callable[[list[str]], None] = lambda _: None) -> Iterator[FederationExchange]:
         """Wait for all secondaries, and take part until the end of the block.
 
-        `look` is told now and then what the host has to say of who comes and goes, until all are there; it may raise.
+        `look` is told now and then what there is to say of who comes and who is sent away; it may raise.
         """
         host = self._server.host
+        begun = time.monotonic()
 
         def watch(_: Status) -> None:
-            if host.arbiter.phase is Phase.GATHERING:
-                notices = list(host.notices)
-                host.notices.clear()
-                look(notices)
+            notices = list(host.notices)
+            host.notices.clear()
+            look(notices)
+            if host.arbiter.phase is Phase.GATHERING and self._patience_s is not None:
+                self._check_patience(time.monotonic() - begun)
 
         with self._server.resident(PRIMARY, watch=watch, watch_every_s=_LOOK_EVERY_S, subscribes=[ACKS]) as me:
             names = (name for name in host.arbiter.members if name != PRIMARY)
             yield FederationExchange(me, tuple(sorted(names)))
 
-    def missing(self) -> list[str]:
-        """Return who isn't there yet, in words."""
-        return self._server.host.missing()
+    def give_up(self, problem: str, secondary: str) -> None:
+        """End the run: a secondary is gone, and its connection doesn't say so. From any thread."""
+
+        def end() -> None:
+            if secondary in self._server.host.sessions:  # Others are no part of the run.
+                self._server.host.end(LossError(problem, participant=secondary))
+
+        self._server.order(end)
+
+    def _check_patience(self, waited_s: float) -> None:
+        assert self._patience_s is not None
+        if waited_s > self._patience_s:
+            seen = [name for name in self._server.host.sessions if name != PRIMARY]
+            raise LossError(
+                f"{len(seen)} of {counted(self._count, 'secondary', 'secondaries')} came within "
+                f"{self._patience_s:g} seconds; seen: {', '.join(sorted(seen)) or 'nobody'}",
+                advice=f"start the others with --network-role=secondary; they connect to {self._server.address}",
+            )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from math import isfinite
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+from msgspec import MsgspecError, convert, to_builtins
 
 from worldline.history.journal import run_digest
 from worldline.history.outcome import End, Outcome
@@ -20,8 +23,9 @@ from worldline.world.engines import open_engine
 from worldline.world.exchange import Exchange, LocalExchange
 from worldline.world.interactions import (
     AnyInteraction,
+    Begin,
     InsertPerformer,
-    Pause,
+    Interaction,
     Play,
     Quit,
     RemovePerformer,
@@ -29,6 +33,7 @@ from worldline.world.interactions import (
     RunTo,
     SetCommand,
     SetPose,
+    StandStill,
     StepBy,
 )
 from worldline.world.pose import UPRIGHT, ZERO, Quaternion, Vector
@@ -63,7 +68,9 @@ class World:
         self._spectator = SeveralSpectators(spectators)
         self._course = Course(self._engine(engine), self._exchange.secondaries, self._spectator, run_ahead=run_ahead)
         self._stopping = False
+        self._going = 0
         self._over = False
+        self._told(Begin(self.description.name, self.description.source_hash))
 
     def _engine(self, name: str) -> PhysicsEngine:
         return open_engine(name, self.description)
@@ -103,6 +110,11 @@ class World:
         return Outcome(digest=self.digest, now=now, events=self.iteration, members=members)
 
     @property
+    def is_paused(self) -> bool:
+        """Whether it stands still: for whoever is called `between` steps it doesn't."""
+        return not self._going
+
+    @property
     def performers(self) -> tuple[str, ...]:
         return self._course.performers
 
@@ -119,52 +131,58 @@ class World:
     def active_levels(self) -> tuple[str, ...]:
         return self._course.active_levels
 
+    @property
+    def positions(self) -> dict[str, Vector]:
+        """Where each mover is now."""
+        return self._course.positions()
+
     def levels_of(self, performer: str) -> tuple[str, ...]:
         return self._course.levels_of(performer)
 
     # --- Time ---
 
-    def step_by(self, steps: int) -> None:
-        """Go on by exactly so many steps."""
-        if not isinstance(steps, int) or steps < 0:
+    def step_by(self, steps: int, *, pace: float | None = None, between: Callable[[], object] | None = None) -> None:
+        """Go on by exactly so many steps; `pace` and `between` are as in `play`."""
+        if type(steps) is not int or steps < 0:
             raise UsageError(f"it can't go {shown(steps)} steps", advice="give a whole number from 0 on")
         self._told(StepBy(steps))
-        self._go(self.iteration + steps)
+        end = self.iteration + steps
+        self._go(lambda: end - self.iteration, pace, between)
 
-    def run_to(self, until: TimeLike) -> None:
-        """Go on to the first step at or after a time of the world's."""
+    def run_to(
+        self, until: TimeLike, *, pace: float | None = None, between: Callable[[], object] | None = None
+    ) -> None:
+        """Go on to the first step at or after a time of the world's; `pace` and `between` are as in `play`."""
         target = as_time(until, "a time to run to")
         if target < self.time:
             raise UsageError(
                 f"it can't go back to {format_time(target)} from {format_time(self.time)}", advice="reset it"
             )
         self._told(RunTo(target))
-        self._go(self.iteration - self.step + -(-target // self.description.step))
+        self._go(lambda: self.steps_to(target), pace, between)
 
     def play(
         self, until: TimeLike | None = None, *, pace: float | None = None, between: Callable[[], object] | None = None
     ) -> None:
-        """Go on until `pause` is called, or to a time; `between` is called between rounds, and may interfere.
+        """Go on until `pause` is called, or to a time; `between` is called between steps, and may interfere.
 
         With a `pace`, the world's time passes at most so many times as fast as the wall clock.
         """
         target = None if until is None else as_time(until, "a time to play to")
         self._told(Play())
-        self._stopping = False
-        begun, begun_at = time.monotonic(), self.time
-        while not self._stopping and not self._over and (target is None or self.time < target):
-            left = _ROUND_MAX if target is None else -(-(target - self.time) // self.description.step)
-            self._round(left)
-            if pace is not None:
-                if self.time < begun_at:  # It was reset.
-                    begun, begun_at = time.monotonic(), self.time
-                self.wait(begun + (self.time - begun_at) / SECOND / pace - time.monotonic())
-            if between is not None:
-                between()
+        self._go(lambda: _ROUND_MAX if target is None else self.steps_to(target), pace, between)
+
+    def advance_to(self, iteration: int, *, pace: float | None = None) -> None:
+        """Go on to an iteration without telling the spectators that somebody wants to: nobody does in a replay."""
+        self._check_running()
+        self._go(lambda: iteration - self.iteration, pace, None)
+
+    def steps_to(self, target: int) -> int:
+        """Return how many steps it is to the first one at or after a time of the world's; none if that has passed."""
+        return max(0, -(-target // self.description.step) - self.step)
 
     def pause(self) -> None:
-        """Have `play` return after this round. From `between`, or from another thread."""
-        self._told(Pause())
+        """Have it stand still after the step under way. From `between`, or from another thread."""
         self._stopping = True
 
     def wait(self, seconds: float) -> None:
@@ -172,16 +190,39 @@ class World:
         if seconds > 0:
             self._exchange.wait(seconds)
 
-    def _go(self, iteration: int) -> None:
+    def _go(self, left: Callable[[], int], pace: float | None, between: Callable[[], object] | None) -> None:
+        """Go on while there are steps left to go, and nobody pauses or ends it."""
+        if pace is not None and not (isfinite(pace) and pace > 0):
+            raise UsageError(f"{shown(pace)} is no pace", advice="1 is that of the wall clock, 2 is twice as fast")
         self._stopping = False
-        while self.iteration < iteration and not self._stopping:
-            self._round(iteration - self.iteration)
+        self._going += 1
+        begun, begun_at = time.monotonic(), self.iteration
+        try:
+            while not self._over and (steps := left()) > 0:
+                if self._stopping:
+                    self._told(StandStill())
+                    break
+                self._advance(steps)
+                if pace is not None:
+                    due = (self.iteration - begun_at) * self.description.step / SECOND / pace
+                    self.wait(begun + due - time.monotonic())
+                if between is not None:
+                    between()
+        finally:
+            self._going -= 1
 
-    def _round(self, steps: int) -> None:
-        orders = self._course.begin(steps)
-        if orders:
-            self._exchange.trade(orders, self._course.take)
-        self._course.settle()
+    def _advance(self, steps: int) -> None:
+        """Go on by at least one step, and at most so many.
+
+        Rounds of no steps, which only look, are part of the next step: if somebody could interfere between them, what
+        comes of it would depend on how often it looks.
+        """
+        before = self.iteration
+        while self.iteration == before:
+            orders = self._course.begin(steps)
+            if orders:
+                self._exchange.trade(orders, self._course.take)
+            self._course.settle()
 
     # --- Interference ---
 
@@ -206,13 +247,6 @@ class World:
         size: Vector | None = None,
     ) -> None:
         """Add a performer: a copy of a model of the file. Its box is that of the model's, unless a size is given."""
-        if size is None:
-            sizes = {performer.model: performer.size for performer in self.description.performers}
-            if like not in sizes:
-                raise UsageError(
-                    f"model {shown(like)} doesn't perform, so a copy of it needs a size", advice="give one"
-                )
-            size = sizes[like]
         self.interact(InsertPerformer(name, like, position, quaternion, size))
 
     def remove_performer(self, name: str) -> None:
@@ -220,8 +254,12 @@ class World:
         self.interact(RemovePerformer(name))
 
     def interact(self, interaction: AnyInteraction) -> None:
-        """Do what an interaction says."""
+        """Do what an interaction says; what isn't possible raises and changes nothing."""
         self._check_running()
+        try:
+            interaction = convert(to_builtins(interaction), AnyInteraction)
+        except (MsgspecError, TypeError) as error:
+            raise UsageError(f"{shown(interaction)} is nothing that can be done to a world: {error}") from error
         match interaction:
             case StepBy(steps):
                 self.step_by(steps)
@@ -229,7 +267,7 @@ class World:
                 self.run_to(until)
             case Play():
                 self.play()
-            case Pause():
+            case StandStill():
                 self.pause()
             case Quit():
                 self.end()
@@ -255,7 +293,7 @@ class World:
         if error is None:
             self.end()
 
-    def _told(self, interaction: AnyInteraction) -> None:
+    def _told(self, interaction: Interaction) -> None:
         self._check_running()
         self._spectator.interacted(self.iteration, self.step, interaction)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from worldline.federation.address import Address
 from worldline.federation.client import connect
-from worldline.model.errors import LossError
+from worldline.model.errors import BrokenOff, LossError
 from worldline.world.engine import PhysicsEngine
 from worldline.world.hosting import Hosting
 from worldline.world.orders import decode_order, encode
@@ -29,6 +29,15 @@ def orders_for(secondary: str) -> str:
 def agreement(engine: PhysicsEngine) -> dict[str, str]:
     """Return what a primary and its secondaries must have in common, or their bits would differ."""
     return {"world file": engine.world.source_hash, "physics": engine.fingerprint}
+
+
+def ended_in(step: int, error: LossError) -> LossError:
+    """Return why a run has ended before its time, for whoever knows it by its steps."""
+    cause = error.facts.get("cause", error.problem)
+    if isinstance(error, BrokenOff) and error.participant is not None:
+        who = error.participant if error.participant == PRIMARY else f"secondary {error.participant}"
+        cause = f"{who} was lost: {cause}"
+    return LossError(f"the run ended in step {step}: {cause}", advice=error.advice, step=step)
 
 
 class Secondary:
@@ -77,8 +86,8 @@ class Secondary:
                         self.iteration, self.step = ack.iteration, order.step + ack.iteration - order.iteration
                         me.publish(ACKS, encode(ack), at_once=False)
         except LossError as error:
-            raise LossError(f"the run ended in step {self.step}: {error.problem}", advice=error.advice) from error
+            raise ended_in(self.step, error) from error
 
-    def close(self) -> None:
-        """Hang up, if `run` hasn't."""
-        self._client.close()
+    def give_up(self, problem: str) -> None:
+        """Have `run` raise a `LossError`: the primary is gone. From any thread."""
+        self._client.give_up(problem)

@@ -133,6 +133,12 @@ class Discovery:
         with self._changed:
             return self._roster.conflicts()
 
+    def check(self) -> None:
+        """Raise if this peer can't take part: another was first, or others think that it has gone."""
+        with self._changed:
+            self._raise_failure()
+            self._refuse_if_unwanted()
+
     def find_primary(self, patience_s: float = 10.0) -> PrimaryFound:
         """Return the one primary of the federation, as soon as it is there."""
 

@@ -1,0 +1,265 @@
+"""Primary and secondaries as real processes: one history, and a clear end for everybody when one of them goes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from msgspec import json
+
+from tests.world.small_worlds import Listener
+from worldline.federation.address import Address
+from worldline.model.errors import LossError, UsageError
+from worldline.world.description import WorldDescription
+from worldline.world.distributed import local_secondaries
+from worldline.world.engines import open_engine
+from worldline.world.exchange import Exchange
+from worldline.world.local import SecondaryTask
+from worldline.world.primary import Primary
+from worldline.world.run import World
+from worldline.world.sdf import read_world
+
+LEVELS = Path(__file__).parents[2] / "examples" / "world" / "levels.sdf"
+PATIENCE_S = 60.0
+
+
+@dataclass
+class Troupe:
+    """A primary in this process, and secondaries in their own."""
+
+    world: WorldDescription
+    address: Address
+    processes: dict[str, subprocess.Popen[str]]
+    exchange: Exchange = field(init=False)
+    ends: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """How each has ended, once the run is over, and its last words."""
+
+    def send(self, name: str, number: signal.Signals) -> None:
+        os.kill(self.processes[name].pid, number)
+
+
+def _end(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, said = process.communicate(timeout=PATIENCE_S)
+    return process.returncode, said
+
+
+def start(address: object, name: str, file: Path = LEVELS, *, engine: str = "kinematic") -> subprocess.Popen[str]:
+    task = SecondaryTask(str(file), engine, str(address), name, "", 30.0)
+    command = [sys.executable, "-m", "worldline.world.secondary_process", json.encode(task).decode()]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+
+@contextmanager
+def troupe(*names: str, silence_s: float = 30.0) -> Iterator[Troupe]:
+    world = read_world(LEVELS)
+    engine = open_engine("kinematic", world)
+    primary = Primary(engine, len(names), patience_s=PATIENCE_S, silence_s=silence_s)
+    address = primary.open()
+    cast = Troupe(world, address, {name: start(address, name) for name in names})
+    try:
+        with primary.gathered() as cast.exchange:
+            yield cast
+    finally:
+        for name, process in cast.processes.items():
+            process.send_signal(signal.SIGCONT)
+            cast.ends[name] = _end(process)
+
+
+@pytest.mark.parametrize("engine", ["kinematic", "mujoco"])
+def test_every_state_hash_is_the_same_alone_and_with_secondaries(engine: str) -> None:
+    stories = []
+    for count in (0, 1, 3):
+        listener = Listener()
+        if count:
+            with (
+                local_secondaries(LEVELS, count, engine=engine) as exchange,
+                World(LEVELS, engine=engine, exchange=exchange, spectators=[listener], run_ahead=count) as world,
+            ):
+                world.step_by(150)
+                assert len(set(world.affinities.values())) == count
+        else:
+            with World(LEVELS, engine=engine, spectators=[listener]) as world:
+                world.step_by(150)
+        stories.append(listener.story)
+    assert stories[0] == stories[1] == stories[2]
+    assert len(stories[0]) == 150
+
+
+def test_when_all_is_done_everybody_ends_well() -> None:
+    with troupe("b", "a") as cast:
+        assert cast.exchange.secondaries == ("a", "b")
+        with World(cast.world, engine="kinematic", exchange=cast.exchange) as world:
+            world.step_by(20)
+    assert cast.ends == {"a": (0, ""), "b": (0, "")}
+
+
+class Assassin(Listener):
+    """Does something to a process at an iteration, in the middle of a round."""
+
+    def __init__(self, iteration: int, strike: Callable[[], object]) -> None:
+        super().__init__()
+        self._iteration = iteration
+        self._strike = strike
+
+    def stepped(self, iteration: int, step: int, poses: object, state_hash: bytes) -> None:
+        if iteration == self._iteration:
+            self._strike()
+
+
+def struck(
+    iteration: int, victim: str, number: signal.Signals, *names: str, silence_s: float = 30.0
+) -> tuple[LossError, dict[str, tuple[int, str]]]:
+    """Run until somebody sends a signal to a secondary, after a step; return what comes of it."""
+
+    def strike(cast: Troupe) -> None:
+        killer = Assassin(iteration, lambda: cast.send(victim, number))
+        World(cast.world, engine="kinematic", exchange=cast.exchange, spectators=[killer]).play()
+
+    with pytest.raises(LossError) as error, troupe(*names, silence_s=silence_s) as cast:
+        strike(cast)
+    return error.value, cast.ends
+
+
+@pytest.mark.parametrize("iteration", [1, 7, 10, 33])
+def test_a_secondary_that_is_killed_ends_the_run_for_all_by_name_and_step(iteration: int) -> None:
+    error, ends = struck(iteration, "b", signal.SIGKILL, "a", "b", "c")
+    cause = r"secondary b was lost: its connection (was closed, and it hadn't left|broke: Connection reset by peer)"
+    assert re.fullmatch(f"the run ended in step {error.facts['step']}: {cause}", str(error))
+    assert iteration - 1 <= error.facts["step"] <= iteration
+    assert ends["b"][0] == -signal.SIGKILL
+    for name in ("a", "c"):
+        code, said = ends[name]
+        assert code == 3
+        assert re.fullmatch(rf"worldline: the run ended in step \d+: {cause}\n", said)
+
+
+def test_a_secondary_that_is_stopped_is_given_up_after_the_limit() -> None:
+    error, ends = struck(5, "a", signal.SIGSTOP, "a", "b", silence_s=1.0)
+    assert "secondary a was lost: nothing was heard from it for" in str(error)
+    code, said = ends["b"]
+    assert code == 3
+    assert "secondary a was lost: nothing was heard from it for" in said
+
+
+def test_a_secondary_that_goes_while_the_world_is_paused_is_noticed() -> None:
+    lost = pytest.raises(LossError, match="secondary a was lost: its connection was closed")
+    with lost, troupe("a", "b") as cast, World(cast.world, engine="kinematic", exchange=cast.exchange) as world:
+        world.step_by(5)
+        cast.send("a", signal.SIGKILL)
+        world.wait(PATIENCE_S)
+
+
+PRIMARY = """
+import sys
+from pathlib import Path
+from worldline.world.engines import open_engine
+from worldline.world.primary import Primary
+from worldline.world.run import World
+from worldline.world.sdf import read_world
+world = read_world(Path(sys.argv[1]))
+primary = Primary(open_engine("kinematic", world), 1)
+print(primary.open(), flush=True)
+with primary.gathered() as exchange, World(world, engine="kinematic", exchange=exchange) as running:
+    running.step_by(10)
+    print("runs", flush=True)
+    running.play()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [
+        (signal.SIGKILL, "the server closed the connection"),
+        (signal.SIGSTOP, "nothing was heard from the server for 1 second"),
+    ],
+)
+def test_a_primary_that_goes_ends_its_secondaries(number: signal.Signals, told: str) -> None:
+    primary = subprocess.Popen([sys.executable, "-c", PRIMARY, str(LEVELS)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert primary.stdout is not None
+        address = primary.stdout.readline().strip()
+        task = SecondaryTask(str(LEVELS), "kinematic", address, "a", "", 1.0)
+        command = [sys.executable, "-m", "worldline.world.secondary_process", json.encode(task).decode()]
+        secondary = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert primary.stdout.readline() == "runs\n"
+        primary.send_signal(number)
+        code, said = _end(secondary)
+    finally:
+        primary.kill()
+        primary.wait()
+        primary.stdout.close()
+    assert code == 3
+    assert re.search(told, said)
+    assert "the run ended in step" in said
+
+
+def test_one_too_many_is_refused_and_disturbs_nobody() -> None:
+    with troupe("a") as cast, World(cast.world, engine="kinematic", exchange=cast.exchange) as world:
+        world.step_by(3)
+        late = start(cast.address, "late")
+        while late.poll() is None:
+            world.step_by(1)
+    code, said = _end(late)
+    assert code == 2
+    assert "nobody expects 'late'" in said
+    assert cast.ends == {"a": (0, "")}
+
+
+def test_another_world_or_another_physics_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    other = tmp_path / "other.sdf"
+    other.write_text(LEVELS.read_text().replace("levels", "other"))
+    engine = open_engine("kinematic", read_world(LEVELS))
+    primary = Primary(engine, 1, patience_s=PATIENCE_S)
+    address = primary.open()
+    wrong = [start(address, "file", other), start(address, "physics", engine="mujoco")]
+    right: list[subprocess.Popen[str]] = []
+
+    def look(_: list[str]) -> None:
+        if not right and all(process.poll() is not None for process in wrong):
+            right.append(start(address, "right"))
+
+    with primary.gathered(look) as exchange, World(LEVELS, engine="kinematic", exchange=exchange) as world:
+        world.step_by(3)
+    ends = [_end(process) for process in (*wrong, *right)]
+    assert [code for code, _ in ends] == [2, 2, 0]
+    assert "world file is " in ends[0][1]
+    assert "physics is mujoco" in ends[1][1]
+    assert "the server's is kinematic" in ends[1][1]
+
+
+def test_those_who_dont_come_are_counted_and_those_who_did_are_named() -> None:
+    world = read_world(LEVELS)
+    engine = open_engine("kinematic", world)
+    primary = Primary(engine, 2, patience_s=2.0)
+    address = primary.open()
+    client = start(address, "early")
+    try:
+        with pytest.raises(LossError, match="of 2 secondaries came within 2 seconds; seen: "), primary.gathered():
+            pytest.fail("it began")
+    finally:
+        client.kill()
+        _end(client)
+
+
+def test_a_local_secondary_that_cant_start_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "world.sdf"
+    file.write_text(LEVELS.read_text())
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "msgspec.py").write_text("raise SystemExit('no msgspec today')")
+    told = pytest.raises(LossError, match="secondary-1 ended before the run began: no msgspec today")
+    with told, local_secondaries(file, 1, engine="kinematic"):
+        pytest.fail("it began")
+
+
+def test_a_primary_needs_a_secondary() -> None:
+    engine = open_engine("kinematic", read_world(LEVELS))
+    with pytest.raises(UsageError, match="a primary needs at least 1 secondary, not 0"):
+        Primary(engine, 0)
