@@ -103,16 +103,16 @@ class World:
         return run_digest([(WORLD_MEMBER, self.iteration * self.description.step, self._course.chain)])
 
     @property
-    def is_paused(self) -> bool:
-        """Whether it stands still: for whoever is called `between` steps it doesn't."""
-        return not self._going
-
-    @property
     def outcome(self) -> Outcome:
         """What comes of the run, if it ended here."""
         now = self.iteration * self.description.step
         members = {WORLD_MEMBER: End(now, self._course.chain)}
         return Outcome(digest=self.digest, now=now, events=self.iteration, members=members)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it stands still: for whoever is called `between` steps it doesn't."""
+        return not self._going
 
     @property
     def performers(self) -> tuple[str, ...]:
