@@ -47,6 +47,7 @@ bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELIC
 	$(PY) benchmarks/lock.py
 	$(PY) benchmarks/federation.py
 	$(PY) benchmarks/metasim.py
+	$(PY) benchmarks/world.py
 	$(PY) benchmarks/kernel.py
 	$(PY) benchmarks/nodes.py
 	$(PY) benchmarks/spacetime.py

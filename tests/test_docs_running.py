@@ -19,8 +19,8 @@ def retold(page: str, folder: Path) -> str:
 
 
 def _retold_block(language: str, body: str, folder: Path) -> str:
-    if language == "python":
-        (folder / re.match(r"# (\S+)", body)[1]).write_text(body)  # type: ignore[index]
+    if language:
+        (folder / re.match(r"(?:#|<!--) (\S+)", body)[1]).write_text(body)  # type: ignore[index]
         return body
     commands = re.findall(r"^\$ (.*)$", body, re.MULTILINE)
     return "".join(f"$ {command}\n{_printed(command, folder)}" for command in commands)

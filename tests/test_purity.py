@@ -33,7 +33,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "world": {"model", "history", "lock", "federation", "drawing", "recording", "saving"},
     "targets": {
         *("model", "history", "lock", "federation", "launch", "workers", "kernel"),
-        *("recording", "loading", "saving", "nodes", "spacetime"),
+        *("recording", "loading", "saving", "nodes", "spacetime", "world"),
     },
     "cli": {
         *("model", "history", "workers", "targets", "lock", "federation", "launch", "recording", "kernel"),

@@ -43,6 +43,31 @@ def test_fields_are_named_by_their_paths(encode: object) -> None:
     }
 
 
+def frames(*named: tuple[str, float]) -> bytes:
+    return to_json([{"frame": "world", "name": name, "x": x} for name, x in named])
+
+
+def test_objects_of_lists_are_found_by_what_tells_them_apart() -> None:
+    (moved,) = field_differences(frames(("arm", 1.0), ("hand", 2.0)), frames(("arm", 1.0), ("hand", 2.5)))
+    assert str(moved).startswith("[hand].x: 2.0 → 2.5")
+    (gone,) = field_differences(frames(("arm", 1.0), ("hand", 2.0)), frames(("hand", 2.0)))
+    assert str(gone) == '[arm]: {"frame":"world","name":"arm","x":1.0} → (missing)'
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "first"),
+    [
+        (frames(("arm", 1.0)), frames(("arm", 2.0)), "[0].x"),  # "world" would name it as well.
+        (frames(("arm", 1.0), ("hand", 1.0)), frames(("hand", 1.0), ("arm", 1.0)), "[0].name"),
+        (frames(("arm", 1.0), ("hand", 1.0)), frames(("leg", 1.0), ("foot", 1.0)), "[0].name"),
+        (frames(("arm", 1.0), ("arm", 2.0)), frames(("arm", 1.0), ("arm", 3.0)), "[1].x"),
+        (frames(("arm", 1.0), ("hand", 1.0)), to_json([3, 4]), "[0]"),
+    ],
+)
+def test_they_are_found_by_their_places_if_names_do_not_help(a: bytes, b: bytes, first: str) -> None:
+    assert field_differences(a, b)[0].path == first
+
+
 def test_equal_payloads_have_no_differences() -> None:
     assert field_differences(b'{"a":1}', b'{"a":1}') == []
 

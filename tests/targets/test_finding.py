@@ -194,7 +194,7 @@ def test_what_cannot_be_run_is_explained_by_what_was_found(text: str, words: str
         ("missing.py", "there is no file missing.py"),
         ("missing.toml", "missing.toml"),
         ("play.toml:ann", "play.toml is a federation as a whole (write play.toml, without :ann)"),
-        (".", ". is a directory (name a file in it: FILE.toml or FILE.py)"),
+        (".", ". is a directory (name a file in it: FILE.toml, FILE.py or FILE.sdf)"),
         ("", "nothing to run called ''"),
     ],
 )

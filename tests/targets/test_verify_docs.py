@@ -38,7 +38,8 @@ def test_the_page_shows_what_is_printed(
 
 
 def test_the_page_names_every_variant() -> None:
-    for kind, executor in (("federation", ""), ("kernel", "inline"), ("nodes", "inline"), ("spacetime", "inline")):
+    kinds = {"federation": "", **dict.fromkeys(("kernel", "nodes", "spacetime", "world"), "inline")}
+    for kind, executor in kinds.items():
         for variant in variants_of(kind, executor, mpi=True):
             assert f"`{variant.name}`" in PAGE
     for factor in Factor:

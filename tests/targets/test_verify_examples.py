@@ -1,4 +1,4 @@
-"""Whatever comes with Worldline gives one digest: every example, every algorithm, every spacetime."""
+"""Whatever comes with Worldline gives one digest: every example, algorithm, spacetime and world."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ SMALLER: dict[str, tuple[str, ...]] = {
     "million/million.py": ("--set", "entities=2000"),
     "packet_network/packet_network.py": ("--until", "100ms"),
     "phold/phold.py": ("--until", "5s"),
+    **{f"world/{path.name}": ("--until", "300ms") for path in sorted((EXAMPLES / "world").glob("*.sdf"))},
 }
 WITHOUT_DRAKE = "metasim/thermostat.toml"
 WRONG_ON_PURPOSE = "leaky.py"
 
 
 def is_target(path: Path) -> bool:
-    return path.suffix == ".toml" or "\nmodel = " in path.read_text() or "\ndef model(" in path.read_text()
+    return path.suffix in (".toml", ".sdf") or "\nmodel = " in path.read_text() or "\ndef model(" in path.read_text()
 
 
 OF_FILES = sorted(
     str(path.relative_to(EXAMPLES))
-    for path in (*EXAMPLES.glob("*/*.toml"), *EXAMPLES.rglob("*.py"))
+    for path in (*EXAMPLES.glob("*/*.toml"), *EXAMPLES.glob("*/*.sdf"), *EXAMPLES.rglob("*.py"))
     if path.name != WRONG_ON_PURPOSE and is_target(path)
 )
 ALL = [*OF_FILES, *ALGORITHMS, *(f"spacetime:{name}" for name in SPACETIMES)]
@@ -38,6 +39,7 @@ QUICK = {
     "ping_pong/ping_pong.toml": ("in-process",),
     "raft": ("hash-seed-1", "uncompiled"),
     "spacetime:relay": ("shuffled(1)",),
+    "world/push_box.sdf": ("run-ahead-10",),
 }
 
 
@@ -54,7 +56,7 @@ def arguments(name: str) -> list[object]:
 def test_all_kinds_of_simulations_are_among_them() -> None:
     assert len(ALGORITHMS) == 17
     assert len(SPACETIMES) == 6
-    assert {Path(name).suffix for name in OF_FILES} == {".toml", ".py"}
+    assert {Path(name).suffix for name in OF_FILES} == {".toml", ".py", ".sdf"}
     assert set(QUICK) <= set(ALL)
     assert set(SMALLER) <= set(OF_FILES)
 

@@ -13,6 +13,8 @@ NAMES = {
     ("kernel", "processes(2)"): [*FIRST, "inline", "processes(3)", "uncompiled"],
     ("nodes", "inline"): [*FIRST, "processes(2)", "processes(3)", "uncompiled"],
     ("spacetime", "inline"): [*FIRST, "processes(2)", "processes(3)", "shuffled(1)", "shuffled(2)", "uncompiled"],
+    ("world", "inline"): [*FIRST, "processes(2)", "processes(3)", "run-ahead-10"],
+    ("world", "processes(3)"): [*FIRST, "inline", "processes(2)", "run-ahead-10"],
     ("federation", "tcp"): [*FIRST, "in-process", "unix", "shake-1", "shake-2", "uncompiled"],
     ("federation", "in-process"): [*FIRST, "tcp", "unix", "shake-1", "shake-2", "uncompiled"],
 }
@@ -49,6 +51,7 @@ def test_mpi_is_there_if_it_is_asked_for() -> None:
     (mpi,) = [each for each in variants_of("spacetime", "inline", mpi=True) if each.ranks]
     assert (mpi.name, mpi.factor, mpi.options) == ("mpi", Factor.EXECUTOR, ("--executor", "mpi"))
     assert not any(each.ranks for each in variants_of("federation", "tcp", mpi=True))
+    assert not any(each.ranks for each in variants_of("world", "inline", mpi=True))
 
 
 @pytest.mark.parametrize(
@@ -81,3 +84,4 @@ def test_what_a_difference_means_is_said_in_words() -> None:
     assert meaning_of(Factor.NOTHING, "federation").endswith("a clock, global randomness, or a thread")
     for factor in Factor:
         assert "{" not in meaning_of(factor, "spacetime")
+    assert meaning_of(Factor.RUN_AHEAD, "world").startswith("it matters how far it runs ahead: a bug")

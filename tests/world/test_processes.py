@@ -119,7 +119,6 @@ def struck(
 ) -> tuple[LossError, dict[str, tuple[int, str]]]:
     """Run until somebody sends a signal to a secondary, after a step; return what comes of it."""
 
-
     def strike(cast: Troupe) -> None:
         killer = Assassin(iteration, lambda: cast.send(victim, number))
         World(cast.world, engine="kinematic", exchange=cast.exchange, spectators=[killer]).play()
@@ -132,8 +131,8 @@ def struck(
 @pytest.mark.parametrize("iteration", [1, 7, 10, 33])
 def test_a_secondary_that_is_killed_ends_the_run_for_all_by_name_and_step(iteration: int) -> None:
     error, ends = struck(iteration, "b", signal.SIGKILL, "a", "b", "c")
-    cause = "secondary b was lost: its connection was closed, and it hadn't left"
-    assert str(error) == f"the run ended in step {error.facts['step']}: {cause}"
+    cause = r"secondary b was lost: its connection (was closed, and it hadn't left|broke: Connection reset by peer)"
+    assert re.fullmatch(f"the run ended in step {error.facts['step']}: {cause}", str(error))
     assert iteration - 1 <= error.facts["step"] <= iteration
     assert ends["b"][0] == -signal.SIGKILL
     for name in ("a", "c"):
@@ -178,7 +177,7 @@ with primary.gathered() as exchange, World(world, engine="kinematic", exchange=e
 @pytest.mark.parametrize(
     ("number", "told"),
     [
-        (signal.SIGKILL, "the server closed the connection"),
+        (signal.SIGKILL, "(the server closed the connection|the connection to the server broke)"),
         (signal.SIGSTOP, "nothing was heard from the server for 1 second"),
     ],
 )
@@ -198,7 +197,7 @@ def test_a_primary_that_goes_ends_its_secondaries(number: signal.Signals, told: 
         primary.wait()
         primary.stdout.close()
     assert code == 3
-    assert told in said
+    assert re.search(told, said)
     assert "the run ended in step" in said
 
 

@@ -19,7 +19,7 @@ from worldline.cli.leaving import leave_in_order
 from worldline.cli.values import spare
 
 ABOUT = {
-    "run": "Run a federation, a kernel simulation, a distributed algorithm or agents in spacetime.",
+    "run": "Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.",
     "serve": "Serve one run of a federation to participants started elsewhere.",
     "metasim": "Coordinate simulators in several processes as one, without a federation's file.",
     "world": "Run a world of robots in lockstep, in one process or over several: the same bit for bit.",

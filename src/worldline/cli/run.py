@@ -30,8 +30,8 @@ def run(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="FILE.toml, a federation; FILE.py[:NAME], which defines `model` or NAME; or the name of a built-in"
-            " algorithm or example: raft, relay.",
+            help="FILE.toml, a federation; FILE.py[:NAME], which defines `model` or NAME; FILE.sdf, a world; or the"
+            " name of a built-in algorithm or example: raft, relay.",
         ),
     ],
     seed: Seed = None,
@@ -89,7 +89,7 @@ def run(
     lcm: LcmTargets = None,
     lcm_serve: LcmServe = None,
 ) -> None:
-    """Run a federation, a kernel simulation, a distributed algorithm or agents in spacetime.
+    """Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.
 
     Target, settings and seed determine the run; the executor doesn't affect it.
     """

@@ -1,4 +1,5 @@
-"""Runs whatever runs in this program and its workers: a kernel simulation, a distributed algorithm, agents."""
+"""Runs whatever runs in this program and its workers: a kernel simulation, a distributed algorithm, agents, a
+world."""
 
 from __future__ import annotations
 
@@ -68,11 +69,9 @@ def _conclude(ready: Ready, outcome: Outcome, told: Iterable[str], elapsed_s: fl
     console = PlainConsole()
     for line in told:
         console.print(line)
-    count = len(outcome.names)
-    console.print(
-        f"{count:,} {ready.members[count != 1]}, {ready.extent(outcome)} simulated in {elapsed_s:.2f} s,"
-        f" {counted(outcome.events, 'event')}, {losses_in_words(outcome.dropped)}"
-    )
+    lost = [losses_in_words(outcome.dropped)] if ready.has_messages else []
+    simulated = f"{ready.extent(outcome)} simulated in {elapsed_s:.2f} s"
+    console.print(", ".join([ready.taking_part(outcome), simulated, counted(outcome.events, ready.event), *lost]))
     for remark in outcome.remarks():
         console.print(remark)
     console.print(f"digest {outcome.digest.hex()}")

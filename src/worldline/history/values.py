@@ -149,13 +149,40 @@ def _differences(path: str, a: Any, b: Any) -> Iterator[FieldDifference]:
         for key in dict.fromkeys((*a, *b)):
             yield from _differences(_dotted(path, key), a.get(key, _MISSING), b.get(key, _MISSING))
     elif isinstance(a, list) and isinstance(b, list):
-        for place, (x, y) in enumerate(zip_longest(a, b, fillvalue=_MISSING)):
-            yield from _differences(f"{path}[{place}]", x, y)
+        found = list(_differences_of_named(path, a, b))
+        if not found:  # There are no names, or they are all that is in another order.
+            for place, (x, y) in enumerate(zip_longest(a, b, fillvalue=_MISSING)):
+                found += _differences(f"{path}[{place}]", x, y)
+        yield from found
     elif type(a) is not type(b) or a != b:
         if a != a and b != b:  # Neither is a number, in both.
             return
         are_floats = isinstance(a, float) and isinstance(b, float) and isfinite(a) and isfinite(b)
         yield FieldDifference(path, a, b, steps_between(a, b) if are_floats else None)
+
+
+def _differences_of_named(path: str, a: list[Any], b: list[Any]) -> Iterator[FieldDifference]:
+    """Compare the elements of two lists by their names, if they have any: so one that is missing shifts no others."""
+    field = _naming_field(a, b)
+    if field is not None:
+        named_a, named_b = ({each[field]: each for each in elements} for elements in (a, b))
+        for name in dict.fromkeys((*named_a, *named_b)):
+            place = f"{path}[{printable(name)}]"
+            yield from _differences(place, named_a.get(name, _MISSING), named_b.get(name, _MISSING))
+
+
+def _naming_field(a: list[Any], b: list[Any]) -> str | None:
+    """Return the first field whose text tells the objects of both lists apart, if any object is in both."""
+    both = [*a, *b]
+    if len(both) < 3 or not all(isinstance(each, dict) for each in both):  # Any field tells one object from none.
+        return None
+    for field in both[0]:
+        names = [each.get(field) for each in both]
+        if all(isinstance(name, str) for name in names):
+            in_a, in_b = frozenset(names[: len(a)]), frozenset(names[len(a) :])
+            if len(in_a) == len(a) and len(in_b) == len(b) and in_a & in_b:
+                return str(field)
+    return None
 
 
 def _without_order(value: Any) -> Any:

@@ -21,7 +21,7 @@ from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import format_time
 from worldline.targets import federation
 from worldline.targets.ready import Options, Ready, end_in
-from worldline.targets.texts import PYTHON, TOML, parts_of
+from worldline.targets.texts import PYTHON, TOML, WORLDS, parts_of
 from worldline.workers.executor import InProcess
 
 if TYPE_CHECKING:
@@ -40,10 +40,14 @@ _RECORDING = ".mcap"
 
 
 def prepare(target: str, options: Options) -> Ready:
-    """Make ready what `FILE.toml`, `FILE.py`, `FILE.py:NAME`, or the name of something of ours means."""
+    """Make ready what `FILE.toml`, `FILE.py`, `FILE.py:NAME`, `FILE.sdf`, or the name of something of ours means."""
     file, name = parts_of(target)
     if file.suffix == TOML:
         return federation.from_file(file, options)
+    if file.suffix in WORLDS:
+        from worldline.targets import world
+
+        return world.from_file(file, options)
     if file.suffix != PYTHON:
         return _built_in(target, options)
     if not name and not defines_model(file):
@@ -143,9 +147,17 @@ def _unknown(target: str, name: str, known: Sequence[str]) -> UsageError:
     if target.endswith(_RECORDING):
         return UsageError(f"{target} is a recording, of a run that is over", advice=f"worldline info {target} shows it")
     if target and Path(target).is_dir():
-        return ConfigurationError(f"{target} is a directory", advice="name a file in it: FILE.toml or FILE.py")
+        return ConfigurationError(
+            f"{target} is a directory", advice="name a file in it: FILE.toml, FILE.py or FILE.sdf"
+        )
     if target and Path(target).exists():
-        return ConfigurationError(f"{target} isn't a file that can be run", advice="its name ends in .toml or .py")
+        return ConfigurationError(
+            f"{target} isn't a file that can be run", advice="its name ends in .toml, .py or .sdf"
+        )
     near = get_close_matches(name, known, n=1)
-    advice = f"did you mean {near[0]}?" if near else "give FILE.toml, FILE.py, or a name: see `worldline nodes list`"
+    advice = (
+        f"did you mean {near[0]}?"
+        if near
+        else "give FILE.toml, FILE.py, FILE.sdf, or a name: see `worldline nodes list`"
+    )
     return UsageError(f"there is nothing to run called {shown(target)}", advice=advice)

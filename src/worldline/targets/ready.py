@@ -52,12 +52,14 @@ def end_in(found: Definition) -> int | None:
 class Ready(ABC):
     """A run with all that it depends on. Whatever could be refused has been.
 
-    `kind` is the room that runs it: federation, kernel, nodes or spacetime. `members` is what one who takes part is
-    called there, and several.
+    `kind` is the room that runs it: federation, kernel, nodes, spacetime or world. `members` is what one who takes part
+    is called there, and several; `event` is what happens there, and `has_messages` whether messages can get lost.
     """
 
     kind: ClassVar[str]
     members: ClassVar[tuple[str, str]]
+    event: ClassVar[str] = "event"
+    has_messages: ClassVar[bool] = True
 
     name: str
     seed: int
@@ -94,6 +96,11 @@ class Ready(ABC):
     def hurry(self) -> None:
         """Wait for nobody any more, when a run that was interrupted doesn't end. Called from a signal's handler."""
         return  # There is nobody: what runs in this thread has been interrupted.
+
+    def taking_part(self, outcome: Outcome) -> str:
+        """Say how many took part."""
+        count = len(outcome.names)
+        return f"{count:,} {self.members[count != 1]}"
 
     @abstractmethod
     def extent(self, outcome: Outcome) -> str:

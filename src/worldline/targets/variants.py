@@ -19,6 +19,7 @@ HASH_SEED = "PYTHONHASHSEED"
 
 HASH_SEEDS = (1, 2)
 SHAKES = (1, 2)
+RUNS_AHEAD = (10,)
 RANKS = 2
 """How many ranks of MPI a run gets."""
 
@@ -30,6 +31,7 @@ class Factor(StrEnum):
     HASH_SEED = "hash-seed"
     EXECUTOR = "executor"
     SHAKE = "shake"
+    RUN_AHEAD = "run-ahead"
     BUILD = "build"
 
 
@@ -52,19 +54,33 @@ class Variant(Struct, frozen=True, kw_only=True):
         return seed if self.is_compiled is None else {**seed, UNCOMPILED: "0" if self.is_compiled else "1"}
 
 
-_ON_WORKERS = ("inline", "processes(2)", "processes(3)")
-_EXECUTORS: Mapping[str, tuple[str, ...]] = {
-    "federation": ("in-process", "tcp", "unix"),
-    "kernel": _ON_WORKERS,
-    "nodes": _ON_WORKERS,
-    "spacetime": (*_ON_WORKERS, "shuffled(1)", "shuffled(2)"),
+class _Ways(Struct, frozen=True, kw_only=True):
+    """In which ways simulations of a kind can be run. `own` are the options that only they have."""
+
+    members: str
+    executors: tuple[str, ...] = ("inline", "processes(2)", "processes(3)")
+    own: tuple[tuple[str, Factor, tuple[str, ...]], ...] = ()
+    has_mpi: bool = True
+    is_compiled: bool = True
+
+
+_SHAKEN = tuple((f"shake-{number}", Factor.SHAKE, ("--shake", str(number))) for number in SHAKES)
+_AHEAD = tuple((f"run-ahead-{steps}", Factor.RUN_AHEAD, ("--set", f"run-ahead={steps}")) for steps in RUNS_AHEAD)
+_KINDS: Mapping[str, _Ways] = {
+    "federation": _Ways(members="participants", executors=("in-process", "tcp", "unix"), own=_SHAKEN, has_mpi=False),
+    "kernel": _Ways(members="entities"),
+    "nodes": _Ways(members="nodes"),
+    "spacetime": _Ways(
+        members="agents", executors=("inline", "processes(2)", "processes(3)", "shuffled(1)", "shuffled(2)")
+    ),
+    "world": _Ways(members="models", own=_AHEAD, has_mpi=False, is_compiled=False),
 }
-_MEMBERS = {"federation": "participants", "kernel": "entities", "nodes": "nodes", "spacetime": "agents"}
 _MEANINGS = {
     Factor.NOTHING: "two equal runs differ: a clock, global randomness, or a thread",
     Factor.HASH_SEED: "hash seeds differ: something iterates over a set, or goes by hash() or id()",
     Factor.EXECUTOR: "executors differ: state is shared between {members}",
     Factor.SHAKE: "start orders and delays differ: state is shared, or something goes by when things happen to come",
+    Factor.RUN_AHEAD: "it matters how far it runs ahead: a bug in Worldline or in the physics engine",
     Factor.BUILD: "compiled and plain Python differ: a bug in Worldline, unless the model looks at what runs it",
 }
 
@@ -77,21 +93,20 @@ def reference_on(executor: str | None) -> Variant:
 
 def variants_of(kind: str, executor: str, *, mpi: bool = False) -> list[Variant]:
     """Return the variants of a kind of simulation whose reference runs on this executor."""
+    ways = _KINDS[kind]
     on = ("--executor", executor)
-    others = [other for other in _EXECUTORS[kind] if other != executor]
+    others = [other for other in ways.executors if other != executor]
     found = [Variant(name="again", factor=Factor.NOTHING, options=on)]
     found += [
         Variant(name=f"hash-seed-{seed}", factor=Factor.HASH_SEED, options=on, hash_seed=seed) for seed in HASH_SEEDS
     ]
     found += [Variant(name=other, factor=Factor.EXECUTOR, options=("--executor", other)) for other in others]
-    if kind == "federation":
-        found += [
-            Variant(name=f"shake-{number}", factor=Factor.SHAKE, options=(*on, "--shake", str(number)))
-            for number in SHAKES
-        ]
-    elif mpi:
+    if mpi and ways.has_mpi:
         found.append(Variant(name="mpi", factor=Factor.EXECUTOR, options=("--executor", "mpi"), ranks=RANKS))
-    return [*found, Variant(name="uncompiled", factor=Factor.BUILD, options=on, is_compiled=False)]
+    found += [Variant(name=name, factor=factor, options=(*on, *options)) for name, factor, options in ways.own]
+    if ways.is_compiled:
+        found.append(Variant(name="uncompiled", factor=Factor.BUILD, options=on, is_compiled=False))
+    return found
 
 
 def chosen(variants: Sequence[Variant], only: Iterable[str], of_what: str = "") -> list[Variant]:
@@ -108,16 +123,16 @@ def chosen(variants: Sequence[Variant], only: Iterable[str], of_what: str = "") 
 
 def check_names(only: Iterable[str]) -> None:
     """Refuse what names no variant of any kind of simulation, before anything is run."""
-    every = [each for kind in _EXECUTORS for each in variants_of(kind, "", mpi=True)]
+    every = [each for kind in _KINDS for each in variants_of(kind, "", mpi=True)]
     chosen(list({each.name: each for each in every}.values()), only)
 
 
 def depend_on_kind(only: Iterable[str]) -> bool:
     """Whether some kinds of simulations have variants of these names, and others don't."""
-    names = {kind: {name for each in variants_of(kind, "") for name in (each.name, each.factor)} for kind in _EXECUTORS}
+    names = {kind: {name for each in variants_of(kind, "") for name in (each.name, each.factor)} for kind in _KINDS}
     return any(name.strip() not in known for name in only for known in names.values())
 
 
 def meaning_of(factor: Factor, kind: str) -> str:
     """Say what is probably wrong with a model whose runs differ in this."""
-    return _MEANINGS[factor].format(members=_MEMBERS[kind])
+    return _MEANINGS[factor].format(members=_KINDS[kind].members)

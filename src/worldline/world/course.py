@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from struct import iter_unpack, pack, unpack_from
+from struct import iter_unpack, pack, unpack, unpack_from
 from typing import NamedTuple
 
 from msgspec import structs
@@ -119,12 +119,11 @@ class Course:
         self._engine = engine
         self._spectator = spectator or SeveralSpectators(())
         self._run_ahead = run_ahead
-        self._statics = {name: model for name, model in self.file.models.items() if model.static}
         self._round: _Round | None = None
         self._rounds = 0
         self._span = max(LOOK_EVERY, run_ahead)
         self._hosted: dict[str, _HostedGroup] = {}
-        self._movers_of: dict[str, list[str]] = {}  # By secondary, in the order of their names.
+        self._movers_of: dict[str, list[str]] = {}  # By secondary, in the order of its acks.
         self._performing: dict[str, list[tuple[int, str]]] = {}  # Those of them who perform, with their numbers.
         self._news: dict[str, StepOrder] = {}  # What secondaries haven't been told yet, by name.
         self._overrun = 0  # Steps of the last round that count, if others don't: they are to be repeated (C3).
@@ -427,7 +426,9 @@ class Course:
         self._puts = [each for each in self._puts if each.entity in wanted]
         for secondary in self.secondaries:
             here = [each for each in hosted.values() if each.host == secondary]
-            names = self._movers_of[secondary] = sorted(name for each in here for name in each.group.members())
+            names = self._movers_of[secondary] = [
+                name for each in sorted(here) for name in sorted(each.group.members())
+            ]
             self._performing[secondary] = [(number, name) for number, name in enumerate(names) if name in performers]
             self._speeds[secondary] = {each.group.name: speeds[each.group.name] for each in here}
         if wanted.keys() != self._models.keys() or distribution.affinities != self.affinities:
@@ -446,7 +447,8 @@ class Course:
         state = self._engine.initial_state(name, self.step)
         alone = self._engine.build([name])
         alone.set_states(self.step, {name: state})
-        return _MoverSeen(state, alone.positions()[name], alone.extents(self._span)[name])
+        x, y, z = unpack("<3d", alone.packed_positions())
+        return _MoverSeen(state, (x, y, z), alone.extents(self._span)[name])
 
     def _surround(
         self,

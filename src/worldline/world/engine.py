@@ -90,10 +90,10 @@ class SimulatedGroup(Protocol):
     def model_poses(self) -> dict[str, Pose]:
         """Return the movers' own poses, which follow from their canonical links."""
 
-    def positions(self) -> dict[str, Vector]:
-        """Return where the movers' own poses are: as `model_poses`, but cheap enough for every step."""
+    def packed_positions(self) -> bytes:
+        """Return where the movers are, one after the other, as little-endian doubles: cheap enough for every step."""
 
-    def packed_poses(self) -> dict[str, bytes]:
+    def packed_poses(self) -> bytes:
         """Return `poses` as little-endian doubles: x, y, z, and the quaternion's w, x, y, z of each link."""
 
     def contacts(self) -> tuple[EntityContact, ...]:

@@ -13,11 +13,10 @@ from collections import OrderedDict
 from dataclasses import replace
 from hashlib import blake2b
 from struct import pack
-from typing import Any
 
 from worldline.model.errors import ModelError
 from worldline.world.description import WorldDescription
-from worldline.world.engine import Extent, PhysicsEngine, SimulatedGroup
+from worldline.world.engine import PhysicsEngine, SimulatedGroup
 from worldline.world.orders import (
     HASH_SIZE,
     GroupOrder,
@@ -28,7 +27,7 @@ from worldline.world.orders import (
     StepOrder,
     StepSeen,
 )
-from worldline.world.pose import Pose, Vector
+from worldline.world.pose import Pose
 
 _KEPT_MAX = 64  # Models of groups that aren't simulated at present.
 
@@ -59,8 +58,7 @@ class Hosting:
         self._file = engine.world
         self._groups: dict[str, SimulatedGroup] = {}
         self._kept: OrderedDict[tuple[tuple[str, ...], tuple[str, ...]], SimulatedGroup] = OrderedDict()
-        self._hashes: dict[str, Any] = {}  # Hashes of movers' names, to go on from.
-        self._order: list[tuple[str, str]] = []  # All movers with their groups, by name.
+        self._prefixes: dict[str, bytes] = {}  # What the hash of each mover begins with: its name.
         self._mark: dict[str, dict[str, bytes]] = {}  # The states of groups after the last order's preparations.
         self._mark_step = 0
 
@@ -108,7 +106,7 @@ class Hosting:
             group = self._take(each)
             group.set_states(order.step, {mover: (states | each.states)[mover] for mover in each.movers})
             self._groups[each.name] = group
-        self._order = sorted((mover, name) for name, group in self._groups.items() for mover in group.movers)
+        self._groups = {name: self._groups[name] for name in sorted(self._groups)}
 
     def _keep(self, group: SimulatedGroup) -> None:
         self._kept[group.movers, group.statics] = group
@@ -130,42 +128,28 @@ class Hosting:
 
     def _advance(self, poses_wanted: bool) -> StepSeen:
         total = 0
-        positions: dict[str, Vector] = {}
-        poses: dict[str, bytes] = {}
-        for group in self._groups.values():
+        groups = self._groups.values()
+        for group in groups:
             group.advance()
             for mover, state in group.states().items():
                 total += self._hash(mover, state)
-            positions |= group.positions()
-            if poses_wanted:
-                poses |= group.packed_poses()
         return StepSeen(
             (total % _HASH_MODULUS).to_bytes(HASH_SIZE, "little"),
-            b"".join(pack("<3d", *positions[mover]) for mover, _ in self._order),
-            b"".join(poses[mover] for mover, _ in self._order) if poses_wanted else b"",
+            b"".join([group.packed_positions() for group in groups]),
+            b"".join([group.packed_poses() for group in groups]) if poses_wanted else b"",
         )
 
     def _hash(self, mover: str, state: bytes) -> int:
-        begun = self._hashes.get(mover)
-        if begun is None:
-            begun = self._hashes[mover] = blake2b(mover.encode() + b"\0", digest_size=HASH_SIZE)
-        digest = begun.copy()
-        digest.update(state)
-        return int.from_bytes(digest.digest(), "little")
+        prefix = self._prefixes.get(mover)
+        if prefix is None:
+            prefix = self._prefixes[mover] = mover.encode() + b"\0"
+        return int.from_bytes(blake2b(prefix + state, digest_size=HASH_SIZE).digest(), "little")
 
     def _look(self, steps: int) -> LookSeen:
-        states: dict[str, bytes] = {}
-        positions: dict[str, Vector] = {}
-        extents: dict[str, Extent] = {}
-        for group in self._groups.values():
-            states |= group.states()
-            positions |= group.positions()
-            extents |= group.extents(steps)
+        groups = self._groups.values()
+        extents = [extent for group in groups for extent in group.extents(steps).values()]
         return LookSeen(
-            [states[mover] for mover, _ in self._order],
-            b"".join(pack("<3d", *positions[mover]) for mover, _ in self._order),
-            b"".join(
-                pack("<7d", *extents[mover].center, *extents[mover].half, extents[mover].speed)
-                for mover, _ in self._order
-            ),
+            [state for group in groups for state in group.states().values()],
+            b"".join([group.packed_positions() for group in groups]),
+            b"".join([pack("<7d", *extent.center, *extent.half, extent.speed) for extent in extents]),
         )

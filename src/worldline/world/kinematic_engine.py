@@ -23,6 +23,7 @@ from worldline.world.engine import EntityContact, Extent, checked_twist, sorted_
 from worldline.world.extents import link_radius
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector, cross, length
 
+_POINT = Struct("<3d")
 _POSE = Struct("<7d")
 _DRIVEN = Struct("<15d")  # The pose, the command in force, and how fast the drive is now, ahead and turning.
 
@@ -106,14 +107,13 @@ class KinematicGroup:
     def model_poses(self) -> dict[str, Pose]:
         return {name: track.pose(self.step) for name, track in self._tracks.items()}
 
-    def positions(self) -> dict[str, Vector]:
-        return {name: track.position(self.step) for name, track in self._tracks.items()}
+    def packed_positions(self) -> bytes:
+        return b"".join([_POINT.pack(*track.position(self.step)) for track in self._tracks.values()])
 
-    def packed_poses(self) -> dict[str, bytes]:
-        return {
-            name: b"".join(_POSE.pack(*pose.position, *pose.quaternion) for pose in poses)
-            for name, poses in self.poses().items()
-        }
+    def packed_poses(self) -> bytes:
+        return b"".join(
+            _POSE.pack(*pose.position, *pose.quaternion) for poses in self.poses().values() for pose in poses
+        )
 
     def contacts(self) -> tuple[EntityContact, ...]:
         return ()

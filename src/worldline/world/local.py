@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -64,9 +65,10 @@ class LocalSecondaries:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        until = time.monotonic() + _GRACE_S  # For all of them: there may be many.
         for each in self._processes:
             with suppress(subprocess.TimeoutExpired):
-                each.process.wait(_GRACE_S)
+                each.process.wait(max(0.0, until - time.monotonic()))
             each.lifeline.let_go()  # Whoever is still there is killed.
             each.process.wait()
             each.said.close()

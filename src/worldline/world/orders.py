@@ -2,7 +2,8 @@
 
 An order tells a secondary what to load and unload, and how many steps to go. Its ack tells what came of that. Each
 answers one order, by the number of its *round*: an ack of another round, or a second one, is no answer to anything.
-Numbers of many models are packed: little-endian doubles, for all movers of a secondary in the order of their names.
+Numbers of many models are packed: little-endian doubles, for all movers of a secondary, group by group; both groups and
+the movers of each are in the order of their names.
 """
 
 from __future__ import annotations

@@ -103,6 +103,13 @@ class World:
         return run_digest([(WORLD_MEMBER, self.iteration * self.description.step, self._course.chain)])
 
     @property
+    def outcome(self) -> Outcome:
+        """What comes of the run, if it ended here."""
+        now = self.iteration * self.description.step
+        members = {WORLD_MEMBER: End(now, self._course.chain)}
+        return Outcome(digest=self.digest, now=now, events=self.iteration, members=members)
+
+    @property
     def is_paused(self) -> bool:
         """Whether it stands still: for whoever is called `between` steps it doesn't."""
         return not self._going
@@ -275,9 +282,7 @@ class World:
             self._told(Quit())
             self._over = True
             self._spectator.ended(self.iteration, self.step)
-        now = self.iteration * self.description.step
-        members = {WORLD_MEMBER: End(now, self._course.chain)}
-        return Outcome(digest=self.digest, now=now, events=self.iteration, members=members)
+        return self.outcome
 
     def __enter__(self) -> Self:
         return self

@@ -69,9 +69,9 @@ class WorldTeller(Spectator):
     def stepped(self, iteration: int, step: int, poses: Mapping[str, bytes], state_hash: bytes) -> None:
         self._chain = chained(self._chain, state_hash)
         at = self._reach(iteration)
-        self._send(STATE, at, _encode(_WorldState(iteration, step, state_hash.hex())))
-        if poses:
+        if poses:  # First, so that whoever looks for what differs finds who it is before the hash.
             self._send(TF, at, self._transforms.encode(at, poses))
+        self._send(STATE, at, _encode(_WorldState(iteration, step, state_hash.hex())))
 
     def interacted(self, iteration: int, step: int, interaction: Any) -> None:
         at = self._reach(iteration)

@@ -359,6 +359,7 @@ def test_a_log_replaces_a_log_and_nothing_else(tmp_path: Path) -> None:
         ("", "is no place for a public LCM"),
         ("http://example.org", "is no place for a public LCM"),
         ("memq://", "is no place for a public LCM"),
+        ("udpm", "is no place for a public LCM"),
         ("tcpq://127.0.0.1:1", "no LCM broker can be reached"),
         ("udpm://nonsense", "LCM can't be opened"),
         ("/nowhere/run.lcmlog", "there is no folder"),

@@ -204,4 +204,8 @@ def _log_path(target: str) -> str | None:
     kind, separator, _ = target.partition("://")
     if separator and kind not in ("udpm", "tcpq"):
         raise UsageError(f"{shown(target)} is no place for a public LCM", advice=_FORMS)
-    return None if separator else target
+    if separator:
+        return None
+    if "/" not in target and "." not in target:  # More likely a word that was meant otherwise.
+        raise UsageError(f"{shown(target)} is no place for a public LCM", advice=f"{_FORMS}; {_FILE}{target} is a log")
+    return target

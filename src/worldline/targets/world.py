@@ -1,0 +1,136 @@
+"""Worlds from SDF files, ready to run: in this process, or by secondaries on this machine."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from worldline.history.guarding import GuardedObserver
+from worldline.history.observer import Observer
+from worldline.history.outcome import Outcome
+from worldline.history.status import Watch
+from worldline.loading.parameters import pairs, parsed
+from worldline.model.counting import counted
+from worldline.model.errors import ModelError, UsageError
+from worldline.model.plan import Plan, plan
+from worldline.model.time import rounded_time
+from worldline.targets.ready import Options, Ready, end_of
+from worldline.workers.executor import Executor, Inline, Processes, as_executor
+from worldline.workers.status_timer import looks
+from worldline.world.description import WorldDescription
+from worldline.world.exchange import Exchange
+from worldline.world.foxglove_schemas import WORLD_ENCODINGS, WORLD_SCHEMAS
+from worldline.world.run import World
+from worldline.world.sdf import read_world
+from worldline.world.teller import WORLD_MEMBER, WorldTeller
+
+if TYPE_CHECKING:
+    from worldline.recording.writer import Recorder
+
+EXECUTORS = (Inline, Processes)
+"""What worlds run on."""
+
+_ENGINE, _RUN_AHEAD = "engine", "run-ahead"
+_PARAMETERS = {_ENGINE: "mujoco", _RUN_AHEAD: 1}
+
+
+class ReadyWorld(Ready):
+    """A world that can be run until `end`. It draws nothing, so there is only one seed."""
+
+    kind = "world"
+    event = "step"
+    has_messages = False
+    seed = 0
+
+    def __init__(
+        self, file: Path, world: WorldDescription, chosen: Executor, end: int, *, engine: str, run_ahead: int
+    ) -> None:
+        self._file = file
+        self._world = world
+        self._engine = engine
+        self._run_ahead = run_ahead
+        self._made()  # What can't be simulated is refused here.
+        self._plan = plan([WORLD_MEMBER], until=end)
+        self._end = end
+        self.name = world.name
+        self.chosen = chosen
+
+    def plan(self) -> Plan:
+        return self._plan
+
+    def recorder(self, target: Path) -> Recorder:
+        from worldline.recording.writer import Recorder
+
+        return Recorder(
+            target,
+            self._plan,
+            federation=self.name,
+            encodings=WORLD_ENCODINGS,
+            schemas=WORLD_SCHEMAS,
+            overwrite=True,
+        )
+
+    def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
+        look = looks(watch, self._end)
+        with self._exchange() as exchange:
+            world = self._made(observer, exchange)
+            due = look(world.time, world.iteration)
+
+            def between() -> None:
+                nonlocal due
+                if world.iteration >= due:
+                    due = world.iteration + look(world.time, world.iteration)
+
+            try:
+                world.play(self._end, between=between)
+            except ModelError as error:
+                if error.of_observer:
+                    raise
+                return replace(world.outcome, failure=error)
+            return world.end()
+
+    def _made(self, observer: Observer | None = None, exchange: Exchange | None = None) -> World:
+        tellers = [] if observer is None else [WorldTeller(GuardedObserver(observer))]
+        return World(self._world, engine=self._engine, exchange=exchange, spectators=tellers, run_ahead=self._run_ahead)
+
+    def _exchange(self) -> AbstractContextManager[Exchange | None]:
+        if not isinstance(self.chosen, Processes):
+            return nullcontext()
+        from worldline.world.distributed import local_secondaries
+
+        return local_secondaries(self._file, self.chosen.count, engine=self._engine)
+
+    def taking_part(self, outcome: Outcome) -> str:
+        if self._world.performers:
+            return counted(len(self._world.performers), "performer")
+        return counted(len(self._world.models), "model")
+
+    def extent(self, outcome: Outcome) -> str:
+        return rounded_time(outcome.now)
+
+    def told(self, outcome: Outcome) -> list[str]:
+        count = len(self._world.notes)
+        of_file = f"of {self._file}: `worldline world {self._file} --check` lists what isn't supported"
+        return [f"{counted(count, 'note')} {of_file}"] if count else []
+
+
+def from_file(file: Path, options: Options) -> ReadyWorld:
+    """Take a world's file, and what is said of its run."""
+    world = read_world(file)
+    if options.seed is not None:
+        raise UsageError(f"{file}: a world draws nothing, so it has no seed", advice="leave --seed out")
+    settings = parsed(str(file), _PARAMETERS, pairs(options.settings))
+    end = end_of(options)
+    if end is None:
+        raise UsageError(f"{file}: a world doesn't say when it ends", advice="use --until 10s")
+    values = {**_PARAMETERS, **settings}
+    return ReadyWorld(
+        file,
+        world,
+        as_executor(options.executor or "inline", EXECUTORS),
+        end,
+        engine=values[_ENGINE],
+        run_ahead=values[_RUN_AHEAD],
+    )
