@@ -30,7 +30,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "nodes": {"model", "history", "workers", "kernel", "loading", "drawing", "saving"},
     "spacetime": {"model", "history", "workers", "kernel", "loading", "drawing"},
     "metasim": {"model", "history", "lock", "wire", "federation", "launch", "recording", "saving", "loading"},
-    "world": {"model", "history", "lock", "federation", "drawing", "recording", "saving"},
+    "world": {"model", "history", "lock", "wire", "federation", "drawing", "recording", "saving"},
     "targets": {
         *("model", "history", "lock", "federation", "launch", "workers", "kernel"),
         *("recording", "loading", "saving", "nodes", "spacetime", "world"),

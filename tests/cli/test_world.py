@@ -162,4 +162,4 @@ def test_who_finds_nobody_says_whom_it_has_seen(worldline: Command, meeting_poin
     options = ("--network-role=primary", "--network-secondaries=2")
     code, _, errors = worldline("world", LEVELS, *KINEMATIC, *options, *network)
     assert code == 3
-    assert "0 of 2 secondaries came within 0.3 seconds; seen: nobody" in errors
+    assert "0 of 2 secondaries came within 0.3 s; seen: nobody" in errors

@@ -38,7 +38,8 @@ def test_commands_print_what_is_shown(command: str, shown: str, tmp_path: Path) 
     done = subprocess.run(
         command.split(),
         cwd=tmp_path,
-        env={**os.environ, "PATH": path},
+        # Unbuffered, lines of processes that share a pipe could get mixed up.
+        env={**os.environ, "PATH": path, "PYTHONUNBUFFERED": ""},
         capture_output=True,
         text=True,
         timeout=100,

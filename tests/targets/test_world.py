@@ -191,7 +191,7 @@ def test_a_secondary_that_is_killed_ends_it(
     at_step(monkeypatch, 20, lambda: started[0]._processes[1].process.kill())
     arguments = ("run", "yard.sdf", "--until", "1h", *KINEMATIC, "--executor", "processes(2)", "--record", "run.mcap")
     code, _, err = worldline(*arguments)
-    assert (code, "secondary-2" in err) == (3, True)
+    assert (code, "local-2" in err) == (3, True)
     assert Recording(tmp_path / "run.mcap").verify().condition is Condition.BROKEN_OFF
 
 

@@ -177,8 +177,8 @@ with primary.gathered() as exchange, World(world, engine="kinematic", exchange=e
 @pytest.mark.parametrize(
     ("number", "told"),
     [
-        (signal.SIGKILL, "(the server closed the connection|the connection to the server broke)"),
-        (signal.SIGSTOP, "nothing was heard from the server for 1 second"),
+        (signal.SIGKILL, "(the primary closed the connection|the connection to the primary broke)"),
+        (signal.SIGSTOP, "nothing was heard from the primary for 1 second"),
     ],
 )
 def test_a_primary_that_goes_ends_its_secondaries(number: signal.Signals, told: str) -> None:
@@ -232,7 +232,7 @@ def test_another_world_or_another_physics_is_refused_before_anything_starts(tmp_
     assert [code for code, _ in ends] == [2, 2, 0]
     assert "world file is " in ends[0][1]
     assert "physics is mujoco" in ends[1][1]
-    assert "the server's is kinematic" in ends[1][1]
+    assert "the primary's is kinematic" in ends[1][1]
 
 
 def test_those_who_dont_come_are_counted_and_those_who_did_are_named() -> None:
@@ -242,7 +242,7 @@ def test_those_who_dont_come_are_counted_and_those_who_did_are_named() -> None:
     address = primary.open()
     client = start(address, "early")
     try:
-        with pytest.raises(LossError, match="of 2 secondaries came within 2 seconds; seen: "), primary.gathered():
+        with pytest.raises(LossError, match="of 2 secondaries came within 2 s; seen: "), primary.gathered():
             pytest.fail("it began")
     finally:
         client.kill()
@@ -254,7 +254,7 @@ def test_a_local_secondary_that_cant_start_says_why(tmp_path: Path, monkeypatch:
     file.write_text(LEVELS.read_text())
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (tmp_path / "msgspec.py").write_text("raise SystemExit('no msgspec today')")
-    told = pytest.raises(LossError, match="secondary-1 ended before the run began: no msgspec today")
+    told = pytest.raises(LossError, match="local-1 ended before the run began: no msgspec today")
     with told, local_secondaries(file, 1, engine="kinematic"):
         pytest.fail("it began")
 

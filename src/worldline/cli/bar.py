@@ -38,14 +38,14 @@ def bar(what: str, total: int) -> Iterator[Callable[[int], None] | None]:
 
 
 @contextmanager
-def progress() -> Iterator[Watch]:
-    """Show how far a run is, once it has taken a while. What it yields is the run's `watch`.
+def progress(event: str = "event") -> Iterator[Watch]:
+    """Show how far a run is, once it has taken a while. What it yields is the run's `watch`; `event` is what it counts.
 
     Where there is no terminal, a line says so now and then.
     """
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _RunNote()
+        yield _RunNote(event)
         return
     shown = _RunBar(console)
     try:
@@ -57,8 +57,9 @@ def progress() -> Iterator[Watch]:
 class _RunNote:
     """Tells whoever waits for a long run its status now and then, and how to end one that has no end."""
 
-    def __init__(self) -> None:
+    def __init__(self, event: str) -> None:
         self._told = time.monotonic()
+        self._event = event
 
     def __call__(self, status: Status) -> None:
         clock = time.monotonic()
@@ -68,7 +69,7 @@ class _RunNote:
         has_end = status.end < FOREVER
         reached = format_time(status.time) + (f" of {format_time(status.end)}" if has_end else "")
         hint = "" if has_end else ", and no end is set (--until TIME ends it)"
-        remark(f"still running: {reached} simulated, {counted(status.events, 'event')}{hint}")
+        remark(f"still running: {reached} simulated, {counted(status.events, self._event)}{hint}")
 
 
 class _RunBar:

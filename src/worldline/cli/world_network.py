@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from worldline.federation.address import parse_address
 from worldline.model.counting import counted
 from worldline.model.errors import UsageError
 from worldline.world.engine import PhysicsEngine
@@ -19,6 +20,8 @@ from worldline.world.secondary import PRIMARY, Secondary
 
 if TYPE_CHECKING:
     from worldline.world.discovery import Discovery, DiscoveryOptions
+
+_EVERYWHERE = ("0.0.0.0", "::", "")
 
 FEDERATION = "world"
 """The federation of those who don't say which they belong to."""
@@ -53,6 +56,11 @@ class WorldNetwork:
             patience_s=self.patience_s,
             silence_s=self.silence_s,
         )
+        if self.discovery is not None and parse_address(listen).place in _EVERYWHERE:
+            raise UsageError(
+                f"--listen {listen} can't be announced: nobody knows which of this machine's addresses to use",
+                advice="listen on the one that the others reach, or use --no-discovery and tell them an address",
+            )
         address = primary.open()
         say(f"primary on {address}, waiting for {counted(count, 'secondary', 'secondaries')}")
 

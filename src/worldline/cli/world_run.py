@@ -180,7 +180,7 @@ class WorldSession:
             feed = LineFeed(sys.stdin.fileno())
             ConsoleSession(world, feed, PlainConsole().print, pace=self.pace, until=self.until, prompt=prompt).run()
         else:
-            with progress() as shown:
+            with progress("step") as shown:
                 world.play(self.until, pace=self.pace, between=None if self.quiet else self._looks(world, shown))
         return world.end()
 

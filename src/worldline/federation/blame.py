@@ -10,6 +10,8 @@ NO_TERMINAL = "debug it with `worldline run --executor in-process`, or start it 
 
 def blame(error: BaseException) -> str:
     """Return what was raised, and the line of the program that led to it."""
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
     text = f"its program raised {said_of(error)}"
     # By name: to load the debugger takes longer than all the rest here.
     return f"{text} ({NO_TERMINAL})" if type(error).__name__ == "BdbQuit" else text

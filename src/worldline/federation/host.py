@@ -626,6 +626,11 @@ class Host:
             self.sessions.pop(session.name, None)
             self._lose(session, shortened(f"it was cut off: {error.problem}"), error)
 
+    def give_up(self, name: str, cause: str) -> None:
+        """Give up a participant of whom somebody else knows that it is gone; one that isn't here is no concern."""
+        if name in self.sessions and not self.over:
+            self._drop(self.sessions[name], cause)
+
     def _drop(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
         """Give a participant up."""
         session.out += encode_answer(Abort(session.name, cause, session.name, self._time_of(session)))

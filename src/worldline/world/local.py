@@ -56,7 +56,7 @@ class LocalSecondaries:
         self._federation = federation
         self._silence_s = silence_s
         width = len(str(count))
-        self.names = tuple(f"secondary-{number:0{width}}" for number in range(1, count + 1))
+        self.names = tuple(f"local-{number:0{width}}" for number in range(1, count + 1))
         self._processes: list[_LocalProcess] = []
 
     def __enter__(self) -> Self:

@@ -20,7 +20,7 @@ from worldline.history.status import Status
 from worldline.lock import Phase
 from worldline.model import Network, link, plan
 from worldline.model.counting import counted
-from worldline.model.errors import ConfigurationError, LossError
+from worldline.model.errors import ConfigurationError, Interrupted, LossError, WorldlineError
 from worldline.world.engine import PhysicsEngine
 from worldline.world.orders import StepAck, StepOrder, decode_ack, encode
 from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, agreement, ended_in, orders_for
@@ -105,25 +105,38 @@ class Primary:
         host = self._server.host
         begun = time.monotonic()
 
-        def watch(_: Status) -> None:
-            notices = list(host.notices)
+        def tell() -> None:
+            notices = [notice for notice in host.notices if notice != f"{PRIMARY} has joined"]
             host.notices.clear()
             look(notices)
+
+        def watch(_: Status) -> None:
+            tell()
             if host.arbiter.phase is Phase.GATHERING and self._patience_s is not None:
                 self._check_patience(time.monotonic() - begun)
 
         with self._server.resident(PRIMARY, watch=watch, watch_every_s=_LOOK_EVERY_S, subscribes=[ACKS]) as me:
+            tell()
             names = (name for name in host.arbiter.members if name != PRIMARY)
-            yield FederationExchange(me, tuple(sorted(names)))
+            with self._ending():
+                yield FederationExchange(me, tuple(sorted(names)))
+
+    @contextmanager
+    def _ending(self) -> Iterator[None]:
+        """Tell the secondaries why the run ends, if it isn't one of them who has gone."""
+        host = self._server.host
+        try:
+            yield
+        except WorldlineError as error:
+            host.end(error)
+            raise
+        except KeyboardInterrupt:
+            host.end(Interrupted("the primary was interrupted"))
+            raise
 
     def give_up(self, problem: str, secondary: str) -> None:
-        """End the run: a secondary is gone, and its connection doesn't say so. From any thread."""
-
-        def end() -> None:
-            if secondary in self._server.host.sessions:  # Others are no part of the run.
-                self._server.host.end(LossError(problem, participant=secondary))
-
-        self._server.order(end)
+        """Give up a secondary that is gone, though its connection doesn't say so. From any thread."""
+        self._server.order(lambda: self._server.host.give_up(secondary, problem))
 
     def _check_patience(self, waited_s: float) -> None:
         assert self._patience_s is not None
@@ -131,6 +144,6 @@ class Primary:
             seen = [name for name in self._server.host.sessions if name != PRIMARY]
             raise LossError(
                 f"{len(seen)} of {counted(self._count, 'secondary', 'secondaries')} came within "
-                f"{self._patience_s:g} seconds; seen: {', '.join(sorted(seen)) or 'nobody'}",
+                f"{self._patience_s:g} s; seen: {', '.join(sorted(seen)) or 'nobody'}",
                 advice=f"start the others with --network-role=secondary; they connect to {self._server.address}",
             )

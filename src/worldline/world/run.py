@@ -47,7 +47,8 @@ _ROUND_MAX = 1 << 30
 class World:
     """A world of models, ready to step.
 
-    `world` is a description or the path of an SDF file. Spectators see everything. Without an `exchange` it is
+    `world` is a description or the path of an SDF file, and `engine` the name of a physics engine, or what makes one.
+    Spectators see everything. Without an `exchange` it is
     simulated right here. Secondaries may `run_ahead` by some steps; the result is the same.
 
     It is paused except while one of `step_by`, `run_to` and `play` is at work. Whatever interferes takes effect before
@@ -58,7 +59,7 @@ class World:
         self,
         world: WorldDescription | Path | str,
         *,
-        engine: str = "mujoco",
+        engine: str | Callable[[WorldDescription], PhysicsEngine] = "mujoco",
         exchange: Exchange | None = None,
         spectators: Iterable[Spectator] = (),
         run_ahead: int = 1,
@@ -72,8 +73,8 @@ class World:
         self._over = False
         self._told(Begin(self.description.name, self.description.source_hash))
 
-    def _engine(self, name: str) -> PhysicsEngine:
-        return open_engine(name, self.description)
+    def _engine(self, engine: str | Callable[[WorldDescription], PhysicsEngine]) -> PhysicsEngine:
+        return open_engine(engine, self.description) if isinstance(engine, str) else engine(self.description)
 
     # --- What is ---
 

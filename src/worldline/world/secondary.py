@@ -6,7 +6,8 @@ from pathlib import Path
 
 from worldline.federation.address import Address
 from worldline.federation.client import connect
-from worldline.model.errors import BrokenOff, LossError
+from worldline.model.errors import BrokenOff, LossError, UsageError
+from worldline.wire.handshake import DISAGREES
 from worldline.world.engine import PhysicsEngine
 from worldline.world.hosting import Hosting
 from worldline.world.orders import decode_order, encode
@@ -33,11 +34,16 @@ def agreement(engine: PhysicsEngine) -> dict[str, str]:
 
 def ended_in(step: int, error: LossError) -> LossError:
     """Return why a run has ended before its time, for whoever knows it by its steps."""
-    cause = error.facts.get("cause", error.problem)
+    cause = in_world_terms(error.facts.get("cause", error.problem))
     if isinstance(error, BrokenOff) and error.participant is not None:
         who = error.participant if error.participant == PRIMARY else f"secondary {error.participant}"
         cause = f"{who} was lost: {cause}"
     return LossError(f"the run ended in step {step}: {cause}", advice=error.advice, step=step)
+
+
+def in_world_terms(text: str) -> str:
+    """Return what a federation says for whoever thinks of primaries: the server is one."""
+    return text.replace("the server", "the primary")
 
 
 class Secondary:
@@ -61,18 +67,24 @@ class Secondary:
         self.name = name
         self.iteration = self.step = 0
         self._hosting = Hosting(name, engine)
-        self._client = connect(
-            address,
-            name,
-            patience_s=patience_s,
-            silence_s=silence_s,
-            federation=federation,
-            token=token,
-            authority=authority,
-            agreement=agreement(engine),
-            publishes=[ACKS],
-            subscribes=[orders_for(name)],
-        )
+        try:
+            self._client = connect(
+                address,
+                name,
+                patience_s=patience_s,
+                silence_s=silence_s,
+                federation=federation,
+                token=token,
+                authority=authority,
+                agreement=agreement(engine),
+                publishes=[ACKS],
+                subscribes=[orders_for(name)],
+            )
+        except (LossError, UsageError) as error:
+            differs = error.facts.get("code") == DISAGREES
+            advice = "run all with the same world file, engine and versions" if differs else error.advice
+            told = None if advice is None else in_world_terms(advice)
+            raise type(error)(in_world_terms(error.problem), advice=told, **error.facts) from error
 
     def run(self) -> None:
         """Do what the primary says until the run is over; raise if it doesn't end well."""
