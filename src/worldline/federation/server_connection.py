@@ -108,6 +108,9 @@ class ServerConnection:
 
     def finish(self) -> None:
         """Come to an end as soon as all is sent."""
+        if self.session.stopped:  # It takes nothing, and its going isn't waited for.
+            self.close("its process is stopped")
+            return
         self.session.closing = True
         self.session.paused = False
         self.write()
