@@ -33,13 +33,12 @@ from typing import NamedTuple
 from msgspec import structs
 
 from worldline.model.errors import InternalError, ModelError, PeerError, UsageError, shown
-from worldline.model.message import check_name
-from worldline.model.nearest import nearest
 from worldline.model.time import SECOND
+from worldline.world.cast import Cast
 from worldline.world.description import WorldModel
 from worldline.world.engine import Extent, PhysicsEngine, checked_twist
 from worldline.world.groups import Group, Mover, settle_groups
-from worldline.world.hosting import sum_of_hashes, with_copies
+from worldline.world.hosting import sum_of_hashes
 from worldline.world.interactions import (
     Change,
     InsertPerformer,
@@ -48,7 +47,6 @@ from worldline.world.interactions import (
     SetCommand,
     SetPose,
 )
-from worldline.world.levels import Levels
 from worldline.world.orders import (
     HASH_SIZE,
     DriveOrder,
@@ -62,7 +60,6 @@ from worldline.world.orders import (
 )
 from worldline.world.placement import place
 from worldline.world.pose import Pose, Vector
-from worldline.world.shapes import check_size
 from worldline.world.spectator import SeveralSpectators, Spectator
 from worldline.world.surroundings import MARGIN, Region, Surroundings, joined
 
@@ -137,27 +134,16 @@ class Course:
 
     def _begin_anew(self) -> None:
         """Have everything as it is in the file."""
-        self.world = self.file
+        self._cast = Cast(self.file)
         self._engine.change_world(self.file)
         self.step = 0
         self.state_hash = bytes(HASH_SIZE)
         self.affinities: dict[str, str] = {}
-        self._copies: list[ModelCopy] = []
-        self._removed: set[str] = set()
         self._seen: dict[str, _MoverSeen] = {}
         self._gone: set[str] = set()  # Those who were removed since groups were last worked out, if still simulated.
         self._last: list[tuple[list[str], bytes]] = []  # The positions of movers after the last step, packed.
         self._drives: list[DriveOrder] = []
         self._puts: list[PoseOrder] = []
-        performing = {performer.model: performer.size for performer in self.file.performers}
-        self._levels = Levels(self.file.levels, (name for name in self.file.models if name not in performing))
-        self._naming: dict[str, list[str]] = {}  # The levels that name an entity.
-        for level in self.file.levels:
-            for entity in level.entities:
-                self._naming.setdefault(entity, []).append(level.name)
-        self._levels.update(
-            {}, added={name: (size, self.file.models[name].pose.position) for name, size in performing.items()}
-        )
         self._changed: set[str] = set()  # Performers whose levels changed since groups were last worked out.
         self._look_at = self.iteration  # The iteration of the next look.
         self._is_seen = True  # Whether what was seen last is how it is now.
@@ -173,19 +159,19 @@ class Course:
 
     @property
     def performers(self) -> tuple[str, ...]:
-        return self._levels.performers()
+        return self._cast.performers
 
     @property
     def loaded(self) -> tuple[str, ...]:
         """The models that are loaded at present."""
-        return tuple(sorted(self._wanted()))
+        return tuple(self._cast.loaded())
 
     @property
     def active_levels(self) -> tuple[str, ...]:
-        return self._levels.active()
+        return self._cast.active_levels
 
     def levels_of(self, performer: str) -> tuple[str, ...]:
-        return self._levels.of(performer)
+        return self._cast.levels_of(performer)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -203,7 +189,7 @@ class Course:
         known.update((put.entity, put.position) for put in self._puts)
         return {
             name: known[name] if name in known else self._newcomer(name).position
-            for name, model in self._wanted().items()
+            for name, model in self._cast.loaded().items()
             if not model.static
         }
 
@@ -350,7 +336,7 @@ class Course:
             raise InternalError(f"step {self.step} was computed twice and differs")
 
     def _note_levels(self, positions: Mapping[str, Vector]) -> None:
-        change = self._levels.update(positions)
+        change = self._cast.move(positions)
         if change.performers():
             self._changed.update(change.performers())
             self._look_at = self.iteration
@@ -372,7 +358,7 @@ class Course:
         poses = {}
         start = 0
         for mover in self._movers_of[secondary]:
-            stop = start + 56 * len(self.world.models[mover].links)
+            stop = start + 56 * len(self._models[mover].links)
             poses[mover] = packed[start:stop]
             start = stop
         return poses
@@ -393,26 +379,26 @@ class Course:
             if mover in put:  # Whoever was put somewhere may be in other levels there.
                 moved[mover] = (x, y, z)
         if moved:
-            self._note_levels({mover: at for mover, at in moved.items() if mover in self._levels.performers()})
+            self._note_levels({mover: at for mover, at in moved.items() if mover in self._cast.performers})
 
     def _regroup(self) -> None:
         """Work out groups, placement and what secondaries have to be told of both."""
-        wanted = self._wanted()
+        cast = self._cast
+        wanted = cast.loaded()
         statics = {name: model for name, model in wanted.items() if model.static}
         self._seen = {
             name: self._seen[name] if name in self._seen and name not in self._gone else self._newcomer(name)
             for name in wanted
             if name not in statics
         }
-        performers = frozenset(self._levels.performers())
-        active = frozenset(self._levels.active())
+        performers, active = frozenset(cast.performers), frozenset(cast.active_levels)
         movers = [
             Mover(
                 name,
                 *seen.extent,
-                levels=self._levels.of(name)
+                levels=cast.levels_of(name)
                 if name in performers
-                else tuple(level for level in self._naming.get(name, ()) if level in active),
+                else tuple(level for level in cast.levels_naming(name) if level in active),
                 performs=name in performers,
             )
             for name, seen in self._seen.items()
@@ -431,16 +417,11 @@ class Course:
             ]
             self._performing[secondary] = [(number, name) for number, name in enumerate(names) if name in performers]
             self._speeds[secondary] = {each.group.name: speeds[each.group.name] for each in here}
-        if wanted.keys() != self._models.keys() or distribution.affinities != self.affinities:
+        if wanted != self._models or distribution.affinities != self.affinities:
             self._spectator.changed(self.iteration, self.step, wanted, distribution.affinities)
         self._models, self.affinities = wanted, distribution.affinities
         self._changed = set()
         self._look_at = self.iteration + self._span
-
-    def _wanted(self) -> dict[str, WorldModel]:
-        """Return the models that are to be loaded, by name."""
-        names = {*self._levels.loaded(), *self._levels.performers()} - self._removed
-        return {name: self.world.models[name] for name in sorted(names)}
 
     def _newcomer(self, name: str) -> _MoverSeen:
         """Find out what has to be known of a mover that nobody simulates yet."""
@@ -508,12 +489,12 @@ class Course:
                 for name, host in affinities.items()
                 if host != self.affinities.get(name) and secondary in (host, self.affinities.get(name))
             ]
-            copies = list(self._copies) if self._copies != self._copies_told else None
+            copies = list(self._cast.copies) if self._cast.copies != self._copies_told else None
             if has or unload or copies is not None:
                 self._news[secondary] = structs.replace(
                     _NO_NEWS, copies=copies, affinities=moves, unload=unload, load=load
                 )
-        self._copies_told = list(self._copies)
+        self._copies_told = list(self._cast.copies)
 
     # --- Interaction ---
 
@@ -527,7 +508,9 @@ class Course:
             case SetPose():
                 self._put_elsewhere(change)
             case InsertPerformer():
-                self._insert(change)
+                self._cast.insert(change)
+                self._engine.change_world(self._cast.world)
+                self._changed.add(change.name)
             case RemovePerformer():
                 self._remove(change.name)
             case Reset():
@@ -537,72 +520,27 @@ class Course:
         self._spectator.interacted(self.iteration, self.step, change)
 
     def _command(self, change: SetCommand) -> None:
-        model = self._mover(change.entity)
+        model = self._cast.mover(change.entity)
         if model.drive is None:
             raise UsageError(f"model {shown(change.entity)} has no drive, so it takes no commands")
         linear, angular = checked_twist(change.linear, change.angular)
         self._drives.append(DriveOrder(change.entity, linear, angular))
 
     def _put_elsewhere(self, change: SetPose) -> None:
-        model = self._mover(change.entity)
+        model = self._cast.mover(change.entity)
         held = {joint.child for joint in model.joints}
         if model.motion is not None or all(link.name in held for link in model.links):
             raise UsageError(f"model {shown(change.entity)} is held or scripted and can't be put elsewhere")
         pose = Pose(change.position, change.quaternion)
         self._puts.append(PoseOrder(change.entity, pose.position, pose.quaternion))
 
-    def _insert(self, change: InsertPerformer) -> None:
-        check_name(change.name, "a performer")
-        if change.name in self.world.models:
-            raise UsageError(f"there is a model {shown(change.name)} already", advice="use another name")
-        like = self.file.models.get(change.like)
-        if like is None:
-            advice = nearest(change.like, list(self.file.models)) or "use the name of one in the world's file"
-            raise UsageError(f"there is no model {shown(change.like)} to make another of", advice=advice)
-        if like.static or like.motion is not None:
-            raise UsageError(f"model {shown(change.like)} is static or scripted, so a copy of it can't perform")
-        size = change.size or self._size_like(change.like)
-        check_size("performer", "size", *size)
-        pose = Pose(change.position, change.quaternion)
-        copies = [*self._copies, ModelCopy(change.name, change.like, pose.position, pose.quaternion)]
-        world = with_copies(self.file, copies)
-        self._levels.update({}, added={change.name: (size, pose.position)})
-        self._copies, self.world = copies, world
-        self._engine.change_world(world)
-        self._changed.add(change.name)
-
-    def _size_like(self, model: str) -> Vector:
-        for performer in self.file.performers:
-            if performer.model == model:
-                return performer.size
-        raise UsageError(f"model {shown(model)} doesn't perform, so a copy of it needs a size", advice="give one")
-
     def _remove(self, name: str) -> None:
-        if name not in self._levels.performers():
-            advice = nearest(name, list(self._levels.performers())) or "use the name of a performer's model"
-            raise UsageError(f"there is no performer {shown(name)}", advice=advice)
-        self._changed.update(self._levels.update({}, removed=[name]).performers())
+        self._cast.remove(name)
+        self._engine.change_world(self._cast.world)
         self._changed.discard(name)
-        self._copies = [copy for copy in self._copies if copy.name != name]
         self._gone.add(name)  # A copy of another model may get its name, and mustn't get its state.
-        if name in self.file.models:
-            self._removed.add(name)
         self._drives = [each for each in self._drives if each.entity != name]
         self._puts = [each for each in self._puts if each.entity != name]
-        self.world = with_copies(self.file, self._copies)
-        self._engine.change_world(self.world)
-
-    def _mover(self, name: str) -> WorldModel:
-        model = self._wanted().get(name)
-        if model is None:
-            known = self.world.models.get(name)
-            if known is not None:
-                raise UsageError(f"model {shown(name)} isn't loaded at present")
-            advice = nearest(name, list(self.world.models)) or "use the name of a model in the world's file"
-            raise UsageError(f"there is no model {shown(name)}", advice=advice)
-        if model.static:
-            raise UsageError(f"model {shown(name)} is static")
-        return model
 
 
 _NO_NEWS = StepOrder(0, 0, 0, 0, 0)

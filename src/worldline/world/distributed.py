@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from worldline.world.engines import open_engine
 from worldline.world.exchange import Exchange
@@ -34,8 +35,12 @@ def local_secondaries(
     path = Path(file)
     token = secrets.token_hex()
     opened = open_engine(engine, read_world(path))
-    primary = Primary(opened, count, token=token, patience_s=patience_s, silence_s=silence_s)
-    with LocalSecondaries(path, engine, count, federation="", silence_s=silence_s) as processes:
+    with (
+        TemporaryDirectory(prefix="worldline-") as folder,
+        LocalSecondaries(path, engine, count, federation="", silence_s=silence_s) as processes,
+    ):
+        address = f"unix://{folder}/world.sock"  # Faster than TCP.
+        primary = Primary(opened, count, address, token=token, patience_s=patience_s, silence_s=silence_s)
         processes.start(primary.open(), token)
         with primary.gathered(lambda _: processes.check()) as exchange:
             yield exchange

@@ -46,7 +46,7 @@ class WorldTeller(Spectator):
         self._observer = observer
         self._sent = 0
         self._chain = bytes(HASH_SIZE)
-        self._models: tuple[str, ...] | None = None
+        self._models: Mapping[str, WorldModel] | None = None
         self._step_ns = 0
         self._scene = SceneEncoder(())
         self._transforms = TransformsEncoder({})
@@ -59,9 +59,9 @@ class WorldTeller(Spectator):
     def changed(
         self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
     ) -> None:
-        if tuple(models) == self._models:
+        if models == self._models:
             return
-        self._models = tuple(models)
+        self._models = dict(models)
         self._transforms = TransformsEncoder(models)
         at = self._reach(iteration)
         self._send(SCENE, at, self._scene.encode(at, models))

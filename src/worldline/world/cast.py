@@ -1,0 +1,112 @@
+"""The cast of a world: which models there are, who performs, and what is loaded at present.
+
+It begins as the file has it. Performers come and go when somebody interferes: a performer that is inserted is a copy of
+a model of the file, and one that is removed takes its model along. What can't be done raises and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from worldline.model.errors import UsageError, shown
+from worldline.model.message import check_name
+from worldline.model.nearest import nearest
+from worldline.world.description import WorldDescription, WorldModel
+from worldline.world.hosting import with_copies
+from worldline.world.interactions import InsertPerformer
+from worldline.world.levels import LevelChange, Levels
+from worldline.world.orders import ModelCopy
+from worldline.world.pose import Pose, Vector
+from worldline.world.shapes import check_size
+
+
+class Cast:
+    """`world` is the file's, with the `copies` that were inserted; performers go by the names of their models."""
+
+    def __init__(self, file: WorldDescription) -> None:
+        self._file = self.world = file
+        self.copies: list[ModelCopy] = []
+        self._removed: set[str] = set()
+        performing = {performer.model: performer.size for performer in file.performers}
+        self._levels = Levels(file.levels, (name for name in file.models if name not in performing))
+        self._naming: dict[str, list[str]] = {}  # The levels that name an entity.
+        for level in file.levels:
+            for entity in level.entities:
+                self._naming.setdefault(entity, []).append(level.name)
+        self._levels.update(
+            {}, added={name: (size, file.models[name].pose.position) for name, size in performing.items()}
+        )
+
+    # --- What is ---
+
+    @property
+    def performers(self) -> tuple[str, ...]:
+        return self._levels.performers()
+
+    @property
+    def active_levels(self) -> tuple[str, ...]:
+        return self._levels.active()
+
+    def levels_of(self, performer: str) -> tuple[str, ...]:
+        return self._levels.of(performer)
+
+    def levels_naming(self, entity: str) -> tuple[str, ...]:
+        """Return the levels, active or not, that name an entity."""
+        return tuple(self._naming.get(entity, ()))
+
+    def loaded(self) -> dict[str, WorldModel]:
+        """Return the models that are loaded, by name, in the order of their names."""
+        names = {*self._levels.loaded(), *self._levels.performers()} - self._removed
+        return {name: self.world.models[name] for name in sorted(names)}
+
+    def mover(self, name: str) -> WorldModel:
+        """Return a model that is loaded and can move, or raise why there is none of that name."""
+        model = self.loaded().get(name)
+        if model is None:
+            if name in self.world.models:
+                raise UsageError(f"model {shown(name)} isn't loaded at present")
+            advice = nearest(name, list(self.world.models)) or "use the name of a model in the world's file"
+            raise UsageError(f"there is no model {shown(name)}", advice=advice)
+        if model.static:
+            raise UsageError(f"model {shown(name)} is static")
+        return model
+
+    # --- What happens ---
+
+    def move(self, positions: Mapping[str, Vector]) -> LevelChange:
+        """Take the positions of performers after a step; return what that changes."""
+        return self._levels.update(positions)
+
+    def insert(self, change: InsertPerformer) -> None:
+        check_name(change.name, "a performer")
+        if change.name in self.world.models:
+            raise UsageError(f"there is a model {shown(change.name)} already", advice="use another name")
+        like = self._file.models.get(change.like)
+        if like is None:
+            advice = nearest(change.like, list(self._file.models)) or "use the name of one in the world's file"
+            raise UsageError(f"there is no model {shown(change.like)} to make another of", advice=advice)
+        if like.static or like.motion is not None:
+            raise UsageError(f"model {shown(change.like)} is static or scripted, so a copy of it can't perform")
+        size = change.size or self._size_like(change.like)
+        check_size("performer", "size", *size)
+        pose = Pose(change.position, change.quaternion)
+        copies = [*self.copies, ModelCopy(change.name, change.like, pose.position, pose.quaternion)]
+        world = with_copies(self._file, copies)
+        self._levels.update({}, added={change.name: (size, pose.position)})
+        self.copies, self.world = copies, world
+
+    def remove(self, name: str) -> None:
+        if name not in self.performers:
+            advice = nearest(name, list(self.performers)) or "use the name of a performer's model"
+            raise UsageError(f"there is no performer {shown(name)}", advice=advice)
+        self._levels.update({}, removed=[name])
+        if name in self._file.models:
+            self._removed.add(name)
+        self.copies = [copy for copy in self.copies if copy.name != name]
+        self.world = with_copies(self._file, self.copies)
+
+    def _size_like(self, model: str) -> Vector:
+        for performer in self._file.performers:
+            if performer.model == model:
+                return performer.size
+        raise UsageError(f"model {shown(model)} doesn't perform, so a copy of it needs a size", advice="give one")
