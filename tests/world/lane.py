@@ -57,7 +57,6 @@ def lane(speed: float = 20.0) -> WorldDescription:
         models={model.name: model for model in models},
         levels=tuple(levels),
         performers=tuple(Performer(name=name, model=name, size=(0.4, 0.4, 0.4)) for name in ("robot_1", "robot_2")),
-        source_hash="1234",
     )
 
 

@@ -213,9 +213,9 @@ def test_an_order_says_when_and_where_it_begins() -> None:
     world = hall()
     exchange = local(world)
     course = run(course_of(world), exchange, 7)
-    (order,) = course.begin(5, paused=True).values()
+    (order,) = course.begin(5).values()
     assert (order.iteration, order.step, order.time, order.step_size) == (7, 7, 7 * world.step, world.step)
-    assert (order.paused, order.steps) == (True, 1)
+    assert (order.paused, order.steps) == (False, 1)
 
 
 def test_running_ahead_stops_at_looks_and_at_the_limit() -> None:
@@ -298,6 +298,43 @@ def test_a_model_that_cant_be_computed_ends_the_run_by_name(names: tuple[str, ..
         run(course, LocalExchange(lambda: FragileEngine(world), names), 5000)
     assert (error.value.facts["entity"], error.value.facts["step"]) == ("far", 105)
     assert listener.story == played(world, 104).story
+
+
+def test_of_several_failures_in_one_step_the_first_groups_counts() -> None:
+    """Whoever has which group: a secondary stops at its first failure, so the others mustn't come first either."""
+
+    class Hopeless(FragileEngine):
+        breaks_at = 3
+
+        def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> KinematicGroup:
+            group = KinematicEngine.build(self, movers, statics)
+
+            def break_down(steps: int = 1) -> None:
+                entity = max(group.movers)
+                raise ModelError(f"{entity} broke", entity=entity, step=1)
+
+            group.advance = break_down  # type: ignore[method-assign]
+            return group
+
+    world = stage([runner("a", 0.0), runner("z", 0.1), runner("b", 50.0), runner("c", 90.0)], [], ["a", "z", "b", "c"])
+    for names in SECONDARIES:
+        course = Course(Hopeless(world), names)
+        with pytest.raises(ModelError, match="z broke"):
+            run(course, LocalExchange(lambda: Hopeless(world), names), 1)
+
+
+def test_groups_dont_depend_on_how_far_ahead_it_runs() -> None:
+    course = course_of(hall(), run_ahead=1000)
+    (order,) = course.begin(1000).values()
+    assert order.steps == LOOK_EVERY
+
+
+def test_a_round_is_as_long_as_its_acks_fit_into_messages() -> None:
+    many = stage([runner(f"r{number}", 100.0 * number) for number in range(3)], [], ["r0", "r1", "r2"])
+    course = course_of(many, run_ahead=10)
+    course._ack_size = lambda _: 2**21  # type: ignore[method-assign]
+    (order,) = course.begin(1000).values()
+    assert order.steps == 2
 
 
 def test_a_world_in_which_nothing_moves_still_steps() -> None:

@@ -90,7 +90,14 @@ def test_the_first_link_by_name_is_the_one_to_go_by() -> None:
 def test_a_world_can_be_sent_to_another_process() -> None:
     made = world(levels=(level("one", "b"),))
     assert pickle.loads(pickle.dumps(made)) == made
-    assert replace(made, source_hash="x") != made
+
+
+def test_the_content_hash_stands_for_all_that_is_simulated() -> None:
+    made = world(levels=(level("one", "b"),))
+    assert replace(made, real_time_factor=2.0).content_hash() == made.content_hash()
+    assert pickle.loads(pickle.dumps(made)).content_hash() == made.content_hash()
+    others = [replace(made, gravity=(0.0, 0.0, -1.0)), replace(made, step=2), replace(made, levels=())]
+    assert len({made.content_hash(), *(each.content_hash() for each in others)}) == 4
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_the_script_says_what_is_shown(tmp_path: Path) -> None:
     log.history.save(tmp_path / "log")
     lines = (tmp_path / "log").read_text().splitlines()
     (shown_log,) = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
-    assert shown_log.splitlines() == [re.sub(r'(?<="source_hash":")[^"]*', "...", line) for line in lines[:3]]
+    assert shown_log.splitlines() == [re.sub(r'(?<="content_hash":")[^"]*', "...", line) for line in lines[:3]]
     assert read_interactions(tmp_path / "log") == log.history
 
 

@@ -256,16 +256,6 @@ def test_who_changed() -> None:
     assert levels.update({"p": at(25), "q": at(16), "r": at(51)}).performers() == ("p",)
 
 
-def test_how_far_a_performer_may_go() -> None:
-    levels = with_performers(world(along_x("L", 0, 10, 2)), p=7)
-    assert levels.clearance("p", at(7)) == pytest.approx(3.5)  # To the box's edge, though the buffer keeps it in.
-    levels.update({"p": at(12)})
-    assert levels.clearance("p", at(12)) == pytest.approx(0.5)
-    levels.update({"p": at(112.5)})
-    assert levels.clearance("p", at(112.5, 3)) == pytest.approx(2.5)  # To where the box would be, if it were as long.
-    assert levels.clearance("p", at(0)) == 0.0  # It isn't there, as far as the levels know.
-
-
 def test_a_world_without_levels() -> None:
     levels = with_performers(world(others="sun"), p=5)
     assert levels.update({"p": at(1e9)}) == NO_CHANGE

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.world.plain import PlainLevel
-from worldline.world.levels import NO_CHANGE, LevelChange, Levels, Point
+from worldline.world.levels import LevelChange, Levels, Point
 
 ENTITIES = [f"e{number}" for number in range(5)]
 
@@ -100,17 +100,6 @@ class LevelHistory(RuleBasedStateMachine):
     def step(self, found: dict[str, Point], everybody: Point, together: bool) -> None:
         positions = {name: everybody if together else found.get(name) for name in self.naive.positions}
         self.both({name: position for name, position in positions.items() if position is not None}, {}, [])
-
-    @rule(found=st.dictionaries(names, points, min_size=1))
-    def step_within_the_clearance(self, found: dict[str, Point]) -> None:
-        near = {
-            name: position
-            for name, position in found.items()
-            if name in self.naive.positions
-            and max(abs(Fraction(a) - Fraction(b)) for a, b in zip(position, self.naive.positions[name], strict=True))
-            < self.levels.clearance(name, self.naive.positions[name])
-        }
-        assert self.naive.update(near, {}, []) == NO_CHANGE == self.levels.update(near)
 
     @rule(added=st.dictionaries(names, st.tuples(sizes, points), min_size=1), moved=points)
     def come(self, added: dict[str, tuple[Point, Point]], moved: Point) -> None:

@@ -28,7 +28,7 @@ class Stubborn:
 
 def test_all_are_waited_for_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local.time, "monotonic", lambda: Stubborn.now)
-    with LocalSecondaries(Path("any.sdf"), "kinematic", 5, federation="", silence_s=1.0) as secondaries:
+    with LocalSecondaries(Path("any.sdf"), "kinematic", 5) as secondaries:
         for name in secondaries.names:
             process: Any = Stubborn()
             lifeline = Lifeline()

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.world.crowd import TURN, crowd, ground, robot, thing, wall
-from tests.world.small_worlds import Listener, Story, course_of, local, played, run
+from tests.world.small_worlds import Listener, Story, local, played, run
 from worldline.model.time import MS
+from worldline.world.course import Course
 from worldline.world.description import (
     DiffDrive,
     DriveCommand,
@@ -20,6 +21,7 @@ from worldline.world.description import (
     WorldDescription,
     WorldModel,
 )
+from worldline.world.engines import open_engine
 from worldline.world.sdf import read_world
 from worldline.world.shapes import BoxShape, SphereShape
 
@@ -92,8 +94,8 @@ def test_it_is_the_history_of_the_whole_world_as_one_model() -> None:
     engine_story = played(world, 300, engine="mujoco").story
     assert played(world, 300, names, run_ahead=10, engine="mujoco").story == engine_story
     whole = Listener()
-    course = course_of(world, ("a",), whole, engine="mujoco")
-    course._span = 3000  # So long that everybody could meet everybody.
+    # For so long that everybody could meet everybody.
+    course = Course(open_engine("mujoco", world), ("a",), whole, look_every=3000)
     run(course, local(world, ("a",), "mujoco"), 300)
     assert len(course._hosted) == 1
     assert whole.story == engine_story

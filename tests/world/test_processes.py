@@ -7,9 +7,10 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,11 @@ from msgspec import json
 
 from tests.world.small_worlds import Listener
 from worldline.federation.address import Address
-from worldline.model.errors import LossError, UsageError
+from worldline.model.errors import ConfigurationError, LossError, PeerError, UsageError
 from worldline.world.description import WorldDescription
 from worldline.world.distributed import local_secondaries
 from worldline.world.engines import open_engine
-from worldline.world.exchange import Exchange
+from worldline.world.exchange import Exchange, LocalExchange
 from worldline.world.local import SecondaryTask
 from worldline.world.primary import Primary
 from worldline.world.run import World
@@ -230,7 +231,7 @@ def test_another_world_or_another_physics_is_refused_before_anything_starts(tmp_
         world.step_by(3)
     ends = [_end(process) for process in (*wrong, *right)]
     assert [code for code, _ in ends] == [2, 2, 0]
-    assert "world file is " in ends[0][1]
+    assert "world is " in ends[0][1]
     assert "physics is mujoco" in ends[1][1]
     assert "the primary's is kinematic" in ends[1][1]
 
@@ -263,3 +264,65 @@ def test_a_primary_needs_a_secondary() -> None:
     engine = open_engine("kinematic", read_world(LEVELS))
     with pytest.raises(UsageError, match="a primary needs at least 1 secondary, not 0"):
         Primary(engine, 0)
+
+
+def test_a_world_that_isnt_the_secondaries_is_refused() -> None:
+    world = read_world(LEVELS)
+    described = replace(world, gravity=(0.0, 0.0, -1.0))
+    for wrong, engine in ((described, "kinematic"), (world, "mujoco")):
+        exchange = LocalExchange(lambda: open_engine("kinematic", world), ("a", "b"))
+        with pytest.raises(ConfigurationError, match=r"the (world|physics) of the secondaries isn't the one here"):
+            World(wrong, engine=engine, exchange=exchange)
+
+
+QUITTER = """
+import sys
+from worldline import connect
+from worldline.world.engine import agreement
+from worldline.world.engines import open_engine
+from worldline.world.hosting import Hosting
+from worldline.world.orders import decode_order, encode
+from worldline.world.sdf import read_world
+engine = open_engine("kinematic", read_world(sys.argv[1]))
+hosting = Hosting("quitter", engine)
+topics = {"publishes": ["ack"], "subscribes": ["step/quitter"]}
+with connect(sys.argv[2], "quitter", agreement=agreement(engine), **topics) as me:
+    for message in me.messages():
+        if sys.argv[3] == "babbles":
+            me.publish("ack", b"babble")
+            continue
+        order = decode_order(message.payload)
+        if order.iteration == 20:
+            break
+        me.publish("ack", encode(hosting.carry_out(order)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "problem"),
+    [
+        ("leaves", "the run ended in step 20: quitter has left, though it was asked to go on"),
+        ("babbles", "secondary 'quitter' says what can't be read, in step 0: "),
+    ],
+)
+def test_a_secondary_that_does_something_else_is_named(how: str, problem: str) -> None:
+    world = read_world(LEVELS)
+    primary = Primary(open_engine("kinematic", world), 1, patience_s=PATIENCE_S)
+    quitter = subprocess.Popen([sys.executable, "-c", QUITTER, str(LEVELS), str(primary.open()), how], stderr=-3)
+    with pytest.raises((LossError, PeerError), match=problem), primary.gathered() as exchange:
+        World(world, engine="kinematic", exchange=exchange).step_by(100)
+    quitter.wait(PATIENCE_S)
+
+
+def test_a_primary_that_takes_its_time_loses_nobody_on_its_own_machine() -> None:
+    """Longer than others may be silent, between two steps."""
+    with (
+        local_secondaries(LEVELS, 1, engine="kinematic", silence_s=1.0) as exchange,
+        World(LEVELS, engine="kinematic", exchange=exchange) as world,
+    ):
+        world.step_by(1)
+        begun = time.monotonic()
+        while time.monotonic() < begun + 2.5:
+            sum(range(1000))
+        world.step_by(1)
+        assert world.step == 2

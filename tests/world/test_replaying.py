@@ -161,7 +161,8 @@ def test_what_was_broken_off_needs_an_end(original: tuple[bytes, InteractionHist
 def test_another_world_is_refused_unless_it_is_meant(original: tuple[bytes, InteractionHistory]) -> None:
     _, history = original
     renamed = replace(lane(), name="street")
-    changed = replace(lane(), source_hash="5678")
+    far = replace(lane().models["pillar_0"], name="far")
+    changed = replace(lane(), models={**lane().models, "far": far})
     with pytest.raises(UsageError, match="are of world 'lane', not 'street'"):
         replay(open_lane(world=renamed), history)
     with pytest.raises(UsageError, match="the files of world 'lane' aren't what they were"):
@@ -170,7 +171,7 @@ def test_another_world_is_refused_unless_it_is_meant(original: tuple[bytes, Inte
 
 
 def test_what_can_not_be_repeated_says_where() -> None:
-    begin = Begin("lane", "1234")
+    begin = Begin("lane", lane().content_hash())
     unknown = LoggedInteraction(3, 3, RemovePerformer("robot_9"))
     with pytest.raises(UsageError, match=r"at iteration 3, .* can't be repeated: there is no performer 'robot_9'"):
         replay(open_lane(), InteractionHistory(begin, (unknown,)), "1s")
@@ -187,7 +188,7 @@ def test_a_log_is_read_as_it_was_written(original: tuple[bytes, InteractionHisto
     history.save(tmp_path / "done.jsonl")
     assert read_interactions(tmp_path / "done.jsonl") == history
     first, second, *_ = (tmp_path / "done.jsonl").read_text().splitlines()
-    assert first == '{"iteration":0,"step":0,"interaction":{"do":"begin","world":"lane","source_hash":"1234"}}'
+    assert f"{first}\n" == BEGUN
     assert second == '{"iteration":0,"step":0,"interaction":{"do":"step","steps":13}}'
 
 
@@ -203,7 +204,8 @@ def test_a_recording_is_as_good_as_a_log(tmp_path: Path) -> None:
     assert replayed(read_interactions(file), 1, 1)[0] == outcome.digest
 
 
-BEGUN = '{"iteration":0,"step":0,"interaction":{"do":"begin","world":"lane","source_hash":"1234"}}\n'
+HASH = lane().content_hash()
+BEGUN = f'{{"iteration":0,"step":0,"interaction":{{"do":"begin","world":"lane","content_hash":"{HASH}"}}}}\n'
 PAUSED = '{"iteration":%d,"step":0,"interaction":{"do":"pause"}}\n'
 ENDED = '{"iteration":4,"step":0,"interaction":{"do":"quit"}}\n'
 

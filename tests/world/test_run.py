@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from tests.world.crowd import crowd
-from tests.world.lane import open_lane
+from tests.world.lane import lane, open_lane
 from worldline.model.errors import UsageError
 from worldline.model.time import MS
 from worldline.world.description import WorldModel
@@ -55,7 +55,7 @@ class Notes(Spectator):
         self.ends.append((iteration, step))
 
 
-BEGIN = (0, 0, Begin("lane", "1234"))
+BEGIN = (0, 0, Begin("lane", lane().content_hash()))
 
 
 # --- Time ---

@@ -64,7 +64,6 @@ class WorldNetwork:
         address = primary.open()
         say(f"primary on {address}, waiting for {counted(count, 'secondary', 'secondaries')}")
 
-        waits = True
         with ExitStack() as stack:
             discovery = None
             if self.discovery is not None:
@@ -73,11 +72,10 @@ class WorldNetwork:
             def look(notices: list[str]) -> None:
                 for notice in notices:
                     say(notice)
-                if waits and discovery is not None:
+                if discovery is not None:
                     discovery.check()
 
             exchange = stack.enter_context(primary.gathered(look))
-            waits = False
             say(f"all are there: {', '.join(exchange.secondaries)}")
             yield exchange
 

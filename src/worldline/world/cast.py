@@ -12,10 +12,9 @@ from worldline.model.errors import UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.nearest import nearest
 from worldline.world.description import WorldDescription, WorldModel
-from worldline.world.hosting import with_copies
 from worldline.world.interactions import InsertPerformer
 from worldline.world.levels import LevelChange, Levels
-from worldline.world.orders import ModelCopy
+from worldline.world.orders import ModelCopy, with_copies
 from worldline.world.pose import Pose, Vector
 from worldline.world.shapes import check_size
 
@@ -79,6 +78,11 @@ class Cast:
 
     def insert(self, change: InsertPerformer) -> None:
         check_name(change.name, "a performer")
+        if change.name in self._removed:
+            raise UsageError(
+                f"model {shown(change.name)} of the file was removed, and its name stays taken",
+                advice="use another name, or reset",
+            )
         if change.name in self.world.models:
             raise UsageError(f"there is a model {shown(change.name)} already", advice="use another name")
         like = self._file.models.get(change.like)

@@ -38,7 +38,6 @@ from worldline.world.cast import Cast
 from worldline.world.description import WorldModel
 from worldline.world.engine import Extent, PhysicsEngine, checked_twist
 from worldline.world.groups import Group, Mover, settle_groups
-from worldline.world.hosting import sum_of_hashes
 from worldline.world.interactions import (
     Change,
     InsertPerformer,
@@ -57,6 +56,7 @@ from worldline.world.orders import (
     StepAck,
     StepOrder,
     chained,
+    sum_of_hashes,
 )
 from worldline.world.placement import place
 from worldline.world.pose import Pose, Vector
@@ -64,7 +64,11 @@ from worldline.world.spectator import SeveralSpectators, Spectator
 from worldline.world.surroundings import MARGIN, Region, Surroundings, joined
 
 LOOK_EVERY = 10
-"""Steps for which groups hold, at least: as many as it runs ahead, if those are more."""
+"""Steps for which groups hold. Who runs ahead goes no further: groups, and the speeds that are expected of them, must
+not depend on that."""
+
+
+_ACK_MAX = 2**22  # Bytes; messages can't be much longer.
 
 
 class _MoverSeen(NamedTuple):
@@ -108,6 +112,7 @@ class Course:
         spectator: Spectator | None = None,
         *,
         run_ahead: int = 1,
+        look_every: int = LOOK_EVERY,
     ) -> None:
         self.file = engine.world
         self.secondaries = tuple(sorted(set(secondaries)))
@@ -118,11 +123,12 @@ class Course:
         self._run_ahead = run_ahead
         self._round: _Round | None = None
         self._rounds = 0
-        self._span = max(LOOK_EVERY, run_ahead)
+        self._span = look_every
         self._hosted: dict[str, _HostedGroup] = {}
         self._movers_of: dict[str, list[str]] = {}  # By secondary, in the order of its acks.
         self._performing: dict[str, list[tuple[int, str]]] = {}  # Those of them who perform, with their numbers.
         self._news: dict[str, StepOrder] = {}  # What secondaries haven't been told yet, by name.
+        self._steps_max = 1  # Of a round: what is said of them has to fit into a message.
         self._overrun = 0  # Steps of the last round that count, if others don't: they are to be repeated (C3).
         self._speeds: dict[str, dict[str, float]] = {}  # By secondary and group, what nobody there exceeds.
         self._models: Mapping[str, WorldModel] = {}  # Those that are loaded.
@@ -195,7 +201,7 @@ class Course:
 
     # --- Rounds ---
 
-    def begin(self, steps_max: int, *, paused: bool = False) -> dict[str, StepOrder]:
+    def begin(self, steps_max: int) -> dict[str, StepOrder]:
         """Return the orders of the next round, by secondary: to go some steps, at most so many, or to look.
 
         Nobody gets any if there is nothing to simulate; then the round can be settled at once.
@@ -207,10 +213,11 @@ class Course:
         if self._look_at == self.iteration or self._drives or self._puts:
             steps, back, look = self._overrun, self._overrun > 0, True
         else:
-            steps, back = min(steps_max, self._run_ahead, self._look_at - self.iteration), False
+            steps = min(steps_max, self._run_ahead, self._steps_max, self._look_at - self.iteration)
+            back = False
             look = self.iteration + steps == self._look_at
         self._rounds += 1
-        self._round = _Round(self._orders(steps, look, back, paused), steps, look, back, {})
+        self._round = _Round(self._orders(steps, look, back), steps, look, back, {})
         return self._round.orders
 
     def _is_told_first(self) -> bool:
@@ -256,7 +263,7 @@ class Course:
                 self._see(ack.sender, ack.look, current.orders[ack.sender].poses)
             self._is_seen, self._look_at = True, self.iteration
 
-    def _orders(self, steps: int, look: bool, back: bool, paused: bool) -> dict[str, StepOrder]:
+    def _orders(self, steps: int, look: bool, back: bool) -> dict[str, StepOrder]:
         iteration, step = self.iteration, self.step
         if back:  # That is where it begins again; what was seen there has been told.
             iteration, step = iteration - steps, step - steps
@@ -276,7 +283,7 @@ class Course:
                     step=step,
                     time=step * self.file.step,
                     step_size=self.file.step,
-                    paused=paused,
+                    paused=steps == 0,
                     back=back,
                     speeds=self._speeds[name] if back or news is not None else {},
                     drives=[each for each in drives if each.entity in here],
@@ -292,11 +299,14 @@ class Course:
 
     def _check(self, ack: StepAck, order: StepOrder) -> None:
         movers = self._movers_of.get(ack.sender, [])
-        fits = len(ack.steps) <= order.steps and all(len(seen.positions) == 24 * len(movers) for seen in ack.steps)
+        fits = len(ack.steps) <= order.steps and all(
+            len(seen.positions) == 24 * len(movers) and len(seen.hash_part) == HASH_SIZE for seen in ack.steps
+        )
         if ack.failure is None:
             fits = fits and len(ack.steps) == order.steps and (ack.look is not None) == bool(order.look)
         if ack.look is not None:
-            fits = fits and len(ack.look.states) == len(movers) == len(ack.look.extents) / 56
+            numbers = len(ack.look.positions) / 24, len(ack.look.extents) / 56
+            fits = fits and len(ack.look.states) == len(movers) == numbers[0] == numbers[1]
         if not fits:
             raise PeerError(
                 f"secondary {shown(ack.sender)} doesn't say what was asked of it, in step {self.step}",
@@ -342,10 +352,10 @@ class Course:
             self._look_at = self.iteration
 
     def _fail_if_any(self, acks: list[StepAck], index: int) -> None:
-        """Raise what kept somebody from the step of that index; of several, what is about the least name."""
+        """Raise what kept somebody from the step of that index; of several groups, the least one's."""
         failures = [ack.failure for ack in acks if ack.failure is not None and len(ack.steps) == index]
         if failures:
-            failure = min(failures, key=lambda each: each.entity)
+            failure = min(failures, key=lambda each: each.group)
             raise ModelError(
                 failure.problem,
                 at=failure.step * self.file.step,
@@ -417,11 +427,18 @@ class Course:
             ]
             self._performing[secondary] = [(number, name) for number, name in enumerate(names) if name in performers]
             self._speeds[secondary] = {each.group.name: speeds[each.group.name] for each in here}
+        self._steps_max = max(1, _ACK_MAX // max(map(self._ack_size, self.secondaries)))
         if wanted != self._models or distribution.affinities != self.affinities:
             self._spectator.changed(self.iteration, self.step, wanted, distribution.affinities)
         self._models, self.affinities = wanted, distribution.affinities
         self._changed = set()
         self._look_at = self.iteration + self._span
+
+    def _ack_size(self, secondary: str) -> int:
+        """Return about how many bytes a secondary says of a step."""
+        movers = self._movers_of[secondary]
+        links = sum(len(self._cast.world.models[mover].links) for mover in movers) if self._spectator.every else 0
+        return 64 + 24 * len(movers) + 56 * links
 
     def _newcomer(self, name: str) -> _MoverSeen:
         """Find out what has to be known of a mover that nobody simulates yet."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import pairwise
 from math import inf, isfinite
 from typing import Literal, Protocol, TypeVar
@@ -400,7 +401,6 @@ class WorldDescription:
     """A whole world. `step` is in nanoseconds. A `real_time_factor` of 0 means: as fast as it goes.
 
     `default_entities` are the models that no level names: they are always loaded. Performers are among them.
-    `source_hash` stands for the bytes of all files that it was read from, and tells two worlds apart at joining.
     """
 
     name: str
@@ -411,7 +411,6 @@ class WorldDescription:
     levels: tuple[Level, ...] = ()
     performers: tuple[Performer, ...] = ()
     notes: tuple[LoadingNote, ...] = ()
-    source_hash: str = ""
     default_entities: tuple[str, ...] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -432,6 +431,11 @@ class WorldDescription:
         object.__setattr__(self, "notes", tuple(sorted(self.notes, key=lambda note: (note.file, note.line, note.text))))
         named = {entity for level in self.levels for entity in level.entities}
         object.__setattr__(self, "default_entities", tuple(name for name in self.models if name not in named))
+
+    def content_hash(self) -> str:
+        """Return what stands for all that is simulated, wherever it was read from: other worlds have others."""
+        content = (self.name, self.gravity, self.step, self.models, self.levels, self.performers)
+        return blake2b(repr(content).encode(), digest_size=16).hexdigest()  # Floats are written exactly.
 
 
 def check_levels(levels: Sequence[Level], performers: Sequence[Performer], models: Iterable[str]) -> None:

@@ -37,7 +37,7 @@ def local_secondaries(
     opened = open_engine(engine, read_world(path))
     with (
         TemporaryDirectory(prefix="worldline-") as folder,
-        LocalSecondaries(path, engine, count, federation="", silence_s=silence_s) as processes,
+        LocalSecondaries(path, engine, count) as processes,
     ):
         address = f"unix://{folder}/world.sock"  # Faster than TCP.
         primary = Primary(opened, count, address, token=token, patience_s=patience_s, silence_s=silence_s)

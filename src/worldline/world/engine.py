@@ -128,6 +128,11 @@ class PhysicsEngine(Protocol):
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> SimulatedGroup: ...
 
 
+def agreement(engine: PhysicsEngine) -> dict[str, str]:
+    """Return what a primary and its secondaries must have in common, or their bits would differ."""
+    return {"world": engine.world.content_hash(), "physics": engine.fingerprint}
+
+
 def sorted_parts(
     world: WorldDescription, movers: Iterable[str], statics: Iterable[str]
 ) -> tuple[tuple[WorldModel, ...], tuple[WorldModel, ...]]:

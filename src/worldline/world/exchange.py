@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from worldline.world.engine import PhysicsEngine
+from worldline.world.engine import PhysicsEngine, agreement
 from worldline.world.hosting import Hosting
 from worldline.world.orders import StepAck, StepOrder
 
@@ -16,6 +16,10 @@ class Exchange(Protocol):
 
     @property
     def secondaries(self) -> tuple[str, ...]: ...
+
+    @property
+    def agreement(self) -> dict[str, str]:
+        """What all secondaries simulate: see `engine.agreement`."""
 
     def trade(self, orders: Mapping[str, StepOrder], take: Callable[[StepAck], bool]) -> None:
         """Hand out orders, and hand back acks until that returns true: they are all there."""
@@ -28,7 +32,9 @@ class LocalExchange:
     """Secondaries in this very process, one after the other; one is enough, unless placement is to be seen."""
 
     def __init__(self, open_engine: Callable[[], PhysicsEngine], names: Iterable[str] = ("local",)) -> None:
-        self._hostings = {name: Hosting(name, open_engine()) for name in names}
+        engines = {name: open_engine() for name in names}
+        self._hostings = {name: Hosting(name, engine) for name, engine in engines.items()}
+        self.agreement = agreement(next(iter(engines.values())))
 
     @property
     def secondaries(self) -> tuple[str, ...]:

@@ -10,43 +10,25 @@ again, and to build a model takes as long as some dozens of steps.
 from __future__ import annotations
 
 from collections import OrderedDict
-from dataclasses import replace
 from hashlib import blake2b
 from struct import pack
 
 from worldline.model.errors import ModelError
-from worldline.world.description import WorldDescription
-from worldline.world.engine import PhysicsEngine, SimulatedGroup
+from worldline.world.engine import Extent, PhysicsEngine, SimulatedGroup
 from worldline.world.orders import (
+    HASH_MODULUS,
     HASH_SIZE,
     GroupOrder,
     LookSeen,
-    ModelCopy,
     StepAck,
     StepFailure,
     StepOrder,
     StepSeen,
+    with_copies,
 )
 from worldline.world.pose import Pose
 
 _KEPT_MAX = 64  # Models of groups that aren't simulated at present.
-
-_HASH_MODULUS = 1 << 8 * HASH_SIZE
-
-
-def sum_of_hashes(parts: list[bytes]) -> bytes:
-    """Add up parts of a state hash: the order doesn't matter, nor who has which."""
-    total = sum(int.from_bytes(part, "little") for part in parts)
-    return (total % _HASH_MODULUS).to_bytes(HASH_SIZE, "little")
-
-
-def with_copies(world: WorldDescription, copies: list[ModelCopy]) -> WorldDescription:
-    """Return the world of the file with models that are like others in it."""
-    models = dict(world.models)
-    for copy in copies:
-        pose = Pose(copy.position, copy.quaternion)
-        models[copy.name] = replace(world.models[copy.like], name=copy.name, pose=pose)
-    return replace(world, models=models)
 
 
 class Hosting:
@@ -61,8 +43,30 @@ class Hosting:
         self._prefixes: dict[str, bytes] = {}  # What the hash of each mover begins with: its name.
         self._mark: dict[str, dict[str, bytes]] = {}  # The states of groups after the last order's preparations.
         self._mark_step = 0
+        self._at = ""  # The group that is being simulated.
 
     def carry_out(self, order: StepOrder) -> StepAck:
+        seen: list[StepSeen] = []
+        try:
+            self._prepare(order)
+            while len(seen) < order.steps:
+                iteration = order.iteration + len(seen) + 1
+                seen.append(self._advance(order.poses_every > 0 and iteration % order.poses_every == 0))
+            look = self._look(order.look) if order.look else None
+        except ModelError as error:
+            failure = StepFailure(
+                self._at,
+                error.facts.get("entity", ""),
+                error.facts.get("step", order.step + len(seen)),
+                error.problem,
+                error.advice or "",
+            )
+            return StepAck(self.name, order.round, order.iteration + len(seen), seen, None, failure)
+        return StepAck(self.name, order.round, order.iteration + order.steps, seen, look)
+
+    def _prepare(self, order: StepOrder) -> None:
+        """Do all that comes before the steps."""
+        self._at = ""
         if order.copies is not None:
             self._engine.change_world(with_copies(self._file, order.copies))
         if order.unload or order.load or order.copies is not None:
@@ -78,18 +82,6 @@ class Hosting:
         if order.steps > 1:
             self._mark = {name: group.states() for name, group in self._groups.items()}
             self._mark_step = order.step
-        seen: list[StepSeen] = []
-        try:
-            while len(seen) < order.steps:
-                iteration = order.iteration + len(seen) + 1
-                seen.append(self._advance(order.poses_every > 0 and iteration % order.poses_every == 0))
-            look = self._look(order.look) if order.look else None
-        except ModelError as error:
-            failure = StepFailure(
-                error.facts.get("entity", ""), error.facts.get("step", 0), error.problem, error.advice or ""
-            )
-            return StepAck(self.name, order.round, order.iteration + len(seen), seen, None, failure)
-        return StepAck(self.name, order.round, order.iteration + order.steps, seen, look)
 
     # --- Groups ---
 
@@ -107,6 +99,7 @@ class Hosting:
             group.set_states(order.step, {mover: (states | each.states)[mover] for mover in each.movers})
             self._groups[each.name] = group
         self._groups = {name: self._groups[name] for name in sorted(self._groups)}
+        self._prefixes = {mover: mover.encode() + b"\0" for group in self._groups.values() for mover in group.movers}
 
     def _keep(self, group: SimulatedGroup) -> None:
         self._kept[group.movers, group.statics] = group
@@ -129,25 +122,26 @@ class Hosting:
     def _advance(self, poses_wanted: bool) -> StepSeen:
         total = 0
         groups = self._groups.values()
-        for group in groups:
+        for name, group in self._groups.items():
+            self._at = name
             group.advance()
             for mover, state in group.states().items():
                 total += self._hash(mover, state)
         return StepSeen(
-            (total % _HASH_MODULUS).to_bytes(HASH_SIZE, "little"),
+            (total % HASH_MODULUS).to_bytes(HASH_SIZE, "little"),
             b"".join([group.packed_positions() for group in groups]),
             b"".join([group.packed_poses() for group in groups]) if poses_wanted else b"",
         )
 
     def _hash(self, mover: str, state: bytes) -> int:
-        prefix = self._prefixes.get(mover)
-        if prefix is None:
-            prefix = self._prefixes[mover] = mover.encode() + b"\0"
-        return int.from_bytes(blake2b(prefix + state, digest_size=HASH_SIZE).digest(), "little")
+        return int.from_bytes(blake2b(self._prefixes[mover] + state, digest_size=HASH_SIZE).digest(), "little")
 
     def _look(self, steps: int) -> LookSeen:
         groups = self._groups.values()
-        extents = [extent for group in groups for extent in group.extents(steps).values()]
+        extents: list[Extent] = []
+        for name, group in self._groups.items():
+            self._at = name
+            extents += group.extents(steps).values()
         return LookSeen(
             [state for group in groups for state in group.states().values()],
             b"".join([group.packed_positions() for group in groups]),

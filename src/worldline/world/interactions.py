@@ -19,7 +19,7 @@ class Begin(Interaction, frozen=True, tag="begin"):
     """The run begins, of this world. Nobody does it: it tells whoever reads the rest what that was done to."""
 
     world: str
-    source_hash: str
+    content_hash: str
 
 
 class Play(Interaction, frozen=True, tag="play"):

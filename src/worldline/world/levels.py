@@ -127,16 +127,6 @@ class Levels:
         """Return the entities that are loaded, those of the default level among them."""
         return tuple(sorted((*self.default, *(entity for entity, levels in self._active.items() if levels))))
 
-    def clearance(self, performer: str, position: Point) -> float:
-        """Return how far a performer may go from its position without a change of levels, whatever the direction.
-
-        While it is less far away, updates needn't be told of it: those who run ahead ask for this.
-        """
-        x_start, x_stop, y_start, y_stop, z_start, z_stop = self._track(performer).cell
-        x, y, z = position
-        least = min(x - x_start, x_stop - x, y - y_start, y_stop - y, z - z_start, z_stop - z)
-        return max(0.0, nextafter(least, -inf))  # A difference may have been rounded up.
-
     # --- What happens ---
 
     def update(

@@ -31,7 +31,7 @@ class SecondaryTask(Struct, frozen=True):
     address: str
     name: str
     federation: str
-    silence_s: float
+    silence_s: float | None
 
 
 class _LocalProcess(NamedTuple):
@@ -48,13 +48,15 @@ class _LocalProcess(NamedTuple):
 
 
 class LocalSecondaries:
-    """Processes that take part in a run on this machine. Those that are left when it is over are ended."""
+    """Processes that take part in a run on this machine. Those that are left when it is over are ended.
 
-    def __init__(self, file: Path, engine: str, count: int, *, federation: str, silence_s: float) -> None:
+    They wait for their primary as long as it takes, however long it computes: if it is gone, they are ended.
+    """
+
+    def __init__(self, file: Path, engine: str, count: int, *, federation: str = "") -> None:
         self._file = file
         self._engine = engine
         self._federation = federation
-        self._silence_s = silence_s
         width = len(str(count))
         self.names = tuple(f"local-{number:0{width}}" for number in range(1, count + 1))
         self._processes: list[_LocalProcess] = []
@@ -76,7 +78,7 @@ class LocalSecondaries:
     def start(self, address: Address, token: str) -> None:
         """Start them all, to connect to a primary."""
         for name in self.names:
-            task = SecondaryTask(str(self._file), self._engine, str(address), name, self._federation, self._silence_s)
+            task = SecondaryTask(str(self._file), self._engine, str(address), name, self._federation, None)
             command = [sys.executable, "-m", "worldline.world.secondary_process", json.encode(task).decode()]
             lifeline = Lifeline()
             said = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the process has ended.

@@ -8,14 +8,26 @@ the movers of each are in the order of their names.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from hashlib import blake2b
 
 from msgspec import Struct, msgpack
 
-from worldline.world.pose import Quaternion, Vector
+from worldline.world.description import WorldDescription
+from worldline.world.pose import Pose, Quaternion, Vector
 
 HASH_SIZE = 16
 """Bytes of a state hash, and of its part that a secondary contributes."""
+
+
+HASH_MODULUS = 1 << 8 * HASH_SIZE
+"""Parts of a hash are added up modulo this."""
+
+
+def sum_of_hashes(parts: list[bytes]) -> bytes:
+    """Add up parts of a state hash: the order doesn't matter, nor who has which."""
+    total = sum(int.from_bytes(part, "little") for part in parts)
+    return (total % HASH_MODULUS).to_bytes(HASH_SIZE, "little")
 
 
 def chained(chain: bytes, state_hash: bytes) -> bytes:
@@ -57,6 +69,15 @@ class ModelCopy(Struct, frozen=True, array_like=True):
     quaternion: Quaternion
 
 
+def with_copies(world: WorldDescription, copies: list[ModelCopy]) -> WorldDescription:
+    """Return the world of the file with models that are like others in it."""
+    models = dict(world.models)
+    for copy in copies:
+        pose = Pose(copy.position, copy.quaternion)
+        models[copy.name] = replace(world.models[copy.like], name=copy.name, pose=pose)
+    return replace(world, models=models)
+
+
 class StepOrder(Struct, frozen=True, array_like=True):
     """What a secondary does next, in the order of the fields; `time` and `step` are where it begins.
 
@@ -74,6 +95,7 @@ class StepOrder(Struct, frozen=True, array_like=True):
     time: int
     step_size: int
     paused: bool = False
+    """Whether the world stands still: an order of no steps."""
     copies: list[ModelCopy] | None = None
     affinities: list[tuple[str, str]] = []
     unload: list[str] = []
@@ -104,8 +126,9 @@ class LookSeen(Struct, frozen=True, array_like=True):
 
 
 class StepFailure(Struct, frozen=True, array_like=True):
-    """Why a step couldn't be computed, and about which model."""
+    """Why a step couldn't be computed: in which group, and about which model."""
 
+    group: str
     entity: str
     step: int
     problem: str

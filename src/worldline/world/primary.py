@@ -8,22 +8,24 @@ order goes out at its iteration's time, and its ack is back two nanoseconds late
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from msgspec import MsgspecError
 
 from worldline.federation.address import Address
 from worldline.federation.limits import Limits
 from worldline.federation.resident import ResidentParticipant
 from worldline.federation.server import Server
 from worldline.history.status import Status
-from worldline.lock import Phase
-from worldline.model import Network, link, plan
+from worldline.lock import Phase, RunEnded
+from worldline.model import Message, Network, link, plan
 from worldline.model.counting import counted
-from worldline.model.errors import ConfigurationError, Interrupted, LossError, WorldlineError
-from worldline.world.engine import PhysicsEngine
+from worldline.model.errors import ConfigurationError, Interrupted, LossError, PeerError, WorldlineError, shown
+from worldline.world.engine import PhysicsEngine, agreement
 from worldline.world.orders import StepAck, StepOrder, decode_ack, encode
-from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, agreement, ended_in, orders_for
+from worldline.world.secondary import ACKS, PRIMARY, SILENCE_S, ended_in, orders_for
 
 _LOOK_EVERY_S = 0.1
 
@@ -31,8 +33,9 @@ _LOOK_EVERY_S = 0.1
 class FederationExchange:
     """Reaches secondaries over a resident participant that has joined."""
 
-    def __init__(self, resident: ResidentParticipant, secondaries: tuple[str, ...]) -> None:
+    def __init__(self, resident: ResidentParticipant, secondaries: tuple[str, ...], agreement: dict[str, str]) -> None:
         self.secondaries = secondaries
+        self.agreement = agreement
         self._resident = resident
         self._step = 0
 
@@ -45,10 +48,15 @@ class FederationExchange:
                 me.publish(orders_for(name), encode(order), at, at_once=False)
             complete = False
             while not complete:
-                for message in me.next():
-                    ack = decode_ack(message.payload)
+                messages = me.next()
+                if not messages:  # Nobody is left to send any.
+                    raise self._left(orders)
+                for message in messages:
+                    ack = self._understood(message)
                     if ack.sender == message.sender:  # Nobody answers for another.
                         complete = take(ack)
+        except RunEnded as error:
+            raise self._left(orders) from error
         except LossError as error:
             raise ended_in(self._step, error) from error
 
@@ -57,6 +65,19 @@ class FederationExchange:
             self._resident.serve_for(seconds)
         except LossError as error:
             raise ended_in(self._step, error) from error
+
+    def _left(self, asked: Iterable[str]) -> LossError:
+        cause = f"{' or '.join(asked)} has left, though it was asked to go on"
+        return LossError(f"the run ended in step {self._step}: {cause}", step=self._step)
+
+    def _understood(self, message: Message) -> StepAck:
+        try:
+            return decode_ack(message.payload)
+        except MsgspecError as error:
+            raise PeerError(
+                f"secondary {shown(message.sender)} says what can't be read, in step {self._step}: {error}",
+                advice="use one version of Worldline everywhere",
+            ) from error
 
 
 class Primary:
@@ -80,6 +101,7 @@ class Primary:
                 f"a primary needs at least 1 secondary, not {secondaries}", advice="it doesn't simulate anything itself"
             )
         self._count = secondaries
+        self._agreement = agreement(engine)
         self._patience_s = patience_s
         self._server = Server(
             plan([PRIMARY], vacancies=secondaries, network=Network(default=link(1))),
@@ -88,7 +110,7 @@ class Primary:
             token=token,
             certificate=certificate,
             key=key,
-            agreement=agreement(engine),
+            agreement=self._agreement,
             limits=Limits(silence_s=silence_s),
         )
 
@@ -100,7 +122,8 @@ class Primary:
     def gathered(self, look: Callable[[list[str]], None] = lambda _: None) -> Iterator[FederationExchange]:
         """Wait for all secondaries, and take part until the end of the block.
 
-        `look` is told now and then what there is to say of who comes and who is sent away; it may raise.
+        `look` is told now and then what there is to say of who comes and who is sent away, until all are there; it may
+        raise.
         """
         host = self._server.host
         begun = time.monotonic()
@@ -111,15 +134,16 @@ class Primary:
             look(notices)
 
         def watch(_: Status) -> None:
-            tell()
-            if host.arbiter.phase is Phase.GATHERING and self._patience_s is not None:
-                self._check_patience(time.monotonic() - begun)
+            if host.arbiter.phase is Phase.GATHERING:
+                tell()
+                if self._patience_s is not None:
+                    self._check_patience(time.monotonic() - begun)
 
         with self._server.resident(PRIMARY, watch=watch, watch_every_s=_LOOK_EVERY_S, subscribes=[ACKS]) as me:
             tell()
             names = (name for name in host.arbiter.members if name != PRIMARY)
             with self._ending():
-                yield FederationExchange(me, tuple(sorted(names)))
+                yield FederationExchange(me, tuple(sorted(names)), self._agreement)
 
     @contextmanager
     def _ending(self) -> Iterator[None]:

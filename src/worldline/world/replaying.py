@@ -117,7 +117,7 @@ def check_replay(
         raise UsageError(
             f"these interactions are of world {shown(begin.world)}, not {shown(world.name)}", advice=_OTHER
         )
-    if not any_world and begin.source_hash != world.source_hash:
+    if not any_world and begin.content_hash != world.content_hash():
         raise UsageError(
             f"the files of world {shown(world.name)} aren't what they were when the interactions were written",
             advice="use the files of that time",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from pathlib import Path
 from types import TracebackType
@@ -14,11 +14,11 @@ from msgspec import MsgspecError, convert, to_builtins
 from worldline.history.journal import run_digest
 from worldline.history.outcome import End, Outcome
 from worldline.model import as_time
-from worldline.model.errors import UsageError, shown
+from worldline.model.errors import ConfigurationError, UsageError, shown
 from worldline.model.time import SECOND, TimeLike, format_time
 from worldline.world.course import Course
 from worldline.world.description import WorldDescription
-from worldline.world.engine import PhysicsEngine
+from worldline.world.engine import PhysicsEngine, agreement
 from worldline.world.engines import open_engine
 from worldline.world.exchange import Exchange, LocalExchange
 from worldline.world.interactions import (
@@ -65,13 +65,15 @@ class World:
         run_ahead: int = 1,
     ) -> None:
         self.description = world if isinstance(world, WorldDescription) else read_world(Path(world))
+        opened = self._engine(engine)
         self._exchange = exchange or LocalExchange(lambda: self._engine(engine))
+        _check_agreement(agreement(opened), self._exchange.agreement)
         self._spectator = SeveralSpectators(spectators)
-        self._course = Course(self._engine(engine), self._exchange.secondaries, self._spectator, run_ahead=run_ahead)
+        self._course = Course(opened, self._exchange.secondaries, self._spectator, run_ahead=run_ahead)
         self._stopping = False
         self._going = 0
         self._over = False
-        self._told(Begin(self.description.name, self.description.source_hash))
+        self._told(Begin(self.description.name, self.description.content_hash()))
 
     def _engine(self, engine: str | Callable[[WorldDescription], PhysicsEngine]) -> PhysicsEngine:
         return open_engine(engine, self.description) if isinstance(engine, str) else engine(self.description)
@@ -95,7 +97,7 @@ class World:
 
     @property
     def state_hash(self) -> bytes:
-        """The hash of all that moves, as it is now."""
+        """The hash of all that moves, as it was after the last step; zeros if there was none since the beginning."""
         return self._course.state_hash
 
     @property
@@ -165,7 +167,9 @@ class World:
     def play(
         self, until: TimeLike | None = None, *, pace: float | None = None, between: Callable[[], object] | None = None
     ) -> None:
-        """Go on until `pause` is called, or to a time; `between` is called between steps, and may interfere.
+        """Go on until `pause` is called, or to a time; `between` is called after each round, and may interfere.
+
+        A round is one step, or as many as secondaries `run_ahead`.
 
         With a `pace`, the world's time passes at most so many times as fast as the wall clock.
         """
@@ -278,7 +282,7 @@ class World:
     # --- The end ---
 
     def end(self) -> Outcome:
-        """End the run here, for all secondaries too, and return what came of it."""
+        """End the run here, and return what came of it. Secondaries end when their exchange does."""
         if not self._over:
             self._told(Quit())
             self._over = True
@@ -301,3 +305,13 @@ class World:
     def _check_running(self) -> None:
         if self._over:
             raise UsageError("the run is over", advice="make another World")
+
+
+def _check_agreement(ours: Mapping[str, str], theirs: Mapping[str, str]) -> None:
+    """Refuse secondaries that would simulate something else."""
+    for what, value in ours.items():
+        if theirs.get(what) != value:
+            raise ConfigurationError(
+                f"the {what} of the secondaries isn't the one here: {theirs.get(what)} and {value}",
+                advice="give World what they were started with: the same file, and the same engine",
+            )

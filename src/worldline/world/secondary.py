@@ -8,7 +8,7 @@ from worldline.federation.address import Address
 from worldline.federation.client import connect
 from worldline.model.errors import BrokenOff, LossError, UsageError
 from worldline.wire.handshake import DISAGREES
-from worldline.world.engine import PhysicsEngine
+from worldline.world.engine import PhysicsEngine, agreement
 from worldline.world.hosting import Hosting
 from worldline.world.orders import decode_order, encode
 
@@ -25,11 +25,6 @@ SILENCE_S = 10.0
 def orders_for(secondary: str) -> str:
     """Return the topic of a secondary's orders: it gets no others."""
     return f"step/{secondary}"
-
-
-def agreement(engine: PhysicsEngine) -> dict[str, str]:
-    """Return what a primary and its secondaries must have in common, or their bits would differ."""
-    return {"world file": engine.world.source_hash, "physics": engine.fingerprint}
 
 
 def ended_in(step: int, error: LossError) -> LossError:
@@ -62,7 +57,7 @@ class Secondary:
         token: str | None = None,
         authority: Path | str | None = None,
         patience_s: float = 10.0,
-        silence_s: float = SILENCE_S,
+        silence_s: float | None = SILENCE_S,
     ) -> None:
         self.name = name
         self.iteration = self.step = 0

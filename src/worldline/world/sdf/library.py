@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from pathlib import Path
 
 from worldline.model.errors import shortened, shown
@@ -32,14 +31,6 @@ class SdfLibrary:
         if root.tag not in ("sdf", "gazebo"):
             raise root.error(f"this is <{root.shown_tag}>, not <sdf>")
         return root
-
-    def hash(self) -> str:
-        """Return a hash of all files' bytes, whatever they are called and wherever they are."""
-        state = blake2b(digest_size=16)
-        for content in self._contents.values():
-            state.update(len(content).to_bytes(8, "big"))
-            state.update(content)
-        return state.hexdigest()
 
     def models_in(self, element: SdfElement) -> list[SdfElement]:
         """Return the models of a world or model: those that it has, and those that it includes."""

@@ -30,7 +30,7 @@ def read_world(path: str | Path) -> WorldDescription:
         world = _read(root, library)
     notes = [*world.notes, *(note for each in library.roots for note in each.unread())]
     own = [replace(note, file="") if note.file == root.owner else note for note in notes]
-    return replace(world, notes=tuple(own), source_hash=library.hash())
+    return replace(world, notes=tuple(own))
 
 
 def _read(root: SdfElement, library: SdfLibrary) -> WorldDescription:
