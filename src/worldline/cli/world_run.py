@@ -25,13 +25,12 @@ from worldline.world.description import WorldDescription
 from worldline.world.distributed import local_secondaries
 from worldline.world.engine import PhysicsEngine
 from worldline.world.exchange import Exchange
-from worldline.world.foxglove_schemas import WORLD_ENCODINGS, WORLD_SCHEMAS
 from worldline.world.pictures.animation import Animation
 from worldline.world.pictures.paths import PathsPicture
 from worldline.world.replaying import InteractionHistory, InteractionsLog, check_replay, read_interactions, replay
 from worldline.world.run import World
 from worldline.world.spectator import Spectator
-from worldline.world.teller import WORLD_MEMBER, WorldTeller
+from worldline.world.teller import WORLD_MEMBER, WorldTeller, world_recorder
 
 _LOOK_EVERY_S = 0.1
 _PROMPT = "> "
@@ -158,15 +157,7 @@ class WorldSession:
             yield WorldTeller(self._recording.observer, every=self.record_every)
 
     def _recorder(self, target: Path) -> Recorder:
-        planned = plan([WORLD_MEMBER], until=self.until)
-        return Recorder(
-            target,
-            planned,
-            federation=self.description.name,
-            encodings=WORLD_ENCODINGS,
-            schemas=WORLD_SCHEMAS,
-            overwrite=True,
-        )
+        return world_recorder(target, self.description.name, plan([WORLD_MEMBER], until=self.until))
 
     # --- Running ---
 

@@ -21,10 +21,9 @@ from worldline.workers.executor import Executor, Inline, Processes, as_executor
 from worldline.workers.status_timer import looks
 from worldline.world.description import WorldDescription
 from worldline.world.exchange import Exchange
-from worldline.world.foxglove_schemas import WORLD_ENCODINGS, WORLD_SCHEMAS
 from worldline.world.run import World
 from worldline.world.sdf import read_world
-from worldline.world.teller import WORLD_MEMBER, WorldTeller
+from worldline.world.teller import WORLD_MEMBER, WorldTeller, world_recorder
 
 if TYPE_CHECKING:
     from worldline.recording.writer import Recorder
@@ -61,16 +60,7 @@ class ReadyWorld(Ready):
         return self._plan
 
     def recorder(self, target: Path) -> Recorder:
-        from worldline.recording.writer import Recorder
-
-        return Recorder(
-            target,
-            self._plan,
-            federation=self.name,
-            encodings=WORLD_ENCODINGS,
-            schemas=WORLD_SCHEMAS,
-            overwrite=True,
-        )
+        return world_recorder(target, self.name, self._plan)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
         look = looks(watch, self._end)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from msgspec import Struct, json
 
 from worldline.history.observer import Observer
 from worldline.history.plain import plain
+from worldline.model import Plan
+from worldline.recording import Recorder
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.foxglove import SceneEncoder, TransformsEncoder
-from worldline.world.foxglove_schemas import INTERACTIONS, SCENE, STATE, TF
+from worldline.world.foxglove_schemas import INTERACTIONS, SCENE, STATE, TF, WORLD_ENCODINGS, WORLD_SCHEMAS
 from worldline.world.orders import HASH_SIZE, chained
 from worldline.world.spectator import Spectator
 
@@ -91,3 +94,8 @@ class WorldTeller(Spectator):
     def _send(self, topic: str, at: int, payload: bytes) -> None:
         self._observer.sent(WORLD_MEMBER, self._sent, topic, at, payload, at)
         self._sent += 1
+
+
+def world_recorder(target: Path, name: str, planned: Plan) -> Recorder:
+    """Return what records a world, for a `WorldTeller` to tell; schemas are Foxglove's where it has one."""
+    return Recorder(target, planned, federation=name, encodings=WORLD_ENCODINGS, schemas=WORLD_SCHEMAS, overwrite=True)
