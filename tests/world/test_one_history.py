@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.world.crowd import TURN, crowd, ground, robot, thing, wall
-from tests.world.small_worlds import Listener, Story, local, played, run
+from tests.world.small_worlds import Listener, Story, course_of, local, played, run
 from worldline.model.time import MS
 from worldline.world.course import Course
 from worldline.world.description import (
@@ -97,8 +97,24 @@ def test_it_is_the_history_of_the_whole_world_as_one_model() -> None:
     # For so long that everybody could meet everybody.
     course = Course(open_engine("mujoco", world), ("a",), whole, look_every=3000)
     run(course, local(world, ("a",), "mujoco"), 300)
-    assert len(course._hosted) == 1
+    assert len(course._arranged.groups) == 1
     assert whole.story == engine_story
+
+
+def test_a_wall_that_is_loaded_next_to_a_robot_stops_it() -> None:
+    """The robot's group was there before the wall, and near enough that no other static model is missing."""
+    models = [ground(), racer("robot_1", -1.5, 0.0, 0.0), wall("wall", (1.0, 0.0, 0.5))]
+    world = WorldDescription(
+        name="stopped",
+        step=2 * MS,
+        models={model.name: model for model in models},
+        levels=(Level(name="A", center=(0.5, 0.0, 0.0), size=(2.0, 2.0, 2.0), buffer=0.1, entities=("wall",)),),
+        performers=(Performer(name="p", model="robot_1", size=(0.4, 0.4, 0.4)),),
+    )
+    listener = Listener()
+    course = run(course_of(world, ("a",), listener, engine="mujoco"), local(world, ("a",), "mujoco"), 900)
+    assert len(listener.loads) == 2
+    assert 0.2 < course.positions()["robot_1"][0] < 1.0
 
 
 @pytest.mark.parametrize("name", ["levels", "falling_boxes", "push_box"])

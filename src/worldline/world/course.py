@@ -33,11 +33,11 @@ from typing import NamedTuple
 from msgspec import structs
 
 from worldline.model.errors import InternalError, ModelError, PeerError, UsageError, shown
-from worldline.model.time import SECOND
+from worldline.world.arrangement import NO_NEWS, Arrangement, arrange, news
 from worldline.world.cast import Cast
 from worldline.world.description import WorldModel
 from worldline.world.engine import Extent, PhysicsEngine, checked_twist
-from worldline.world.groups import Group, Mover, settle_groups
+from worldline.world.groups import Mover
 from worldline.world.interactions import (
     Change,
     InsertPerformer,
@@ -49,7 +49,6 @@ from worldline.world.interactions import (
 from worldline.world.orders import (
     HASH_SIZE,
     DriveOrder,
-    GroupOrder,
     LookSeen,
     ModelCopy,
     PoseOrder,
@@ -58,10 +57,9 @@ from worldline.world.orders import (
     chained,
     sum_of_hashes,
 )
-from worldline.world.placement import place
 from worldline.world.pose import Pose, Vector
 from worldline.world.spectator import SeveralSpectators, Spectator
-from worldline.world.surroundings import MARGIN, Region, Surroundings, joined
+from worldline.world.surroundings import Surroundings
 
 LOOK_EVERY = 10
 """Steps for which groups hold. Who runs ahead goes no further: groups, and the speeds that are expected of them, must
@@ -77,15 +75,6 @@ class _MoverSeen(NamedTuple):
     state: bytes
     position: Vector
     extent: Extent
-
-
-class _HostedGroup(NamedTuple):
-    """A group, where it is simulated, and the static models around it, which are all there are in its region."""
-
-    group: Group
-    host: str
-    statics: tuple[str, ...]
-    region: Region
 
 
 class _Round(NamedTuple):
@@ -124,13 +113,11 @@ class Course:
         self._round: _Round | None = None
         self._rounds = 0
         self._span = look_every
-        self._hosted: dict[str, _HostedGroup] = {}
-        self._movers_of: dict[str, list[str]] = {}  # By secondary, in the order of its acks.
-        self._performing: dict[str, list[tuple[int, str]]] = {}  # Those of them who perform, with their numbers.
+        self._surroundings = Surroundings(())
+        self._arranged = Arrangement({}, {}, self.secondaries, self._surroundings)
         self._news: dict[str, StepOrder] = {}  # What secondaries haven't been told yet, by name.
         self._steps_max = 1  # Of a round: what is said of them has to fit into a message.
         self._overrun = 0  # Steps of the last round that count, if others don't: they are to be repeated (C3).
-        self._speeds: dict[str, dict[str, float]] = {}  # By secondary and group, what nobody there exceeds.
         self._models: Mapping[str, WorldModel] = {}  # Those that are loaded.
         self._copies_told: list[ModelCopy] = []
         self.iteration = 0
@@ -144,7 +131,6 @@ class Course:
         self._engine.change_world(self.file)
         self.step = 0
         self.state_hash = bytes(HASH_SIZE)
-        self.affinities: dict[str, str] = {}
         self._seen: dict[str, _MoverSeen] = {}
         self._gone: set[str] = set()  # Those who were removed since groups were last worked out, if still simulated.
         self._last: list[tuple[list[str], bytes]] = []  # The positions of movers after the last step, packed.
@@ -154,7 +140,6 @@ class Course:
         self._look_at = self.iteration  # The iteration of the next look.
         self._is_seen = True  # Whether what was seen last is how it is now.
         self._is_fresh = True  # Whether nothing that secondaries have is to go on.
-        self._surroundings: Surroundings | None = None
 
     # --- What is ---
 
@@ -162,6 +147,11 @@ class Course:
     def time(self) -> int:
         """The world's own time, in nanoseconds."""
         return self.step * self.file.step
+
+    @property
+    def affinities(self) -> dict[str, str]:
+        """Which secondary each mover is on."""
+        return {} if self._is_fresh else self._arranged.affinities
 
     @property
     def performers(self) -> tuple[str, ...]:
@@ -226,7 +216,7 @@ class Course:
         It has to be told before groups are worked out: whoever is put elsewhere keeps levels loaded there, or lets
         others go. That mustn't depend on whether it was seen by chance when somebody interfered.
         """
-        here = {name for movers in self._movers_of.values() for name in movers} - self._gone
+        here = self._arranged.affinities.keys() - self._gone
         named = {each.entity for each in self._drives} | {each.entity for each in self._puts}
         return not self._is_fresh and not here.isdisjoint(named)
 
@@ -271,13 +261,13 @@ class Course:
         told: set[str] = set()
         orders = {}
         for name in self.secondaries:
-            news = self._news.pop(name, None)
-            movers = self._movers_of.get(name, ())
-            if news is not None or movers:
+            told_now = self._news.pop(name, None)
+            movers = self._arranged.movers[name]
+            if told_now is not None or movers:
                 here = {mover for mover in movers if mover not in self._gone} if drives or puts else set()
                 told |= here
                 orders[name] = structs.replace(
-                    news or _NO_NEWS,
+                    told_now or NO_NEWS,
                     round=self._rounds,
                     iteration=iteration,
                     step=step,
@@ -285,7 +275,7 @@ class Course:
                     step_size=self.file.step,
                     paused=steps == 0,
                     back=back,
-                    speeds=self._speeds[name] if back or news is not None else {},
+                    speeds=self._arranged.speeds[name] if back or told_now is not None else {},
                     drives=[each for each in drives if each.entity in here],
                     poses=[each for each in puts if each.entity in here],
                     steps=steps,
@@ -298,7 +288,7 @@ class Course:
         return orders
 
     def _check(self, ack: StepAck, order: StepOrder) -> None:
-        movers = self._movers_of.get(ack.sender, [])
+        movers = self._arranged.movers[ack.sender]
         fits = len(ack.steps) <= order.steps and all(
             len(seen.positions) == 24 * len(movers) and len(seen.hash_part) == HASH_SIZE for seen in ack.steps
         )
@@ -327,8 +317,8 @@ class Course:
         self._last = []
         for ack in acks:
             seen = ack.steps[index]
-            self._last.append((self._movers_of[ack.sender], seen.positions))
-            for number, mover in self._performing[ack.sender]:
+            self._last.append((self._arranged.movers[ack.sender], seen.positions))
+            for number, mover in self._arranged.performing[ack.sender]:
                 positions[mover] = unpack_from("<3d", seen.positions, 24 * number)
             if seen.poses:
                 poses |= self._unpacked_poses(ack.sender, seen.poses)
@@ -367,7 +357,7 @@ class Course:
     def _unpacked_poses(self, secondary: str, packed: bytes) -> dict[str, bytes]:
         poses = {}
         start = 0
-        for mover in self._movers_of[secondary]:
+        for mover in self._arranged.movers[secondary]:
             stop = start + 56 * len(self._models[mover].links)
             poses[mover] = packed[start:stop]
             start = stop
@@ -381,7 +371,7 @@ class Course:
         extents = iter_unpack("<7d", look.extents)
         moved = {}
         for mover, state, position, numbers in zip(
-            self._movers_of[secondary], look.states, positions, extents, strict=True
+            self._arranged.movers[secondary], look.states, positions, extents, strict=True
         ):
             x, y, z = position
             extent = Extent(numbers[:3], numbers[3:6], numbers[6])
@@ -413,30 +403,31 @@ class Course:
             )
             for name, seen in self._seen.items()
         ]
-        groups, speeds = settle_groups(movers, self._span * self.file.step)
-        distribution = place(groups, self.secondaries, self.affinities, self._changed & performers)
-        hosted = self._surround(groups, speeds, distribution.hosts, statics)
-        self._tell(hosted, distribution.affinities)
-        self._hosted, self._is_fresh, self._gone = hosted, False, set()
+        if self._surroundings.names != tuple(statics):
+            self._surroundings = Surroundings(statics.values())
+        last = Arrangement(self._arranged.groups, self.affinities, self.secondaries, self._arranged.surroundings)
+        self._arranged = arrange(
+            movers,
+            self._span * self.file.step,
+            self.secondaries,
+            self._surroundings,
+            last,
+            self._changed & performers,
+        )
+        self._tell(last)
+        self._is_fresh, self._gone = False, set()
         self._drives = [each for each in self._drives if each.entity in wanted]
         self._puts = [each for each in self._puts if each.entity in wanted]
-        for secondary in self.secondaries:
-            here = [each for each in hosted.values() if each.host == secondary]
-            names = self._movers_of[secondary] = [
-                name for each in sorted(here) for name in sorted(each.group.members())
-            ]
-            self._performing[secondary] = [(number, name) for number, name in enumerate(names) if name in performers]
-            self._speeds[secondary] = {each.group.name: speeds[each.group.name] for each in here}
         self._steps_max = max(1, _ACK_MAX // max(map(self._ack_size, self.secondaries)))
-        if wanted != self._models or distribution.affinities != self.affinities:
-            self._spectator.changed(self.iteration, self.step, wanted, distribution.affinities)
-        self._models, self.affinities = wanted, distribution.affinities
+        if wanted != self._models or last.affinities != self.affinities:
+            self._spectator.changed(self.iteration, self.step, wanted, self.affinities)
+        self._models = wanted
         self._changed = set()
         self._look_at = self.iteration + self._span
 
     def _ack_size(self, secondary: str) -> int:
         """Return about how many bytes a secondary says of a step."""
-        movers = self._movers_of[secondary]
+        movers = self._arranged.movers[secondary]
         links = sum(len(self._cast.world.models[mover].links) for mover in movers) if self._spectator.every else 0
         return 64 + 24 * len(movers) + 56 * links
 
@@ -448,70 +439,20 @@ class Course:
         x, y, z = unpack("<3d", alone.packed_positions())
         return _MoverSeen(state, (x, y, z), alone.extents(self._span)[name])
 
-    def _surround(
-        self,
-        groups: Iterable[Group],
-        speeds: Mapping[str, float],
-        hosts: Mapping[str, str],
-        statics: Mapping[str, WorldModel],
-    ) -> dict[str, _HostedGroup]:
-        """Find the static models around each group; those of a group that stays where it was are still the same."""
-        names = tuple(statics)
-        if self._surroundings is None or self._surroundings.names != names:
-            self._surroundings = Surroundings(statics.values())
-            before: dict[str, _HostedGroup] = {}
-        else:
-            before = self._hosted
-        hosted = {}
-        for group in groups:
-            way = speeds[group.name] * self._span * self.file.step / SECOND
-            needed = joined(_region(self._seen[name].extent) for name in group.members()).grown(way)
-            last = before.get(group.name)
-            if last is not None and last.group.members() == group.members() and last.region.holds(needed):
-                region, around = last.region, last.statics
-            else:
-                region = needed.grown(MARGIN)
-                around = self._surroundings.near(region)
-            hosted[group.name] = _HostedGroup(group, hosts[group.name], around, region)
-        return hosted
-
-    def _tell(self, hosted: Mapping[str, _HostedGroup], affinities: Mapping[str, str]) -> None:
-        """Make the news for secondaries: what they have to load and unload, and who comes and goes."""
+    def _tell(self, last: Arrangement) -> None:
+        """Have the news for secondaries ready; what they have of those removed, or from before a reset, is forgotten."""
+        copies = self._cast.copies
+        forgotten = self._gone
+        if self._is_fresh:
+            forgotten = {name for each in last.groups.values() for name in each.group.members()}
+        states = {name: seen.state for name, seen in self._seen.items()}
         for secondary in self.secondaries:
-            had = {name: each for name, each in self._hosted.items() if each.host == secondary}
-            has = {name: each for name, each in hosted.items() if each.host == secondary}
-            same = [
-                name
-                for name in has
-                if not self._is_fresh
-                and name in had
-                and _is_same_model(had[name], has[name])
-                and self._gone.isdisjoint(has[name].group.members())
-            ]
-            unload = [name for name in had if name not in same]
-            there = set() if self._is_fresh else {mover for name in unload for mover in had[name].group.members()}
-            there -= self._gone
-            load = [
-                GroupOrder(
-                    name,
-                    sorted(each.group.members()),
-                    list(each.statics),
-                    {mover: self._seen[mover].state for mover in each.group.members() if mover not in there},
-                )
-                for name, each in has.items()
-                if name not in same
-            ]
-            moves = [
-                (name, host)
-                for name, host in affinities.items()
-                if host != self.affinities.get(name) and secondary in (host, self.affinities.get(name))
-            ]
-            copies = list(self._cast.copies) if self._cast.copies != self._copies_told else None
-            if has or unload or copies is not None:
-                self._news[secondary] = structs.replace(
-                    _NO_NEWS, copies=copies, affinities=moves, unload=unload, load=load
-                )
-        self._copies_told = list(self._cast.copies)
+            found = news(secondary, last, self._arranged, states, forgotten)
+            if copies != self._copies_told:
+                found = structs.replace(found or NO_NEWS, copies=list(copies))
+            if found is not None:
+                self._news[secondary] = found
+        self._copies_told = list(copies)
 
     # --- Interaction ---
 
@@ -558,15 +499,3 @@ class Course:
         self._gone.add(name)  # A copy of another model may get its name, and mustn't get its state.
         self._drives = [each for each in self._drives if each.entity != name]
         self._puts = [each for each in self._puts if each.entity != name]
-
-
-_NO_NEWS = StepOrder(0, 0, 0, 0, 0)
-
-
-def _region(extent: Extent) -> Region:
-    (x, y, z), (a, b, c), _ = extent
-    return Region((x - a, y - b, z - c), (x + a, y + b, z + c))
-
-
-def _is_same_model(one: _HostedGroup, other: _HostedGroup) -> bool:
-    return one.group.members() == other.group.members() and one.statics == other.statics
