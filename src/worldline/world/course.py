@@ -440,7 +440,7 @@ class Course:
         return _MoverSeen(state, (x, y, z), alone.extents(self._span)[name])
 
     def _tell(self, last: Arrangement) -> None:
-        """Have the news for secondaries ready; what they have of those removed, or from before a reset, is forgotten."""
+        """Have the news for secondaries ready; what they have of those removed or from before a reset is forgotten."""
         copies = self._cast.copies
         forgotten = self._gone
         if self._is_fresh:
