@@ -14,6 +14,7 @@ from tests.world.small_worlds import Listener, course_of, level, local, played, 
 from worldline.model.errors import InternalError, ModelError, PeerError, UsageError
 from worldline.world.course import LOOK_EVERY, Course
 from worldline.world.description import WorldDescription
+from worldline.world.engine import Extent
 from worldline.world.exchange import LocalExchange
 from worldline.world.interactions import SetPose
 from worldline.world.kinematic_engine import KinematicEngine, KinematicGroup
@@ -298,6 +299,40 @@ def test_a_model_that_cant_be_computed_ends_the_run_by_name(names: tuple[str, ..
         run(course, LocalExchange(lambda: FragileEngine(world), names), 5000)
     assert (error.value.facts["entity"], error.value.facts["step"]) == ("far", 105)
     assert listener.story == played(world, 104).story
+
+
+class HastyEngine(KinematicEngine):
+    """Says in a step that "far" is too fast, unless somebody looked right before; in a later one it is, whoever did."""
+
+    def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> KinematicGroup:
+        group = super().build(movers, statics)
+        advance, extents = group.advance, group.extents
+        looked = -1
+
+        def look(steps: int) -> dict[str, Extent]:
+            nonlocal looked
+            looked = group.step
+            return extents(steps)
+
+        def hurry(steps: int = 1) -> None:
+            step = group.step + steps
+            if "far" in group.movers and (step == 140 or (step == 105 and looked != 104)):
+                raise ModelError("model 'far' is too fast", entity="far", step=step, hasty=True)
+            advance(steps)
+
+        group.advance, group.extents = hurry, look  # type: ignore[method-assign]
+        return group
+
+
+@pytest.mark.parametrize("names", SECONDARIES)
+@pytest.mark.parametrize("run_ahead", [1, 4, 10])
+def test_before_somebody_is_too_fast_it_looks_again(names: tuple[str, ...], run_ahead: int) -> None:
+    world = stage([runner("near", 0.0, 0.0, 1.0), runner("far", 30.0, 0.0, 1.0)], [], ["near", "far"])
+    listener = Listener()
+    course = Course(HastyEngine(world), names, listener, run_ahead=run_ahead)
+    with pytest.raises(ModelError, match=r"at 1\.4s: model 'far' is too fast"):
+        run(course, LocalExchange(lambda: HastyEngine(world), names), 500)
+    assert listener.story == played(world, 139).story
 
 
 def test_of_several_failures_in_one_step_the_first_groups_counts() -> None:

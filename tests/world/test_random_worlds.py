@@ -64,8 +64,9 @@ def random_world(random: Random) -> WorldDescription:
     for number in range(random.randint(2, 5)):
         shape = random.choice([BoxShape((0.3, 0.3, 0.3)), SphereShape(0.15), CylinderShape(0.15, 0.3)])
         entities.append(thing(f"t{number}", shape, place(0.16), 10 ** random.uniform(-1, 1), random.uniform(0, 3)))
-    for number in range(random.randint(0, 3)):
-        entities.append(wall(f"w{number}", place(0.5), (0.2, random.uniform(0.5, 2), 1.0)))
+    entities += [
+        wall(f"w{number}", place(0.5), (0.2, random.uniform(0.5, 2), 1.0)) for number in range(random.randint(0, 3))
+    ]
     if random.random() < 0.5:
         entities.append(pendulum("pendulum", pace(), pace()))
     if random.random() < 0.6:

@@ -9,13 +9,15 @@ answers no open order is ignored, as is a second one.
 C1. *Looks.* Groups hold for a span of some steps: whoever could touch before that is in one group already. At a
     look the secondaries tell states and extents, and the primary works out groups and placement anew. It looks when the
     span is over, after a step in which levels changed, and where somebody interferes. If that wasn't planned, an order
-    of no steps asks for it.
+    of no steps asks for it. It also looks before a step in which a mover gets faster than the groups were made for:
+    that step doesn't count, and only if it still fails right after a look can't it be computed (E4).
 C2. *Levels* are looked at after every step, as are their loads: what a level loads is there from the next step on. A
     model that was unloaded and is loaded again is as in the file.
 C3. *Running ahead.* An order may be for several steps, up to the next look. No group can meet another before that, so
-    all secondaries can go that far without a word. Only levels could change on the way. If they do, what came after
-    that step is forgotten: the secondaries go back and repeat the steps up to there, which gives the same bits, since
-    states are exact (E1). So the result is that of single steps. It is checked: a repeated step must have its hash.
+    all secondaries can go that far without a word. Only an unplanned look could come in between. If one does, what came
+    after that step is forgotten: the secondaries go back and repeat the steps up to there, which gives the same bits,
+    since states are exact (E1). So the result is that of single steps. It is checked: the last step that is repeated
+    must have its hash.
 C4. *The state hash* of an iteration covers the step and the states of all movers. It is made from a sum of hashes, one
     for each mover, so nobody has to know all states. The *chain* of a run is the hash of all its state hashes.
 
@@ -117,7 +119,7 @@ class Course:
         self._arranged = Arrangement({}, {}, self.secondaries, self._surroundings)
         self._news: dict[str, StepOrder] = {}  # What secondaries haven't been told yet, by name.
         self._steps_max = 1  # Of a round: what is said of them has to fit into a message.
-        self._overrun = 0  # Steps of the last round that count, if others don't: they are to be repeated (C3).
+        self._overrun: int | None = None  # Steps of the last round that count, if others don't (C3).
         self._models: Mapping[str, WorldModel] = {}  # Those that are loaded.
         self._copies_told: list[ModelCopy] = []
         self.iteration = 0
@@ -138,6 +140,7 @@ class Course:
         self._puts: list[PoseOrder] = []
         self._changed: set[str] = set()  # Performers whose levels changed since groups were last worked out.
         self._look_at = self.iteration  # The iteration of the next look.
+        self._looked_at = -1  # That of the last one.
         self._is_seen = True  # Whether what was seen last is how it is now.
         self._is_fresh = True  # Whether nothing that secondaries have is to go on.
 
@@ -201,7 +204,7 @@ class Course:
         if self._look_at == self.iteration and self._is_seen and not self._is_told_first():
             self._regroup()
         if self._look_at == self.iteration or self._drives or self._puts:
-            steps, back, look = self._overrun, self._overrun > 0, True
+            steps, back, look = self._overrun or 0, self._overrun is not None, True
         else:
             steps = min(steps_max, self._run_ahead, self._steps_max, self._look_at - self.iteration)
             back = False
@@ -242,6 +245,9 @@ class Course:
             self._check_repetition(acks)
         else:
             for index in range(current.steps):
+                if self._is_too_hasty(acks, index):
+                    self._overrun, self._look_at, self._is_seen = index, self.iteration, False
+                    return
                 self._settle_step(index, acks)
                 if self._changed and index + 1 < current.steps:
                     self._overrun = index + 1
@@ -330,9 +336,10 @@ class Course:
         return blake2b(pack("<Q", self.step) + total, digest_size=HASH_SIZE).digest()
 
     def _check_repetition(self, acks: list[StepAck]) -> None:
-        steps, self._overrun = self._overrun, 0
+        assert self._overrun is not None
+        steps, self._overrun = self._overrun, None
         self._fail_if_any(acks, steps)
-        if self._hash_of(acks, steps - 1) != self.state_hash:
+        if steps and self._hash_of(acks, steps - 1) != self.state_hash:
             raise InternalError(f"step {self.step} was computed twice and differs")
 
     def _note_levels(self, positions: Mapping[str, Vector]) -> None:
@@ -340,6 +347,11 @@ class Course:
         if change.performers():
             self._changed.update(change.performers())
             self._look_at = self.iteration
+
+    def _is_too_hasty(self, acks: list[StepAck], index: int) -> bool:
+        """Whether the step of that index only failed since a mover got faster than the last look could foresee (C1)."""
+        failures = [ack.failure for ack in acks if ack.failure is not None and len(ack.steps) == index]
+        return bool(failures) and all(each.hasty for each in failures) and self._looked_at < self.iteration
 
     def _fail_if_any(self, acks: list[StepAck], index: int) -> None:
         """Raise what kept somebody from the step of that index; of several groups, the least one's."""
@@ -423,7 +435,7 @@ class Course:
             self._spectator.changed(self.iteration, self.step, wanted, self.affinities)
         self._models = wanted
         self._changed = set()
-        self._look_at = self.iteration + self._span
+        self._looked_at, self._look_at = self.iteration, self.iteration + self._span
 
     def _ack_size(self, secondary: str) -> int:
         """Return about how many bytes a secondary says of a step."""
@@ -472,7 +484,7 @@ class Course:
             case RemovePerformer():
                 self._remove(change.name)
             case Reset():
-                self._overrun = 0
+                self._overrun = None
                 self._begin_anew()
         self._look_at = self.iteration
         self._spectator.interacted(self.iteration, self.step, change)

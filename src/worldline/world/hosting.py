@@ -41,7 +41,8 @@ class Hosting:
         self._groups: dict[str, SimulatedGroup] = {}
         self._kept: OrderedDict[tuple[tuple[str, ...], tuple[str, ...]], SimulatedGroup] = OrderedDict()
         self._prefixes: dict[str, bytes] = {}  # What the hash of each mover begins with: its name.
-        self._mark: dict[str, dict[str, bytes]] = {}  # The states of groups after the last order's preparations.
+        self._states: dict[str, dict[str, bytes]] = {}  # Of all movers, by group, as they are now.
+        self._mark: dict[str, dict[str, bytes]] = {}  # And before the steps of the last order.
         self._mark_step = 0
         self._at = ""  # The group that is being simulated.
 
@@ -60,6 +61,7 @@ class Hosting:
                 error.facts.get("step", order.step + len(seen)),
                 error.problem,
                 error.advice or "",
+                error.facts.get("hasty", False),
             )
             return StepAck(self.name, order.round, order.iteration + len(seen), seen, None, failure)
         return StepAck(self.name, order.round, order.iteration + order.steps, seen, look)
@@ -79,9 +81,9 @@ class Hosting:
             self._group_of(drive.entity).command(drive.entity, drive.linear, drive.angular)
         for put in order.poses:
             self._group_of(put.entity).place(put.entity, Pose(put.position, put.quaternion))
-        if order.steps > 1:
-            self._mark = {name: group.states() for name, group in self._groups.items()}
-            self._mark_step = order.step
+        if order.back or order.unload or order.load or order.drives or order.poses:
+            self._states = {name: group.states() for name, group in self._groups.items()}
+        self._mark, self._mark_step = dict(self._states), order.step
 
     # --- Groups ---
 
@@ -125,7 +127,8 @@ class Hosting:
         for name, group in self._groups.items():
             self._at = name
             group.advance()
-            for mover, state in group.states().items():
+            self._states[name] = group.states()
+            for mover, state in self._states[name].items():
                 total += self._hash(mover, state)
         return StepSeen(
             (total % HASH_MODULUS).to_bytes(HASH_SIZE, "little"),
@@ -143,7 +146,7 @@ class Hosting:
             self._at = name
             extents += group.extents(steps).values()
         return LookSeen(
-            [state for group in groups for state in group.states().values()],
+            [state for states in self._states.values() for state in states.values()],
             b"".join([group.packed_positions() for group in groups]),
             b"".join([pack("<7d", *extent.center, *extent.half, extent.speed) for extent in extents]),
         )

@@ -133,6 +133,8 @@ class StepFailure(Struct, frozen=True, array_like=True):
     step: int
     problem: str
     advice: str
+    hasty: bool = False
+    """Whether a mover only got faster than its group was made for: after another look it may be computed after all."""
 
 
 class StepAck(Struct, frozen=True, array_like=True):
