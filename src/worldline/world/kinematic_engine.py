@@ -18,7 +18,7 @@ from struct import Struct
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
 from worldline.model.time import SECOND
 from worldline.world.description import DiffDrive, WorldDescription, WorldModel
-from worldline.world.drives import Twist, command_in_force, command_steps, pose_at, ramped, scripted_speed
+from worldline.world.drives import Twist, command_in_force, command_steps, pose_at, ramped, same_bits, scripted_speed
 from worldline.world.engine import EntityContact, Extent, checked_twist, sorted_parts
 from worldline.world.extents import link_radius
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector, cross, length
@@ -172,7 +172,7 @@ class _KinematicTrack:
         """Go on to a step, and take the file's command for it."""
         twist = self._next_twist()
         try:
-            if twist is not self._twist and twist != self._twist:  # Mostly it is the last one again.
+            if twist is not self._twist:  # Mostly it is the last one again. An equal one may have zeros of other signs.
                 increment = moved_by(*twist, self._seconds)
                 self._twist, self._increment = twist, (increment.position, increment.quaternion)
             self._position, self._quaternion = _composed(self._position, self._quaternion, *self._increment)
@@ -195,7 +195,7 @@ class _KinematicTrack:
         (wanted, _, _), (_, _, wanted_turning) = self.wanted
         ahead = ramped(drive.linear, self._speeds[0], wanted, self._seconds)
         turning = ramped(drive.angular, self._speeds[1], wanted_turning, self._seconds)
-        if self._speeds == (ahead, turning):
+        if same_bits(self._speeds, (ahead, turning)):
             self._reached = self.wanted
         self._speeds = (ahead, turning)
         return (ahead, 0.0, 0.0), (0.0, 0.0, turning)

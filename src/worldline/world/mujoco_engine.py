@@ -59,6 +59,7 @@ from worldline.world.drives import (
     command_steps,
     pose_at,
     ramped,
+    same_bits,
     scripted_speed,
     wheel_speeds,
 )
@@ -85,7 +86,9 @@ class MujocoEngine:
 
     def change_world(self, world: WorldDescription) -> None:
         self._alone = {
-            name: alone for name, alone in self._alone.items() if world.models.get(name) == self.world.models[name]
+            name: alone
+            for name, alone in self._alone.items()
+            if name in world.models and _is_same(world.models[name], self.world.models[name])
         }
         self.world = world
 
@@ -461,7 +464,7 @@ class _MujocoTrack:
         (ahead, _, _), (_, _, turning) = self.wanted
         ahead = ramped(drive.linear, self._ramp[0], ahead, self._seconds)
         turning = ramped(drive.angular, self._ramp[1], turning, self._seconds)
-        if self._ramp == (ahead, turning):
+        if same_bits(self._ramp, (ahead, turning)):
             self._reached = self.wanted
         self._ramp = (ahead, turning)
         left, right = wheel_speeds(drive, ahead, turning)
@@ -534,6 +537,11 @@ class _MujocoTrack:
         ]
         arm = model_arm(self.model)
         return max(length(linear) + length(angular) * arm for linear, angular in twists)
+
+
+def _is_same(one: WorldModel, other: WorldModel) -> bool:
+    """Return whether two descriptions are the same to the last bit: zeros of both signs are equal, but not the same."""
+    return one is other or (one == other and repr(one) == repr(other))
 
 
 def _packed(numbers: Any) -> bytes:
