@@ -17,8 +17,10 @@ weights that MuJoCo derives at the file's poses depend, in their last bits, on w
 is also built alone, once, and has the weights of that model in all others.
 
 *Extents (E4).* A link's collisions are in a ball around its origin, which turning doesn't change. How fast origins can
-move follows from qvel: each rotation counts with the longest arm it could have. A push may make something faster, so
-the bound is twice that of the fastest in the group, and more. After every step it is compared with what happened.
+move follows from qvel: each rotation counts with the longest arm that it could have had in the step. Slides make arms
+longer, and neither open ends nor soft limits say by how much, so they count as far as they are out. A push may make
+something faster, so the bound is twice that of the fastest in the group, scripted or not, and more. After every step it
+is compared with what happened; and at every look, the boxes are compared with what was said of them at the last.
 
 *Failures (E5).* By default, MuJoCo answers numbers that aren't finite by a reset of the whole model, and writes a log
 file. Both are disabled. Each of its warnings is an error here.
@@ -32,8 +34,7 @@ push what is in their way but don't drag along what lies on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from math import isfinite
+from collections.abc import Iterable, Mapping
 from operator import mul
 from platform import machine
 from struct import Struct, pack, unpack
@@ -153,8 +154,15 @@ class MujocoGroup:
         self._arms = np.zeros(self._model.nv)
         for track in self._jointed:
             self._arms[track.dofs] = track.arms
-        self._speeds_max = np.full(len(self._jointed), _SPEED_MAX)
-        self._is_small = len(self._jointed) <= _SMALL
+        slides = [slide for track in self._jointed for slide in track.slides]
+        self._slide_places = np.array([slide.place for slide in slides], dtype=np.intp)
+        self._slide_dofs = np.array([slide.dof for slide in slides], dtype=np.intp)
+        # Pairs: a number of qvel, and a slide that makes its arm longer.
+        self._lengthened = np.array([dof for slide in slides for dof in slide.above], dtype=np.intp)
+        self._by_slides = np.repeat(np.arange(len(slides)), [len(slide.above) for slide in slides])
+        self._speed_max = _SPEED_MAX
+        self._last_look: _LastLook | None = None
+        self._is_small = len(self._jointed) <= _SMALL and not len(self._lengthened)
         self._levers = [(track.dofs, track.arms.tolist()) for track in self._jointed]
         self._link_bodies = [body for track in self._tracks.values() for body in track.bodies]
         self._commanded = [track for track in self._active if track.has_commands]
@@ -206,7 +214,8 @@ class MujocoGroup:
 
     def _forget(self) -> None:
         """Drop what was said of the way so far: bounds and contacts."""
-        self._speeds_max[:] = _SPEED_MAX
+        self._speed_max = _SPEED_MAX
+        self._last_look = None
         self._stepped = False
 
     # --- Interaction ---
@@ -244,19 +253,17 @@ class MujocoGroup:
         """See that the step went well. What isn't finite fails the comparison of speeds."""
         if self._is_small:  # For a few, that is many times as fast as arrays.
             speeds = self._qvel.tolist()
-            fine = all(
-                sum(map(mul, map(abs, speeds[dofs]), arms)) <= limit
-                for (dofs, arms), limit in zip(self._levers, self._speeds_max.tolist(), strict=True)
-            )
+            limit = self._speed_max
+            fine = all(sum(map(mul, map(abs, speeds[dofs]), arms)) <= limit for dofs, arms in self._levers)
         else:
-            fine = bool((self._speeds() <= self._speeds_max).all())
+            fine = bool((self._speeds(1) <= self._speed_max).all())
         if fine and self._warnings.tobytes() == self._no_warnings:
             return
         for number, kind in enumerate(mujoco.mjtWarning.__members__.values()):
             if number < len(self._warnings) and self._warnings[number]:
                 raise self._warned(kind)
-        speeds = self._speeds() * (1 + 1e-12)  # Sums of few and of many are rounded in different ways.
-        worst = next(i for i, speed in enumerate(speeds) if not speed <= self._speeds_max[i])
+        speeds = self._speeds(1) * (1 + 1e-12)  # Sums of few and of many are rounded in different ways.
+        worst = next(i for i, speed in enumerate(speeds) if not speed <= self._speed_max)
         name = self._jointed[worst].model.name
         if not speeds[worst] <= _SPEED_MAX:
             raise self._failure(name, f"became unstable, at {float(speeds[worst]):g} m/s")
@@ -289,11 +296,20 @@ class MujocoGroup:
             step=self.step,
         )
 
-    def _speeds(self) -> Any:
-        """Return a bound of how fast the origins of links are, for each mover that has joints."""
+    def _speeds(self, steps: int) -> Any:
+        """Return a bound of how fast the origins of links are, for each mover that has joints.
+
+        It holds for the way of so many steps at the velocities of now, whether it ends here or starts here.
+        """
         if not self._jointed:
-            return self._speeds_max
-        return np.add.reduceat(np.abs(self._qvel) * self._arms, self._starts)
+            return np.zeros(0)
+        with np.errstate(over="ignore", invalid="ignore"):  # What isn't finite is found by whoever asks.
+            speeds, arms = np.abs(self._qvel), self._arms
+            if len(self._lengthened):
+                way = speeds[self._slide_dofs] * (steps * self._world.step / SECOND)
+                out = np.abs(self._data.qpos[self._slide_places]) + way
+                arms = arms + np.bincount(self._lengthened, out[self._by_slides], len(arms))
+            return np.add.reduceat(speeds * arms, self._starts)
 
     # --- What is to be seen ---
 
@@ -333,35 +349,62 @@ class MujocoGroup:
         return tuple(sorted(found))
 
     def extents(self, steps: int) -> dict[str, Extent]:
-        speeds = {track.model.name: float(speed) for track, speed in zip(self._jointed, self._speeds(), strict=True)}
-        scripted = {}
-        for name, track in self._tracks.items():
-            if track.model.motion is not None:
-                scripted[name] = track.scripted_speed(self.step, steps)
-            elif track.model.drive is not None:
-                speeds[name] = max(speeds.get(name, 0.0), track.wanted_speed(self.step, steps))
-        falling = length(self._world.gravity) * steps * self._world.step / SECOND
-        bound = 2 * max((*speeds.values(), *scripted.values()), default=0.0) + falling + _SPEED_SPARE
-        self._speeds_max[:] = bound
+        if not self.movers:
+            return {}
+        self._look()
+        boxes = self._boxes()
+        self._check_boxes(boxes)
+        speeds = (track.expected_speed(self.step, steps) for track in self._active)
+        fastest = max([*self._speeds(steps).tolist(), *speeds, 0.0])
+        self._speed_max = bound = _speed_bound(self._world, fastest, steps)
+        self._last_look = _LastLook(self.step, steps, boxes)
         return {
-            name: Extent(center, half, scripted.get(name, bound))
-            for name, (center, half) in zip(self.movers, self._boxes(), strict=True)
+            name: Extent(center, half, bound)
+            for name, center, half in zip(
+                self.movers, map(tuple, boxes[0].tolist()), map(tuple, boxes[1].tolist()), strict=True
+            )
         }
 
     def limit_speeds(self, speed: float) -> None:
-        self._speeds_max[:] = speed
+        self._speed_max = speed
 
-    def _boxes(self) -> Iterator[tuple[Vector, Vector]]:
-        """Yield centers and half sizes of the boxes around each mover's links."""
-        self._look()
-        if not self.movers:
-            return
+    def _boxes(self) -> tuple[Any, Any]:
+        """Return centers and half sizes of the boxes around each mover's links, whose poses must be those of now."""
         at = self._data.xpos[self._first_body :]
-        low = np.minimum.reduceat(at - self._radii, self._body_starts)
-        high = np.maximum.reduceat(at + self._radii, self._body_starts)
-        center = (low + high) / 2
-        half = np.maximum(high - center, center - low) * (1 + 1e-12)  # A rounded center may be nearer to one end.
-        yield from zip(map(tuple, center.tolist()), map(tuple, half.tolist()), strict=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            low = np.minimum.reduceat(at - self._radii, self._body_starts)
+            high = np.maximum.reduceat(at + self._radii, self._body_starts)
+            center = (low + high) / 2
+            # A rounded center may be nearer to one end.
+            return center, np.maximum(high - center, center - low) * (1 + 1e-12)
+
+    def _check_boxes(self, boxes: tuple[Any, Any]) -> None:
+        """See that everybody is where the last look expected it, whatever else has been checked on the way."""
+        last = self._last_look
+        if last is None or self.step > last.step + last.steps:
+            return
+        way = self._speed_max * (self.step - last.step) * self._world.step / SECOND
+        # By as much as a box of the same place and size may differ after rounding.
+        outside = np.abs(boxes[0] - last.boxes[0]) + boxes[1] > (last.boxes[1] + way) * (1 + 1e-9)
+        if outside.any():
+            name = self.movers[int(outside.any(axis=1).argmax())]
+            raise self._failure(name, "got farther than it could be expected to: a contact may have been missed")
+
+
+class _LastLook(NamedTuple):
+    """A look at a group: the step, for how many more it was to hold, and the boxes, as centers and half sizes."""
+
+    step: int
+    steps: int
+    boxes: tuple[Any, Any]
+
+
+class _Slide(NamedTuple):
+    """A prismatic joint: its places in qpos and qvel, and those in qvel of turns above it, whose arms it adds to."""
+
+    place: int
+    dof: int
+    above: list[int]
 
 
 class _MujocoTrack:
@@ -382,6 +425,7 @@ class _MujocoTrack:
         self.bodies = [builder.bodies[model.name, link.name].id for link in model.links]
         self.places, self.dofs = _ranges(compiled, self.bodies)
         self.arms = np.concatenate([np.zeros(0), *(_arms(model, link, held) for link, held in link_tree(model))])
+        self.slides = _slides(model, compiled, dict(zip((link.name for link in model.links), self.bodies, strict=True)))
         self._free = [  # Links that no joint holds: their index, and where their numbers are.
             (number, int(compiled.jnt_qposadr[joint]), int(compiled.jnt_dofadr[joint]))
             for number, body in enumerate(self.bodies)
@@ -525,18 +569,29 @@ class _MujocoTrack:
         w, a, b, c = self._data.xquat[body].tolist()
         return Pose((x, y, z), (w, a, b, c))
 
-    def scripted_speed(self, step: int, steps: int) -> float:
-        assert self.model.motion is not None
-        return scripted_speed(self.model.motion, model_arm(self.model), step * self._step_ns, self._step_ns, steps)
+    def expected_speed(self, step: int, steps: int) -> float:
+        """Return how fast its links are to be by its script or its commands, if its poses are those of now."""
+        if self.model.motion is not None:
+            return _scripted_speed(self.model, step, self._step_ns, steps)
+        ways = self._data.xpos[self.bodies] - self._data.xpos[self._canonical_body]
+        arm = float(np.linalg.norm(ways, axis=1).max()) + length(self._to_model.position)
+        return _wanted_speed(self.wanted, self._commands, arm, step, steps)
 
-    def wanted_speed(self, step: int, steps: int) -> float:
-        """Return how fast a drive will want to be."""
-        twists = [
-            self.wanted,
-            *(self._commands[later] for later in range(step + 1, step + steps) if later in self._commands),
-        ]
-        arm = model_arm(self.model)
-        return max(length(linear) + length(angular) * arm for linear, angular in twists)
+
+def _speed_bound(world: WorldDescription, fastest: float, steps: int) -> float:
+    """Return what nobody in a group is expected to exceed, given how fast the fastest is or will want to be."""
+    return 2 * fastest + length(world.gravity) * steps * world.step / SECOND + _SPEED_SPARE
+
+
+def _scripted_speed(model: WorldModel, step: int, step_ns: int, steps: int) -> float:
+    assert model.motion is not None
+    return scripted_speed(model.motion, model_arm(model), step * step_ns, step_ns, steps)
+
+
+def _wanted_speed(wanted: Twist, commands: Mapping[int, Twist], arm: float, step: int, steps: int) -> float:
+    """Return how fast a drive will want links to be whose origins are within `arm` of the model's."""
+    twists = [wanted, *(commands[later] for later in range(step + 1, step + steps) if later in commands)]
+    return max(length(linear) + length(angular) * arm for linear, angular in twists)
 
 
 def _is_same(one: WorldModel, other: WorldModel) -> bool:
@@ -588,13 +643,42 @@ def _arms(model: WorldModel, link: RigidLink, held: Joint | None) -> Any:
 
 
 def _arm_below(model: WorldModel, link: str) -> float:
-    """Return the longest way from a link's origin to that of one below it, whatever the joints between do."""
+    """Return the longest way from a link's origin to that of one below it if no slide is out, whatever turns."""
     at = {each.name: each.pose.position for each in model.links}
     arm = 0.0
     for joint in model.joints:
         if joint.parent == link:
             x, y, z = (a - b for a, b in zip(at[joint.child], at[link], strict=True))
-            slide = max(abs(joint.lower), abs(joint.upper)) if joint.kind == "prismatic" else 0.0
-            way = length((x, y, z)) + 2 * length(joint.anchor) + (slide if isfinite(slide) else 0.0)
+            way = length((x, y, z)) + 2 * length(joint.anchor)
             arm = max(arm, way + _arm_below(model, joint.child))
     return arm
+
+
+def _turns(compiled: Any, body: int) -> Iterable[int]:
+    """Return where in qvel the rates are at which a body's own joint turns it."""
+    if not compiled.body_jntnum[body]:
+        return ()
+    number, dof = compiled.body_jntadr[body], int(compiled.body_dofadr[body])
+    match mujoco.mjtJoint(compiled.jnt_type[number]):
+        case mujoco.mjtJoint.mjJNT_FREE:
+            return range(dof + 3, dof + 6)
+        case mujoco.mjtJoint.mjJNT_BALL:
+            return range(dof, dof + 3)
+        case mujoco.mjtJoint.mjJNT_HINGE:
+            return (dof,)
+    return ()
+
+
+def _slides(model: WorldModel, compiled: Any, bodies: Mapping[str, int]) -> list[_Slide]:
+    held = {joint.child: joint for joint in model.joints}
+    slides = []
+    for joint in model.joints:
+        if joint.kind == "prismatic":
+            number = int(compiled.body_jntadr[bodies[joint.child]])
+            above: list[int] = []
+            link = joint.parent
+            while link is not None:
+                above += _turns(compiled, bodies[link])
+                link = held[link].parent if link in held else None
+            slides.append(_Slide(int(compiled.jnt_qposadr[number]), int(compiled.jnt_dofadr[number]), above))
+    return slides
