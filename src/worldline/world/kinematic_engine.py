@@ -19,7 +19,15 @@ from worldline.model.errors import ConfigurationError, ModelError, UsageError, s
 from worldline.model.time import SECOND
 from worldline.world.description import DiffDrive, WorldDescription, WorldModel
 from worldline.world.drives import Twist, command_in_force, command_steps, pose_at, ramped, same_bits, scripted_speed
-from worldline.world.engine import EntityContact, Extent, checked_twist, sorted_parts
+from worldline.world.engine import (
+    EntityContact,
+    Extent,
+    Newcomer,
+    check_extents,
+    checked_pose,
+    checked_twist,
+    sorted_parts,
+)
 from worldline.world.extents import link_radius
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector, cross, length
 
@@ -48,6 +56,12 @@ class KinematicEngine:
         linear, angular = command_in_force(model, self.world.step, step)
         return _DRIVEN.pack(*model.pose.position, *model.pose.quaternion, *linear, *angular, 0.0, 0.0)
 
+    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+        state = self.initial_state(entity, step)
+        alone = self.build([entity])
+        alone.set_states(step, {entity: state})
+        return Newcomer(state, alone.position(entity), alone.extents(steps)[entity])
+
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> KinematicGroup:
         return KinematicGroup(self.world, *sorted_parts(self.world, movers, statics))
 
@@ -72,6 +86,7 @@ class KinematicGroup:
             except ConfigurationError as error:  # Poses refuse what isn't finite.
                 raise ModelError(
                     f"model {shown(name)} has a state that isn't one, in step {step}: {error.problem}",
+                    at=step * self._step_ns,
                     entity=name,
                     step=step,
                 ) from error
@@ -89,7 +104,7 @@ class KinematicGroup:
         track = self._track(entity)
         if track.model.motion is not None:
             raise UsageError(f"model {shown(entity)} has a scripted motion and can't be put elsewhere")
-        track.place(pose)
+        track.place(checked_pose(pose))
 
     def advance(self, steps: int = 1) -> None:
         for _ in range(steps):
@@ -107,6 +122,9 @@ class KinematicGroup:
     def model_poses(self) -> dict[str, Pose]:
         return {name: track.pose(self.step) for name, track in self._tracks.items()}
 
+    def position(self, entity: str) -> Vector:
+        return self._tracks[entity].position(self.step)
+
     def packed_positions(self) -> bytes:
         return b"".join([_POINT.pack(*track.position(self.step)) for track in self._tracks.values()])
 
@@ -119,7 +137,9 @@ class KinematicGroup:
         return ()
 
     def extents(self, steps: int) -> dict[str, Extent]:
-        return {name: track.extent(self.step, steps) for name, track in self._tracks.items()}
+        extents = {name: track.extent(self.step, steps) for name, track in self._tracks.items()}
+        check_extents(extents, self.step, self._step_ns)
+        return extents
 
     def limit_speeds(self, speed: float) -> None:
         """Nobody is pushed, so nobody gets faster than expected."""

@@ -34,7 +34,7 @@ push what is in their way but don't drag along what lies on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import mul
 from platform import machine
 from struct import Struct, pack, unpack
@@ -64,7 +64,15 @@ from worldline.world.drives import (
     scripted_speed,
     wheel_speeds,
 )
-from worldline.world.engine import EntityContact, Extent, checked_twist, sorted_parts
+from worldline.world.engine import (
+    EntityContact,
+    Extent,
+    Newcomer,
+    check_extents,
+    checked_pose,
+    checked_twist,
+    sorted_parts,
+)
 from worldline.world.extents import link_radius, model_arm
 from worldline.world.mujoco_model import MOTOR_LAG, MujocoBuilder, link_tree
 from worldline.world.pose import ZERO, Pose, Vector, cross, length
@@ -99,11 +107,30 @@ class MujocoEngine:
 
     def initial_state(self, entity: str, step: int = 0) -> bytes:
         (model,), _ = sorted_parts(self.world, [entity], ())
-        state = self._found_alone(model).state
+        return self._state_at(model, self._found_alone(model), step)
+
+    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+        """Return it without a model of its own: that was built once, and what the step decides is worked out here."""
+        (model,), _ = sorted_parts(self.world, [entity], ())
+        alone = self._found_alone(model)
+        step_ns = self.world.step
+        position, (center, half), fastest = alone.position, alone.box, 0.0
+        if model.motion is not None:
+            pose = pose_at(model.motion, step * step_ns)
+            position, (center, half) = pose.position, _box_at(model, pose)
+            fastest = _scripted_speed(model, step, step_ns, steps)
+        elif model.drive is not None:
+            wanted, commands = command_in_force(model, step_ns, step), command_steps(model, step_ns)
+            fastest = _wanted_speed(wanted, commands, model_arm(model), step, steps)
+        extent = Extent(center, half, _speed_bound(self.world, fastest, steps))
+        check_extents({entity: extent}, step, step_ns)
+        return Newcomer(self._state_at(model, alone, step), position, extent)
+
+    def _state_at(self, model: WorldModel, alone: _Alone, step: int) -> bytes:
         if model.drive is None:
-            return state
+            return alone.state
         linear, angular = command_in_force(model, self.world.step, step)
-        return pack("<6d", *linear, *angular) + state[48:]
+        return pack("<6d", *linear, *angular) + alone.state[48:]
 
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> MujocoGroup:
         parts = sorted_parts(self.world, movers, statics)
@@ -119,12 +146,14 @@ class MujocoEngine:
 
 
 class _Alone(NamedTuple):
-    """What is found out about a mover in a model of its own: its state in the file, and weights for MuJoCo's solver.
+    """What is found out about a mover in a model of its own: how the file has it, and weights for MuJoCo's solver.
 
     The model itself isn't kept: it takes half a megabyte.
     """
 
     state: bytes
+    position: Vector
+    box: tuple[Vector, Vector]
     dof_mass: Any
     dof_weights: Any
     body_weights: Any
@@ -179,8 +208,12 @@ class MujocoGroup:
         """Return what is found out about the only mover."""
         (track,) = self._tracks.values()
         model = self._model
+        self._look()
+        ((center, half),) = _boxes_of(self._boxes())
         return _Alone(
             self.states()[track.model.name],
+            track.position(self._data.qpos.tolist()),
+            (center, half),
             model.dof_M0[track.dofs].copy(),
             model.dof_invweight0[track.dofs].copy(),
             model.body_invweight0[track.bodies].copy(),
@@ -227,7 +260,7 @@ class MujocoGroup:
         track.wanted = checked_twist(linear, angular)
 
     def place(self, entity: str, pose: Pose) -> None:
-        self._track(entity).place(pose)
+        self._track(entity).place(checked_pose(pose))
         self._forget()
 
     def _track(self, entity: str) -> _MujocoTrack:
@@ -358,12 +391,12 @@ class MujocoGroup:
         fastest = max([*self._speeds(steps).tolist(), *speeds, 0.0])
         self._speed_max = bound = _speed_bound(self._world, fastest, steps)
         self._last_look = _LastLook(self.step, steps, boxes)
-        return {
+        extents = {
             name: Extent(center, half, bound)
-            for name, center, half in zip(
-                self.movers, map(tuple, boxes[0].tolist()), map(tuple, boxes[1].tolist()), strict=True
-            )
+            for name, (center, half) in zip(self.movers, _boxes_of(boxes), strict=True)
         }
+        check_extents(extents, self.step, self._world.step)
+        return extents
 
     def limit_speeds(self, speed: float) -> None:
         self._speed_max = speed
@@ -416,6 +449,7 @@ class _MujocoTrack:
         self.model = model
         self.wanted: Twist = (ZERO, ZERO)
         self.acts = model.drive is not None or model.motion is not None
+        self._scripted = model.pose  # Where the script had it when it was last followed.
         self._ramp = (0.0, 0.0)
         self._reached: Twist | None = None  # The command at whose speeds the wheels turn.
         self._compiled, self._data = compiled, data
@@ -496,9 +530,9 @@ class _MujocoTrack:
     def follow(self, step: int) -> None:
         """Put a scripted model where it is at a step."""
         if self.model.motion is not None:
-            pose = pose_at(self.model.motion, step * self._step_ns)
+            self._scripted = pose_at(self.model.motion, step * self._step_ns)
             for mocap, link in zip(self._mocaps, self.model.links, strict=True):
-                there = pose.compose(link.pose)
+                there = self._scripted.compose(link.pose)
                 self._data.mocap_pos[mocap] = there.position
                 self._data.mocap_quat[mocap] = there.quaternion
 
@@ -544,6 +578,8 @@ class _MujocoTrack:
         return tuple(map(self._pose_of, self.bodies))
 
     def pose(self) -> Pose:
+        if self.model.motion is not None:
+            return self._scripted
         return self._pose_of(self._canonical_body).compose(self._to_model)
 
     @property
@@ -573,9 +609,24 @@ class _MujocoTrack:
         """Return how fast its links are to be by its script or its commands, if its poses are those of now."""
         if self.model.motion is not None:
             return _scripted_speed(self.model, step, self._step_ns, steps)
-        ways = self._data.xpos[self.bodies] - self._data.xpos[self._canonical_body]
-        arm = float(np.linalg.norm(ways, axis=1).max()) + length(self._to_model.position)
+        with np.errstate(over="ignore"):
+            arm = float(np.linalg.norm(self._data.xpos[self.bodies] - self.pose().position, axis=1).max())
         return _wanted_speed(self.wanted, self._commands, arm, step, steps)
+
+
+def _boxes_of(boxes: tuple[Any, Any]) -> Iterator[tuple[Vector, Vector]]:
+    centers, halves = boxes
+    yield from zip(map(tuple, centers.tolist()), map(tuple, halves.tolist()), strict=True)
+
+
+def _box_at(model: WorldModel, pose: Pose) -> tuple[Vector, Vector]:
+    """Return the center and half size of a box around the links of a rigid model."""
+    balls = [(pose.place(link.pose.position), link_radius(link)) for link in model.links]
+    low = [min(at[axis] - radius for at, radius in balls) for axis in range(3)]
+    high = [max(at[axis] + radius for at, radius in balls) for axis in range(3)]
+    x, y, z = center = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
+    p, q, r = (max(b - c, c - a) * (1 + 1e-12) for a, b, c in zip(low, high, center, strict=True))
+    return (x, y, z), (p, q, r)
 
 
 def _speed_bound(world: WorldDescription, fastest: float, steps: int) -> float:
