@@ -21,8 +21,8 @@ E4. Extents are honest. Until the given number of steps has passed, every link s
 E5. Whatever isn't finite, or can't be computed, is a `ModelError` with the entity and the step. No engine repairs or
     resets anything in silence.
 
-What isn't promised: equal bits on different processors, or by different versions of an engine. `fingerprint` tells
-them apart at joining.
+What isn't promised: equal bits on different processors, or by different versions of an engine or of the libraries that
+it computes with. `fingerprint` tells them apart at joining.
 
 Times are steps: the state at step n is the one at n × the world's step size. A file's command is in force from the
 first step at or after its time. A command that somebody gives at step n comes after the file's for n, and before n + 1.
@@ -134,7 +134,7 @@ class PhysicsEngine(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Whatever decides about bits: all who take part must have the same."""
+        """Whatever decides about bits: all who take part must have the same. It ends with a hash of a small run."""
 
     def initial_state(self, entity: str, step: int = 0) -> bytes:
         """Return a mover's state if it first appears at this step: as in the file."""

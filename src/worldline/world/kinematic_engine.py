@@ -30,6 +30,7 @@ from worldline.world.engine import (
 )
 from worldline.world.extents import link_radius
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector, cross, length
+from worldline.world.probe import probe_digest
 
 _POINT = Struct("<3d")
 _POSE = Struct("<7d")
@@ -47,7 +48,7 @@ class KinematicEngine:
 
     @property
     def fingerprint(self) -> str:
-        return f"kinematic 1 {machine()}"  # The sines are those of the machine's C library.
+        return f"kinematic 1 {machine()} {probe_digest(KinematicEngine)}"
 
     def initial_state(self, entity: str, step: int = 0) -> bytes:
         (model,), _ = sorted_parts(self.world, [entity], ())

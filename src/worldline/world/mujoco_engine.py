@@ -76,6 +76,7 @@ from worldline.world.engine import (
 from worldline.world.extents import link_radius, model_arm
 from worldline.world.mujoco_model import MOTOR_LAG, MujocoBuilder, link_tree
 from worldline.world.pose import ZERO, Pose, Vector, cross, length
+from worldline.world.probe import probe_digest
 
 _SPEED_SPARE = 5.0  # Meters per second that a push may add to twice the fastest speed of a group.
 _SPEED_MAX = 1e8  # Whatever is faster has exploded.
@@ -103,7 +104,7 @@ class MujocoEngine:
 
     @property
     def fingerprint(self) -> str:
-        return f"mujoco {mujoco.__version__} {machine()}"
+        return f"mujoco {mujoco.__version__} {machine()} {probe_digest(MujocoEngine)}"
 
     def initial_state(self, entity: str, step: int = 0) -> bytes:
         (model,), _ = sorted_parts(self.world, [entity], ())
