@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from struct import iter_unpack, pack, unpack, unpack_from
+from struct import iter_unpack, pack, unpack_from
 from typing import NamedTuple
 
 from msgspec import structs
@@ -445,11 +445,7 @@ class Course:
 
     def _newcomer(self, name: str) -> _MoverSeen:
         """Find out what has to be known of a mover that nobody simulates yet."""
-        state = self._engine.initial_state(name, self.step)
-        alone = self._engine.build([name])
-        alone.set_states(self.step, {name: state})
-        x, y, z = unpack("<3d", alone.packed_positions())
-        return _MoverSeen(state, (x, y, z), alone.extents(self._span)[name])
+        return _MoverSeen(*self._engine.newcomer(name, self.step, self._span))
 
     def _tell(self, last: Arrangement) -> None:
         """Have the news for secondaries ready; what they have of those removed or from before a reset is forgotten."""

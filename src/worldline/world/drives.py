@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
-from itertools import pairwise
 from math import acos, sin
+from struct import Struct
 
 from worldline.model.time import SECOND
 from worldline.world.description import (
@@ -21,6 +22,8 @@ Twist = tuple[Vector, Vector]
 """A linear and an angular velocity, in a model's frame."""
 
 STILL: Twist = (ZERO, ZERO)
+
+_PAIR = Struct("<2d")
 
 
 def command_steps(model: WorldModel, step_ns: int) -> Mapping[int, Twist]:
@@ -55,6 +58,11 @@ def ramped(limits: SpeedLimits, speed: float, wanted: float, seconds: float) -> 
     return wanted if change == wanted - speed else speed + change
 
 
+def same_bits(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Return whether two speeds and two others are the same to the last bit: 0.0 and -0.0 are equal, but lead apart."""
+    return one == other and _PAIR.pack(*one) == _PAIR.pack(*other)
+
+
 def wheel_speeds(drive: DiffDrive, linear: float, angular: float) -> tuple[float, float]:
     """Return how fast the left and the right wheels must turn, in radians per second."""
     across = angular * drive.wheel_separation / 2
@@ -69,10 +77,11 @@ def pose_at(motion: ScriptedMotion, time_ns: int) -> Pose:
         time_ns = start + (time_ns - start) % (end - start)
     if time_ns <= start:
         return points[0].pose
-    for before, after in pairwise(points):
-        if time_ns < after.time:
-            return _between(before.pose, after.pose, (time_ns - before.time) / (after.time - before.time))
-    return points[-1].pose
+    number = bisect_right(points, time_ns, key=lambda point: point.time)
+    if number == len(points):
+        return points[-1].pose
+    before, after = points[number - 1], points[number]
+    return _between(before.pose, after.pose, (time_ns - before.time) / (after.time - before.time))
 
 
 def scripted_speed(motion: ScriptedMotion, arm: float, time_ns: int, step_ns: int, steps: int) -> float:

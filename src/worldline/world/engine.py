@@ -21,8 +21,8 @@ E4. Extents are honest. Until the given number of steps has passed, every link s
 E5. Whatever isn't finite, or can't be computed, is a `ModelError` with the entity and the step. No engine repairs or
     resets anything in silence.
 
-What isn't promised: equal bits on different processors, or by different versions of an engine. `fingerprint` tells
-them apart at joining.
+What isn't promised: equal bits on different processors, or by different versions of an engine or of the libraries that
+it computes with. `fingerprint` tells them apart at joining.
 
 Times are steps: the state at step n is the one at n × the world's step size. A file's command is in force from the
 first step at or after its time. A command that somebody gives at step n comes after the file's for n, and before n + 1.
@@ -34,9 +34,15 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import NamedTuple, Protocol
 
-from worldline.model.errors import UsageError, shown
+from worldline.model.errors import ModelError, UsageError, shown
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.pose import Pose, Vector
+
+RATE_MAX = 1e6
+"""What anybody may command, in meters and radians per second."""
+
+FAR_MAX = 1e9
+"""How far from the origin anybody may put something, along each axis, in meters: doubles are 0.1 µm apart there."""
 
 
 class EntityContact(NamedTuple):
@@ -55,6 +61,14 @@ class Extent(NamedTuple):
     center: Vector
     half: Vector
     speed: float
+
+
+class Newcomer(NamedTuple):
+    """What has to be known of a mover that nobody simulates yet: its state, and what a group would say of it alone."""
+
+    state: bytes
+    position: Vector
+    extent: Extent
 
 
 class SimulatedGroup(Protocol):
@@ -120,10 +134,13 @@ class PhysicsEngine(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Whatever decides about bits: all who take part must have the same."""
+        """Whatever decides about bits: all who take part must have the same. It ends with a hash of a small run."""
 
     def initial_state(self, entity: str, step: int = 0) -> bytes:
         """Return a mover's state if it first appears at this step: as in the file."""
+
+    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+        """Return what is to be known of a mover that first appears at this step, if the next look is `steps` later."""
 
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> SimulatedGroup: ...
 
@@ -160,4 +177,33 @@ def checked_twist(linear: Vector, angular: Vector) -> tuple[Vector, Vector]:
     """Return a command that somebody gives, if a drive can do anything with it."""
     if len(linear) != 3 or len(angular) != 3 or not all(map(isfinite, (*linear, *angular))):
         raise UsageError(f"a command needs two vectors of finite numbers, not {shown((linear, angular))}")
+    if not all(abs(number) <= RATE_MAX for number in (*linear, *angular)):
+        raise UsageError(
+            f"a command of {shown((linear, angular))} is too fast for any physics",
+            advice=f"command at most {RATE_MAX:g} m/s and rad/s along each axis",
+        )
     return linear, angular
+
+
+def checked_pose(pose: Pose) -> Pose:
+    """Return a pose that somebody wants a model to have, if physics can still tell its surroundings apart there."""
+    if not all(abs(number) <= FAR_MAX for number in pose.position):
+        raise UsageError(
+            f"{shown(pose.position)} is too far away for any physics",
+            advice=f"stay within {FAR_MAX:g} m of the origin along each axis",
+        )
+    return pose
+
+
+def check_extents(extents: Mapping[str, Extent], step: int, step_ns: int) -> None:
+    """See that all figures are finite (E5): a file may ask for more than numbers can say."""
+    for name, ((x, y, z), (a, b, c), speed) in extents.items():
+        if not isfinite(x + y + z + a + b + c + speed):
+            raise ModelError(
+                f"model {shown(name)} is too far away or too fast to go on, in step {step}: within "
+                f"{shown((a, b, c))} of {shown((x, y, z))}, at up to {speed:g} m/s",
+                at=step * step_ns,
+                advice="command less, or place it nearer to the origin",
+                entity=name,
+                step=step,
+            )

@@ -18,10 +18,19 @@ from struct import Struct
 from worldline.model.errors import ConfigurationError, ModelError, UsageError, shown
 from worldline.model.time import SECOND
 from worldline.world.description import DiffDrive, WorldDescription, WorldModel
-from worldline.world.drives import Twist, command_in_force, command_steps, pose_at, ramped, scripted_speed
-from worldline.world.engine import EntityContact, Extent, checked_twist, sorted_parts
+from worldline.world.drives import Twist, command_in_force, command_steps, pose_at, ramped, same_bits, scripted_speed
+from worldline.world.engine import (
+    EntityContact,
+    Extent,
+    Newcomer,
+    check_extents,
+    checked_pose,
+    checked_twist,
+    sorted_parts,
+)
 from worldline.world.extents import link_radius
 from worldline.world.pose import UPRIGHT, ZERO, Pose, Quaternion, Vector, cross, length
+from worldline.world.probe import probe_digest
 
 _POINT = Struct("<3d")
 _POSE = Struct("<7d")
@@ -39,7 +48,7 @@ class KinematicEngine:
 
     @property
     def fingerprint(self) -> str:
-        return f"kinematic 1 {machine()}"  # The sines are those of the machine's C library.
+        return f"kinematic 1 {machine()} {probe_digest(KinematicEngine)}"
 
     def initial_state(self, entity: str, step: int = 0) -> bytes:
         (model,), _ = sorted_parts(self.world, [entity], ())
@@ -47,6 +56,12 @@ class KinematicEngine:
             return _POSE.pack(*model.pose.position, *model.pose.quaternion)
         linear, angular = command_in_force(model, self.world.step, step)
         return _DRIVEN.pack(*model.pose.position, *model.pose.quaternion, *linear, *angular, 0.0, 0.0)
+
+    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+        state = self.initial_state(entity, step)
+        alone = self.build([entity])
+        alone.set_states(step, {entity: state})
+        return Newcomer(state, alone.position(entity), alone.extents(steps)[entity])
 
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> KinematicGroup:
         return KinematicGroup(self.world, *sorted_parts(self.world, movers, statics))
@@ -72,6 +87,7 @@ class KinematicGroup:
             except ConfigurationError as error:  # Poses refuse what isn't finite.
                 raise ModelError(
                     f"model {shown(name)} has a state that isn't one, in step {step}: {error.problem}",
+                    at=step * self._step_ns,
                     entity=name,
                     step=step,
                 ) from error
@@ -89,7 +105,7 @@ class KinematicGroup:
         track = self._track(entity)
         if track.model.motion is not None:
             raise UsageError(f"model {shown(entity)} has a scripted motion and can't be put elsewhere")
-        track.place(pose)
+        track.place(checked_pose(pose))
 
     def advance(self, steps: int = 1) -> None:
         for _ in range(steps):
@@ -107,6 +123,9 @@ class KinematicGroup:
     def model_poses(self) -> dict[str, Pose]:
         return {name: track.pose(self.step) for name, track in self._tracks.items()}
 
+    def position(self, entity: str) -> Vector:
+        return self._tracks[entity].position(self.step)
+
     def packed_positions(self) -> bytes:
         return b"".join([_POINT.pack(*track.position(self.step)) for track in self._tracks.values()])
 
@@ -119,7 +138,9 @@ class KinematicGroup:
         return ()
 
     def extents(self, steps: int) -> dict[str, Extent]:
-        return {name: track.extent(self.step, steps) for name, track in self._tracks.items()}
+        extents = {name: track.extent(self.step, steps) for name, track in self._tracks.items()}
+        check_extents(extents, self.step, self._step_ns)
+        return extents
 
     def limit_speeds(self, speed: float) -> None:
         """Nobody is pushed, so nobody gets faster than expected."""
@@ -172,7 +193,7 @@ class _KinematicTrack:
         """Go on to a step, and take the file's command for it."""
         twist = self._next_twist()
         try:
-            if twist is not self._twist and twist != self._twist:  # Mostly it is the last one again.
+            if twist is not self._twist:  # Mostly it is the last one again. An equal one may have zeros of other signs.
                 increment = moved_by(*twist, self._seconds)
                 self._twist, self._increment = twist, (increment.position, increment.quaternion)
             self._position, self._quaternion = _composed(self._position, self._quaternion, *self._increment)
@@ -195,7 +216,7 @@ class _KinematicTrack:
         (wanted, _, _), (_, _, wanted_turning) = self.wanted
         ahead = ramped(drive.linear, self._speeds[0], wanted, self._seconds)
         turning = ramped(drive.angular, self._speeds[1], wanted_turning, self._seconds)
-        if self._speeds == (ahead, turning):
+        if same_bits(self._speeds, (ahead, turning)):
             self._reached = self.wanted
         self._speeds = (ahead, turning)
         return (ahead, 0.0, 0.0), (0.0, 0.0, turning)

@@ -17,8 +17,10 @@ weights that MuJoCo derives at the file's poses depend, in their last bits, on w
 is also built alone, once, and has the weights of that model in all others.
 
 *Extents (E4).* A link's collisions are in a ball around its origin, which turning doesn't change. How fast origins can
-move follows from qvel: each rotation counts with the longest arm it could have. A push may make something faster, so
-the bound is twice that of the fastest in the group, and more. After every step it is compared with what happened.
+move follows from qvel: each rotation counts with the longest arm that it could have had in the step. Slides make arms
+longer, and neither open ends nor soft limits say by how much, so they count as far as they are out. A push may make
+something faster, so the bound is twice that of the fastest in the group, scripted or not, and more. After every step it
+is compared with what happened; and at every look, the boxes are compared with what was said of them at the last.
 
 *Failures (E5).* By default, MuJoCo answers numbers that aren't finite by a reset of the whole model, and writes a log
 file. Both are disabled. Each of its warnings is an error here.
@@ -33,7 +35,6 @@ push what is in their way but don't drag along what lies on them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import isfinite
 from operator import mul
 from platform import machine
 from struct import Struct, pack, unpack
@@ -59,13 +60,23 @@ from worldline.world.drives import (
     command_steps,
     pose_at,
     ramped,
+    same_bits,
     scripted_speed,
     wheel_speeds,
 )
-from worldline.world.engine import EntityContact, Extent, checked_twist, sorted_parts
+from worldline.world.engine import (
+    EntityContact,
+    Extent,
+    Newcomer,
+    check_extents,
+    checked_pose,
+    checked_twist,
+    sorted_parts,
+)
 from worldline.world.extents import link_radius, model_arm
 from worldline.world.mujoco_model import MOTOR_LAG, MujocoBuilder, link_tree
 from worldline.world.pose import ZERO, Pose, Vector, cross, length
+from worldline.world.probe import probe_digest
 
 _SPEED_SPARE = 5.0  # Meters per second that a push may add to twice the fastest speed of a group.
 _SPEED_MAX = 1e8  # Whatever is faster has exploded.
@@ -85,21 +96,42 @@ class MujocoEngine:
 
     def change_world(self, world: WorldDescription) -> None:
         self._alone = {
-            name: alone for name, alone in self._alone.items() if world.models.get(name) == self.world.models[name]
+            name: alone
+            for name, alone in self._alone.items()
+            if name in world.models and _is_same(world.models[name], self.world.models[name])
         }
         self.world = world
 
     @property
     def fingerprint(self) -> str:
-        return f"mujoco {mujoco.__version__} {machine()}"
+        return f"mujoco {mujoco.__version__} {machine()} {probe_digest(MujocoEngine)}"
 
     def initial_state(self, entity: str, step: int = 0) -> bytes:
         (model,), _ = sorted_parts(self.world, [entity], ())
-        state = self._found_alone(model).state
+        return self._state_at(model, self._found_alone(model), step)
+
+    def newcomer(self, entity: str, step: int, steps: int) -> Newcomer:
+        """Return it without a model of its own: that was built once, and what the step decides is worked out here."""
+        (model,), _ = sorted_parts(self.world, [entity], ())
+        alone = self._found_alone(model)
+        step_ns = self.world.step
+        position, (center, half), fastest = alone.position, alone.box, 0.0
+        if model.motion is not None:
+            pose = pose_at(model.motion, step * step_ns)
+            position, (center, half) = pose.position, _box_at(model, pose)
+            fastest = _scripted_speed(model, step, step_ns, steps)
+        elif model.drive is not None:
+            wanted, commands = command_in_force(model, step_ns, step), command_steps(model, step_ns)
+            fastest = _wanted_speed(wanted, commands, model_arm(model), step, steps)
+        extent = Extent(center, half, _speed_bound(self.world, fastest, steps))
+        check_extents({entity: extent}, step, step_ns)
+        return Newcomer(self._state_at(model, alone, step), position, extent)
+
+    def _state_at(self, model: WorldModel, alone: _Alone, step: int) -> bytes:
         if model.drive is None:
-            return state
+            return alone.state
         linear, angular = command_in_force(model, self.world.step, step)
-        return pack("<6d", *linear, *angular) + state[48:]
+        return pack("<6d", *linear, *angular) + alone.state[48:]
 
     def build(self, movers: Iterable[str], statics: Iterable[str] = ()) -> MujocoGroup:
         parts = sorted_parts(self.world, movers, statics)
@@ -115,12 +147,14 @@ class MujocoEngine:
 
 
 class _Alone(NamedTuple):
-    """What is found out about a mover in a model of its own: its state in the file, and weights for MuJoCo's solver.
+    """What is found out about a mover in a model of its own: how the file has it, and weights for MuJoCo's solver.
 
     The model itself isn't kept: it takes half a megabyte.
     """
 
     state: bytes
+    position: Vector
+    box: tuple[Vector, Vector]
     dof_mass: Any
     dof_weights: Any
     body_weights: Any
@@ -150,8 +184,15 @@ class MujocoGroup:
         self._arms = np.zeros(self._model.nv)
         for track in self._jointed:
             self._arms[track.dofs] = track.arms
-        self._speeds_max = np.full(len(self._jointed), _SPEED_MAX)
-        self._is_small = len(self._jointed) <= _SMALL
+        slides = [slide for track in self._jointed for slide in track.slides]
+        self._slide_places = np.array([slide.place for slide in slides], dtype=np.intp)
+        self._slide_dofs = np.array([slide.dof for slide in slides], dtype=np.intp)
+        # Pairs: a number of qvel, and a slide that makes its arm longer.
+        self._lengthened = np.array([dof for slide in slides for dof in slide.above], dtype=np.intp)
+        self._by_slides = np.repeat(np.arange(len(slides)), [len(slide.above) for slide in slides])
+        self._speed_max = _SPEED_MAX
+        self._last_look: _LastLook | None = None
+        self._is_small = len(self._jointed) <= _SMALL and not len(self._lengthened)
         self._levers = [(track.dofs, track.arms.tolist()) for track in self._jointed]
         self._link_bodies = [body for track in self._tracks.values() for body in track.bodies]
         self._commanded = [track for track in self._active if track.has_commands]
@@ -168,8 +209,12 @@ class MujocoGroup:
         """Return what is found out about the only mover."""
         (track,) = self._tracks.values()
         model = self._model
+        self._look()
+        ((center, half),) = _boxes_of(self._boxes())
         return _Alone(
             self.states()[track.model.name],
+            track.position(self._data.qpos.tolist()),
+            (center, half),
             model.dof_M0[track.dofs].copy(),
             model.dof_invweight0[track.dofs].copy(),
             model.body_invweight0[track.bodies].copy(),
@@ -203,7 +248,8 @@ class MujocoGroup:
 
     def _forget(self) -> None:
         """Drop what was said of the way so far: bounds and contacts."""
-        self._speeds_max[:] = _SPEED_MAX
+        self._speed_max = _SPEED_MAX
+        self._last_look = None
         self._stepped = False
 
     # --- Interaction ---
@@ -215,7 +261,7 @@ class MujocoGroup:
         track.wanted = checked_twist(linear, angular)
 
     def place(self, entity: str, pose: Pose) -> None:
-        self._track(entity).place(pose)
+        self._track(entity).place(checked_pose(pose))
         self._forget()
 
     def _track(self, entity: str) -> _MujocoTrack:
@@ -241,19 +287,17 @@ class MujocoGroup:
         """See that the step went well. What isn't finite fails the comparison of speeds."""
         if self._is_small:  # For a few, that is many times as fast as arrays.
             speeds = self._qvel.tolist()
-            fine = all(
-                sum(map(mul, map(abs, speeds[dofs]), arms)) <= limit
-                for (dofs, arms), limit in zip(self._levers, self._speeds_max.tolist(), strict=True)
-            )
+            limit = self._speed_max
+            fine = all(sum(map(mul, map(abs, speeds[dofs]), arms)) <= limit for dofs, arms in self._levers)
         else:
-            fine = bool((self._speeds() <= self._speeds_max).all())
+            fine = bool((self._speeds(1) <= self._speed_max).all())
         if fine and self._warnings.tobytes() == self._no_warnings:
             return
         for number, kind in enumerate(mujoco.mjtWarning.__members__.values()):
             if number < len(self._warnings) and self._warnings[number]:
                 raise self._warned(kind)
-        speeds = self._speeds() * (1 + 1e-12)  # Sums of few and of many are rounded in different ways.
-        worst = next(i for i, speed in enumerate(speeds) if not speed <= self._speeds_max[i])
+        speeds = self._speeds(1) * (1 + 1e-12)  # Sums of few and of many are rounded in different ways.
+        worst = next(i for i, speed in enumerate(speeds) if not speed <= self._speed_max)
         name = self._jointed[worst].model.name
         if not speeds[worst] <= _SPEED_MAX:
             raise self._failure(name, f"became unstable, at {float(speeds[worst]):g} m/s")
@@ -286,11 +330,20 @@ class MujocoGroup:
             step=self.step,
         )
 
-    def _speeds(self) -> Any:
-        """Return a bound of how fast the origins of links are, for each mover that has joints."""
+    def _speeds(self, steps: int) -> Any:
+        """Return a bound of how fast the origins of links are, for each mover that has joints.
+
+        It holds for the way of so many steps at the velocities of now, whether it ends here or starts here.
+        """
         if not self._jointed:
-            return self._speeds_max
-        return np.add.reduceat(np.abs(self._qvel) * self._arms, self._starts)
+            return np.zeros(0)
+        with np.errstate(over="ignore", invalid="ignore"):  # What isn't finite is found by whoever asks.
+            speeds, arms = np.abs(self._qvel), self._arms
+            if len(self._lengthened):
+                way = speeds[self._slide_dofs] * (steps * self._world.step / SECOND)
+                out = np.abs(self._data.qpos[self._slide_places]) + way
+                arms = arms + np.bincount(self._lengthened, out[self._by_slides], len(arms))
+            return np.add.reduceat(speeds * arms, self._starts)
 
     # --- What is to be seen ---
 
@@ -330,35 +383,62 @@ class MujocoGroup:
         return tuple(sorted(found))
 
     def extents(self, steps: int) -> dict[str, Extent]:
-        speeds = {track.model.name: float(speed) for track, speed in zip(self._jointed, self._speeds(), strict=True)}
-        scripted = {}
-        for name, track in self._tracks.items():
-            if track.model.motion is not None:
-                scripted[name] = track.scripted_speed(self.step, steps)
-            elif track.model.drive is not None:
-                speeds[name] = max(speeds.get(name, 0.0), track.wanted_speed(self.step, steps))
-        falling = length(self._world.gravity) * steps * self._world.step / SECOND
-        bound = 2 * max((*speeds.values(), *scripted.values()), default=0.0) + falling + _SPEED_SPARE
-        self._speeds_max[:] = bound
-        return {
-            name: Extent(center, half, scripted.get(name, bound))
-            for name, (center, half) in zip(self.movers, self._boxes(), strict=True)
+        if not self.movers:
+            return {}
+        self._look()
+        boxes = self._boxes()
+        self._check_boxes(boxes)
+        speeds = (track.expected_speed(self.step, steps) for track in self._active)
+        fastest = max([*self._speeds(steps).tolist(), *speeds, 0.0])
+        self._speed_max = bound = _speed_bound(self._world, fastest, steps)
+        self._last_look = _LastLook(self.step, steps, boxes)
+        extents = {
+            name: Extent(center, half, bound)
+            for name, (center, half) in zip(self.movers, _boxes_of(boxes), strict=True)
         }
+        check_extents(extents, self.step, self._world.step)
+        return extents
 
     def limit_speeds(self, speed: float) -> None:
-        self._speeds_max[:] = speed
+        self._speed_max = speed
 
-    def _boxes(self) -> Iterator[tuple[Vector, Vector]]:
-        """Yield centers and half sizes of the boxes around each mover's links."""
-        self._look()
-        if not self.movers:
-            return
+    def _boxes(self) -> tuple[Any, Any]:
+        """Return centers and half sizes of the boxes around each mover's links, whose poses must be those of now."""
         at = self._data.xpos[self._first_body :]
-        low = np.minimum.reduceat(at - self._radii, self._body_starts)
-        high = np.maximum.reduceat(at + self._radii, self._body_starts)
-        center = (low + high) / 2
-        half = np.maximum(high - center, center - low) * (1 + 1e-12)  # A rounded center may be nearer to one end.
-        yield from zip(map(tuple, center.tolist()), map(tuple, half.tolist()), strict=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            low = np.minimum.reduceat(at - self._radii, self._body_starts)
+            high = np.maximum.reduceat(at + self._radii, self._body_starts)
+            center = (low + high) / 2
+            # A rounded center may be nearer to one end.
+            return center, np.maximum(high - center, center - low) * (1 + 1e-12)
+
+    def _check_boxes(self, boxes: tuple[Any, Any]) -> None:
+        """See that everybody is where the last look expected it, whatever else has been checked on the way."""
+        last = self._last_look
+        if last is None or self.step > last.step + last.steps:
+            return
+        way = self._speed_max * (self.step - last.step) * self._world.step / SECOND
+        # By as much as a box of the same place and size may differ after rounding.
+        outside = np.abs(boxes[0] - last.boxes[0]) + boxes[1] > (last.boxes[1] + way) * (1 + 1e-9)
+        if outside.any():
+            name = self.movers[int(outside.any(axis=1).argmax())]
+            raise self._failure(name, "got farther than it could be expected to: a contact may have been missed")
+
+
+class _LastLook(NamedTuple):
+    """A look at a group: the step, for how many more it was to hold, and the boxes, as centers and half sizes."""
+
+    step: int
+    steps: int
+    boxes: tuple[Any, Any]
+
+
+class _Slide(NamedTuple):
+    """A prismatic joint: its places in qpos and qvel, and those in qvel of turns above it, whose arms it adds to."""
+
+    place: int
+    dof: int
+    above: list[int]
 
 
 class _MujocoTrack:
@@ -370,6 +450,7 @@ class _MujocoTrack:
         self.model = model
         self.wanted: Twist = (ZERO, ZERO)
         self.acts = model.drive is not None or model.motion is not None
+        self._scripted = model.pose  # Where the script had it when it was last followed.
         self._ramp = (0.0, 0.0)
         self._reached: Twist | None = None  # The command at whose speeds the wheels turn.
         self._compiled, self._data = compiled, data
@@ -379,6 +460,7 @@ class _MujocoTrack:
         self.bodies = [builder.bodies[model.name, link.name].id for link in model.links]
         self.places, self.dofs = _ranges(compiled, self.bodies)
         self.arms = np.concatenate([np.zeros(0), *(_arms(model, link, held) for link, held in link_tree(model))])
+        self.slides = _slides(model, compiled, dict(zip((link.name for link in model.links), self.bodies, strict=True)))
         self._free = [  # Links that no joint holds: their index, and where their numbers are.
             (number, int(compiled.jnt_qposadr[joint]), int(compiled.jnt_dofadr[joint]))
             for number, body in enumerate(self.bodies)
@@ -449,9 +531,9 @@ class _MujocoTrack:
     def follow(self, step: int) -> None:
         """Put a scripted model where it is at a step."""
         if self.model.motion is not None:
-            pose = pose_at(self.model.motion, step * self._step_ns)
+            self._scripted = pose_at(self.model.motion, step * self._step_ns)
             for mocap, link in zip(self._mocaps, self.model.links, strict=True):
-                there = pose.compose(link.pose)
+                there = self._scripted.compose(link.pose)
                 self._data.mocap_pos[mocap] = there.position
                 self._data.mocap_quat[mocap] = there.quaternion
 
@@ -461,7 +543,7 @@ class _MujocoTrack:
         (ahead, _, _), (_, _, turning) = self.wanted
         ahead = ramped(drive.linear, self._ramp[0], ahead, self._seconds)
         turning = ramped(drive.angular, self._ramp[1], turning, self._seconds)
-        if self._ramp == (ahead, turning):
+        if same_bits(self._ramp, (ahead, turning)):
             self._reached = self.wanted
         self._ramp = (ahead, turning)
         left, right = wheel_speeds(drive, ahead, turning)
@@ -497,6 +579,8 @@ class _MujocoTrack:
         return tuple(map(self._pose_of, self.bodies))
 
     def pose(self) -> Pose:
+        if self.model.motion is not None:
+            return self._scripted
         return self._pose_of(self._canonical_body).compose(self._to_model)
 
     @property
@@ -522,18 +606,49 @@ class _MujocoTrack:
         w, a, b, c = self._data.xquat[body].tolist()
         return Pose((x, y, z), (w, a, b, c))
 
-    def scripted_speed(self, step: int, steps: int) -> float:
-        assert self.model.motion is not None
-        return scripted_speed(self.model.motion, model_arm(self.model), step * self._step_ns, self._step_ns, steps)
+    def expected_speed(self, step: int, steps: int) -> float:
+        """Return how fast its links are to be by its script or its commands, if its poses are those of now."""
+        if self.model.motion is not None:
+            return _scripted_speed(self.model, step, self._step_ns, steps)
+        with np.errstate(over="ignore"):
+            arm = float(np.linalg.norm(self._data.xpos[self.bodies] - self.pose().position, axis=1).max())
+        return _wanted_speed(self.wanted, self._commands, arm, step, steps)
 
-    def wanted_speed(self, step: int, steps: int) -> float:
-        """Return how fast a drive will want to be."""
-        twists = [
-            self.wanted,
-            *(self._commands[later] for later in range(step + 1, step + steps) if later in self._commands),
-        ]
-        arm = model_arm(self.model)
-        return max(length(linear) + length(angular) * arm for linear, angular in twists)
+
+def _boxes_of(boxes: tuple[Any, Any]) -> Iterator[tuple[Vector, Vector]]:
+    centers, halves = boxes
+    yield from zip(map(tuple, centers.tolist()), map(tuple, halves.tolist()), strict=True)
+
+
+def _box_at(model: WorldModel, pose: Pose) -> tuple[Vector, Vector]:
+    """Return the center and half size of a box around the links of a rigid model."""
+    balls = [(pose.place(link.pose.position), link_radius(link)) for link in model.links]
+    low = [min(at[axis] - radius for at, radius in balls) for axis in range(3)]
+    high = [max(at[axis] + radius for at, radius in balls) for axis in range(3)]
+    x, y, z = center = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
+    p, q, r = (max(b - c, c - a) * (1 + 1e-12) for a, b, c in zip(low, high, center, strict=True))
+    return (x, y, z), (p, q, r)
+
+
+def _speed_bound(world: WorldDescription, fastest: float, steps: int) -> float:
+    """Return what nobody in a group is expected to exceed, given how fast the fastest is or will want to be."""
+    return 2 * fastest + length(world.gravity) * steps * world.step / SECOND + _SPEED_SPARE
+
+
+def _scripted_speed(model: WorldModel, step: int, step_ns: int, steps: int) -> float:
+    assert model.motion is not None
+    return scripted_speed(model.motion, model_arm(model), step * step_ns, step_ns, steps)
+
+
+def _wanted_speed(wanted: Twist, commands: Mapping[int, Twist], arm: float, step: int, steps: int) -> float:
+    """Return how fast a drive will want links to be whose origins are within `arm` of the model's."""
+    twists = [wanted, *(commands[later] for later in range(step + 1, step + steps) if later in commands)]
+    return max(length(linear) + length(angular) * arm for linear, angular in twists)
+
+
+def _is_same(one: WorldModel, other: WorldModel) -> bool:
+    """Return whether two descriptions are the same to the last bit: zeros of both signs are equal, but not the same."""
+    return one is other or (one == other and repr(one) == repr(other))
 
 
 def _packed(numbers: Any) -> bytes:
@@ -580,13 +695,42 @@ def _arms(model: WorldModel, link: RigidLink, held: Joint | None) -> Any:
 
 
 def _arm_below(model: WorldModel, link: str) -> float:
-    """Return the longest way from a link's origin to that of one below it, whatever the joints between do."""
+    """Return the longest way from a link's origin to that of one below it if no slide is out, whatever turns."""
     at = {each.name: each.pose.position for each in model.links}
     arm = 0.0
     for joint in model.joints:
         if joint.parent == link:
             x, y, z = (a - b for a, b in zip(at[joint.child], at[link], strict=True))
-            slide = max(abs(joint.lower), abs(joint.upper)) if joint.kind == "prismatic" else 0.0
-            way = length((x, y, z)) + 2 * length(joint.anchor) + (slide if isfinite(slide) else 0.0)
+            way = length((x, y, z)) + 2 * length(joint.anchor)
             arm = max(arm, way + _arm_below(model, joint.child))
     return arm
+
+
+def _turns(compiled: Any, body: int) -> Iterable[int]:
+    """Return where in qvel the rates are at which a body's own joint turns it."""
+    if not compiled.body_jntnum[body]:
+        return ()
+    number, dof = compiled.body_jntadr[body], int(compiled.body_dofadr[body])
+    match mujoco.mjtJoint(compiled.jnt_type[number]):
+        case mujoco.mjtJoint.mjJNT_FREE:
+            return range(dof + 3, dof + 6)
+        case mujoco.mjtJoint.mjJNT_BALL:
+            return range(dof, dof + 3)
+        case mujoco.mjtJoint.mjJNT_HINGE:
+            return (dof,)
+    return ()
+
+
+def _slides(model: WorldModel, compiled: Any, bodies: Mapping[str, int]) -> list[_Slide]:
+    held = {joint.child: joint for joint in model.joints}
+    slides = []
+    for joint in model.joints:
+        if joint.kind == "prismatic":
+            number = int(compiled.body_jntadr[bodies[joint.child]])
+            above: list[int] = []
+            link = joint.parent
+            while link is not None:
+                above += _turns(compiled, bodies[link])
+                link = held[link].parent if link in held else None
+            slides.append(_Slide(int(compiled.jnt_qposadr[number]), int(compiled.jnt_dofadr[number]), above))
+    return slides
