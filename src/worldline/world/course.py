@@ -10,7 +10,7 @@ C1. *Looks.* Groups hold for a span of some steps: whoever could touch before th
     look the secondaries tell states and extents, and the primary works out groups and placement anew. It looks when the
     span is over, after a step in which levels changed, and where somebody interferes. If that wasn't planned, an order
     of no steps asks for it. It also looks before a step in which a mover gets faster than the groups were made for:
-    that step doesn't count, and only if it still fails right after a look can't it be computed (E4).
+    that step doesn't count. If it still fails right after a look, groups are made for faster movers, up to a limit (E4).
 C2. *Levels* are looked at after every step, as are their loads: what a level loads is there from the next step on. A
     model that was unloaded and is loaded again is as in the file.
 C3. *Running ahead.* An order may be for several steps, up to the next look. No group can meet another before that, so
@@ -68,6 +68,7 @@ LOOK_EVERY = 10
 not depend on that."""
 
 
+_HASTE_MAX = 4**4
 _ACK_MAX = 2**22  # Bytes; messages can't be much longer.
 
 
@@ -141,6 +142,7 @@ class Course:
         self._changed: set[str] = set()  # Performers whose levels changed since groups were last worked out.
         self._look_at = self.iteration  # The iteration of the next look.
         self._looked_at = -1  # That of the last one.
+        self._haste = 1  # By how much movers may get faster than is expected of them.
         self._is_seen = True  # Whether what was seen last is how it is now.
         self._is_fresh = True  # Whether nothing that secondaries have is to go on.
 
@@ -246,6 +248,8 @@ class Course:
         else:
             for index in range(current.steps):
                 if self._is_too_hasty(acks, index):
+                    if self._looked_at == self.iteration:
+                        self._haste *= 4
                     self._overrun, self._look_at, self._is_seen = index, self.iteration, False
                     return
                 self._settle_step(index, acks)
@@ -351,7 +355,8 @@ class Course:
     def _is_too_hasty(self, acks: list[StepAck], index: int) -> bool:
         """Whether the step of that index only failed since a mover got faster than the last look could foresee (C1)."""
         failures = [ack.failure for ack in acks if ack.failure is not None and len(ack.steps) == index]
-        return bool(failures) and all(each.hasty for each in failures) and self._looked_at < self.iteration
+        can_look = self._looked_at < self.iteration or self._haste < _HASTE_MAX
+        return bool(failures) and all(each.hasty for each in failures) and can_look
 
     def _fail_if_any(self, acks: list[StepAck], index: int) -> None:
         """Raise what kept somebody from the step of that index; of several groups, the least one's."""
@@ -404,10 +409,14 @@ class Course:
             if name not in statics
         }
         performers, active = frozenset(cast.performers), frozenset(cast.active_levels)
+        if self._looked_at < self.iteration:
+            self._haste = 1
         movers = [
             Mover(
                 name,
-                *seen.extent,
+                seen.extent.center,
+                seen.extent.half,
+                seen.extent.speed * self._haste,
                 levels=cast.levels_of(name)
                 if name in performers
                 else tuple(level for level in cast.levels_naming(name) if level in active),

@@ -304,6 +304,7 @@ class MujocoGroup:
         raise self._failure(
             name,
             f"got faster than it could be expected to, {float(speeds[worst]):g} m/s: a contact may have been missed",
+            hasty=True,
         )
 
     def _warned(self, kind: Any) -> ModelError:
@@ -321,13 +322,14 @@ class MujocoGroup:
         text = mujoco.mju_warningText(int(kind), info)
         return self._failure(self.movers[0], f"and its group of {len(self.movers)} can't be simulated: {text}")
 
-    def _failure(self, entity: str, what: str) -> ModelError:
+    def _failure(self, entity: str, what: str, *, hasty: bool = False) -> ModelError:
         return ModelError(
             f"model {shown(entity)} {what}, in step {self.step}",
             at=self.step * self._world.step,
             advice="use a smaller step, softer motions or heavier links",
             entity=entity,
             step=self.step,
+            hasty=hasty,
         )
 
     def _speeds(self, steps: int) -> Any:
