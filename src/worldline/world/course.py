@@ -10,7 +10,7 @@ C1. *Looks.* Groups hold for a span of some steps: whoever could touch before th
     look the secondaries tell states and extents, and the primary works out groups and placement anew. It looks when the
     span is over, after a step in which levels changed, and where somebody interferes. If that wasn't planned, an order
     of no steps asks for it. It also looks before a step in which a mover gets faster than the groups were made for:
-    that step doesn't count. If it still fails right after a look, groups are made for faster movers, up to a limit (E4).
+    that step doesn't count. If it fails again right after a look, groups are made for faster movers, up to a limit.
 C2. *Levels* are looked at after every step, as are their loads: what a level loads is there from the next step on. A
     model that was unloaded and is loaded again is as in the file.
 C3. *Running ahead.* An order may be for several steps, up to the next look. No group can meet another before that, so
