@@ -35,6 +35,7 @@ push what is in their way but don't drag along what lies on them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from math import dist
 from operator import mul
 from platform import machine
 from struct import Struct, pack, unpack
@@ -122,7 +123,7 @@ class MujocoEngine:
             fastest = _scripted_speed(model, step, step_ns, steps)
         elif model.drive is not None:
             wanted, commands = command_in_force(model, step_ns, step), command_steps(model, step_ns)
-            fastest = _wanted_speed(wanted, commands, model_arm(model), step, steps)
+            fastest = _wanted_speed(wanted, commands, alone.arm, step, steps)
         extent = Extent(center, half, _speed_bound(self.world, fastest, steps))
         check_extents({entity: extent}, step, step_ns)
         return Newcomer(self._state_at(model, alone, step), position, extent)
@@ -155,6 +156,7 @@ class _Alone(NamedTuple):
     state: bytes
     position: Vector
     box: tuple[Vector, Vector]
+    arm: float
     dof_mass: Any
     dof_weights: Any
     body_weights: Any
@@ -184,16 +186,11 @@ class MujocoGroup:
         self._arms = np.zeros(self._model.nv)
         for track in self._jointed:
             self._arms[track.dofs] = track.arms
-        slides = [slide for track in self._jointed for slide in track.slides]
-        self._slide_places = np.array([slide.place for slide in slides], dtype=np.intp)
-        self._slide_dofs = np.array([slide.dof for slide in slides], dtype=np.intp)
-        # Pairs: a number of qvel, and a slide that makes its arm longer.
-        self._lengthened = np.array([dof for slide in slides for dof in slide.above], dtype=np.intp)
-        self._by_slides = np.repeat(np.arange(len(slides)), [len(slide.above) for slide in slides])
+        self._sliding = [(number, track.slides) for number, track in enumerate(self._jointed) if track.slides]
         self._speed_max = _SPEED_MAX
         self._last_look: _LastLook | None = None
-        self._is_small = len(self._jointed) <= _SMALL and not len(self._lengthened)
-        self._levers = [(track.dofs, track.arms.tolist()) for track in self._jointed]
+        self._is_small = len(self._jointed) <= _SMALL
+        self._levers = [(track.dofs, track.arms.tolist(), track.slides) for track in self._jointed]
         self._link_bodies = [body for track in self._tracks.values() for body in track.bodies]
         self._commanded = [track for track in self._active if track.has_commands]
         self._held = any(not track.is_free for track in self._tracks.values())
@@ -215,6 +212,7 @@ class MujocoGroup:
             self.states()[track.model.name],
             track.position(self._data.qpos.tolist()),
             (center, half),
+            track.arm(),
             model.dof_M0[track.dofs].copy(),
             model.dof_invweight0[track.dofs].copy(),
             model.body_invweight0[track.bodies].copy(),
@@ -288,7 +286,11 @@ class MujocoGroup:
         if self._is_small:  # For a few, that is many times as fast as arrays.
             speeds = self._qvel.tolist()
             limit = self._speed_max
-            fine = all(sum(map(mul, map(abs, speeds[dofs]), arms)) <= limit for dofs, arms in self._levers)
+            fine = all(
+                sum(map(mul, map(abs, speeds[dofs]), arms)) + (self._added(slides, speeds, 1) if slides else 0.0)
+                <= limit
+                for dofs, arms, slides in self._levers
+            )
         else:
             fine = bool((self._speeds(1) <= self._speed_max).all())
         if fine and self._warnings.tobytes() == self._no_warnings:
@@ -332,6 +334,15 @@ class MujocoGroup:
             hasty=hasty,
         )
 
+    def _added(self, slides: Iterable[_Slide], speeds: list[float], steps: int) -> float:
+        """Return what the arms that slides make longer add to `_speeds`, given qvel."""
+        places, seconds = self._data.qpos, steps * self._world.step / SECOND
+        added = 0.0
+        for slide in slides:
+            out = abs(float(places[slide.place])) + abs(speeds[slide.dof]) * seconds
+            added += out * sum(abs(speeds[dof]) for dof in slide.above)
+        return added
+
     def _speeds(self, steps: int) -> Any:
         """Return a bound of how fast the origins of links are, for each mover that has joints.
 
@@ -340,12 +351,12 @@ class MujocoGroup:
         if not self._jointed:
             return np.zeros(0)
         with np.errstate(over="ignore", invalid="ignore"):  # What isn't finite is found by whoever asks.
-            speeds, arms = np.abs(self._qvel), self._arms
-            if len(self._lengthened):
-                way = speeds[self._slide_dofs] * (steps * self._world.step / SECOND)
-                out = np.abs(self._data.qpos[self._slide_places]) + way
-                arms = arms + np.bincount(self._lengthened, out[self._by_slides], len(arms))
-            return np.add.reduceat(speeds * arms, self._starts)
+            speeds = np.add.reduceat(np.abs(self._qvel) * self._arms, self._starts)
+            if self._sliding:
+                numbers = self._qvel.tolist()
+                for track, slides in self._sliding:
+                    speeds[track] += self._added(slides, numbers, steps)
+            return speeds
 
     # --- What is to be seen ---
 
@@ -473,6 +484,7 @@ class _MujocoTrack:
         canonical = next(link for link in model.links if link.name == model.canonical_link)
         self._canonical_body = int(builder.bodies[model.name, canonical.name].id)
         self._to_model = canonical.pose.inverse()
+        self._offset = length(self._to_model.position)
         self._canonical = next((each for each in self._free if model.links[each[0]].name == model.canonical_link), None)
         if isinstance(model.drive, VelocityDrive) and self._canonical is None:
             raise ConfigurationError(
@@ -612,9 +624,12 @@ class _MujocoTrack:
         """Return how fast its links are to be by its script or its commands, if its poses are those of now."""
         if self.model.motion is not None:
             return _scripted_speed(self.model, step, self._step_ns, steps)
-        with np.errstate(over="ignore"):
-            arm = float(np.linalg.norm(self._data.xpos[self.bodies] - self.pose().position, axis=1).max())
-        return _wanted_speed(self.wanted, self._commands, arm, step, steps)
+        return _wanted_speed(self.wanted, self._commands, self.arm(), step, steps)
+
+    def arm(self) -> float:
+        """Return how far from the model's origin the origin of a link can be, if poses are those of now."""
+        here = self._data.xpos[self._canonical_body].tolist()
+        return max(dist(here, there) for there in self._data.xpos[self.bodies].tolist()) + self._offset
 
 
 def _boxes_of(boxes: tuple[Any, Any]) -> Iterator[tuple[Vector, Vector]]:
