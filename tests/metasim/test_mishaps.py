@@ -79,7 +79,7 @@ take_part(MetasimClient(sys.argv[1], "plant"), CASES["discrete"].plant, *CHANNEL
     ("sign", "cause"),
     [
         (signal.SIGKILL, "its connection was closed"),
-        (signal.SIGINT, "KeyboardInterrupt"),
+        (signal.SIGINT, "it was interrupted"),
         (signal.SIGSTOP, "nothing was heard from it for"),
     ],
     ids=lambda given: given.name if isinstance(given, signal.Signals) else "",

@@ -12,6 +12,7 @@ from worldline.model.errors import UsageError, shown
 from worldline.model.message import check_name
 from worldline.model.nearest import nearest
 from worldline.world.description import WorldDescription, WorldModel
+from worldline.world.engine import checked_pose
 from worldline.world.interactions import InsertPerformer
 from worldline.world.levels import LevelChange, Levels
 from worldline.world.orders import ModelCopy, with_copies
@@ -93,7 +94,7 @@ class Cast:
             raise UsageError(f"model {shown(change.like)} is static or scripted, so a copy of it can't perform")
         size = change.size or self._size_like(change.like)
         check_size("performer", "size", *size)
-        pose = Pose(change.position, change.quaternion)
+        pose = checked_pose(Pose(change.position, change.quaternion))
         copies = [*self.copies, ModelCopy(change.name, change.like, pose.position, pose.quaternion)]
         world = with_copies(self._file, copies)
         self._levels.update({}, added={change.name: (size, pose.position)})

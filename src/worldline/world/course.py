@@ -38,7 +38,7 @@ from worldline.model.errors import InternalError, ModelError, PeerError, UsageEr
 from worldline.world.arrangement import NO_NEWS, Arrangement, arrange, news
 from worldline.world.cast import Cast
 from worldline.world.description import WorldModel
-from worldline.world.engine import Extent, PhysicsEngine, checked_twist
+from worldline.world.engine import Extent, PhysicsEngine, checked_pose, checked_twist
 from worldline.world.groups import Mover
 from worldline.world.interactions import (
     Change,
@@ -506,7 +506,7 @@ class Course:
         held = {joint.child for joint in model.joints}
         if model.motion is not None or all(link.name in held for link in model.links):
             raise UsageError(f"model {shown(change.entity)} is held or scripted and can't be put elsewhere")
-        pose = Pose(change.position, change.quaternion)
+        pose = checked_pose(Pose(change.position, change.quaternion))
         self._puts.append(PoseOrder(change.entity, pose.position, pose.quaternion))
 
     def _remove(self, name: str) -> None:
