@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import settings
 
-settings.register_profile("repeatable", max_examples=50, derandomize=True, deadline=None, database=None)
+settings.register_profile("repeatable", max_examples=30, derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
 
 

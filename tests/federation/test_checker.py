@@ -87,6 +87,7 @@ class StampsOnReceipt(Arbiter):
         return Publish(event.topic, event.payload, event.at + self._heard)
 
 
+@pytest.mark.soak  # `make test` tries all schedules of another one: see case 12 of the lock.
 def test_a_clean_federation_gives_one_history_in_every_schedule() -> None:
     verdict = check_every_schedule(clean(), split=False)
     assert verdict.complete

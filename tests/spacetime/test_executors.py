@@ -51,7 +51,14 @@ def inline(seed: int) -> Observation:
     return seen(seed, "inline")
 
 
-@pytest.mark.parametrize("column", COLUMNS)
+COLUMNS_OF_A_KIND = ("shuffled(2)", "by a dict", "eager positions", "restless(1)", "restless(2)")
+"""Each is much like another, which `make test` tries."""
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pytest.param(name, marks=pytest.mark.soak) if name in COLUMNS_OF_A_KIND else name for name in COLUMNS],
+)
 @pytest.mark.parametrize("seeds", [QUICK, pytest.param(REST, marks=pytest.mark.soak)], ids=str)
 def test_a_world_is_the_same_on_every_executor(column: str, seeds: tuple[int, ...]) -> None:
     for seed in seeds:

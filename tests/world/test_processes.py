@@ -74,8 +74,8 @@ def troupe(*names: str, silence_s: float = 30.0) -> Iterator[Troupe]:
             cast.ends[name] = _end(process)
 
 
-@pytest.mark.parametrize("engine", ["kinematic", "mujoco"])
-def test_every_state_hash_is_the_same_alone_and_with_secondaries(engine: str) -> None:
+def test_every_state_hash_is_the_same_alone_and_with_secondaries() -> None:
+    engine = "mujoco"
     stories = []
     for count in (0, 1, 3):
         listener = Listener()
@@ -129,7 +129,7 @@ def struck(
     return error.value, cast.ends
 
 
-@pytest.mark.parametrize("iteration", [1, 7, 10, 33])
+@pytest.mark.parametrize("iteration", [1, 10])
 def test_a_secondary_that_is_killed_ends_the_run_for_all_by_name_and_step(iteration: int) -> None:
     error, ends = struck(iteration, "b", signal.SIGKILL, "a", "b", "c")
     cause = r"secondary b was lost: its connection (was closed, and it hadn't left|broke: Connection reset by peer)"
