@@ -121,7 +121,7 @@ REFUSALS: dict[str, tuple[Greet, str, str]] = {
     "not on the roster, all there": (
         lambda house: (running(house), greeted(house, "x"))[1],
         "unexpected",
-        "nobody expects 'x'; expected: nobody: the run has started",
+        "nobody expects 'x': the run has started without it",
     ),
     "second of the same name": (
         lambda house: house.admit("a") and greeted(house, "a"),

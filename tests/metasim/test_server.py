@@ -312,7 +312,7 @@ def test_a_late_client_is_refused() -> None:
 def test_a_late_client_is_refused_where_any_name_would_have_done() -> None:
     with served(counters(), clients=2) as server:
         server.initialize()
-        with pytest.raises(UsageError, match="nobody expects 'c'; expected: nobody: the run has started"):
+        with pytest.raises(UsageError, match="nobody expects 'c': the run has started without it"):
             take_part(server, "c", Counter("A", 10 * MS))
 
 

@@ -72,10 +72,12 @@ class WorldNetwork:
             def look(notices: list[str]) -> None:
                 for notice in notices:
                     say(notice)
+
+            def check() -> None:
                 if discovery is not None:
                     discovery.check()
 
-            exchange = stack.enter_context(primary.gathered(look))
+            exchange = stack.enter_context(primary.gathered(look, check))
             say(f"all are there: {', '.join(exchange.secondaries)}")
             yield exchange
 

@@ -474,8 +474,9 @@ class Host:
         member = self.arbiter.members.get(name)
         plan = self.arbiter.plan
         if member is None and name not in plan.guests and not plan.vacancies:
-            started = "nobody: the run has started" if self.arbiter.phase is Phase.RUNNING else "nobody at present"
-            expected = ", ".join(self.arbiter.missing()) or started
+            if self.arbiter.phase is Phase.RUNNING and not self.arbiter.missing():
+                return UNEXPECTED, f"nobody expects {shown(name)}: the run has started without it"
+            expected = ", ".join(self.arbiter.missing()) or "nobody at present"
             return UNEXPECTED, f"nobody expects {shown(name)}; expected: {expected}"
         if member is not None and member.state is not State.EXPECTED:
             return TAKEN, f"participant {name!r} has been here already"

@@ -42,5 +42,5 @@ def local_secondaries(
         address = f"unix://{folder}/world.sock"  # Faster than TCP.
         primary = Primary(opened, count, address, token=token, patience_s=patience_s, silence_s=silence_s)
         processes.start(primary.open(), token)
-        with primary.gathered(lambda _: processes.check()) as exchange:
+        with primary.gathered(check=processes.check) as exchange:
             yield exchange

@@ -119,11 +119,13 @@ class Primary:
         return self._server.open()
 
     @contextmanager
-    def gathered(self, look: Callable[[list[str]], None] = lambda _: None) -> Iterator[FederationExchange]:
+    def gathered(
+        self, look: Callable[[list[str]], None] = lambda _: None, check: Callable[[], None] = lambda: None
+    ) -> Iterator[FederationExchange]:
         """Wait for all secondaries, and take part until the end of the block.
 
-        `look` is told now and then what there is to say of who comes and who is sent away, until all are there; it may
-        raise.
+        `look` is told now and then what there is to say of who comes and who is sent away. `check` is called until all
+        are there, and may raise.
         """
         host = self._server.host
         begun = time.monotonic()
@@ -134,8 +136,9 @@ class Primary:
             look(notices)
 
         def watch(_: Status) -> None:
+            tell()
             if host.arbiter.phase is Phase.GATHERING:
-                tell()
+                check()
                 if self._patience_s is not None:
                     self._check_patience(time.monotonic() - begun)
 

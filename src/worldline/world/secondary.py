@@ -61,6 +61,7 @@ class Secondary:
     ) -> None:
         self.name = name
         self.iteration = self.step = 0
+        self._step_size = 1
         self._hosting = Hosting(name, engine)
         try:
             self._client = connect(
@@ -88,12 +89,16 @@ class Secondary:
                 while messages := me.next():
                     for message in messages:
                         order = decode_order(message.payload)
-                        self.iteration, self.step = order.iteration, order.step
+                        self.iteration, self.step, self._step_size = order.iteration, order.step, order.step_size
                         ack = self._hosting.carry_out(order)
                         self.iteration, self.step = ack.iteration, order.step + ack.iteration - order.iteration
                         me.publish(ACKS, encode(ack), at_once=False)
         except LossError as error:
-            raise ended_in(self.step, error) from error
+            raise ended_in(max(self.step, self._step_at(error.at)), error) from error
+
+    def _step_at(self, at: int | None) -> int:
+        """Return the step of a time at which somebody else was lost: who has had nothing to do knows no later one."""
+        return 0 if at is None else at // self._step_size - (self.iteration - self.step)
 
     def give_up(self, problem: str) -> None:
         """Have `run` raise a `LossError`: the primary is gone. From any thread."""

@@ -19,8 +19,8 @@ class Spectator:
     every: int = 1
     """At which iterations poses are wanted: multiples of this; 0: never. It is final once `began` has returned."""
 
-    def began(self, world: WorldDescription) -> None:
-        """The run begins."""
+    def began(self, description: WorldDescription) -> None:
+        """The run begins, of what the world's file says."""
 
     def changed(
         self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
@@ -48,9 +48,9 @@ class SeveralSpectators(Spectator):
         self._spectators = tuple(spectators)
         self.every = 0
 
-    def began(self, world: WorldDescription) -> None:
+    def began(self, description: WorldDescription) -> None:
         for each in self._spectators:
-            each.began(world)
+            each.began(description)
         self.every = gcd(*(each.every for each in self._spectators))  # Of none, or of those that want none, 0.
 
     def changed(

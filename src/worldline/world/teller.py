@@ -54,9 +54,9 @@ class WorldTeller(Spectator):
         self._scene = SceneEncoder(())
         self._transforms = TransformsEncoder({})
 
-    def began(self, world: WorldDescription) -> None:
-        self._step_ns = world.step
-        self._scene = SceneEncoder(world.levels)
+    def began(self, description: WorldDescription) -> None:
+        self._step_ns = description.step
+        self._scene = SceneEncoder(description.levels)
         self._observer.began(WORLD_MEMBER, 0)
 
     def changed(

@@ -53,11 +53,11 @@ class Animation(Spectator):
         self._owners: dict[int, int] = {}
         self._loaded: frozenset[int] = frozenset()
 
-    def began(self, world: WorldDescription) -> None:
-        self.every = -(-SECOND // (FRAMES_PER_SECOND * world.step))
-        self._world = world
+    def began(self, description: WorldDescription) -> None:
+        self.every = -(-SECOND // (FRAMES_PER_SECOND * description.step))
+        self._world = description
         self._film = Film(self.every)
-        self._levels = ActiveLevels(world)
+        self._levels = ActiveLevels(description)
 
     def changed(
         self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]

@@ -63,10 +63,10 @@ class PathsPicture(Spectator):
         self._reset = False
         self._iterations = 0
 
-    def began(self, world: WorldDescription) -> None:
-        self.every = max(1, _OFTEN // world.step)
-        self._world = world
-        self._names = {performer.model: performer.name for performer in world.performers}
+    def began(self, description: WorldDescription) -> None:
+        self.every = max(1, _OFTEN // description.step)
+        self._world = description
+        self._names = {performer.model: performer.name for performer in description.performers}
 
     def changed(
         self, iteration: int, step: int, models: Mapping[str, WorldModel], affinities: Mapping[str, str]
