@@ -1,78 +1,24 @@
-"""The page that plays an animation of a world: HTML and its looks, with nothing from elsewhere."""
+"""The page that plays an animation of a world."""
 
 from __future__ import annotations
 
-from worldline.drawing.svg import escaped
+from worldline.drawing.player_page import player_page
 from worldline.world.pictures.player import PROGRAM
 
-# Whatever is in the data, the page asks nobody for anything.
-_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'"
-
-_STYLE = """
-:root{color-scheme:light dark;
---paper:#fff;--ink:#1f2933;--soft:#66727f;--faint:#e4e8ec;--still:#c3ccd4;--level:#56b4e9;--accent:#0072b2}
-@media (prefers-color-scheme:dark){
-:root{--paper:#12171d;--ink:#e6ebf0;--soft:#98a4b1;--faint:#27303a;--still:#46525e;--level:#56b4e9;--accent:#56b4e9}}
-*{box-sizing:border-box}
-html,body{height:100%;margin:0}
-body{display:flex;flex-direction:column;background:var(--paper);color:var(--ink);
-font:14px/1.4 system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,'DejaVu Sans',sans-serif}
-header{padding:12px 18px 6px;display:flex;gap:4px 16px;flex-wrap:wrap;align-items:baseline}
-h1{font-size:16px;margin:0;font-weight:600;overflow-wrap:anywhere}
-.note{color:var(--soft);font-size:12px}
-#legend{display:flex;flex-wrap:wrap;gap:2px 16px;margin:0;padding:0 18px 8px;list-style:none;font-size:12px}
-#legend li{display:flex;gap:5px;align-items:center}
-#legend i{width:12px;height:12px;border-radius:3px}
-#legend span{max-width:26ch;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}
-main{flex:1;min-height:160px;position:relative}
-canvas{position:absolute;inset:0;width:100%;height:100%;display:block;touch-action:none}
-#tip{position:absolute;pointer-events:none;background:var(--ink);color:var(--paper);padding:3px 8px;border-radius:5px;
-font-size:12px;max-width:320px;overflow-wrap:anywhere;white-space:pre-line}
-footer{display:flex;gap:8px 12px;align-items:center;flex-wrap:wrap;padding:8px 18px 14px;
-border-top:1px solid var(--faint)}
-button,select{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--soft);border-radius:6px;
-padding:4px 10px;min-height:32px}
-button{min-width:84px;cursor:pointer}
-:focus-visible{outline:2px solid var(--accent);outline-offset:2px}
-#time{flex:1;min-width:140px;accent-color:var(--accent)}
-output{font-variant-numeric:tabular-nums;min-width:22ch}
-label{display:flex;gap:5px;align-items:center}
-[hidden]{display:none!important}
+_STYLE = """#legend i{width:12px;height:12px;border-radius:3px}
+output{min-width:22ch}
 """
-
-_SPEEDS = (("0.1", "⅒ ×"), ("0.25", "¼ ×"), ("0.5", "½ ×"), ("1", "1 ×"), ("2", "2 ×"), ("5", "5 ×"), ("10", "10 ×"))
 
 
 def page(title: str, summary: str, data: str) -> str:
     """Write the page around its data, which is JSON without angle brackets."""
-    options = "".join(
-        f'<option value="{value}"{" selected" if value == "1" else ""}>{text}</option>' for value, text in _SPEEDS
+    return player_page(
+        title,
+        summary,
+        data,
+        PROGRAM,
+        switches={"trails": "Trails", "names": "Names"},
+        colors="--still:#c3ccd4;--level:#56b4e9",
+        dark_colors="--still:#46525e;--level:#56b4e9",
+        style=_STYLE,
     )
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{escaped(title)}</title>
-<style>{_STYLE}</style>
-</head>
-<body>
-<header><h1>{escaped(title)}</h1><span class="note">{escaped(summary)}</span></header>
-<ul id="legend" aria-label="legend"></ul>
-<main><canvas id="view" role="img" aria-label="{escaped(title)}: {escaped(summary)}"></canvas>
-<div id="tip" hidden></div>
-<noscript>This page plays its animation with JavaScript, which is switched off.</noscript></main>
-<footer>
-<button id="play" type="button" aria-pressed="false" title="Space">▶ Play</button>
-<input id="time" type="range" min="0" max="1000" step="any" value="0" aria-label="time" title="← →">
-<output id="clock" for="time"></output>
-<label title="↑ ↓">Speed <select id="speed">{options}</select></label>
-<label><input id="trails" type="checkbox" checked> Trails</label>
-<label><input id="names" type="checkbox" checked> Names</label>
-</footer>
-<script id="data" type="application/json">{data}</script>
-<script>{PROGRAM}</script>
-</body>
-</html>
-"""
