@@ -7,10 +7,9 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check
 STAMP := .venv/.installed
 BUILT := .venv/.compiled
 TOOLS := .venv/.tools
-HOT := $(addprefix src/worldline/kernel/,draws.py queue.py _queue.pxd engine.py _engine.pxd process.py _process.pxd \
-    loop.py _python.pxd _chain.pxd) \
-    $(foreach name,geometry lanes stepping population traffic core,\
-        src/worldline/spacetime/$(name).py src/worldline/spacetime/_$(name).pxd)
+TYPED := $(wildcard src/worldline/*/*.pxd)
+HOT := src/worldline/builds.py $(TYPED) $(wildcard $(TYPED:.pxd=.py) $(subst /_,/,$(TYPED:.pxd=.py))) \
+    src/worldline/kernel/draws.py src/worldline/kernel/loop.py
 CODE := $(wildcard src tests benchmarks examples)
 
 # Tests start hundreds of processes, and each would compile all that it imports anew where somebody has forbidden Python
@@ -73,7 +72,7 @@ sbom: $(STAMP)  ## write sbom.json, a bill of materials (CycloneDX) of what Worl
 
 clean:  ## remove whatever make has made
 	rm -rf .venv build dist src/*.egg-info .hypothesis .mypy_cache .pytest_cache .ruff_cache
-	rm -f src/worldline/{kernel,spacetime}/*.so
+	rm -f src/worldline/*/*.so
 	find $(CODE) -name __pycache__ -prune -exec rm -rf {} +
 
 # A name on PATH proves nothing: version managers leave shims there for interpreters that aren't active, and some systems

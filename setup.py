@@ -4,6 +4,7 @@ Without Cython or a C compiler Worldline is installed all the same: the modules 
 """
 
 import os
+import runpy
 import sys
 from pathlib import Path
 
@@ -13,6 +14,8 @@ HOT = (
     *("kernel/draws", "kernel/queue", "kernel/engine", "kernel/process", "kernel/loop"),
     *(f"spacetime/{name}" for name in ("geometry", "lanes", "stepping", "population", "traffic", "core")),
 )
+# Ordinary Python; all C types are in the .pxd beside each.
+IN_PLACE = runpy.run_path("src/worldline/builds.py")["COMPILED"]
 
 
 def extensions():
@@ -23,23 +26,36 @@ def extensions():
     except ImportError:
         print("worldline: Cython isn't there, so Worldline will run as plain Python", file=sys.stderr)
         return []
-    made = cythonize(
-        [
-            Extension(
-                f"worldline.{room}._{name}",
-                [str(Path("src/worldline") / room / f"{name}.py")],
-                # No fused multiply-add: it would change the last bit of floats, and with it digests.
-                # -O2 was measured to be as fast as -O3, and compiles sooner; debug symbols are a quarter of the time.
-                extra_compile_args=["-O2", "-g0", "-ffp-contract=off"],
-            )
-            for room, name in (module.split("/") for module in HOT)
-        ],
-        build_dir="build/cython",
-        quiet=True,
-    )
+    made = [
+        *cythonize(
+            [
+                _extension(f"worldline.{room}._{name}", f"{room}/{name}.py")
+                for room, name in (module.split("/") for module in HOT)
+            ],
+            build_dir="build/cython",
+            quiet=True,
+        ),
+        *cythonize(
+            [_extension(name, f"{name.partition('.')[2].replace('.', '/')}.py") for name in IN_PLACE],
+            build_dir="build/cython",
+            quiet=True,
+            # Annotations are for readers and mypy: one such as `type` or `tuple` would refuse what derives from it.
+            compiler_directives={"language_level": 3, "annotation_typing": False},
+        ),
+    ]
     for extension in made:
         extension.optional = True  # Here, because cythonize forgets it.
     return made
+
+
+def _extension(name, source):
+    return Extension(
+        name,
+        [str(Path("src/worldline") / source)],
+        # No fused multiply-add: it would change the last bit of floats, and with it digests.
+        # -O2 was measured to be as fast as -O3, and compiles sooner; debug symbols are a quarter of the time.
+        extra_compile_args=["-O2", "-g0", "-ffp-contract=off"],
+    )
 
 
 setup(ext_modules=extensions(), options={"build_ext": {"parallel": os.cpu_count()}})

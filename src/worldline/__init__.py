@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+import worldline.builds  # noqa: F401 - before anything else: it says which build of the lock is loaded.
+
 TYPE_CHECKING = False  # Not typing's: to load that takes longer than all the rest here.
 if TYPE_CHECKING:
     from typing import Any

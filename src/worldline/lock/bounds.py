@@ -129,7 +129,7 @@ class Bounds:
         """Add an edge where there was none. Bounds only shrink by it, so every ride stays true."""
         receiver.ins.append((sender, latency))
 
-    def change(self, clock: Clock, base: int, promise: int, goal: int = 0, *, sleeping: bool = False) -> None:
+    def change(self, clock: Clock, base: int, promise: int, goal: int = 0, sleeping: bool = False) -> None:
         """Set what a clock says of itself; `settle` looks again at it and at those that this may set free."""
         clock.base = base
         clock.promise = promise
@@ -191,8 +191,9 @@ class Bounds:
         """Put those riders in doubt whose threshold the clock's send has reached."""
         riders = clock.riders
         while riders and riders[0][0] <= reached:
-            _, _, rider, ticket = heappop(riders)
-            if rider.ticket == ticket:
+            entry = heappop(riders)
+            rider = entry[2]
+            if rider.ticket == entry[3]:
                 rider.rides_on = None
                 self._doubtful.append(rider)
 
@@ -201,11 +202,14 @@ class Bounds:
         goal = clock.goal
         if clock.sleeping:
             riders = clock.riders
-            while riders and riders[0][2].ticket != riders[0][3]:
+            while riders:
+                entry = riders[0]
+                rider = entry[2]
+                if rider.ticket == entry[3]:
+                    threshold = entry[0]
+                    # A threshold above the clock's own value is out of reach whatever its bound.
+                    return threshold if threshold <= clock.value and (not goal or threshold < goal) else goal
                 heappop(riders)
-            # A threshold above the clock's own value is out of reach whatever its bound.
-            if riders and riders[0][0] <= clock.value and (not goal or riders[0][0] < goal):
-                return riders[0][0]
         return goal
 
     def _examine(self, clock: Clock) -> None:

@@ -1,0 +1,60 @@
+"""Chooses the build of the lock: compiled, or its sources.
+
+The modules named here are ordinary Python. Each has a `.pxd` beside it that gives its classes C types, and `setup.py`
+compiles it in place, under its own name, which Python prefers to the source. Compiled classes are built into one
+another, so it's all of them or none: the sources are used if one of them isn't compiled for this Python, or if
+WORLDLINE_UNCOMPILED is set.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, SourceFileLoader
+from importlib.util import spec_from_file_location
+
+COMPILED = (
+    "worldline.lock.bounds",
+)
+
+UNCOMPILED = "WORLDLINE_UNCOMPILED"
+
+_FOLDER = os.path.dirname(__file__)  # noqa: PTH120 - pathlib would double the time that it takes to import worldline.
+
+
+def is_unwanted() -> bool:
+    """Whether whoever started this process wants nothing compiled."""
+    return os.environ.get(UNCOMPILED, "0") not in ("", "0")
+
+
+def _place(name: str, suffix: str) -> str:
+    return os.path.join(_FOLDER, *name.split(".")[1:]) + suffix  # noqa: PTH118
+
+
+def _reason() -> str:
+    """Say why the sources are to be used; nothing if they aren't."""
+    if is_unwanted():
+        return f"{UNCOMPILED} is set"
+    for name in COMPILED:
+        if not any(os.path.exists(_place(name, suffix)) for suffix in EXTENSION_SUFFIXES):  # noqa: PTH110
+            return f"{name} isn't compiled for this Python"
+    return ""
+
+
+class _Sources:
+    """Finds the sources of modules that may also be compiled."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name not in COMPILED:
+            return None
+        source = _place(name, ".py")
+        return spec_from_file_location(name, source, loader=SourceFileLoader(name, source))
+
+
+reason = _reason()
+"""Why the lock isn't compiled; empty if it is."""
+
+build = f"plain Python ({reason})" if reason else "compiled"
+
+if reason:
+    sys.meta_path.insert(0, _Sources())
