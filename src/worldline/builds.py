@@ -14,7 +14,15 @@ from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 
 COMPILED = (
+    "worldline.model.path",
+    "worldline.history.journal",
     "worldline.lock.bounds",
+    "worldline.lock.inbox",
+    "worldline.lock.states",
+    "worldline.lock.member",
+    "worldline.lock.router",
+    "worldline.lock.arbiter",
+    "worldline.lock.ledger",
 )
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"
