@@ -83,7 +83,7 @@ class InOrder:
         return "in-order"
 
 
-_PATIENCE_S = 0.5  # For a program that computes when the run is broken off.
+_PATIENCE_S = 0.5  # For programs that have to be unwound.
 _WATCH_EVERY_S = 0.1
 _GLANCE_S = 0.0005  # How soon the run, or the watch, notices that the other has moved.
 _BUSY_S = 1.0  # Whoever runs for longer without waiting is named.
@@ -177,7 +177,7 @@ class _Run:
         self._digest: bytes | None = None
         self._error: BaseException | None = None
         self._broken = False
-        self._unwinding = False  # Whether a program has noticed that.
+        self._unwinding = False  # Whether programs are unwound, all that are left or the one that has noticed that.
         self._away = False
         self._hold = False
         self._seen_turn = 0
@@ -206,10 +206,11 @@ class _Run:
         return outcome_of(self._arbiter, self._digest, journals)
 
     def _watch(self, thread: threading.Thread) -> None:
-        while thread.is_alive():
+        while thread.is_alive() and not self._unwinding:
             thread.join(_WATCH_EVERY_S)
-            if thread.is_alive():
+            if thread.is_alive() and not self._unwinding:
                 self._look()
+        thread.join(_PATIENCE_S)
         if self._error is not None:
             raise self._error
 
@@ -265,11 +266,10 @@ class _Run:
                 chosen = self._following()
         except BaseException as error:
             self._error = error
-        self._unwinding = True
-        for seat in self._seats.values():
+        self._away = self._unwinding = True
+        for seat in list(self._seats.values()):
             with suppress(StrandBroken):  # Somebody interrupts the program that has just come back.
                 seat.strand.break_off()
-        self._away = True
 
     def _following(self) -> _Seat | None:
         """Return who goes on after somebody has finished, if that is why the programs have stopped."""
