@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import bdb
 import contextvars
 import gc
-import io
 import os
-import pdb
 import signal
 import sys
 import threading
@@ -15,6 +14,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable
 from random import Random
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -388,20 +388,34 @@ def test_runs_in_several_threads_dont_get_into_each_others_way() -> None:
     assert len({each.result() for each in runs}) == 1
 
 
-def test_a_debugger_that_steps_through_a_program_stays_in_it() -> None:
-    commands = io.StringIO("next\n" * 3 + "step\n" * 200 + "continue\n")
-    shown = io.StringIO()
-    debugger = pdb.Pdb(stdin=commands, stdout=shown, nosigint=True)
+class Stepper(bdb.Bdb):
+    """A debugger that takes single steps, and writes down which program each is in."""
 
-    def others(me: Participant) -> None:
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: Counter[str] = Counter()
+
+    def user_line(self, frame: FrameType) -> None:
+        within: FrameType | None = frame
+        while within is not None and within.f_code.co_name not in ("debugged", "other"):
+            within = within.f_back
+        self.seen[within.f_code.co_name if within is not None else "neither"] += 1
+        self.set_step()
+
+
+def test_a_debugger_that_steps_through_a_program_stays_in_it() -> None:
+    debugger = Stepper()
+
+    def other(me: Participant) -> None:
         for _ in range(40):
             me.advance(by="1ms")
 
     def debugged(me: Participant) -> None:
         debugger.set_trace()
-        for _ in range(40):
+        for _ in range(20):
             me.advance(by="1ms")
+        debugger.set_continue()
 
-    run(federation(a=debugged, b=others, c=others))
-    assert "debugged()" in shown.getvalue()
-    assert "others()" not in shown.getvalue()
+    run(federation(a=debugged, b=other, c=other))
+    assert debugger.seen["debugged"] > 40
+    assert set(debugger.seen) == {"debugged"}
