@@ -52,7 +52,7 @@ from worldline.model.blame import located
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike, format_time
 
-ArbiterFactory = Callable[[Plan, Observer | None], Arbiter]
+ArbiterFactory = Callable[[Plan, "Observer | None"], Arbiter]
 
 
 class Schedule(Protocol):
@@ -213,6 +213,8 @@ class _Run:
         thread.join(_PATIENCE_S)
         if self._error is not None:
             raise self._error
+        if self._digest is None:
+            raise InternalError("the run stopped before its end")
 
     def _look(self) -> None:
         """Tell whoever watches how far the run is, and who computes if that takes long."""

@@ -13,9 +13,9 @@ A strand knows nothing of what it waits for, and nothing of who is next: that's 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable
+from sys import gettrace, settrace
 from threading import get_ident
 from typing import Any
 
@@ -115,10 +115,11 @@ class GreenletStrand(Strand):
     def pause(self) -> None:
         self._leave_for(self._outside)
 
-    def hand_over(self, other: GreenletStrand) -> None:
-        if other._here is None:
-            other._begin(self._outside, self._thread)
-        self._leave_for(other._here)
+    def hand_over(self, other: Any) -> None:
+        successor: GreenletStrand = other
+        if successor._here is None:
+            successor._begin(self._outside, self._thread)
+        self._leave_for(successor._here)
 
     def break_off(self) -> None:
         self._broken = True
@@ -152,22 +153,22 @@ class GreenletStrand(Strand):
 
     def _trace_and_live(self) -> None:
         if (trace := threading.gettrace()) is not None:  # What every new thread begins with.
-            sys.settrace(trace)
+            settrace(trace)
         self._live()
         self._here = self._outside = None
-        if sys.gettrace() is not None:
-            sys.settrace(None)
+        if gettrace() is not None:
+            settrace(None)
 
 
 def _switch_to(target: Any) -> None:
     """Change to another greenlet, and leave the trace function behind until somebody comes back."""
-    trace = sys.gettrace()
+    trace = gettrace()
     if trace is None:
         target.switch()
         return
-    sys.settrace(None)
+    settrace(None)
     target.switch()
-    sys.settrace(trace)
+    settrace(trace)
 
 
 class ThreadStrand(Strand):
@@ -192,11 +193,12 @@ class ThreadStrand(Strand):
         self._back.release()
         self._await_turn()
 
-    def hand_over(self, other: ThreadStrand) -> None:
+    def hand_over(self, other: Any) -> None:
         self.check()
-        other._back = self._back
-        other._begin()
-        other._go.release()
+        successor: ThreadStrand = other
+        successor._back = self._back
+        successor._begin()
+        successor._go.release()
         self._await_turn()
 
     def break_off(self) -> None:
