@@ -274,7 +274,8 @@ def test_the_kind_is_chosen_by_what_is_installed_and_by_the_environment(monkeypa
 def test_without_greenlet_there_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "greenlet", None)  # As if it weren't installed.
     source = Path(strand_module.__file__).with_name("strand.py")
-    spec = spec_from_file_location("strand_without_greenlet", source, loader=SourceFileLoader("strand_without_greenlet", str(source)))
+    name = "strand_without_greenlet"
+    spec = spec_from_file_location(name, source, loader=SourceFileLoader(name, str(source)))
     assert spec is not None
     assert spec.loader is not None
     alone = module_from_spec(spec)
