@@ -1,6 +1,8 @@
 cimport cython
 
 from worldline.federation.strand cimport Strand
+from worldline.lock.arbiter cimport Arbiter
+from worldline.lock.ledger cimport Ledger
 
 cdef object _GATHERING, bisect_left
 
@@ -8,7 +10,7 @@ cdef object _GATHERING, bisect_left
 cdef class _Seat:
     cdef readonly str name
     cdef readonly bint guest
-    cdef readonly object ledger
+    cdef readonly Ledger ledger
     cdef readonly Strand strand
     cdef list frame
     cdef object answer
@@ -26,7 +28,7 @@ cdef class _Run:
     cdef object _schedule
     cdef bint _in_order
     cdef object _watcher
-    cdef object _arbiter
+    cdef Arbiter _arbiter
     cdef dict _seats
     cdef list _able
     cdef list _uninvited

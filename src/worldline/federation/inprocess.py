@@ -347,7 +347,7 @@ class _Run:
 
     def _hear(self, seat: _Seat) -> None:
         frame = seat.frame
-        for action in self._arbiter.handle(seat.name, *frame):
+        for action in self._arbiter.hear(seat.name, frame):
             if isinstance(action, Over):
                 self._digest = action.digest
             else:
