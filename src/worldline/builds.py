@@ -23,6 +23,8 @@ COMPILED = (
     "worldline.lock.router",
     "worldline.lock.arbiter",
     "worldline.lock.ledger",
+    "worldline.federation.strand",
+    "worldline.federation.inprocess",
 )
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"
