@@ -145,6 +145,7 @@ def _is_shown(ready: Ready, *, quiet: bool) -> bool:
 
 
 def _run_federation(ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool, as_json: bool) -> Outcome:
+    ready = ready.warmed_up()  # Before the rest is loaded.
     from worldline.cli.run_federation import run_federation, screen_for, warn_of
 
     warn_of(ready)
