@@ -314,9 +314,11 @@ def _main() -> None:
     if not warm:
         Keeper(launcher).keep()
         return
+    gc.disable()
     from worldline.launch import newborn
 
     gc.freeze()  # What is loaded by now stays: a fork needn't look through it, which would copy all of it.
+    gc.enable()
     if forked := Keeper(launcher, newborn.is_ready_for).keep():
         newborn.live(*forked)
 

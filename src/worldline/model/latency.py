@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from statistics import NormalDist
+from functools import cache
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -23,7 +24,15 @@ from worldline.model.randomness import BITS_MAX, open_unit
 from worldline.model.reading import as_latency, as_time
 from worldline.model.time import TIME_MAX, TimeLike, format_time, is_time
 
-_STANDARD_NORMAL = NormalDist()
+if TYPE_CHECKING:
+    from statistics import NormalDist
+
+
+@cache
+def _standard_normal() -> NormalDist:
+    from statistics import NormalDist  # Here, since it takes long to load, and few draw from it.
+
+    return NormalDist()
 
 
 class Fixed(Struct, frozen=True, tag="fixed"):
@@ -65,7 +74,7 @@ class Normal(Struct, frozen=True, tag="normal"):
         return self.draw(BITS_MAX)
 
     def draw(self, bits: int) -> int:
-        return max(self.minimum, self.mean + round(self.deviation * _STANDARD_NORMAL.inv_cdf(open_unit(bits))))
+        return max(self.minimum, self.mean + round(self.deviation * _standard_normal().inv_cdf(open_unit(bits))))
 
 
 class Exponential(Struct, frozen=True, tag="exponential"):
