@@ -114,7 +114,7 @@ def run(
             raise
         try:
             if isinstance(ready, ReadyFederation):
-                ready = staging.settled(ready, is_chosen=executor is not None)
+                ready = staging.settled(ready, is_chosen=executor not in (None, "processes"))
                 if shelf is None:
                     shelf = shelf_for(None, ready.recording, no_record=no_record, force=force)
                 outcome = _run_federation(ready, shelf, quiet=quiet, as_json=as_json)
