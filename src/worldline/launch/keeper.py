@@ -21,7 +21,7 @@ What is said on the socket: frames as in `model/frames.py`, of a JSON list each.
 - ``["start", name, command, directory, environment]``, with the file descriptor that takes the output along with the
   frame. The answer is ``["started", pid]`` or ``["refused", reason]``.
 - ``["fork", ...]``, the same, of a command that runs a worker: a warm keeper forks, if that makes no difference.
-- ``["remove", folder]``: when all has ended. No answer.
+- ``["remove", folder]``, with the files in it, when all has ended. No answer.
 - ``["signal", number]``: to all that is left. No answer.
 - ``["left"]``: the answer is ``["left", [[pid, name, command], ...]]``, of all that is left.
 
@@ -35,7 +35,6 @@ import gc
 import json
 import os
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -241,8 +240,11 @@ class Keeper:
             time.sleep(_PAUSE_S)  # Until they are gone, and who has lost its parent is a child of ours.
             self._reap()
         self._reap()
-        for folder in self._folders:
-            shutil.rmtree(folder, ignore_errors=True)
+        for folder in map(Path, self._folders):
+            with contextlib.suppress(OSError):  # The launcher has removed it, or another folder is in it.
+                for file in folder.iterdir():
+                    file.unlink()
+                folder.rmdir()
 
 
 def _start(output: int, command: list[str], directory: str, environment: dict[str, str]) -> int:
