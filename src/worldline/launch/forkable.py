@@ -6,7 +6,6 @@ import os
 import sys
 from pathlib import Path
 
-import worldline
 from worldline.federation.environment import VARIABLES
 from worldline.launch.setup import ParticipantSetup
 
@@ -32,4 +31,4 @@ def _is_found_anywhere() -> bool:
         return False
     search = os.environ.get("PYTHONPATH", "")
     is_absolute = not search or all(map(os.path.isabs, search.split(os.pathsep)))
-    return is_absolute and str(Path(worldline.__file__).parents[1]) in sys.path[1:]
+    return is_absolute and str(Path(__file__).parents[2]) in sys.path[1:]

@@ -18,9 +18,9 @@ from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
 from worldline.launch.keeper_client import KeeperClient
 from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
-from worldline.launch.setup import ParticipantSetup, Setup
+from worldline.launch.setup import ParticipantSetup, Setup, check_startable
 from worldline.launch.socket_folder import socket_folder
-from worldline.launch.startable import check_startable, search_path
+from worldline.launch.startable import search_path
 from worldline.lock import State
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
 

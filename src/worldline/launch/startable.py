@@ -9,24 +9,10 @@ from collections.abc import Mapping, Sequence
 from importlib.machinery import all_suffixes
 from pathlib import Path
 from stat import S_ISREG
-from typing import TYPE_CHECKING
 
 from worldline.launch.defined_names import names_in
 from worldline.launch.toml_document import nearest, quoted
-from worldline.model.errors import ConfigurationError, UsageError
-
-if TYPE_CHECKING:
-    from worldline.launch.setup import Setup
-
-
-def check_startable(setup: Setup) -> None:
-    """Refuse a federation that leaves it to others to start somebody."""
-    for name, part in setup.parts.items():
-        if part.entry is None and part.command is None:
-            raise UsageError(
-                f"{setup.file} doesn't say how to start {name}",
-                advice="give it an entry or a command, or use `worldline serve`",
-            )
+from worldline.model.errors import ConfigurationError
 
 
 def check_entry(entry: str, directory: Path) -> None:

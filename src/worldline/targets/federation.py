@@ -174,8 +174,7 @@ class ReadyFederation(Ready):
 
 def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyFederation:
     """Read a federation's file, with what is to be changed; unless `startable`, others start its participants."""
-    from worldline.launch.setup import read_setup
-    from worldline.launch.startable import check_startable
+    from worldline.launch.setup import check_startable, read_setup
 
     given = {"seed": options.seed, "until": options.until}
     changes = [*options.settings, *(f"{key}={value}" for key, value in given.items() if value is not None)]
