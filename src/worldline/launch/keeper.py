@@ -315,14 +315,15 @@ def _main() -> None:
     launcher = socket.socket(fileno=int(end))
     if not warm:
         Keeper(launcher).keep()
-        return
-    gc.disable()
-    from worldline.launch import newborn
+    else:
+        gc.disable()
+        from worldline.launch import newborn
 
-    gc.freeze()  # What is loaded by now stays: a fork needn't look through it, which would copy all of it.
-    gc.enable()
-    if forked := Keeper(launcher, newborn.is_ready_for).keep():
-        newborn.live(*forked)
+        gc.freeze()  # What is loaded by now stays: a fork needn't look through it, which would copy all of it.
+        gc.enable()
+        if forked := Keeper(launcher, newborn.is_ready_for).keep():
+            newborn.live(*forked)
+    os._exit(0)  # There is nothing to be tidied up, and somebody waits.
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -44,6 +45,7 @@ class KeeperClient:
     def __init__(self, *, warm: bool = False) -> None:
         self._socket, theirs = socket.socketpair()
         self._frames = Cutter()
+        self._over = threading.Event()
         self._answers: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
         if warm:
             how = ("-m", keeper.__name__, str(theirs.fileno()), _ROOM)
@@ -110,6 +112,7 @@ class KeeperClient:
     def wait(self) -> None:
         """Wait until the keeper has ended, and all with it."""
         self._resume()
+        self._over.wait(_GOING_S)  # To wait for a process is to look again and again; this is quicker.
         _wait(self._process)
 
     def close(self) -> None:
@@ -150,6 +153,7 @@ class KeeperClient:
             data = b""
         if not data:
             self._answers.put(None)
+            self._over.set()
             return None
         ended = []
         for body in self._frames.feed(data):
