@@ -348,14 +348,14 @@ class _Run:
     def _hear(self, seat: _Seat) -> None:
         frame = seat.frame
         for action in self._arbiter.hear(seat.name, frame):
-            if action.__class__ is Over:
+            if type(action) is Over:
                 self._digest = action.digest
             else:
                 addressed = self._seats[action.to]
                 addressed.answer = action
                 self._enable(addressed)
         for event in frame:
-            if event.__class__ is Invite:
+            if type(event) is Invite:
                 self._welcome(event.newcomer, seat)
         frame.clear()
 
