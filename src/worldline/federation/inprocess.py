@@ -351,7 +351,7 @@ class _Run:
             if type(action) is Over:
                 self._digest = action.digest
             else:
-                addressed = self._seats[action.to]
+                addressed = self._seats[action.to]  # type: ignore[union-attr] # it has one, unless it is an Over
                 addressed.answer = action
                 self._enable(addressed)
         for event in frame:
