@@ -36,17 +36,8 @@ from worldline.federation.strand import Strand, StrandBroken, strand_kind
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import EVERYBODY_ELSE, WaitReason, Watch
-from worldline.lock import (
-    OPERATOR,
-    Action,
-    Arbiter,
-    Invite,
-    Lost,
-    Over,
-    ParticipantEvent,
-    Phase,
-    RunEnded,
-)
+from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase, RunEnded
+from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
 from worldline.model.errors import ConfigurationError, shown
