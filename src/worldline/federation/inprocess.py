@@ -88,6 +88,7 @@ class _Seat:
     def __init__(self, run: _Run, name: str, program: Program, keep_journal: bool) -> None:
         self.name = name
         self.guest = program.guest
+        self.controls = program.controls
         self.ledger = program.ledger(name, keep_journal=keep_journal)
         self.strand: Strand = strand_kind()(name, self._live)
         self.frame: list[ParticipantEvent] = []
@@ -119,7 +120,7 @@ class _Seat:
         self.asking = False
         return answer
 
-    def is_due(self, *, urgent: bool) -> bool:
+    def is_due(self, urgent: bool) -> bool:
         return self._run.is_due()
 
     def _live(self) -> None:
@@ -339,15 +340,16 @@ class _Run:
     def _hear(self, seat: _Seat) -> None:
         frame = seat.frame
         for action in self._arbiter.hear(seat.name, frame):
-            if isinstance(action, Over):
+            if action.__class__ is Over:
                 self._digest = action.digest
             else:
                 addressed = self._seats[action.to]
                 addressed.answer = action
                 self._enable(addressed)
-        for event in frame:
-            if isinstance(event, Invite):
-                self._welcome(event.newcomer, seat)
+        if seat.controls:
+            for event in frame:
+                if event.__class__ is Invite:
+                    self._welcome(event.newcomer, seat)
         frame.clear()
 
     def _welcome(self, name: str, inviting: _Seat) -> None:

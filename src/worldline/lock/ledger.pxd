@@ -13,7 +13,7 @@ cdef class Ledger:
     cdef readonly str name
     cdef readonly Journal journal
     cdef readonly long long now
-    cdef readonly long long horizon
+    cdef public long long horizon
     cdef StateRow _row
     cdef readonly dict dropped
     cdef public Py_ssize_t payload_max
