@@ -24,7 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from inspect import iscoroutine, isgenerator
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace as replace_fields
 
@@ -338,7 +338,8 @@ class _Run:
         return None if gathering and seat.asking else seat
 
     def _hear(self, seat: _Seat) -> None:
-        frame = seat.frame
+        frame: list[Any] = seat.frame
+        action: Any
         for action in self._arbiter.hear(seat.name, frame):
             if action.__class__ is Over:
                 self._digest = action.digest
