@@ -78,17 +78,24 @@ class Launch:
         self._shake = None if shake is None else Stream(shake, "launch")
         # Nobody else is expected, and nobody can take another's name.
         self._tokens = {name: secrets.token_hex(16) for name in setup.parts}
-        self._folder = socket_folder() if address is None else None
-        self.server = Server(
-            setup.plan,
-            f"unix://{self._folder.name}/run" if self._folder else address or "",
-            federation=setup.name,
-            token=self._tokens,
-            declared={name: stated_by(part) for name, part in setup.parts.items()},
-            observer=observer,
-            pace=pace,
-            limits=setup.limits,
-        )
+        self._folder = None
+        if address is None:
+            self._folder = socket_folder()
+            address = f"unix://{self._folder.name}/run"
+        try:
+            self.server = Server(
+                setup.plan,
+                address,
+                federation=setup.name,
+                token=self._tokens,
+                declared={name: stated_by(part) for name, part in setup.parts.items()},
+                observer=observer,
+                pace=pace,
+                limits=setup.limits,
+            )
+        except WorldlineError:
+            self._tidy()
+            raise
         self._order = CauseFirst(hear, self._culprit)
         self._processes = ParticipantProcesses(self._order.hear, self._order.fell_silent, keeping)
 
@@ -108,8 +115,7 @@ class Launch:
             else:
                 self._processes.finish(_LINGER_S)
             self._order.release()
-            if self._folder is not None:
-                self._folder.cleanup()
+            self._tidy()
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
         return self.server.outcome()
@@ -130,6 +136,10 @@ class Launch:
     def hurry(self) -> None:
         """End all processes here and now."""
         self._processes.kill()
+
+    def _tidy(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def _start(self) -> None:
         if self._folder is not None:
