@@ -34,6 +34,9 @@ cdef class _Run:
     cdef dict _seats
     cdef list _able
     cdef list _uninvited
+    cdef object _thread
+    cdef object _ended
+    cdef bint _over
     cdef _Seat _running
     cdef long long _turns
     cdef object _digest
