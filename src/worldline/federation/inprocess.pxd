@@ -36,7 +36,6 @@ cdef class _Run:
     cdef list _uninvited
     cdef object _thread
     cdef object _ended
-    cdef bint _over
     cdef _Seat _running
     cdef long long _turns
     cdef object _digest

@@ -165,9 +165,7 @@ class _Run:
             else:
                 self._enable(seat)
         self._thread = threading.Thread(target=self._drive, name="worldline run", daemon=True)
-        self._ended = threading.Lock()  # Held until the thread ends.
-        self._ended.acquire()
-        self._over = False
+        self._ended = threading.Event()  # Python in every build: signals are handled while it is waited for.
         self._running: _Seat | None = None
         self._turns = 0  # How often somebody went on.
         self._digest: bytes | None = None
@@ -238,10 +236,10 @@ class _Run:
 
     def _ends_within(self, seconds: float) -> bool:
         """Wait for the run's thread. Not by joining it: Python 3.11 and 3.12 forget it if that is interrupted."""
-        if not self._over and self._ended.acquire(timeout=seconds):
-            self._over = True
-            self._thread.join()  # It is on its last lines.
-        return self._over
+        if not self._ended.wait(seconds):
+            return False
+        self._thread.join()  # It is on its last lines.
+        return True
 
     def _break_off(self) -> None:
         """End the run wherever it is: whatever a program calls from now on raises.
@@ -271,7 +269,7 @@ class _Run:
         for seat in list(self._seats.values()):
             with suppress(StrandBroken):  # Somebody interrupts the program that has just come back.
                 seat.strand.break_off()
-        self._ended.release()
+        self._ended.set()
 
     def _following(self) -> _Seat | None:
         """Return who goes on after somebody has finished, if that is why the programs have stopped."""
