@@ -13,9 +13,7 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 
-COMPILED = (
-    "worldline.lock.bounds",
-)
+COMPILED = ("worldline.lock.bounds",)
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"
 

@@ -1,0 +1,91 @@
+"""What is said on a trunk: one connection that carries the conversations of several participants.
+
+    server  Challenge(protocol, version, nonce), as on any connection
+    worker  OpenTrunk(version)
+
+From then on there are two kinds of frames. One whose body begins with a number, four bytes below 2**31, holds a *piece*
+of what is said on the *circuit* of that number: any part of the stream of bytes that a connection of that participant's
+own would carry, beginning with its hello. The challenge is that of the trunk. A piece without any bytes ends the
+circuit. All other frames are about the trunk itself: MessagePack arrays, whose first byte is never below 0x80.
+
+So a circuit needs no words of its own, and a long frame of one doesn't keep the others waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct, msgpack
+
+from worldline.model.errors import PeerError
+from worldline.model.frames import HEADER_SIZE, frame
+from worldline.wire.codec import checked
+from worldline.wire.handshake import HELLO_MAX, VERSION, Refused
+
+NUMBER_SIZE = 4
+PIECE_MAX = 2**18
+"""The longest piece."""
+
+LONGEST = NUMBER_SIZE + PIECE_MAX
+FIRST_LONGEST = NUMBER_SIZE + HEADER_SIZE + HELLO_MAX
+"""The longest frames on a trunk, and on one that nobody has been admitted on yet."""
+
+_NUMBERS = 2**31
+
+
+class OpenTrunk(Struct, frozen=True, array_like=True, tag="trunk"):
+    """This connection is a trunk."""
+
+    version: int
+
+
+class HoldCircuit(Struct, frozen=True, array_like=True, tag="hold"):
+    """Say no more on this circuit for now: its participant is far ahead of others, or has said too much."""
+
+    circuit: int
+
+
+class ResumeCircuit(Struct, frozen=True, array_like=True, tag="resume"):
+    """Go on."""
+
+    circuit: int
+
+
+TrunkWord = HoldCircuit | ResumeCircuit | Refused
+"""What a server says about a trunk itself."""
+
+_encode = msgpack.Encoder().encode
+_decode_word: Callable[[bytes], TrunkWord] = msgpack.Decoder(TrunkWord).decode
+
+
+def opening() -> bytes:
+    """Return the frame that makes a connection a trunk."""
+    return frame(_encode(OpenTrunk(VERSION)))
+
+
+def word(said: TrunkWord) -> bytes:
+    """Return what the server says about the trunk as a frame."""
+    return frame(_encode(said))
+
+
+def piece(circuit: int, said: bytes | bytearray) -> bytes:
+    """Return what is said on a circuit as a frame; it is no longer than a piece may be."""
+    return (NUMBER_SIZE + len(said)).to_bytes(HEADER_SIZE, "big") + circuit.to_bytes(NUMBER_SIZE, "big") + said
+
+
+def is_piece(body: bytes) -> bool:
+    """Whether a frame's body is a piece of what is said on a circuit, and not about the trunk."""
+    return body[0] < 0x80
+
+
+def circuit_of(body: bytes) -> int:
+    """Return the circuit that a piece belongs to; refuse what is no piece."""
+    number = int.from_bytes(body[:NUMBER_SIZE], "big")
+    if len(body) < NUMBER_SIZE or number >= _NUMBERS:
+        raise PeerError(f"a frame of {len(body):,} bytes isn't a piece of any circuit of this trunk")
+    return number
+
+
+def decode_word(body: bytes) -> TrunkWord:
+    """Read what the server says about the trunk."""
+    return checked(_decode_word, body)
