@@ -25,7 +25,7 @@ from worldline.federation.environment import PREFIX, LaunchEnvironment
 from worldline.launch.keeper_client import KeeperClient, LeftoverProcess
 from worldline.launch.setup import ParticipantSetup
 from worldline.launch.startable import search_path
-from worldline.launch.time_stamps import STAMPING, read_stamp
+from worldline.launch.time_stamps import STAMPING, read_speaker, read_stamp
 from worldline.model.lines import LineSplitter
 
 GRACE_S = 5.0
@@ -91,7 +91,6 @@ class ParticipantProcesses:
             **surroundings.variables(),
             **part.environment,
         }
-        self._last_words[part.name] = deque(maxlen=_LAST_WORDS)
         reading, writing = os.pipe()
         try:
             self._pids[part.name] = self._keeping.start(part.name, command, part.directory, environment, writing)
@@ -205,9 +204,11 @@ class ParticipantProcesses:
         except BlockingIOError:
             return False
         for line in pipe.lines.feed(data) if data else pipe.lines.finish():
+            speaker, line = read_speaker(line)
             now, text = read_stamp(line)
-            self._last_words[pipe.name].append(text)
-            self._hear(pipe.name, now, text)
+            name = speaker or pipe.name
+            self._last_words.setdefault(name, deque(maxlen=_LAST_WORDS)).append(text)
+            self._hear(name, now, text)
         if not data:
             self._close(pipe)
         return bool(data)

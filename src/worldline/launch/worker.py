@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
 from worldline.federation.blame import NO_TERMINAL
 from worldline.federation.bystander import is_bystander, parting_words
-from worldline.federation.client import Client, connect
+from worldline.federation.client import connect
+from worldline.federation.participant import Participant
+from worldline.federation.program import Program
 from worldline.launch.entry import load_program
 from worldline.launch.time_stamps import STAMPING, TimeStamps
 from worldline.lock import RunEnded
@@ -23,35 +26,44 @@ from worldline.model.blame import trace_of
 
 def main() -> NoReturn:
     code = 0
-    stamps = TimeStamps()
-    if os.environ.get(STAMPING):
-        stamps.install()
-    if os.environ.get("PYTHONBREAKPOINT") in (None, "", "pdb.set_trace"):  # Others may need no terminal.
-        sys.breakpointhook = _stop_for_debugger
+    stamps = prepared()
     try:
         _, entry = sys.argv
         program = load_program(entry, Path.cwd())
         with connect(**program.said()) as participant:
             stamps.now = lambda: participant.now
-            if not participant.ended:
-                _run(program.run, participant)
-    except WorldlineError as error:
-        print(parting_words(error) if is_bystander(error) else f"worldline: {error}", file=sys.stderr)
-        code = error.exit_code
-    except KeyboardInterrupt:
-        code = 130
-    except Exception as error:  # Its author sees all of it here; the others have been told in a line.
-        print(trace_of(error), file=sys.stderr)
-        code = 1
+            live(program, participant)
+    except (Exception, KeyboardInterrupt) as error:
+        code = last_words(error)
     sys.exit(code)
 
 
-def _run(run: object, participant: Client) -> None:
-    assert callable(run)
-    try:
-        run(participant)
-    except RunEnded:
-        return
+def prepared() -> TimeStamps:
+    """Make this process one of a launcher's; return what stamps its output."""
+    stamps = TimeStamps()
+    if os.environ.get(STAMPING):
+        stamps.install()
+    if os.environ.get("PYTHONBREAKPOINT") in (None, "", "pdb.set_trace"):  # Others may need no terminal.
+        sys.breakpointhook = _stop_for_debugger
+    return stamps
+
+
+def live(program: Program, participant: Participant) -> None:
+    """Run the program of a participant that has joined, unless the run was over by then."""
+    if not participant.ended:
+        with suppress(RunEnded):
+            program.run(participant)
+
+
+def last_words(error: BaseException) -> int:
+    """Say how a program has ended, and return the exit code that says so, too."""
+    if isinstance(error, WorldlineError):
+        print(parting_words(error) if is_bystander(error) else f"worldline: {error}", file=sys.stderr)
+        return error.exit_code
+    if isinstance(error, KeyboardInterrupt):
+        return 130
+    print(trace_of(error), file=sys.stderr)  # Its author sees all of it here; the others have been told in a line.
+    return 1
 
 
 def _stop_for_debugger(*_: object, **__: object) -> None:
