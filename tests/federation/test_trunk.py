@@ -173,10 +173,10 @@ def hello(circuit: CircuitPeer, name: str) -> bytes:
 
 
 MISDEEDS: dict[str, tuple[Callable[[TrunkPeer], bytes], str]] = {
-    "half a number": (lambda _: frame(b"\0\0"), "a frame of 2 bytes isn't a piece of any circuit of this trunk"),
+    "half a number": (lambda _: frame(b"\0\0"), "a frame of 2 bytes is too short to be a piece of any circuit"),
     "a word": (
         lambda _: frame(msgpack.encode(["trunk", 1])),
-        "a frame of 8 bytes isn't a piece of any circuit of this trunk",
+        "a frame of 8 bytes can't be read: Expected `array` of at least length 3, got 2",
     ),
     "too long": (
         lambda _: (PIECE_MAX + 5).to_bytes(4, "big"),
@@ -305,6 +305,19 @@ def test_a_process_that_is_stopped_is_that_of_all() -> None:
     a.trunk.session.stopped = True
     house.pass_time(1.0)
     assert house.host.remarks() == ["a is stopped", "b is stopped"]
+
+
+def test_one_that_computes_for_long_is_named_and_not_those_who_wait_for_it() -> None:
+    house = House("a", "b", "c")
+    a, b, c = started(house)
+    a.trunk.send(frame(msgpack.encode(["running", 1, 3])))
+    assert house.host.remarks() == ["b has been running for 3 s, and keeps 2 more in its process waiting"]
+    a.trunk.send(frame(msgpack.encode(["running", 7, 3])))
+    assert house.host.remarks() == []
+    a.trunk.send(frame(msgpack.encode(["running", 1, 4])))
+    b.say(LEAVE)
+    assert house.host.remarks() == []
+    finish(house, a, c)
 
 
 # --- Those who are held ---

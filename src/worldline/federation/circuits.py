@@ -36,14 +36,17 @@ from worldline.wire.trunk import (
     NUMBER_SIZE,
     PIECE_MAX,
     HoldCircuit,
+    RunningCircuit,
     circuit_of,
     decode_word,
     is_piece,
     opening,
     piece,
+    word,
 )
 
 _PULSE_S = 0.01
+_BUSY_S = 1.0  # Whoever runs for longer without waiting is named.
 _WAKE_S = 1.0
 _FAREWELL_S = 2.0
 _UNREACHABLE_S = 10.0  # As long as the server has said nothing else.
@@ -181,7 +184,8 @@ class WorkerTrunk:
         self, connection: socket.socket | Encrypted, wake: Callable[[Circuit], None], shake: Stream | None = None
     ) -> None:
         self.heartbeat_s = _UNREACHABLE_S / 4
-        self.running: Circuit | None = None  # Whose program runs just now.
+        self.running: Circuit | None = None  # Whose program runs just now,
+        self.turns = 0  # and how many times one has gone on.
         self.due = 0.0  # When the server is to be told what there is, and to be listened to.
         self._socket = connection
         self._plain = connection.plain if isinstance(connection, Encrypted) else connection
@@ -378,11 +382,17 @@ class WorkerTrunk:
 
     def _live(self) -> None:
         """Keep the connection alive, and tell what was left lying while a program computes."""
+        turns, since, said = 0, 0.0, 0.0
         while not self._done.wait(_PULSE_S):
-            running = self.running
+            running, now = self.running, time.monotonic()
+            if running is None or self.turns != turns:
+                turns, since, said = self.turns, now, now
+            elif now - said > _BUSY_S:
+                said = now
+                self._unsent.append(word(RunningCircuit(running.number, int(now - since))))
             if running is not None and not running.is_held:
                 with contextlib.suppress(WorldlineError):  # Its own thread meets the same.
                     running.catch_up()
-            if not self._unsent and time.monotonic() - self._written > self.heartbeat_s:
+            if not self._unsent and now - self._written > self.heartbeat_s:
                 self._unsent.append(HEARTBEAT)
             self.flush()

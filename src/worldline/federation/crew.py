@@ -75,6 +75,7 @@ class Crew:
     def _go_on(self, circuit: Circuit) -> None:
         strand = self._strands[circuit]
         self._trunk.running = circuit
+        self._trunk.turns += 1
         strand.resume()
         self._trunk.running = None
         if strand.finished:

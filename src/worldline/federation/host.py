@@ -146,6 +146,7 @@ class SessionCarrier(Protocol):
     def turn(self) -> bool: ...
     def fill(self) -> None: ...
     def keep_time(self) -> None: ...
+    def remark(self) -> str | None: ...
     def give_up(self) -> list[Session]: ...
 
 
@@ -792,12 +793,13 @@ class Host:
         return [(session.name, len(session.out)) for session in self.sessions.values() if session.out]
 
     def remarks(self) -> list[str]:
-        """Say who is in the way: far ahead of the others, slow to read, or stopped."""
+        """Say who is in the way: far ahead of the others, slow to read, stopped, or alone at work."""
         ahead = [f"{name} is far ahead, and is held back" for name in self.ahead()]
         hasty = [f"{name} sends too many frames, and is slowed down" for name in self.hasty()]
         stopped = [f"{session.name} is stopped" for session in self.sessions.values() if session.stopped]
         slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
-        return ahead + hasty + stopped + slow
+        running = [remark for trunk in self._trunks if (remark := trunk.remark()) is not None]
+        return ahead + hasty + stopped + slow + running
 
     def missing(self) -> list[str]:
         """Return who isn't there yet before the start, of whom only the number may be known."""

@@ -34,7 +34,10 @@ from worldline.wire.trunk import (
     PIECE_MAX,
     HoldCircuit,
     ResumeCircuit,
+    RunningCircuit,
     circuit_of,
+    decode_running,
+    is_piece,
     piece,
     word,
 )
@@ -74,6 +77,7 @@ class Trunk:
         self._waiting: dict[TrunkCircuit, None] = {}  # Those of whom something is kept.
         self._noted: dict[TrunkCircuit, None] = {}  # Those for which something is to be sent.
         self._is_noted = False  # The host has been told that.
+        self._running: RunningCircuit | None = None  # What was last said of a program that runs for long.
         carrier.frames.longest = FIRST_LONGEST
 
     # --- For the host ---
@@ -83,9 +87,22 @@ class Trunk:
         for circuit in list(self._waiting):
             self._go_on(circuit)
         for body in self._carrier.bodies:
-            if body:
+            if not body:
+                continue
+            if is_piece(body):
+                self._running = None
                 self._take(body)
+            else:
+                self._running = decode_running(body)
         return self._has_more()
+
+    def remark(self) -> str | None:
+        """Say whose program keeps all others in its process waiting, if there is one."""
+        circuit = None if self._running is None else self._circuits.get(self._running.circuit)
+        if self._running is None or circuit is None or len(self._circuits) == 1:
+            return None
+        running = f"{circuit.session.name} has been running for {self._running.seconds} s"
+        return f"{running}, and keeps {len(self._circuits) - 1} more in its process waiting"
 
     def keep_time(self) -> None:
         """Tell the sessions what is known of the connection that they share."""

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
-import sys
 import time
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from worldline.federation.declaration import Declaration, Plain
 from worldline.federation.environment import LaunchEnvironment
@@ -21,8 +18,7 @@ from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
 from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
 from worldline.launch.setup import ParticipantSetup, Setup
-from worldline.launch.shared_worker import SharedParticipant, write_share
-from worldline.launch.sharing import shares
+from worldline.launch.sharing import ProcessShares
 from worldline.launch.startable import search_path
 from worldline.lock import State
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
@@ -100,9 +96,7 @@ class Launch:
             pace=pace,
             limits=setup.limits,
         )
-        self._shares = {} if workers is None else shares(setup.parts, workers)
-        self._worker_of = {part.name: worker for worker, share in self._shares.items() for part in share}
-        self._share_files: TemporaryDirectory[str] | None = None
+        self._shares = ProcessShares(setup.parts, workers)
         self._order = CauseFirst(hear, self._culprit)
         self._processes = ParticipantProcesses(self._order.hear, self._fell_silent)
 
@@ -122,8 +116,7 @@ class Launch:
             else:
                 self._processes.finish(_LINGER_S)
             self._order.release()
-            if self._share_files is not None:
-                self._share_files.cleanup()
+            self._shares.close()
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
         return self.server.outcome()
@@ -131,21 +124,21 @@ class Launch:
     def check_ends(self, outcome: Outcome) -> None:
         """Raise if a process has failed after its participant had left: the run is whole, but something is wrong."""
         for process, how in self._processes.failed().items():
-            for name in self._there(process, outcome):
-                raise ModelError(
-                    f"{self._its(process)} {how} after it had left", participant=name, advice=self._said(name)
-                )
+            there = self._there(process, outcome)
+            for name in (*filter(there.__contains__, self._shares.failed_in(process)), *there):
+                problem = f"{self._shares.named(name)} {how} after it had left"
+                raise ModelError(problem, participant=name, advice=self._said(name))
         for process in self._processes.ended():
             for name in self._there(process, outcome):
                 raise ModelError(
-                    f"{self._its(process)} was still running {_LINGER_S:g} seconds after the run, and was ended",
+                    f"{self._shares.named(name)} was still running {_LINGER_S:g} seconds after the run, and was ended",
                     participant=name,
                     advice="something keeps it going after it has left: a thread that isn't a daemon, perhaps",
                 )
 
     def _there(self, process: str, outcome: Outcome) -> list[str]:
         """Return who of a process has taken part, and wasn't a guest that nobody has invited."""
-        return [name for name in self._of(process) if name in outcome.times]
+        return [name for name in self._shares.of(process) if name in outcome.times]
 
     def hurry(self) -> None:
         """End all processes here and now."""
@@ -153,57 +146,31 @@ class Launch:
 
     def _start(self) -> None:
         address = str(self.server.open())
-        parts = [part for part in self._setup.parts.values() if part.name not in self._worker_of]
-        parts += [self._worker(worker, share) for worker, share in self._shares.items()]
+        parts = self._shares.processes(self._tokens)
         if self._shake is not None:
             self._shake.shuffle(parts)
         for part in parts:
-            is_shared = part.name in self._shares
+            is_own = not self._shares.is_shared(part.name)
             surroundings = LaunchEnvironment(
                 address=address,
-                name=None if is_shared else part.name,
+                name=part.name if is_own else None,
                 federation=self._setup.name,
-                token=None if is_shared else self._tokens[part.name],
+                token=self._tokens[part.name] if is_own else None,
                 shake=None if self._shake is None else self._shake.getrandbits(32),
             )
             if self._shake is not None:
                 time.sleep(self._shake.uniform(0, _DELAY_S_MAX))
             self._processes.start(part, surroundings)
 
-    def _worker(self, worker: str, share: list[ParticipantSetup]) -> ParticipantSetup:
-        """Return a process that several share, as if it were a participant's. Tokens are nobody else's to read."""
-        if self._share_files is None:
-            self._share_files = TemporaryDirectory(prefix="worldline-")
-        file = Path(self._share_files.name) / f"{len(list(Path(self._share_files.name).iterdir()))}.json"
-        file.write_bytes(
-            write_share([SharedParticipant(part.name, part.entry or "", self._tokens[part.name]) for part in share])
-        )
-        command = (sys.executable, "-m", "worldline.launch.shared_worker", str(file))
-        return ParticipantSetup(name=worker, directory=share[0].directory, command=command)
-
-    def _of(self, process: str) -> list[str]:
-        """Return whose process it is."""
-        return [part.name for part in self._shares[process]] if process in self._shares else [process]
-
-    def _its(self, process: str) -> str:
-        """Name the process of a participant."""
-        others = len(self._of(process)) - 1
-        return f"its process, which it shared with {others} more," if others else "its process"
-
-    def _fell_silent(self, process: str) -> None:
-        for name in {process, *self._of(process)}:
-            self._order.fell_silent(name)
-
     def _watch(self, status: Status, watch: Watch | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
         host = self.server.host
         for process in self._processes.exited():
-            absent = [name for name in self._of(process) if self._is_absent(name)]
-            if absent:
+            absent = [name for name in self._shares.of(process) if self._is_absent(name)]
+            for name in (*filter(absent.__contains__, self._shares.failed_in(process)), *absent):
                 how = self._processes.failed().get(process, "ended")
                 kind = UsageError if how == describe_exit(UsageError.exit_code) else LossError
-                name = next(filter(self._processes.last_words, absent), absent[0])  # The one that has said why.
-                problem = f"{self._its(process)} {how} before it had joined"
+                problem = f"{self._shares.named(name)} {how} before it had joined"
                 host.end(kind(problem, participant=name, advice=self._said(name)))
                 return
         if watch is not None:
@@ -220,14 +187,18 @@ class Launch:
         if not isinstance(failure, LossError):
             return failure
         name = failure.participant or ""
-        process = self._worker_of.get(name, name)
+        process = self._shares.process_of(name)
         how = self._processes.failed().get(process)
         if process in self._processes.ended():
             how = "was still running, and was ended"
         if how and failure.advice is None:
-            failure.advice = f"{self._its(process)} {how}"
+            failure.advice = f"{self._shares.named(name)} {how}"
             failure.args = (failure.text(),)
         return failure
+
+    def _fell_silent(self, process: str) -> None:
+        for name in self._shares.of(process):
+            self._order.fell_silent(name)
 
     def _culprit(self) -> str | None:
         failure = self.server.host.failure

@@ -1,15 +1,15 @@
 """A process that several participants share: ``python -m worldline.launch.shared_worker FILE``.
 
 Each is a program on its own, which ends as it would in a process of its own, with the same last words. FILE says who
-they are; whoever started this process removes it. The exit code is that of the first who has come to a bad end, if not
-because of somebody else.
+they are. In the end it says with which exit code each would have ended a process of its own; the exit code of this one
+is the first of these that isn't because of somebody else.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from operator import itemgetter
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -33,17 +33,27 @@ class SharedParticipant(msgspec.Struct, frozen=True):
     token: str
 
 
-def write_share(share: list[SharedParticipant]) -> bytes:
-    """Return what tells a process who shares it."""
-    return msgspec.json.encode(share)
+def write_share(file: Path, share: list[SharedParticipant]) -> None:
+    """Write down who is to share a process."""
+    file.write_bytes(msgspec.json.encode(share))
+
+
+def failed_in_share(file: Path) -> list[str]:
+    """Return who of those who shared a process has come to a bad end, if they have come to an end by themselves."""
+    try:
+        codes = msgspec.json.decode(file.read_bytes(), type=dict[str, int])
+    except (OSError, msgspec.MsgspecError):  # It still says who they are.
+        return []
+    return [name for name, code in codes.items() if code]
 
 
 def main() -> NoReturn:
     stamps = prepared()
     loading: str | None = None
     stamps.speaker = lambda: loading
+    file = Path(sys.argv[1])
     try:
-        share = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=list[SharedParticipant])
+        share = msgspec.json.decode(file.read_bytes(), type=list[SharedParticipant])
         programs = {}
         for each in share:  # All of them before anybody joins: whoever can't be loaded is missed by nobody then.
             loading = each.name
@@ -53,21 +63,31 @@ def main() -> NoReturn:
         shake = read_surroundings(os.environ).shake
         crew = Crew(calls, None if shake is None else Stream(shake, "shake", share[0].name))
     except (Exception, KeyboardInterrupt) as error:
-        sys.exit(last_words(error))
+        code = last_words(error)
+        if loading is not None:
+            _write_codes(file, {loading: code})
+        sys.exit(code)
     stamps.speaker, stamps.now = crew.running, crew.now
-    ends: list[tuple[bool, int]] = []  # For each, whether that was because of somebody else, and its exit code.
+    codes = dict.fromkeys(programs, 0)
+    bystanders = dict.fromkeys(programs, 0)
 
     def run(circuit: Circuit) -> None:
         try:
             with crew.participant(circuit) as participant:
                 live(programs[circuit.name], participant)
         except SystemExit as error:
-            ends.append((False, _exit_code(error)))
+            codes[circuit.name] = _exit_code(error)
         except (Exception, KeyboardInterrupt) as error:
-            ends.append((is_bystander(error), last_words(error)))
+            (bystanders if is_bystander(error) else codes)[circuit.name] = last_words(error)
 
     crew.run(run)
-    sys.exit(next((code for _, code in sorted(ends, key=itemgetter(0)) if code), 0))
+    _write_codes(file, {name: code or bystanders[name] for name, code in codes.items()})
+    sys.exit(next(filter(None, (*codes.values(), *bystanders.values())), 0))
+
+
+def _write_codes(file: Path, codes: dict[str, int]) -> None:
+    with suppress(OSError):  # Whoever started this is gone.
+        file.write_bytes(msgspec.json.encode(codes))
 
 
 def _exit_code(error: SystemExit) -> int:

@@ -30,8 +30,6 @@ LONGEST = NUMBER_SIZE + PIECE_MAX
 FIRST_LONGEST = NUMBER_SIZE + HEADER_SIZE + HELLO_MAX
 """The longest frames on a trunk, and on one that nobody has been admitted on yet."""
 
-_NUMBERS = 2**31
-
 
 class OpenTrunk(Struct, frozen=True, array_like=True, tag="trunk"):
     """This connection is a trunk."""
@@ -51,11 +49,22 @@ class ResumeCircuit(Struct, frozen=True, array_like=True, tag="resume"):
     circuit: int
 
 
+class RunningCircuit(Struct, frozen=True, array_like=True, tag="running"):
+    """The program behind this circuit has been running for so many seconds; all others in its process wait for it.
+
+    The server can't tell: for all it knows, whoever has been answered is running.
+    """
+
+    circuit: int
+    seconds: int
+
+
 TrunkWord = HoldCircuit | ResumeCircuit | Refused
 """What a server says about a trunk itself."""
 
 _encode = msgpack.Encoder().encode
 _decode_word: Callable[[bytes], TrunkWord] = msgpack.Decoder(TrunkWord).decode
+_decode_running: Callable[[bytes], RunningCircuit] = msgpack.Decoder(RunningCircuit).decode
 
 
 def opening() -> bytes:
@@ -63,8 +72,8 @@ def opening() -> bytes:
     return frame(_encode(OpenTrunk(VERSION)))
 
 
-def word(said: TrunkWord) -> bytes:
-    """Return what the server says about the trunk as a frame."""
+def word(said: TrunkWord | RunningCircuit) -> bytes:
+    """Return what is said about the trunk as a frame."""
     return frame(_encode(said))
 
 
@@ -79,13 +88,17 @@ def is_piece(body: bytes) -> bool:
 
 
 def circuit_of(body: bytes) -> int:
-    """Return the circuit that a piece belongs to; refuse what is no piece."""
-    number = int.from_bytes(body[:NUMBER_SIZE], "big")
-    if len(body) < NUMBER_SIZE or number >= _NUMBERS:
-        raise PeerError(f"a frame of {len(body):,} bytes isn't a piece of any circuit of this trunk")
-    return number
+    """Return the circuit that a piece belongs to."""
+    if len(body) < NUMBER_SIZE:
+        raise PeerError(f"a frame of {len(body):,} bytes is too short to be a piece of any circuit")
+    return int.from_bytes(body[:NUMBER_SIZE], "big")
 
 
 def decode_word(body: bytes) -> TrunkWord:
     """Read what the server says about the trunk."""
     return checked(_decode_word, body)
+
+
+def decode_running(body: bytes) -> RunningCircuit:
+    """Read what a worker says about the trunk."""
+    return checked(_decode_running, body)
