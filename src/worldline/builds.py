@@ -13,7 +13,19 @@ import sys
 from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 
-COMPILED = ("worldline.lock.bounds",)
+COMPILED = (
+    "worldline.model.path",
+    "worldline.history.journal",
+    "worldline.lock.bounds",
+    "worldline.lock.inbox",
+    "worldline.lock.states",
+    "worldline.lock.member",
+    "worldline.lock.router",
+    "worldline.lock.arbiter",
+    "worldline.lock.ledger",
+    "worldline.federation.strand",
+    "worldline.federation.inprocess",
+)
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"
 

@@ -19,7 +19,7 @@ from tests.wire.peers import BEAT, House, Peer
 from tests.wire.strategies import events
 from worldline.federation.host import Host, Limits, Session
 from worldline.history.journal import run_digest
-from worldline.lock import Abort, Action, Arbiter, Join, Log, State
+from worldline.lock import Abort, Action, Arbiter, Event, Join, Log, Promise, State
 from worldline.lock.member import Member
 from worldline.model import (
     FOREVER,
@@ -624,13 +624,13 @@ def test_leaving_counts_whatever_its_frame_says_after_it(last_words: list[object
 
 
 def test_a_bug_of_ours_ends_the_run_in_good_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(self: Arbiter, who: str, event: object) -> tuple[Action, ...]:
-        if type(event).__name__ == "Promise":
-            raise ZeroDivisionError("oops")
-        return whole(self, who, event)  # type: ignore[arg-type]
+    class BrokenArbiter(Arbiter):
+        def hear(self, who: str, events: list[Event]) -> list[Action]:
+            if any(isinstance(event, Promise) for event in events):
+                raise ZeroDivisionError("oops")
+            return super().hear(who, events)
 
-    whole = Arbiter.handle
-    monkeypatch.setattr(Arbiter, "handle", broken)
+    monkeypatch.setattr("worldline.federation.host.Arbiter", BrokenArbiter)
     house = House()
     a, b = running(house)
     a.say(["promise", 5])

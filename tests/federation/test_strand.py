@@ -8,6 +8,9 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -266,3 +269,18 @@ def test_the_kind_is_chosen_by_what_is_installed_and_by_the_environment(monkeypa
     assert strand_kind() is GreenletStrand
     monkeypatch.setattr(strand_module, "_GREENLETS", False)
     assert strand_kind() is ThreadStrand
+
+
+def test_without_greenlet_there_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "greenlet", None)  # As if it weren't installed.
+    source = Path(strand_module.__file__).with_name("strand.py")
+    name = "strand_without_greenlet"
+    spec = spec_from_file_location(name, source, loader=SourceFileLoader(name, str(source)))
+    assert spec is not None
+    assert spec.loader is not None
+    alone = module_from_spec(spec)
+    spec.loader.exec_module(alone)
+    assert alone.strand_kind() is alone.ThreadStrand
+    strand = alone.ThreadStrand("a", lambda: None)
+    strand.resume()
+    assert strand.finished

@@ -7,8 +7,8 @@ What only tells never waits. It travels with the next request, unless it is bett
 connection to say.
 
 A wait that is interrupted, by a signal's handler that raises or by the cancellation of a task, is taken up by the same
-call again (see the ledger). For that a connection is asked again with nothing to say, and keeps an answer until the
-next request.
+call again (see the ledger, and `interruptible` for where that can happen). For that a connection is asked again with
+nothing to say, and keeps an answer until the next request.
 """
 
 from __future__ import annotations
@@ -16,14 +16,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from threading import get_ident
 from typing import Protocol
 
 from worldline.lock import Action, Ledger, ParticipantEvent
 from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, WorldlineError, as_time
 from worldline.model.time import TimeLike
-
-_MAIN = threading.main_thread().ident
 
 
 class ArbiterLink(Protocol):
@@ -261,20 +258,9 @@ class Participant(Operations):
         if self._waits:
             raise self._crowded()
         self._waits = True
-        before = None
         try:
             answer = self._connection.ask(self._asked)
             with self._lock:
-                if get_ident() == _MAIN:  # Signals' handlers run nowhere else.
-                    before = self._ledger.snapshot()
-                messages = self._ledger.receive(answer)
-        except WorldlineError:
+                return self._ledger.receive(answer)
+        finally:
             self._waits = False
-            raise
-        except BaseException:
-            self._waits = False
-            if before is not None:  # It was interrupted before the program had what it waited for.
-                self._ledger.restore(before)
-            raise
-        self._waits = False
-        return messages

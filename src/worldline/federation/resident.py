@@ -24,7 +24,7 @@ from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.host import Host, Session
 from worldline.federation.limits import payload_max
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant import Participant
+from worldline.federation.interruptible import InterruptibleParticipant
 from worldline.history.status import Watch
 from worldline.lock import Action, ParticipantEvent, RunEnded, State
 from worldline.model import UsageError, WorldlineError
@@ -190,7 +190,7 @@ class ResidentConnection:
             )
 
 
-class ResidentParticipant(Participant):
+class ResidentParticipant(InterruptibleParticipant):
     """A participant in the thread of its server: see `Server.resident`.
 
     Use it in a `with` statement. Entering opens the server and waits for the start of the run, for `limits.join_s` at

@@ -13,9 +13,9 @@ A strand knows nothing of what it waits for, and nothing of who is next: that's 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections.abc import Callable
+from sys import gettrace, settrace
 from threading import get_ident
 from typing import Any
 
@@ -68,10 +68,19 @@ class Strand:
         """Unwind it, wherever it is: what it waits in raises `StrandBroken`, and so does every `check` from then on."""
         raise NotImplementedError
 
+    def interrupt(self) -> None:
+        """Raise `StrandBroken` in a body that runs and doesn't pause, at its next line of Python. From any thread."""
+        from ctypes import c_ulong, py_object, pythonapi  # Here, since it takes long to load.
+
+        if (thread := self._thread_id()) is not None:
+            pythonapi.PyThreadState_SetAsyncExc(c_ulong(thread), py_object(StrandBroken))
+
     def check(self) -> None:
-        """Raise if it has been broken off. For calls that don't pause: a program may make no others."""
-        if self._broken:
-            raise StrandBroken
+        """Raise if it has been broken off, or can't pause here. Before anything is said that it has to wait for."""
+        raise NotImplementedError
+
+    def _thread_id(self) -> int | None:
+        raise NotImplementedError
 
     def _live(self) -> None:
         body, self._body = self._body, None
@@ -96,7 +105,7 @@ class GreenletStrand(Strand):
         super().__init__(name, body)
         self._here: greenlet | None = None  # Where to go on; None before it has started and after it has finished.
         self._outside: greenlet | None = None
-        self._thread = 0
+        self._thread: int | None = None
 
     def resume(self) -> None:
         if self._here is None:
@@ -106,22 +115,18 @@ class GreenletStrand(Strand):
     def pause(self) -> None:
         self._leave_for(self._outside)
 
-    def hand_over(self, other: GreenletStrand) -> None:
-        if other._here is None:
-            other._begin(self._outside, self._thread)
-        self._leave_for(other._here)
+    def hand_over(self, other: Any) -> None:
+        successor: GreenletStrand = other
+        if successor._here is None:
+            successor._begin(self._outside, self._thread)
+        self._leave_for(successor._here)
 
     def break_off(self) -> None:
         self._broken = True
         if self._here is not None:
             _switch_to(self._here)
 
-    def _begin(self, outside: greenlet | None, thread: int) -> None:
-        self._outside = outside
-        self._thread = thread
-        self._here = greenlet(self._trace_and_live, outside)
-
-    def _leave_for(self, target: greenlet | None) -> None:
+    def check(self) -> None:
         if self._broken:
             raise StrandBroken
         if get_ident() != self._thread:
@@ -130,6 +135,17 @@ class GreenletStrand(Strand):
                 participant=self.name,
                 advice=f"let the thread that runs the program do that, or set {THREADS}=1",
             )
+
+    def _thread_id(self) -> int | None:
+        return self._thread
+
+    def _begin(self, outside: greenlet | None, thread: int | None) -> None:
+        self._outside = outside
+        self._thread = thread
+        self._here = greenlet(self._trace_and_live, outside)
+
+    def _leave_for(self, target: greenlet | None) -> None:
+        self.check()
         self._here = getcurrent()
         _switch_to(target)
         if self._broken:
@@ -137,22 +153,22 @@ class GreenletStrand(Strand):
 
     def _trace_and_live(self) -> None:
         if (trace := threading.gettrace()) is not None:  # What every new thread begins with.
-            sys.settrace(trace)
+            settrace(trace)
         self._live()
         self._here = self._outside = None
-        if sys.gettrace() is not None:
-            sys.settrace(None)
+        if gettrace() is not None:
+            settrace(None)
 
 
 def _switch_to(target: Any) -> None:
     """Change to another greenlet, and leave the trace function behind until somebody comes back."""
-    trace = sys.gettrace()
+    trace = gettrace()
     if trace is None:
         target.switch()
         return
-    sys.settrace(None)
+    settrace(None)
     target.switch()
-    sys.settrace(trace)
+    settrace(trace)
 
 
 class ThreadStrand(Strand):
@@ -173,17 +189,16 @@ class ThreadStrand(Strand):
         self._back.acquire()
 
     def pause(self) -> None:
-        if self._broken:
-            raise StrandBroken
+        self.check()
         self._back.release()
         self._await_turn()
 
-    def hand_over(self, other: ThreadStrand) -> None:
-        if self._broken:
-            raise StrandBroken
-        other._back = self._back
-        other._begin()
-        other._go.release()
+    def hand_over(self, other: Any) -> None:
+        self.check()
+        successor: ThreadStrand = other
+        successor._back = self._back
+        successor._begin()
+        successor._go.release()
         self._await_turn()
 
     def break_off(self) -> None:
@@ -204,10 +219,16 @@ class ThreadStrand(Strand):
             self._thread = threading.Thread(target=self._wait_and_live, name=f"worldline {self.name}", daemon=True)
             self._thread.start()
 
-    def _await_turn(self) -> None:
-        self._go.acquire()
+    def check(self) -> None:
         if self._broken:
             raise StrandBroken
+
+    def _thread_id(self) -> int | None:
+        return None if self._thread is None else self._thread.ident
+
+    def _await_turn(self) -> None:
+        self._go.acquire()
+        self.check()
 
     def _wait_and_live(self) -> None:
         self._go.acquire()

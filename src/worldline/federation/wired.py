@@ -10,7 +10,8 @@ from typing import Protocol, Self
 
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.forks import ForkedLock, remember
-from worldline.federation.participant import Connection, Participant
+from worldline.federation.interruptible import InterruptibleParticipant
+from worldline.federation.participant import Connection
 from worldline.lock import Ledger, ParticipantEvent, RunEnded, State
 from worldline.model import WorldlineError
 
@@ -34,7 +35,7 @@ class ParticipantWire(Connection, Protocol):
         """Hang up; if `patient`, only when the server has taken all that it was told."""
 
 
-class WiredParticipant(Participant):
+class WiredParticipant(InterruptibleParticipant):
     """A participant connected to a server.
 
     Use it in a `with` statement: entering waits for the start of the run, exiting leaves the run, and an exception
