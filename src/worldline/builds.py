@@ -23,6 +23,7 @@ COMPILED = (
     "worldline.lock.router",
     "worldline.lock.arbiter",
     "worldline.lock.ledger",
+    "worldline.federation.participant",
     "worldline.federation.strand",
     "worldline.federation.inprocess",
 )

@@ -39,7 +39,6 @@ from worldline.history.status import EVERYBODY_ELSE, WaitReason, Watch
 from worldline.lock import (
     OPERATOR,
     Action,
-    Arbiter,
     Invite,
     Lost,
     Over,
@@ -47,6 +46,7 @@ from worldline.lock import (
     Phase,
     RunEnded,
 )
+from worldline.lock.arbiter import Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
 from worldline.model.errors import ConfigurationError, shown
@@ -128,7 +128,7 @@ class _Seat:
         self.asking = False
         return answer
 
-    def is_due(self, *, urgent: bool) -> bool:
+    def is_due(self, urgent: bool) -> bool:
         return self._run.is_due()
 
     def _live(self) -> None:

@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from worldline.lock import Action, Ledger, ParticipantEvent
+from worldline.lock import Action, ParticipantEvent
+from worldline.lock.ledger import Ledger
 from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, WorldlineError, as_time
 from worldline.model.time import TimeLike
 
@@ -29,7 +30,7 @@ class ArbiterLink(Protocol):
     def tell(self, events: list[ParticipantEvent]) -> None:
         """Hand over a frame of events; don't wait for an answer."""
 
-    def is_due(self, *, urgent: bool) -> bool:
+    def is_due(self, urgent: bool) -> bool:
         """Whether what was just said should be told at once; `urgent`, if others may be waiting for it."""
 
 
@@ -98,7 +99,7 @@ class Operations:
         """Promise to send nothing before `until`, so that others needn't wait for this participant until then."""
         with self._lock:
             self._ledger.promise(until)
-            self._say(urgent=True)
+            self._say(True)
 
     def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
         """Receive messages on a topic from now on."""
@@ -116,13 +117,13 @@ class Operations:
         """Let a newcomer join at a given time; nobody passes that time before the newcomer is there."""
         with self._lock:
             self._ledger.invite(newcomer, at)
-            self._say(urgent=True)
+            self._say(True)
 
     def stop(self, at: TimeLike) -> None:
         """End the run at a given time, the same for everybody."""
         with self._lock:
             self._ledger.stop(at)
-            self._say(urgent=True)
+            self._say(True)
 
     def log(self, text: object) -> None:
         """Write a line for observers and recordings; it isn't part of the digest."""
@@ -150,8 +151,8 @@ class Operations:
         with self._lock:
             self._catch_up()
 
-    def _say(self, *, urgent: bool = False) -> None:
-        if self._courier.is_due(urgent=urgent or self._presses):
+    def _say(self, urgent: bool = False) -> None:
+        if self._courier.is_due(urgent or self._presses):
             self._catch_up()
 
     def _served_next(self, before: int, promise: TimeLike | None) -> None:

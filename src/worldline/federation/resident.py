@@ -108,7 +108,7 @@ class ResidentConnection:
             self._serve(patient=True)
         return answer
 
-    def is_due(self, *, urgent: bool) -> bool:
+    def is_due(self, urgent: bool) -> bool:
         self._check_thread()
         now = time.monotonic()
         if now - self._looked > _LOOK_AFTER_S:
