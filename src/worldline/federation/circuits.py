@@ -139,7 +139,7 @@ class Circuit:
         self._told = time.monotonic()
         return answer
 
-    def is_due(self, *, urgent: bool) -> bool:
+    def is_due(self, urgent: bool) -> bool:
         now = time.monotonic()
         if now > self._trunk.due:
             self._trunk.keep_up(now)
