@@ -4,7 +4,7 @@ from worldline.federation.strand cimport Strand
 from worldline.lock.arbiter cimport Arbiter
 from worldline.lock.ledger cimport Ledger
 
-cdef object _GATHERING, bisect_left
+cdef object _GATHERING, bisect_left, Over, Invite
 
 
 cdef class _Seat:

@@ -348,14 +348,14 @@ class _Run:
     def _hear(self, seat: _Seat) -> None:
         frame = seat.frame
         for action in self._arbiter.hear(seat.name, frame):
-            if isinstance(action, Over):
+            if type(action) is Over:
                 self._digest = action.digest
             else:
-                addressed = self._seats[action.to]
+                addressed = self._seats[action.to]  # type: ignore[union-attr] # it has one, unless it is an Over
                 addressed.answer = action
                 self._enable(addressed)
         for event in frame:
-            if isinstance(event, Invite):
+            if type(event) is Invite:
                 self._welcome(event.newcomer, seat)
         frame.clear()
 

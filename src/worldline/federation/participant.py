@@ -20,7 +20,7 @@ from typing import Protocol
 
 from worldline.lock import Action, ParticipantEvent
 from worldline.lock.ledger import Ledger
-from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, WorldlineError, as_time
+from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time
 from worldline.model.time import TimeLike
 
 

@@ -22,9 +22,9 @@ from worldline.federation.conversation import TELL_AFTER_S, Conversation, failur
 from worldline.federation.declaration import Declaration
 from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.host import Host, Session
+from worldline.federation.interruptible import InterruptibleParticipant
 from worldline.federation.limits import payload_max
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.interruptible import InterruptibleParticipant
 from worldline.history.status import Watch
 from worldline.lock import Action, ParticipantEvent, RunEnded, State
 from worldline.model import UsageError, WorldlineError

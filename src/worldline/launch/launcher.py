@@ -16,9 +16,11 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Status, Watch
 from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
+from worldline.launch.keeper_client import KeeperClient
 from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
-from worldline.launch.setup import ParticipantSetup, Setup
+from worldline.launch.setup import ParticipantSetup, Setup, check_startable
 from worldline.launch.sharing import ProcessShares
+from worldline.launch.socket_folder import socket_folder
 from worldline.launch.startable import search_path
 from worldline.lock import State
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
@@ -52,43 +54,36 @@ def federation_of(setup: Setup) -> Federation:
     return Federation(programs, network=setup.plan.network, seed=setup.plan.seed, until=setup.plan.end)
 
 
-def check_startable(setup: Setup) -> None:
-    """Refuse a federation that leaves it to others to start somebody."""
-    for name, part in setup.parts.items():
-        if part.entry is None and part.command is None:
-            raise UsageError(
-                f"{setup.file} doesn't say how to start {name}",
-                advice="give it an entry or a command, or use `worldline serve`",
-            )
-
-
 class Launch:
     """One run of a federation in processes of its own.
 
     `hear` is told what participants print. With `workers`, those that can share so many processes. With `shake`, a
     number, processes are started in a random order, with random delays between them and between their frames: nothing
-    of that may show in the outcome.
+    of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
+    can open, which is gone afterwards. `keeping` is a keeper that was made ahead of time.
     """
 
     def __init__(
         self,
         setup: Setup,
         *,
-        address: str = "tcp://127.0.0.1:0",
+        address: str | None = None,
         observer: Observer | None = None,
         pace: float | None = None,
         shake: int | None = None,
         workers: int | None = None,
         hear: Hear,
+        keeping: KeeperClient | None = None,
     ) -> None:
         check_startable(setup)
         self._setup = setup
         self._shake = None if shake is None else Stream(shake, "launch")
         # Nobody else is expected, and nobody can take another's name.
         self._tokens = {name: secrets.token_hex(16) for name in setup.parts}
+        self._folder = socket_folder() if address is None else None
         self.server = Server(
             setup.plan,
-            address,
+            f"unix://{self._folder.name}/run" if self._folder else address or "",
             federation=setup.name,
             token=self._tokens,
             declared={name: stated_by(part) for name, part in setup.parts.items()},
@@ -98,7 +93,7 @@ class Launch:
         )
         self._shares = ProcessShares(setup.parts, workers)
         self._order = CauseFirst(hear, self._culprit)
-        self._processes = ParticipantProcesses(self._order.hear, self._fell_silent)
+        self._processes = ParticipantProcesses(self._order.hear, self._fell_silent, keeping)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
@@ -117,6 +112,8 @@ class Launch:
                 self._processes.finish(_LINGER_S)
             self._order.release()
             self._shares.close()
+            if self._folder is not None:
+                self._folder.cleanup()
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
         return self.server.outcome()
@@ -145,6 +142,10 @@ class Launch:
         self._processes.kill()
 
     def _start(self) -> None:
+        if self._folder is not None:
+            self._processes.remove(self._folder.name)
+        if (folder := self._shares.folder()) is not None:
+            self._processes.remove(folder)
         address = str(self.server.open())
         parts = self._shares.processes(self._tokens)
         if self._shake is not None:
@@ -197,6 +198,7 @@ class Launch:
         return failure
 
     def _fell_silent(self, process: str) -> None:
+        self._shares.note_end(process)
         for name in self._shares.of(process):
             self._order.fell_silent(name)
 

@@ -1,8 +1,8 @@
-"""A process that several participants share: ``python -m worldline.launch.shared_worker FILE``.
+"""What is done in a process that several participants share.
 
-Each is a program on its own, which ends as it would in a process of its own, with the same last words. FILE says who
-they are. In the end it says with which exit code each would have ended a process of its own; the exit code of this one
-is the first of these that isn't because of somebody else.
+Each is a program on its own, which ends as it would in a process of its own, with the same last words. A file says
+who they are. In the end it says with which exit code each would have ended a process of its own; the exit code of this
+one is the first of these that isn't because of somebody else.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import NoReturn
 
 import msgspec
 
@@ -20,8 +19,9 @@ from worldline.federation.call import Call
 from worldline.federation.circuits import Circuit
 from worldline.federation.crew import Crew
 from worldline.federation.environment import read_surroundings
+from worldline.launch.conduct import last_words, live
 from worldline.launch.entry import load_program
-from worldline.launch.worker import last_words, live, prepared
+from worldline.launch.time_stamps import TimeStamps
 from worldline.model import Stream
 
 
@@ -47,11 +47,10 @@ def failed_in_share(file: Path) -> list[str]:
     return [name for name, code in codes.items() if code]
 
 
-def main() -> NoReturn:
-    stamps = prepared()
+def work(file: Path, stamps: TimeStamps) -> int:
+    """Run the programs of those whom the file names, to the end; return the exit code."""
     loading: str | None = None
     stamps.speaker = lambda: loading
-    file = Path(sys.argv[1])
     try:
         share = msgspec.json.decode(file.read_bytes(), type=list[SharedParticipant])
         programs = {}
@@ -66,7 +65,7 @@ def main() -> NoReturn:
         code = last_words(error)
         if loading is not None:
             _write_codes(file, {loading: code})
-        sys.exit(code)
+        return code
     stamps.speaker, stamps.now = crew.running, crew.now
     codes = dict.fromkeys(programs, 0)
     bystanders = dict.fromkeys(programs, 0)
@@ -82,7 +81,7 @@ def main() -> NoReturn:
 
     crew.run(run)
     _write_codes(file, {name: code or bystanders[name] for name, code in codes.items()})
-    sys.exit(next(filter(None, (*codes.values(), *bystanders.values())), 0))
+    return next(filter(None, (*codes.values(), *bystanders.values())), 0)
 
 
 def _write_codes(file: Path, codes: dict[str, int]) -> None:
@@ -95,7 +94,3 @@ def _exit_code(error: SystemExit) -> int:
         return error.code or 0
     print(error.code, file=sys.stderr)
     return 1
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,6 @@ have a process for themselves.
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -50,26 +49,32 @@ class ProcessShares:
     def processes(self, tokens: Mapping[str, str]) -> list[ParticipantSetup]:
         """Return every process to be started, as if it were a participant's; write down who shares it."""
         own = [part for part in self._parts.values() if part.name not in self._process_of]
-        if self._shares:
-            self._files = TemporaryDirectory(prefix="worldline-")  # Nobody else can read the tokens there.
         return own + [self._shared(process, share, tokens) for process, share in self._shares.items()]
+
+    def folder(self) -> str | None:
+        """Return a folder that is to be removed whatever happens, if there is one. Only this user can open it."""
+        if self._shares and self._files is None:
+            self._files = TemporaryDirectory(prefix="worldline-", ignore_cleanup_errors=True)
+        return None if self._files is None else self._files.name
 
     def _shared(self, process: str, share: list[ParticipantSetup], tokens: Mapping[str, str]) -> ParticipantSetup:
         file = self._file(process)
         write_share(file, [SharedParticipant(part.name, part.entry or "", tokens[part.name]) for part in share])
-        command = (sys.executable, "-m", "worldline.launch.shared_worker", str(file))
-        return ParticipantSetup(name=process, directory=share[0].directory, command=command)
+        return ParticipantSetup(name=process, directory=share[0].directory, entry=f"@{file}")
 
     def _file(self, process: str) -> Path:
         assert self._files is not None
         return Path(self._files.name) / f"{list(self._shares).index(process)}.json"
 
     def close(self) -> None:
-        """Remove what was written, when all processes have ended."""
+        """Remove what was written."""
         if self._files is not None:
-            self._failed = {process: self.failed_in(process) for process in self._shares}
             self._files.cleanup()
-            self._files = None
+
+    def note_end(self, process: str) -> None:
+        """Keep what a process has left behind of how it went."""
+        if process in self._shares:
+            self._failed[process] = failed_in_share(self._file(process))
 
     def is_shared(self, process: str) -> bool:
         return process in self._shares
@@ -83,9 +88,7 @@ class ProcessShares:
 
     def failed_in(self, process: str) -> list[str]:
         """Return who of a process has come to a bad end, as far as that is known."""
-        if process not in self._shares:
-            return [process]
-        return failed_in_share(self._file(process)) if self._files is not None else self._failed.get(process, [])
+        return self._failed.get(process, [])
 
     def named(self, name: str) -> str:
         """Name the process of a participant, in a sentence about that one."""

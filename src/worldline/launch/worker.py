@@ -1,4 +1,4 @@
-"""A participant's process: ``python -m worldline.launch.worker module:function``.
+"""A participant's process: ``python -m worldline.launch.worker module:function``; ``@FILE`` if several share it.
 
 Where to connect and as whom stands in the environment, and what it declares in the federation's file, which the server
 tells it. The exit code says how it went, as for the `worldline` command.
@@ -6,29 +6,24 @@ tells it. The exit code says how it went, as for the `worldline` command.
 
 from __future__ import annotations
 
-import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
-from worldline.federation.blame import NO_TERMINAL
-from worldline.federation.bystander import is_bystander, parting_words
 from worldline.federation.client import connect
-from worldline.federation.participant import Participant
-from worldline.federation.program import Program
+from worldline.launch.conduct import last_words, live, stamped_output
 from worldline.launch.entry import load_program
-from worldline.launch.time_stamps import STAMPING, TimeStamps
-from worldline.lock import RunEnded
-from worldline.model import UsageError, WorldlineError
-from worldline.model.blame import trace_of
 
 
 def main() -> NoReturn:
     code = 0
-    stamps = prepared()
+    stamps = stamped_output()
+    _, entry = sys.argv
+    if entry.startswith("@"):
+        from worldline.launch.shared_worker import work  # Most processes don't need it.
+
+        sys.exit(work(Path(entry[1:]), stamps))
     try:
-        _, entry = sys.argv
         program = load_program(entry, Path.cwd())
         with connect(**program.said()) as participant:
             stamps.now = lambda: participant.now
@@ -36,38 +31,6 @@ def main() -> NoReturn:
     except (Exception, KeyboardInterrupt) as error:
         code = last_words(error)
     sys.exit(code)
-
-
-def prepared() -> TimeStamps:
-    """Make this process one of a launcher's; return what stamps its output."""
-    stamps = TimeStamps()
-    if os.environ.get(STAMPING):
-        stamps.install()
-    if os.environ.get("PYTHONBREAKPOINT") in (None, "", "pdb.set_trace"):  # Others may need no terminal.
-        sys.breakpointhook = _stop_for_debugger
-    return stamps
-
-
-def live(program: Program, participant: Participant) -> None:
-    """Run the program of a participant that has joined, unless the run was over by then."""
-    if not participant.ended:
-        with suppress(RunEnded):
-            program.run(participant)
-
-
-def last_words(error: BaseException) -> int:
-    """Say how a program has ended, and return the exit code that says so, too."""
-    if isinstance(error, WorldlineError):
-        print(parting_words(error) if is_bystander(error) else f"worldline: {error}", file=sys.stderr)
-        return error.exit_code
-    if isinstance(error, KeyboardInterrupt):
-        return 130
-    print(trace_of(error), file=sys.stderr)  # Its author sees all of it here; the others have been told in a line.
-    return 1
-
-
-def _stop_for_debugger(*_: object, **__: object) -> None:
-    raise UsageError("breakpoint() needs a terminal, which a participant's process doesn't have", advice=NO_TERMINAL)
 
 
 if __name__ == "__main__":

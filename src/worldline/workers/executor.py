@@ -138,7 +138,7 @@ _EXAMPLES: dict[type[Executor], str] = {
 }
 _PLAIN: dict[str, Callable[[], Executor]] = {
     **{text: kind for kind, text in _EXAMPLES.items() if "(" not in text},
-    "processes": Tcp,  # A federation has as many as it has participants.
+    "processes": Unix,  # A federation has as many as it has participants.
     "workers": lambda: SharedWorkers(min(_cores(), _WORKERS_MAX)),
 }
 _NUMBERED: dict[str, Callable[[int], Executor]] = {
