@@ -160,7 +160,7 @@ class Circuit:
         """Hang up. Whether the server has taken all of it, the trunk sees to, when everybody has hung up."""
         if self.end is None:
             self.conversation.lost("the connection is closed")
-        self._trunk.hang_up(self)
+        self._trunk.hang_up(self, patient=patient)
 
     def disown(self) -> None:
         self.disowned = True
@@ -198,9 +198,11 @@ class WorkerTrunk:
         self._writing = threading.Lock()
         self._reading = threading.Lock()
         self._written = time.monotonic()
+        self._is_patient = True  # Nobody has come to a bad end.
         self._is_mute = False  # Nothing can be sent any more; what the server says of that is still to be read.
         self._over: str | None = None  # Why nothing comes in any more.
         self._done = threading.Event()
+        self._pulse = threading.Thread(target=self._live, name="worldline pulse", daemon=True)
         wake_every(connection, _WAKE_S)
         remember(self)
 
@@ -221,7 +223,7 @@ class WorkerTrunk:
         for circuit in circuits:
             self._settle(circuit)
         expect_signs_of_life(self._plain, 4 * self.heartbeat_s)
-        threading.Thread(target=self._live, name="worldline pulse", daemon=True).start()
+        self._pulse.start()
         return circuits
 
     def keep_up(self, now: float) -> None:
@@ -241,10 +243,11 @@ class WorkerTrunk:
             self._receive(0)
         self.due = time.monotonic() + TELL_AFTER_S
 
-    def close(self, *, patient: bool) -> None:
-        """Hang up. If all is well, only when the server has taken all that it was told, however long that takes."""
+    def close(self) -> None:
+        """Hang up. If all went well, only when the server has taken all that it was told, however long that takes."""
         self._done.set()
-        deadline = None if patient else time.monotonic() + _FAREWELL_S
+        self._pulse.join()  # It may be sending.
+        deadline = None if self._is_patient else time.monotonic() + _FAREWELL_S
         self.flush()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
@@ -271,7 +274,8 @@ class WorkerTrunk:
         for start in range(0, len(stream), PIECE_MAX):
             self._unsent.append(piece(circuit.number, stream[start : start + PIECE_MAX]))
 
-    def hang_up(self, circuit: Circuit) -> None:
+    def hang_up(self, circuit: Circuit, *, patient: bool) -> None:
+        self._is_patient = self._is_patient and patient
         if self._circuits.pop(circuit.number, None) is not None:
             self._unsent.append(piece(circuit.number, b""))
 

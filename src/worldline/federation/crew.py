@@ -70,7 +70,7 @@ class Crew:
                     trunk.keep_up(now)
             if self._strands:
                 trunk.listen()
-        trunk.close(patient=True)
+        trunk.close()
 
     def _go_on(self, circuit: Circuit) -> None:
         strand = self._strands[circuit]
