@@ -14,7 +14,15 @@ from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 
 COMPILED = (
+    "worldline.federation.connection",
+    "worldline.federation.conversation",
+    "worldline.federation.host",
+    "worldline.federation.server",
+    "worldline.federation.server_connection",
     "worldline.lock.bounds",
+    "worldline.model.frames",
+    "worldline.wire.codec",
+    "worldline.wire.frames",
 )
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"

@@ -1337,19 +1337,19 @@ def test_with_hardly_any_memory_and_short_turns_every_run_still_ends_and_ends_th
 def test_the_search_notices_a_host_that_locks_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The twin that must fail: a host that goes by memory alone, and looks at nobody's time."""
 
-    def weigh(self: Host, session: Session, member: Member) -> None:
-        if not session.paused:
-            session.paused = True
-            self._paused.append(session)
+    class HostByMemory(Host):
+        def _weigh(self, session: Session, member: Member) -> None:
+            if not session.paused:
+                session.paused = True
+                self._paused.append(session)
 
-    def resume(self: Host) -> None:
-        for session in list(self._paused):
-            if session.member is not None and self.arbiter.router.relieve(session.member) <= self._share // 2:
-                session.paused = False
-                self._paused.remove(session)
+        def _resume(self) -> None:
+            for session in list(self._paused):
+                if session.member is not None and self.arbiter.router.relieve(session.member) <= self._share // 2:
+                    session.paused = False
+                    self._paused.remove(session)
 
-    monkeypatch.setattr(Host, "_weigh", weigh)
-    monkeypatch.setattr(Host, "_resume", resume)
+    monkeypatch.setattr(f"{__name__}.Host", HostByMemory)
     monkeypatch.setattr(HostedRun, "check", lambda self: None)  # What it would say at once has to show by itself.
     with pytest.raises(AssertionError, match=r"stuck: .*not read: \["):
         hosted_runs(range(100))

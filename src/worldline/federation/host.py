@@ -44,7 +44,7 @@ H7. Silence is no loss. A process that dies closes its connection, and that a ma
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import msgspec
@@ -123,6 +123,7 @@ from worldline.wire.words import Told
 _TURN = 16
 
 _NOTICES_MAX = 64
+_UNLIMITED = 2**60  # As good as that.
 _VACANT = ""  # In the place of a name, which is never empty.
 _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _encode = msgpack.Encoder().encode
@@ -180,9 +181,9 @@ class Session:
         self.stopped: bool | None = None  # Whether its process is, if it says nothing; None: that isn't known.
         self.closing = False  # It is to be closed when all is sent.
         self.paused = False  # It isn't to be read at present.
-        self.bodies: Iterator[bytes] = iter(())  # What has come in and hasn't been heard yet (H5).
+        self.bodies: list[bytes] = []  # The body that was cut off last, until it is heard.
         self.events: list[msgspec.Raw] = []  # What is left of a long frame, the next one last.
-        self.busy = False  # There may be something left of either.
+        self.busy = False  # There may be something left of that, or to be cut off (H5).
         self.said = 0  # How many frames it has sent since the last tick.
         self.hasty = False  # It isn't read before the next tick.
         self.heavy = 0  # How much must be kept of what it has sent for another look at that to be worth while (H3).
@@ -222,7 +223,7 @@ class Host:
         self._declared = declared or {}
         self._nobodys = entropy(NONCE_SIZE)  # The token of those who have none: nobody knows it.
         self._entropy = entropy
-        self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests) + plan.vacancies)
+        self._share = min(self.limits.memory_max, _UNLIMITED) // max(1, len(plan.roster) + len(plan.guests) + plan.vacancies)
         self._heed = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
         self._paused: list[Session] = []
         self._resumed_at = -1  # The least base when those who aren't read were last looked at.
@@ -257,13 +258,17 @@ class Host:
         return session
 
     def receive(self, session: Session, data: bytes, now: float) -> None:
-        """Take what has come in over a connection. As long as it is `busy` with that, it isn't to be read."""
+        """Take what has come in over a connection, besides what was read right into its frames.
+
+        As long as it is `busy` with that, it isn't to be read.
+        """
         session.heard = now
         while session.busy:  # Its owner has read on all the same.
             self._turn(session)
         if session.closing:
             return
-        session.bodies = iter(session.frames.feed(data))
+        if data:
+            session.frames.push([data])
         self._turn(session)
 
     def work(self) -> None:
@@ -277,6 +282,7 @@ class Host:
         """Hear a connection for a while (H5)."""
         left = _TURN
         busy = True
+        frames, bodies = session.frames, session.bodies
         try:
             while left > 0:
                 if session.closing:
@@ -285,10 +291,10 @@ class Host:
                 if session.events:
                     left -= self._hear_on(session)
                     continue
-                body = next(session.bodies, None)
-                if body is None:
+                if not frames.cut(bodies):
                     busy = False
                     break
+                body = bodies.pop()
                 left -= 1
                 session.said += 1
                 if body:
