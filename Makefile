@@ -63,7 +63,7 @@ COMPILE := $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --g
 lock: $(STAMP)  ## renew requirements*.lock, from which everything here is installed
 	$(PIP) uv==0.13.7
 	$(COMPILE) --extra dev --extra mpi --extra drake --extra mujoco --extra zenoh -o requirements.lock
-	$(COMPILE) --extra build --constraint requirements.lock -o requirements-run.lock
+	$(COMPILE) --extra build --extra greenlet --constraint requirements.lock -o requirements-run.lock
 
 sbom: $(STAMP)  ## write sbom.json, a bill of materials (CycloneDX) of what Worldline needs to run
 	$(PY) -m venv --clear .venv/sbom

@@ -70,13 +70,13 @@ def federation(neighbors: Neighbors, latency: int = STEP) -> Arbiter:
 
 def stepping(arbiter: Arbiter, names: list[str]) -> Iterator[int]:
     """Everybody publishes at every step and goes one step further; yields how many events it made."""
-    handle = arbiter.handle
+    hear = arbiter.hear
     computing = deque((name, 0) for name in names)
     steps = dict.fromkeys(names, 0)
     while True:
         name, now = computing.popleft()
         steps[name] = now + STEP
-        for action in (*handle(name, Publish(name, PAYLOAD, now)), *handle(name, Advance(now + STEP))):
+        for action in hear(name, [Publish(name, PAYLOAD, now), Advance(now + STEP)]):
             if isinstance(action, Grant):
                 computing.append((action.to, steps[action.to]))
         yield 2
@@ -84,19 +84,20 @@ def stepping(arbiter: Arbiter, names: list[str]) -> Iterator[int]:
 
 def passing(arbiter: Arbiter, names: list[str]) -> Iterator[int]:
     """Everybody sleeps until its next message; one in ten starts with one to send, and each is answered by one."""
-    handle = arbiter.handle
+    hear = arbiter.hear
     until = 24 * HOUR
     granted: deque[Grant] = deque()
     for number, name in enumerate(names):
-        first = handle(name, Publish(name, PAYLOAD, 0)) if number % 10 == 0 else ()
-        granted.extend(answer for answer in (*first, *handle(name, Next(until))) if isinstance(answer, Grant))
+        said = [Publish(name, PAYLOAD, 0), Next(until)] if number % 10 == 0 else [Next(until)]
+        granted.extend(answer for answer in hear(name, said) if isinstance(answer, Grant))
         yield 1 + (number % 10 == 0)
     while True:
         grant = granted.popleft()
         now = grant.messages[0].arrival
         held = next((message.arrival for message in grant.messages if message.arrival > now), FOREVER)
-        answers = (*handle(grant.to, Publish(grant.to, PAYLOAD, now)), *handle(grant.to, Next(until, held)))
-        granted.extend(answer for answer in answers if isinstance(answer, Grant))
+        for answer in hear(grant.to, [Publish(grant.to, PAYLOAD, now), Next(until, held)]):
+            if isinstance(answer, Grant):
+                granted.append(answer)
         yield 2
 
 

@@ -14,15 +14,26 @@ from importlib.machinery import EXTENSION_SUFFIXES, ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 
 COMPILED = (
-    "worldline.federation.connection",
-    "worldline.federation.conversation",
-    "worldline.federation.host",
-    "worldline.federation.server",
-    "worldline.federation.server_connection",
-    "worldline.lock.bounds",
+    "worldline.model.path",
     "worldline.model.frames",
-    "worldline.wire.codec",
+    "worldline.history.journal",
+    "worldline.lock.bounds",
+    "worldline.lock.inbox",
+    "worldline.lock.states",
+    "worldline.lock.member",
+    "worldline.lock.router",
+    "worldline.lock.arbiter",
+    "worldline.lock.ledger",
     "worldline.wire.frames",
+    "worldline.wire.codec",
+    "worldline.federation.participant",
+    "worldline.federation.conversation",
+    "worldline.federation.connection",
+    "worldline.federation.host",
+    "worldline.federation.server_connection",
+    "worldline.federation.server",
+    "worldline.federation.strand",
+    "worldline.federation.inprocess",
 )
 
 UNCOMPILED = "WORLDLINE_UNCOMPILED"

@@ -24,6 +24,8 @@ from worldline.history.parting import Partings
 from worldline.lock import Action, Arbiter, Event, Publish
 from worldline.model import NonDeterminism, Plan, UsageError
 
+pytestmark = pytest.mark.usefixtures("either_kind")
+
 
 def talk(self: Participant) -> None:
     for _ in range(3):

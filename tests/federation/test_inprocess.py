@@ -17,6 +17,8 @@ from worldline.history.status import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
 from worldline.model import MS, ConfigurationError, ModelError, UsageError
 from worldline.workers.executor import InProcess
 
+pytestmark = pytest.mark.usefixtures("either_kind")
+
 
 def federation(network: Network | None = None, until: str | None = None, **programs: Program) -> Federation:
     return Federation(programs, network=network or Network(default=link("1ms")), until=until)

@@ -24,7 +24,7 @@ class Courier:
     def tell(self, events: list[ParticipantEvent]) -> None:
         self.told.append(events)
 
-    def is_due(self, *, urgent: bool) -> bool:
+    def is_due(self, urgent: bool) -> bool:
         return urgent
 
     async def drain(self) -> None: ...

@@ -99,13 +99,13 @@ def test_worlds_agree_with_the_oracle_when_nothing_is_kept_longer_than_it_must(
     first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # What is void, lost or retained is cleared away now and then, which small worlds would never see.
-    monkeypatch.setattr("worldline.lock.router._FORGET_EVERY", 1)
-    monkeypatch.setattr("worldline.lock.router._TOPICS_KEPT", 0)
-    monkeypatch.setattr("worldline.lock.inbox._GHOSTS_KEPT", 0)
-    monkeypatch.setattr("worldline.lock.bounds._RIDERS_KEPT", 1)
-    monkeypatch.setattr("worldline.lock.bounds._GONE_KEPT", 0)
-    monkeypatch.setattr("worldline.lock.bounds._SLEEPERS_MAX", 1)
-    monkeypatch.setattr("worldline.lock.bounds._FAN_IN_SMALL", 0)
+    monkeypatch.setattr("worldline.lock.tuning.FORGET_EVERY", 1)
+    monkeypatch.setattr("worldline.lock.tuning.TOPICS_KEPT", 0)
+    monkeypatch.setattr("worldline.lock.tuning.GHOSTS_KEPT", 0)
+    monkeypatch.setattr("worldline.lock.tuning.RIDERS_KEPT", 1)
+    monkeypatch.setattr("worldline.lock.tuning.GONE_KEPT", 0)
+    monkeypatch.setattr("worldline.lock.tuning.SLEEPERS_MAX", 1)
+    monkeypatch.setattr("worldline.lock.tuning.FAN_IN_SMALL", 0)
     sweep(first, 250)
 
 

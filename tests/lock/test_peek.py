@@ -156,11 +156,11 @@ def test_another_peek_that_would_look_further_isnt_the_same() -> None:
 
 def test_an_answer_that_was_interrupted_is_taken_again() -> None:
     ledger = started()
+    ledger.careful = True
     ledger.peek()
-    before = ledger.snapshot()
     answer = Grant("a", 5, [message(4)])
     ledger.receive(answer)
-    ledger.restore(before)
+    ledger.take_back()
     assert ledger.state is State.PEEKING
     ledger.receive(answer)
     assert ledger.peek() == 4

@@ -1,11 +1,11 @@
-"""Tells apart what participants print that run in one process, each in a thread of its own."""
+"""Tells apart what participants print that run in one process, each with context variables of its own."""
 
 from __future__ import annotations
 
 import io
 import sys
-import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, TextIO
 
@@ -16,18 +16,19 @@ from worldline.model.lines import LineSplitter
 Say = Callable[[str, int, str], None]
 """Told the name of a participant, its time, and a line that it has printed."""
 
+_SPEAKER: ContextVar[tuple[Participant, LineSplitter] | None] = ContextVar("speaker", default=None)
+
 
 class ParticipantOutput(io.RawIOBase):
-    """What is under standard output meanwhile: a participant's thread is heard by `say`, with its name and time.
+    """What is under standard output meanwhile: a participant is heard by `say`, with its name and time.
 
-    Standard output itself is an ordinary text file, with all that belongs to one. What bypasses Python, and what other
-    threads print, goes to where it would have gone.
+    Standard output itself is an ordinary text file, with all that belongs to one. What bypasses Python, and what
+    threads print that a program has started, goes to where it would have gone.
     """
 
     def __init__(self, say: Say, aside: io.TextIOBase) -> None:
         self._say = say
         self._aside = aside
-        self._speakers: dict[int, tuple[Participant, LineSplitter]] = {}  # By thread.
         self._usual: TextIO = sys.stdout
         self.name = "<stdout>"
 
@@ -42,20 +43,19 @@ class ParticipantOutput(io.RawIOBase):
 
     def _heard(self, run: Callable[[Participant], object]) -> Callable[[Participant], object]:
         def speak(participant: Participant) -> object:
-            thread = threading.get_ident()
             lines = LineSplitter()
-            self._speakers[thread] = participant, lines
+            speaking = _SPEAKER.set((participant, lines))
             try:
                 return run(participant)
             finally:
-                del self._speakers[thread]
+                _SPEAKER.reset(speaking)
                 self._hear(participant, lines.finish())
 
         return speak
 
     def write(self, data: Any, /) -> int:
         taken = bytes(data)
-        speaking = self._speakers.get(threading.get_ident())
+        speaking = _SPEAKER.get()
         if speaking is None:
             self._aside.write(taken.decode("utf-8", "replace"))
         else:
@@ -78,7 +78,7 @@ class ParticipantOutput(io.RawIOBase):
 
     def __enter__(self) -> ParticipantOutput:
         self._usual = sys.stdout
-        # With nothing kept back between the two: what is printed has to be told from which thread.
+        # With nothing kept back between the two: what is printed has to be told by whom.
         sys.stdout = io.TextIOWrapper(self, encoding="utf-8", newline="\n", write_through=True)
         return self
 

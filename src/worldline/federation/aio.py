@@ -111,7 +111,7 @@ class AsyncConnection(asyncio.Protocol):
         self._conversation.look()
         self._write(self._conversation.encode(events))
 
-    def is_due(self, *, urgent: bool) -> bool:
+    def is_due(self, urgent: bool) -> bool:
         return urgent or self._loop.time() - self._written > TELL_AFTER_S
 
     async def ask(self, events: list[ParticipantEvent]) -> Action:

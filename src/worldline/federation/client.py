@@ -17,7 +17,7 @@ from worldline.federation.connection import SocketConnection
 from worldline.federation.conversation import GREETING_S, PULSE_S
 from worldline.federation.encrypted import Encrypted
 from worldline.federation.forks import ForkedLock, remember
-from worldline.federation.participant import Participant
+from worldline.federation.interruptible import InterruptibleParticipant
 from worldline.lock import Ledger, RunEnded, State
 from worldline.model import WorldlineError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from worldline.federation.server import Server
 
 
-class Client(Participant):
+class Client(InterruptibleParticipant):
     """A participant connected to a server.
 
     Use it in a `with` statement: entering waits for the start of the run, exiting leaves the run, and an exception

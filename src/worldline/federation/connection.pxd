@@ -32,6 +32,8 @@ cdef class SocketConnection:
 
     cpdef tell(self, list events)
     cpdef ask(self, list events)
+    @cython.locals(now=double)
+    cpdef bint is_due(self, bint urgent) except -1
     cpdef look(self)
     cpdef _write(self, object data)
     cdef _answer(self)

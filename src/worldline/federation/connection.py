@@ -120,7 +120,7 @@ class SocketConnection:
         with self._reading:
             return self._answer()
 
-    def is_due(self, *, urgent: bool) -> bool:
+    def is_due(self, urgent: bool) -> bool:
         now = time.monotonic()
         if now - self._looked > _LOOK_AFTER_S:
             self._looked = now

@@ -1,12 +1,11 @@
 """What a server says to its participant: bytes in, whole answers out. Shared by all clients, whatever they read with.
 
-Heartbeats, frames without a body, are dropped, and messages that came ahead of their grant are put back into it. An answer is kept until the
-next request goes out, and the last word of a run for good: a program that was interrupted while it waited asks after it
-again.
+Heartbeats, frames without a body, are dropped, and messages that came ahead of their grant are put back into it. An
+answer is kept until the next request goes out, and the last word of a run for good: a program that was interrupted
+while it waited asks after it again.
 """
 
 from __future__ import annotations
-
 
 from msgspec import msgpack
 from msgspec.structs import replace
@@ -103,8 +102,9 @@ class Conversation:
                 self._parts += (part,)  # With the next line, one step: neither is a call.
             del self._bodies[0]
         answer = self._parts[-1]
+        assert not isinstance(answer, Deliver)
         if len(self._parts) == 1 or isinstance(answer, StartRun):
-            return answer  # type: ignore[return-value]
+            return answer
         messages: list[Message] = []  # Those that came ahead are put back in front of the grant's own.
         for part in self._parts:
             messages += part.messages  # type: ignore[union-attr]

@@ -1,5 +1,7 @@
 cimport cython
 
+from worldline.lock.arbiter cimport Arbiter
+from worldline.lock.member cimport Member
 from worldline.wire.codec cimport count_events, decode_event, decode_events, encode_answer, split_events
 from worldline.wire.frames cimport Frames
 
@@ -11,7 +13,7 @@ cdef class Session:
     cdef public bytearray out
     cdef public str name
     cdef public str claims
-    cdef public object member
+    cdef public Member member
     cdef public object joining
     cdef public double opened
     cdef public double heard
@@ -31,7 +33,7 @@ cdef class Session:
 
 cdef class Host:
     cdef public object limits
-    cdef public object arbiter
+    cdef public Arbiter arbiter
     cdef public str federation
     cdef public object digest
     cdef public object failure
@@ -51,7 +53,7 @@ cdef class Host:
     cdef long long _resumed_at
     cdef list _hasty
     cdef dict _awaited
-    cdef double _ticked
+    cdef readonly double _ticked
 
     cpdef receive(self, Session session, object data, double now)
     cpdef work(self)
@@ -63,5 +65,5 @@ cdef class Host:
     cdef Py_ssize_t _hear_on(self, Session session) except -1
     cdef _take(self, Session session, list events)
     @cython.locals(session=Session)
-    cdef _carry_out(self, object actions)
+    cdef _carry_out(self, list actions)
     cpdef _put(self, Session session, object data)

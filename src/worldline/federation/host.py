@@ -60,7 +60,6 @@ from worldline.lock import (
     OPERATOR,
     Abort,
     Action,
-    Arbiter,
     Barrier,
     CallOff,
     Grant,
@@ -72,6 +71,7 @@ from worldline.lock import (
     State,
     Stop,
 )
+from worldline.lock.arbiter import Arbiter
 from worldline.lock.explain import vacant
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING
@@ -223,7 +223,9 @@ class Host:
         self._declared = declared or {}
         self._nobodys = entropy(NONCE_SIZE)  # The token of those who have none: nobody knows it.
         self._entropy = entropy
-        self._share = min(self.limits.memory_max, _UNLIMITED) // max(1, len(plan.roster) + len(plan.guests) + plan.vacancies)
+        self._share = min(self.limits.memory_max, _UNLIMITED) // max(
+            1, len(plan.roster) + len(plan.guests) + plan.vacancies
+        )
         self._heed = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
         self._paused: list[Session] = []
         self._resumed_at = -1  # The least base when those who aren't read were last looked at.
@@ -526,10 +528,10 @@ class Host:
             self._drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
             return
         try:
-            actions = self.arbiter.handle(session.name, *events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
+            actions = self.arbiter.hear(session.name, events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
         except WorldlineError as error:
             if not error.of_observer:
-                self._carry_out(self.arbiter.handle(session.name))  # What follows from those before the bad one.
+                self._carry_out(self.arbiter.hear(session.name, []))  # What follows from those before the bad one.
             raise
         if actions:
             self._carry_out(actions)
@@ -573,7 +575,7 @@ class Host:
             session.joining = event
             return
         try:
-            actions = self.arbiter.handle(session.name, event)
+            actions = self.arbiter.hear(session.name, [event])
         finally:
             if member.state is not State.EXPECTED:  # Also if only those who look on have failed.
                 session.member = member
@@ -592,7 +594,7 @@ class Host:
                     raise
                 self._fault(session, error)
 
-    def _carry_out(self, actions: tuple[Action, ...]) -> None:
+    def _carry_out(self, actions: list[Action]) -> None:
         for action in actions:
             if isinstance(action, Over):
                 self.digest = action.digest
@@ -654,7 +656,7 @@ class Host:
             return  # It has nothing more to say, or hasn't joined yet and may come again.
         if member.state is State.JOINED:  # It is expected again (H6).
             self.notices.append(f"{session.name} was lost before the start: {cause}")
-            self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
+            self._carry_out(self.arbiter.hear(OPERATOR, [Lost(session.name, cause)]))
             return
         at = self._time_of(session)
         self.failure = error or LossError(cause, participant=session.name, at=at)
@@ -668,12 +670,12 @@ class Host:
     def hold_at(self, until: int) -> None:
         """Move the barrier: nobody is granted beyond it."""
         if not self.over:
-            self._carry_out(self.arbiter.handle(OPERATOR, Barrier(until)))
+            self._carry_out(self.arbiter.hear(OPERATOR, [Barrier(until)]))
 
     def stop_at(self, at: int) -> None:
         """End the run at a time that nobody has passed."""
         if not self.over:
-            self._carry_out(self.arbiter.handle(OPERATOR, Stop(at)))
+            self._carry_out(self.arbiter.hear(OPERATOR, [Stop(at)]))
 
     def end(self, error: WorldlineError) -> None:
         """Break the run off."""
@@ -684,7 +686,7 @@ class Host:
 
     def _break_off(self, event: Lost | CallOff, abort: Abort) -> None:
         """End the run for everybody who is connected, also for those who haven't joined."""
-        self._carry_out(self.arbiter.handle(OPERATOR, event))
+        self._carry_out(self.arbiter.hear(OPERATOR, [event]))
         for session in list(self.sessions.values()):
             if session.member is None:
                 self._put(session, encode_answer(replace(abort, to=session.name)))

@@ -1,9 +1,18 @@
 """Runs a federation in one process, under a scheduler that decides every step.
 
-Each program runs in a thread of its own, so that it can be written in ordinary blocking style, but never two at a
-time: a program runs until it says something to the arbiter, then the `Schedule` picks who goes on. So a run is a
-function of the programs, the plan and the schedule alone. By what the lock promises, the schedule must not show in
-the result; the checker tries many and compares.
+Each program is a strand, so that it can be written in ordinary blocking style, but never two run at a time: a program
+runs until it says something to the arbiter, then the `Schedule` picks who goes on. So a run is a function of the
+programs, the plan and the schedule alone. By what the lock promises, the schedule must not show in the result; the
+checker tries many and compares.
+
+There is no scheduler between two programs: whoever pauses takes the scheduler's steps itself, until somebody can go
+on, and hands over to that one, or simply returns if that's itself.
+
+All of this happens in a thread of the run's own. The caller's thread waits, and keeps watch: it says who computes for
+long, and takes what comes from the keyboard, which must end the run, and not one program's `try`. What it looks at may
+not change meanwhile, so it asks the run to stand still (`_hold`) and waits until it is away from the arbiter (`_away`):
+in a program, or standing still. The run says where it is before it looks whether it is asked to stand still, and the
+watch asks before it looks where the run is: so one of the two notices.
 """
 
 from __future__ import annotations
@@ -23,13 +32,13 @@ from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
+from worldline.federation.strand import Strand, StrandBroken, strand_kind
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import EVERYBODY_ELSE, WaitReason, Watch
 from worldline.lock import (
     OPERATOR,
     Action,
-    Arbiter,
     Invite,
     Lost,
     Over,
@@ -37,12 +46,13 @@ from worldline.lock import (
     Phase,
     RunEnded,
 )
+from worldline.lock.arbiter import Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.time import TimeLike, format_time
 
-ArbiterFactory = Callable[[Plan, Observer | None], Arbiter]
+ArbiterFactory = Callable[[Plan, "Observer | None"], Arbiter]
 
 
 class Schedule(Protocol):
@@ -73,115 +83,61 @@ class InOrder:
         return "in-order"
 
 
-_PATIENCE_S = 0.5  # For a program that computes when the run is broken off.
+_PATIENCE_S = 0.5  # For programs that have to be unwound.
 _WATCH_EVERY_S = 0.1
+_GLANCE_S = 0.0005  # How soon the run, or the watch, notices that the other has moved.
 _BUSY_S = 1.0  # Whoever runs for longer without waiting is named.
 
-
-class _Broken(BaseException):
-    """Unwinds a program whose run is broken off; not an Exception, so that a program can't catch it by accident."""
+_GATHERING = Phase.GATHERING  # Looked up often.
 
 
-class _ProgramThread:
-    """One program in its thread, and the baton that goes back and forth between it and the scheduler."""
+class _Seat:
+    """One program's place in a run: what it says, what it is answered, and the strand that it lives on."""
 
-    def __init__(self, name: str, program: Program, schedule: Schedule, keep_journal: bool) -> None:
+    def __init__(self, run: _Run, name: str, program: Program, keep_journal: bool) -> None:
         self.name = name
-        self.ledger = program.ledger(name, keep_journal=keep_journal)
         self.guest = program.guest
+        self.ledger = program.ledger(name, keep_journal=keep_journal)
+        self.strand: Strand = strand_kind()(name, self._live)
         self.frame: list[ParticipantEvent] = []
         self.answer: Action | None = None
         self.asking = False
-        self.finished = False
-        self.failure: BaseException | None = None
-        self._schedule = schedule
+        self.able = False  # Whether the schedule may pick it.
+        self._run = run
         self._program = program
-        self._broken = False
-        # Two locks, both held: who waits for one is let go by the other side's release. Much faster than semaphores.
-        self._go = threading.Lock()
-        self._back = threading.Lock()
-        self._go.acquire()
-        self._back.acquire()
-        self._thread = threading.Thread(target=self._live, name=f"worldline {name}", daemon=True)
 
-    def resume(self, watch: Callable[[_ProgramThread, float], None]) -> None:
-        """Let the program run until it has something to say, or has finished; `watch` now and then if that takes long.
+    def waits(self) -> bool:
+        return self.asking and self.answer is None
 
-        Who watches is told for how many seconds it has been running. What is watched doesn't change meanwhile: only the
-        scheduler's own thread tells the arbiter anything.
-        """
-        if self._thread.ident is None:
-            self._thread.start()
-        self._go.release()
-        since = None
-        while not self._back.acquire(timeout=_WATCH_EVERY_S):
-            now = time.monotonic()
-            since = now - _WATCH_EVERY_S if since is None else since
-            watch(self, now - since)
-
-    def break_off(self) -> None:
-        """Unwind the program, wherever it is. One that never calls us can't be: it dies with the process.
-
-        The scheduler may have been interrupted from the keyboard anywhere, with the baton in either hand. So it isn't
-        passed any more: the program is let go for good, and whatever it calls from now on raises.
-        """
-        self._broken = True
-        if self._thread.ident is None:
-            return
-        if self._go.locked():
-            self._go.release()
-        self._thread.join(_PATIENCE_S)
-
-    def ready(self) -> bool:
-        return bool(self.frame) or not self.asking or self.answer is not None
-
-    # --- In the program's thread ---
+    # --- In the strand ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
+        self.strand.check()
         self.frame = events
-        self._pause()
+        self._run.pause(self)
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
-        self.frame = events[:]
-        events.clear()
+        self.strand.check()
+        self.frame = events  # The scheduler empties it when it has been heard.
         self.asking = True
-        self._pause()
-        if self.answer is None:
+        self._run.pause(self)
+        answer = self.answer
+        if answer is None:
             raise InternalError("resumed without an answer", participant=self.name)
-        answer, self.answer, self.asking = self.answer, None, False
+        self.answer = None
+        self.asking = False
         return answer
 
-    def is_due(self, *, urgent: bool) -> bool:
-        if self._broken:
-            raise _Broken
-        return self._schedule.flush_after_operation()
-
-    def _pause(self) -> None:
-        if self._broken:
-            raise _Broken
-        self._back.release()
-        self._go.acquire()
-        if self._broken:
-            raise _Broken
+    def is_due(self, urgent: bool) -> bool:
+        return self._run.is_due()
 
     def _live(self) -> None:
-        self._go.acquire()
         participant = Participant(self.ledger, self)
-        try:
-            if not self._broken:
-                participant.join()
-                self._run(participant)
-                participant.leave()
-        except _Broken:
-            self.frame = []
-        except BaseException as failure:  # Reported by the scheduler with the participant's name, whatever it is.
-            self.failure = failure
-            self.frame = []
-        self.finished = True
-        if not self._broken:  # Otherwise nobody waits for it.
-            self._back.release()
+        participant.join()
+        self._play(participant)
+        participant.leave()
 
-    def _run(self, participant: Participant) -> None:
+    def _play(self, participant: Participant) -> None:
         try:
             if not participant.ended:
                 result = self._program.run(participant)
@@ -200,84 +156,213 @@ class _Run:
     """One run under one schedule."""
 
     def __init__(
-        self,
-        federation: Federation,
-        schedule: Schedule,
-        arbiter: Arbiter,
-        watch: Watch | None,
-        *,
-        keep_journals: bool,
+        self, federation: Federation, schedule: Schedule, arbiter: Arbiter, watch: Watch | None, keep_journals: bool
     ) -> None:
         self._schedule = schedule
+        self._in_order = isinstance(schedule, InOrder)
         self._watcher = watch
-        self._watched = time.monotonic()
         self._arbiter = arbiter
-        self._threads = {
-            name: _ProgramThread(name, program, schedule, keep_journals)
-            for name, program in sorted(federation.programs.items())
+        self._seats = {
+            name: _Seat(self, name, program, keep_journals) for name, program in sorted(federation.programs.items())
         }
-        self._able = [name for name, thread in self._threads.items() if not thread.guest]  # Sorted by name.
-        self._uninvited = [name for name, thread in self._threads.items() if thread.guest]
+        self._able: list[str] = []  # Sorted by name.
+        self._uninvited: list[str] = []
+        for seat in self._seats.values():
+            if seat.guest:
+                self._uninvited.append(seat.name)
+            else:
+                self._enable(seat)
+        self._running: _Seat | None = None
+        self._turns = 0  # How often somebody went on.
         self._digest: bytes | None = None
+        self._error: BaseException | None = None
+        self._broken = False
+        self._unwinding = False  # Whether programs are unwound, all that are left or the one that has noticed that.
+        self._away = False
+        self._hold = False
+        self._seen_turn = 0
+        self._seen_at = 0.0
+
+    # --- In the caller's thread ---
 
     def finish(self) -> FederationOutcome:
+        thread = threading.Thread(target=self._drive, name="worldline run", daemon=True)
         try:
-            while self._digest is None:
-                self._step()
-                if time.monotonic() - self._watched >= _WATCH_EVERY_S:
-                    self._watch()
+            thread.start()
+            self._watch(thread)
             self._arbiter.tell_passed()
         except BaseException:
+            self._break_off(thread)
             with suppress(WorldlineError):  # Whoever looks on may be what has failed.
                 self._arbiter.tell_passed()
             raise
         finally:
-            for thread in self._threads.values():
-                thread.break_off()
+            self._error = None  # Its traceback leads back here.
+        assert self._digest is not None
         taken_part = self._arbiter.participants()
-        journals = {name: self._threads[name].ledger.journal.entries or [] for name in taken_part}
+        journals = {name: self._seats[name].ledger.journal.entries or [] for name in taken_part}
+        self._seats.clear()  # Whoever keeps a participant doesn't keep all the others.
+        self._running = None
         return outcome_of(self._arbiter, self._digest, journals)
 
-    def _watch(self, *busy: WaitReason) -> None:
-        self._arbiter.tell_passed()
-        if self._watcher is not None:
-            status = self._arbiter.status()
-            self._watcher(replace_fields(status, ask=lambda: (*busy, *status.waits)) if busy else status)
-        self._watched = time.monotonic()
+    def _watch(self, thread: threading.Thread) -> None:
+        while thread.is_alive() and not self._unwinding:
+            thread.join(_WATCH_EVERY_S)
+            if thread.is_alive() and not self._unwinding:
+                self._look()
+        thread.join(_PATIENCE_S)
+        if self._error is not None:
+            raise self._error
+        if self._digest is None:
+            raise InternalError("the run stopped before its end")
 
-    def _watch_busy(self, thread: _ProgramThread, seconds: float) -> None:
-        """Say who computes, once that takes long: nobody else can meanwhile, and the arbiter knows nothing of it."""
-        if seconds < _BUSY_S:
-            self._watch()
+    def _look(self) -> None:
+        """Tell whoever watches how far the run is, and who computes if that takes long."""
+        self._hold = True
+        try:
+            while not self._away:
+                time.sleep(_GLANCE_S)
+            self._arbiter.tell_passed()
+            if self._watcher is not None:
+                status = self._arbiter.status()
+                busy = self._busy()
+                self._watcher(replace_fields(status, ask=lambda: (*busy, *status.waits)) if busy else status)
+        finally:
+            self._hold = False
+
+    def _busy(self) -> tuple[WaitReason, ...]:
+        """Say who computes for long: nobody else can meanwhile, and the arbiter knows nothing of it."""
+        now = time.monotonic()
+        if self._seen_turn != self._turns:
+            self._seen_turn = self._turns
+            self._seen_at = now
+            return ()
+        seat, seconds = self._running, now - self._seen_at
+        if seat is None or seconds < _BUSY_S:
+            return ()
+        since = f"{seat.name} has been running for {seconds:.0f} s without waiting, at {format_time(seat.ledger.now)}"
+        return (WaitReason(EVERYBODY_ELSE, seat.name, f"{since}, and keeps everybody else waiting"),)
+
+    def _break_off(self, thread: threading.Thread) -> None:
+        """End the run wherever it is: whatever a program calls from now on raises.
+
+        A program that never calls us is interrupted. One that is in a long call of something that isn't Python notices
+        that afterward: it and all who wait for it are unwound then, or die with the process.
+        """
+        self._broken = True
+        if thread.ident is None:
             return
-        name, now = thread.name, format_time(thread.ledger.now)
-        why = f"{name} has been running for {seconds:.0f} s without waiting, at {now}, and keeps everybody else waiting"
-        self._watch(WaitReason(EVERYBODY_ELSE, name, why))
+        thread.join(_PATIENCE_S)
+        if thread.is_alive() and not self._unwinding and self._running is not None:
+            self._running.strand.interrupt()
+            thread.join(_PATIENCE_S)
 
-    def _step(self) -> None:
-        if not self._able:
+    # --- In the run's thread ---
+
+    def _drive(self) -> None:
+        """Start programs, and go on where one has finished, until the run is over; then unwind those that are left."""
+        try:
+            chosen = self._next()
+            while chosen is not None:
+                chosen.strand.resume()
+                chosen = self._following()
+        except BaseException as error:
+            self._error = error
+        self._away = self._unwinding = True
+        for seat in list(self._seats.values()):
+            with suppress(StrandBroken):  # Somebody interrupts the program that has just come back.
+                seat.strand.break_off()
+
+    def _following(self) -> _Seat | None:
+        """Return who goes on after somebody has finished, if that is why the programs have stopped."""
+        self._come_back()
+        ended = self._running
+        if self._broken or ended is None or not ended.strand.finished:
+            return None
+        if ended.strand.failure is not None:
+            raise self._failed(ended, ended.strand.failure)
+        self._disable(ended)
+        return self._next()
+
+    def is_due(self) -> bool:
+        if self._broken:
+            self._unwinding = True
+            raise StrandBroken
+        return not self._in_order and self._schedule.flush_after_operation()
+
+    def pause(self, seat: _Seat) -> None:
+        """Let go on whoever is next; return when it's this one's turn again."""
+        self._come_back()
+        if self._broken:
+            self._unwinding = True
+            raise StrandBroken
+        if not seat.frame and seat.waits():
+            self._disable(seat)
+        chosen = self._next()
+        if chosen is None:
+            seat.strand.pause()
+        elif chosen is not seat:
+            seat.strand.hand_over(chosen.strand)
+
+    def _come_back(self) -> None:
+        """Return from a program to the arbiter, unless somebody looks at that just now."""
+        self._away = False
+        while self._hold:
+            self._away = True
+            time.sleep(_GLANCE_S)
+            self._away = False
+
+    def _next(self) -> _Seat | None:
+        """Take steps until somebody can go on; None if the run is over, well or not."""
+        try:
+            while self._digest is None:
+                chosen = self._step()
+                if chosen is not None:
+                    self._running = chosen
+                    self._turns += 1
+                    self._away = True
+                    return chosen
+        except BaseException as error:  # It isn't the fault of the program in whose strand this is.
+            self._error = error
+        return None
+
+    def _step(self) -> _Seat | None:
+        able = self._able
+        if not able:
             raise self._stuck()
-        gathering = self._arbiter.phase is Phase.GATHERING
-        choose = self._schedule.choose_joining if gathering else self._schedule.choose
-        thread = self._threads[self._able[choose(self._able)]]
-        frame, thread.frame = thread.frame, []
-        for action in self._arbiter.handle(thread.name, *frame):
-            self._carry_out(action)
+        gathering = self._arbiter.phase is _GATHERING
+        if self._in_order:
+            seat = self._seats[able[0]]
+        elif gathering:
+            seat = self._seats[able[self._schedule.choose_joining(able)]]
+        else:
+            seat = self._seats[able[self._schedule.choose(able)]]
+        if seat.frame:
+            self._hear(seat)
+        if seat.waits():
+            self._disable(seat)
+            return None
+        # Who joins last isn't the first to run on that account: the start is a choice of its own.
+        return None if gathering and seat.asking else seat
+
+    def _hear(self, seat: _Seat) -> None:
+        frame = seat.frame
+        for action in self._arbiter.hear(seat.name, frame):
+            if isinstance(action, Over):
+                self._digest = action.digest
+            else:
+                addressed = self._seats[action.to]
+                addressed.answer = action
+                self._enable(addressed)
         for event in frame:
             if isinstance(event, Invite):
-                self._welcome(event.newcomer, thread)
-        # Who joins last isn't the first to run on that account: the start is a choice of its own.
-        if thread.ready() and not thread.finished and not (gathering and thread.asking):
-            thread.resume(self._watch_busy)
-        if thread.failure is not None:
-            raise self._failed(thread, thread.failure)
-        if not thread.frame and (thread.finished or not thread.ready()):
-            del self._able[bisect_left(self._able, thread.name)]
+                self._welcome(event.newcomer, seat)
+        frame.clear()
 
-    def _welcome(self, name: str, inviting: _ProgramThread) -> None:
+    def _welcome(self, name: str, inviting: _Seat) -> None:
         """A guest comes when it has been invited: before that, nobody expects it."""
-        if name not in self._threads:
-            guests = [other for other, thread in self._threads.items() if thread.guest]
+        if name not in self._seats:
+            guests = [other for other, seat in self._seats.items() if seat.guest]
             raise UsageError(
                 f"it invites {name!r}, and there is no program of that name",
                 participant=inviting.name,
@@ -286,31 +371,30 @@ class _Run:
             )
         if name in self._uninvited:
             self._uninvited.remove(name)
-            self._enable(name)
+            self._enable(self._seats[name])
 
-    def _enable(self, name: str) -> None:
-        place = bisect_left(self._able, name)
-        if self._able[place : place + 1] != [name]:
-            self._able.insert(place, name)
+    def _enable(self, seat: _Seat) -> None:
+        if not seat.able:
+            seat.able = True
+            self._able.insert(bisect_left(self._able, seat.name), seat.name)
 
-    def _carry_out(self, action: Action) -> None:
-        if isinstance(action, Over):
-            self._digest = action.digest
-        else:
-            self._threads[action.to].answer = action
-            self._enable(action.to)
+    def _disable(self, seat: _Seat) -> None:
+        if seat.able:
+            seat.able = False
+            able = self._able
+            del able[0 if able[0] == seat.name else bisect_left(able, seat.name)]
 
     def _stuck(self) -> WorldlineError:
-        reasons = "; ".join(str(why) for why in self._arbiter.why())
+        reasons = "; ".join([str(why) for why in self._arbiter.why()])
         return Stuck(f"nobody can go on: {reasons}")
 
-    def _failed(self, thread: _ProgramThread, failure: BaseException) -> BaseException:
-        self._arbiter.handle(OPERATOR, Lost(thread.name, repr(failure)))
+    def _failed(self, seat: _Seat, failure: BaseException) -> BaseException:
+        self._arbiter.handle(OPERATOR, Lost(seat.name, repr(failure)))
         if isinstance(failure, KeyboardInterrupt):
             return failure
         if isinstance(failure, WorldlineError):
-            return located(failure).concerning(thread.name, thread.ledger.now)
-        error = ModelError(blame(failure), participant=thread.name, at=thread.ledger.now)
+            return located(failure).concerning(seat.name, seat.ledger.now)
+        error = ModelError(blame(failure), participant=seat.name, at=seat.ledger.now)
         error.__cause__ = failure
         return error
 
@@ -346,4 +430,4 @@ def run(
         )
     planned = federation if until is None else replace(federation, until=until)
     made = arbiter(planned.plan(), None if observer is None else GuardedObserver(observer))
-    return _Run(planned, schedule or InOrder(), made, watch, keep_journals=keep_journals).finish()
+    return _Run(planned, schedule or InOrder(), made, watch, keep_journals).finish()

@@ -7,8 +7,8 @@ What only tells never waits. It travels with the next request, unless it is bett
 connection to say.
 
 A wait that is interrupted, by a signal's handler that raises or by the cancellation of a task, is taken up by the same
-call again (see the ledger). For that a connection is asked again with nothing to say, and keeps an answer until the
-next request.
+call again (see the ledger, and `interruptible` for where that can happen). For that a connection is asked again with
+nothing to say, and keeps an answer until the next request.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from threading import get_ident
 from typing import Protocol
 
-from worldline.lock import Action, Ledger, ParticipantEvent
-from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, WorldlineError, as_time
+from worldline.lock import Action, ParticipantEvent
+from worldline.lock.ledger import Ledger
+from worldline.model import TIME_MAX, UNBOUNDED, Buffer, Message, Stream, UsageError, as_time
 from worldline.model.time import TimeLike
-
-_MAIN = threading.main_thread().ident
 
 
 class ArbiterLink(Protocol):
@@ -32,7 +30,7 @@ class ArbiterLink(Protocol):
     def tell(self, events: list[ParticipantEvent]) -> None:
         """Hand over a frame of events; don't wait for an answer."""
 
-    def is_due(self, *, urgent: bool) -> bool:
+    def is_due(self, urgent: bool) -> bool:
         """Whether what was just said should be told at once; `urgent`, if others may be waiting for it."""
 
 
@@ -101,7 +99,7 @@ class Operations:
         """Promise to send nothing before `until`, so that others needn't wait for this participant until then."""
         with self._lock:
             self._ledger.promise(until)
-            self._say(urgent=True)
+            self._say(True)
 
     def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
         """Receive messages on a topic from now on."""
@@ -119,13 +117,13 @@ class Operations:
         """Let a newcomer join at a given time; nobody passes that time before the newcomer is there."""
         with self._lock:
             self._ledger.invite(newcomer, at)
-            self._say(urgent=True)
+            self._say(True)
 
     def stop(self, at: TimeLike) -> None:
         """End the run at a given time, the same for everybody."""
         with self._lock:
             self._ledger.stop(at)
-            self._say(urgent=True)
+            self._say(True)
 
     def log(self, text: object) -> None:
         """Write a line for observers and recordings; it isn't part of the digest."""
@@ -153,8 +151,8 @@ class Operations:
         with self._lock:
             self._catch_up()
 
-    def _say(self, *, urgent: bool = False) -> None:
-        if self._courier.is_due(urgent=urgent or self._presses):
+    def _say(self, urgent: bool = False) -> None:
+        if self._courier.is_due(urgent or self._presses):
             self._catch_up()
 
     def _served_next(self, before: int, promise: TimeLike | None) -> None:
@@ -261,20 +259,9 @@ class Participant(Operations):
         if self._waits:
             raise self._crowded()
         self._waits = True
-        before = None
         try:
             answer = self._connection.ask(self._asked)
             with self._lock:
-                if get_ident() == _MAIN:  # Signals' handlers run nowhere else.
-                    before = self._ledger.snapshot()
-                messages = self._ledger.receive(answer)
-        except WorldlineError:
+                return self._ledger.receive(answer)
+        finally:
             self._waits = False
-            raise
-        except BaseException:
-            self._waits = False
-            if before is not None:  # It was interrupted before the program had what it waited for.
-                self._ledger.restore(before)
-            raise
-        self._waits = False
-        return messages

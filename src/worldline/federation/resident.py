@@ -22,9 +22,9 @@ from worldline.federation.conversation import TELL_AFTER_S, Conversation, failur
 from worldline.federation.declaration import Declaration
 from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.host import Host, Session
+from worldline.federation.interruptible import InterruptibleParticipant
 from worldline.federation.limits import payload_max
 from worldline.federation.outcome import FederationOutcome
-from worldline.federation.participant import Participant
 from worldline.history.status import Watch
 from worldline.lock import Action, ParticipantEvent, RunEnded, State
 from worldline.model import UsageError, WorldlineError
@@ -105,7 +105,7 @@ class ResidentConnection:
             self._serve(patient=True)
         return answer
 
-    def is_due(self, *, urgent: bool) -> bool:
+    def is_due(self, urgent: bool) -> bool:
         self._check_thread()
         now = time.monotonic()
         if now - self._looked > _LOOK_AFTER_S:
@@ -187,7 +187,7 @@ class ResidentConnection:
             )
 
 
-class ResidentParticipant(Participant):
+class ResidentParticipant(InterruptibleParticipant):
     """A participant in the thread of its server: see `Server.resident`.
 
     Use it in a `with` statement. Entering opens the server and waits for the start of the run, for `limits.join_s` at

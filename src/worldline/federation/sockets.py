@@ -30,7 +30,7 @@ def next_read(asked: int, came: int) -> int:
     """Return how much to read the next time, when so much was asked for and so much came."""
     if came == asked:
         return min(4 * asked, _READ_MAX)
-    return asked // 2 if READ_LEAST <= asked // 2 and came < asked // 4 else asked
+    return asked // 2 if asked // 2 >= READ_LEAST and came < asked // 4 else asked
 
 
 def configure(connection: socket.socket, unreachable_s: float) -> socket.socket:

@@ -47,14 +47,22 @@ class Journal:
         self.entries: list[Sent | Received] | None = [] if keep else None
         self.sent = 0
         self.received = 0
+        self._marked = 0
+        self._marked_received = 0
 
-    def copy(self) -> Journal:
-        """Return one that says the same."""
-        copy = Journal()
-        copy._hash, copy._unhashed = self._hash.copy(), [*self._unhashed]
-        copy.entries = None if self.entries is None else [*self.entries]
-        copy.sent, copy.received = self.sent, self.received
-        return copy
+    def mark(self) -> None:
+        """Remember this place, so that what is received from here on can be taken back."""
+        if len(self._unhashed) >= _HASH_EVERY:
+            self._catch_up()
+        self._marked = len(self._unhashed)
+        self._marked_received = self.received
+
+    def take_back(self) -> None:
+        """Forget all since `mark`; nothing has been sent since."""
+        del self._unhashed[self._marked :]
+        if self.entries is not None and self.received > self._marked_received:
+            del self.entries[self._marked_received - self.received :]
+        self.received = self._marked_received
 
     def note_sent(self, at: int, topic: str, payload: bytes) -> None:
         self._unhashed.append((_SENT, self.sent, at, topic, payload))
@@ -67,10 +75,8 @@ class Journal:
     def note_received(self, now: int, messages: list[Message]) -> None:
         self._unhashed += [(_RECEIVED, now, *message) for message in messages]
         if self.entries is not None:
-            self.entries.extend(Received(now, message) for message in messages)
+            self.entries += [Received(now, message) for message in messages]
         self.received += len(messages)
-        if len(self._unhashed) >= _HASH_EVERY:
-            self._catch_up()
 
     def digest(self) -> bytes:
         self._catch_up()

@@ -103,7 +103,15 @@ from worldline.model.plan import Plan, check_plan
 from worldline.model.reading import as_time
 from worldline.model.time import FOREVER, TIME_MAX, format_time
 
-_OVER = Phase.OVER  # Looked up often.
+# Looked up often.
+_OVER = Phase.OVER
+_COMPUTING, _ADVANCING, _AWAITING, _PEEKING, _JOINED = (
+    State.COMPUTING,
+    State.ADVANCING,
+    State.AWAITING,
+    State.PEEKING,
+    State.JOINED,
+)
 
 _LINE = 100  # What a line that is logged takes, in bytes, besides its text; about.
 
@@ -139,9 +147,9 @@ class Arbiter:
         self._requests = 0
         self._rewired: dict[str, Member] = {}  # Those whose subscriptions have changed, and their edges not yet.
         self._actions: list[Action] = []
+        # All that can be said but `Publish`, `Next` and `Advance`, which are said most.
         self._handlers: dict[type, Callable[[Member, Any], None]] = {
             Join: self._join,
-            Publish: self._publish,
             Promise: self._promise,
             Reached: self._reached,
             Subscribe: self._subscribe,
@@ -149,8 +157,6 @@ class Arbiter:
             Invite: self._invite,
             Stop: self._stop,
             Log: self._log,
-            Advance: self._advance,
-            Next: self._next,
             Peek: self._peek,
             Leave: self._leave,
         }
@@ -158,30 +164,45 @@ class Arbiter:
     # --- In and out ---
 
     def handle(self, who: str, *events: Event) -> tuple[Action, ...]:
+        """Do as `hear`, with the events one by one."""
+        return tuple(self.hear(who, list(events)))
+
+    def hear(self, who: str, events: list[Event]) -> list[Action]:
         """Take what a participant, or the operator, says at once, and return what follows from it.
 
         If one of several isn't legal, those before it have been taken, and what follows from them is returned with
         the next.
         """
         member = self.members.get(who)
-        for event in events:
-            if member is None:
+        if member is None:
+            for event in events:
                 self._without_member(who, event)
-            elif event.__class__ in member.legal and self.phase is not _OVER:
-                try:
-                    self._handlers[event.__class__](member, event)
-                except WorldlineError as error:
-                    raise error.concerning(who, member.now)  # noqa: B904 - the same error, not another.
-            else:
-                raise self._illegal(member, event)
+        else:
+            for event in events:
+                self._take(member, event)
         self.events += len(events)
         if self.phase is not _OVER:
             self._settle()
-        if not self._actions:
-            return ()
-        actions = tuple(self._actions)
-        self._actions.clear()
+        actions = self._actions
+        if actions:
+            self._actions = []
         return actions
+
+    def _take(self, member: Member, event: Event) -> None:
+        kind = event.__class__
+        if kind not in member.legal or self.phase is _OVER:
+            raise self._illegal(member, event)
+        try:
+            if kind is Publish:
+                self._publish(member, event)
+            elif kind is Next:
+                self._next(member, event)
+            elif kind is Advance:
+                self._advance(member, event)
+            else:
+                self._handlers[kind](member, event)
+        except WorldlineError as error:
+            raise error.concerning(member.name, member.now)  # noqa: B904 - the same error, not another.
 
     def _without_member(self, who: str, event: Event) -> None:
         if who != OPERATOR:
@@ -467,18 +488,19 @@ class Arbiter:
     # --- Waiting and going on ---
 
     def _advance(self, member: Member, event: Advance) -> None:
-        if not member.now <= event.to <= TIME_MAX:
-            raise _bad_request(event.to)
+        to = event.to
+        if not member.now <= to <= TIME_MAX:
+            raise _bad_request(to)
         member.move(Advance)
-        self._wait(member, event.to)
+        self._wait(member, to)
 
     def _next(self, member: Member, event: Next) -> None:
-        lasting = event.until == FOREVER
-        if not (member.now <= event.until <= TIME_MAX or lasting) or event.held < member.now:
-            raise _bad_request(event.until)
+        until, held = event.until, event.held
+        if not (member.now <= until <= TIME_MAX or until == FOREVER) or held < member.now:
+            raise _bad_request(until)
         member.move(Next)
-        member.held = event.held
-        self._wait(member, event.until)
+        member.held = held
+        self._wait(member, until)
 
     def _peek(self, member: Member, event: Peek) -> None:
         farthest = min(member.now + member.reach, TIME_MAX)
@@ -493,37 +515,44 @@ class Arbiter:
             member.move(Grant)
             self._actions.append(Grant(member.name, max(member.granted, until), []))
             return
-        member.expects = member.state is not State.ADVANCING
+        member.expects = member.state is not _ADVANCING
         member.awaits = until
         member.since = self.events
         self._ask(member)
 
-    def needs(self, member: Member) -> tuple[int, int]:
-        """Return when a waiting member will act by itself, and the bound that it needs for that."""
-        awaits, acts = member.awaits, member.awaits
-        if awaits > self.end:
-            awaits, acts = self.end, FOREVER  # It will be told that the run has ended, and do nothing more.
+    def goal(self, member: Member) -> int:
+        """Return the bound that a waiting member needs to go on."""
+        awaits = member.awaits if member.awaits < self.end else self.end  # Or to be told that the run has ended.
         if member.expects:
             first = member.inbox.first if member.inbox.first < member.held else member.held
             if first < awaits:
-                acts, awaits = first, first + 1  # All that arrives at this very time must be known too.
-            if member.state is State.PEEKING:
-                acts = member.now  # From now on, whatever comes.
-        return acts, awaits
+                return first + 1  # All that arrives at this very time must be known too.
+        return awaits
+
+    def _acts(self, member: Member) -> int:
+        """Return when a waiting member acts, as far as it alone decides."""
+        if member.state is _PEEKING:
+            return member.now  # From now on, whatever comes.
+        ends = member.awaits > self.end
+        if member.expects:
+            first = member.inbox.first if member.inbox.first < member.held else member.held
+            if first < (self.end if ends else member.awaits):
+                return first
+        return FOREVER if ends else member.awaits  # Told that the run has ended, it does nothing more.
 
     def _ask(self, member: Member) -> None:
         """Put what a waiting member needs before the calculus, unless the ceiling is in the way."""
-        base, goal = self.needs(member)
+        goal = self.goal(member)
         if self._is_capped(goal):
             self._cap(member, goal)
             goal = 0
         elif not goal:
             goal = 1  # Stopped at the very start; 0 would be none. Nothing arrives before.
-        self.bounds.change(member, base, member.promise, goal, sleeping=member.state is State.AWAITING)
+        self.bounds.change(member, self._acts(member), member.promise, goal, member.state is _AWAITING)
 
     def _is_capped(self, goal: int) -> bool:
         """Whether the ceiling is in the way. To learn that nothing can come any more, nobody has to pass a barrier."""
-        return goal > self.ceiling and (goal != FOREVER or bool(self.newcomers))
+        return goal > self.ceiling and (goal != FOREVER or len(self.newcomers) > 0)
 
     def _cap(self, member: Member, goal: int) -> None:
         """Remember who stands at the ceiling, and forget those who have gone on since."""
@@ -542,21 +571,21 @@ class Arbiter:
             self._rewired.clear()
         while ready := self.bounds.take_ready():
             begun = False
-            for clock, bound in ready:
-                assert isinstance(clock, Member)
-                if clock.state not in ASKING:
+            for member, bound in ready:
+                assert isinstance(member, Member)
+                if member.state is _COMPUTING or member.state not in ASKING:
                     continue  # It was asked for twice, and has been granted.
-                if begun or self._is_capped(self.needs(clock)[1]):
-                    self._ask(clock)  # The ceiling has come down since it asked, or a newcomer can reach it now.
-                elif clock.state is State.JOINED:
-                    self._begin(clock)
+                if begun or self._is_capped(self.goal(member)):
+                    self._ask(member)  # The ceiling has come down since it asked, or a newcomer can reach it now.
+                elif member.state is _JOINED:
+                    self._begin(member)
                     begun = True
                 else:
-                    self._grant(clock, bound)
+                    self._grant(member, bound)
 
     def _grant(self, member: Member, bound: int) -> None:
         end = self.end
-        horizon = FOREVER if self.needs(member)[1] == FOREVER else min(bound, self.ceiling, end)
+        horizon = FOREVER if self.goal(member) == FOREVER else min(bound, self.ceiling, end)
         messages = member.inbox.take(horizon)
         now = acts = member.awaits
         if now > end:
@@ -565,14 +594,14 @@ class Arbiter:
             now = member.now  # Nothing can come any more, and there is no end to go to.
         if member.expects:
             member.expects = False
-            first = messages[0][0] if messages else FOREVER
+            first = messages[0].arrival if messages else FOREVER
             if first > member.held:
                 first = member.held
-            if member.state is State.PEEKING:
+            if member.state is _PEEKING:
                 now = acts = member.now
             elif first < min(member.awaits, horizon):
                 now = acts = first
-        if now < member.now or (messages and messages[0][0] < member.granted):
+        if now < member.now or (messages and messages[0].arrival < member.granted):
             raise broken_grant(member, now, messages)
         member.now = now
         member.granted = horizon

@@ -1,36 +1,41 @@
 cimport cython
 
 cdef long long FOREVER
-cdef Py_ssize_t _SLEEPERS_MAX, _RIDERS_KEPT, _GONE_KEPT, _FAN_IN_SMALL
-cdef object heapify, heappop, heappush, heapreplace
+cdef object heappop, heappush, heapreplace
 
 
 cdef class Clock:
-    cdef readonly str name
-    cdef readonly long long base
-    cdef readonly long long promise
-    cdef readonly long long value
-    cdef readonly bint sleeping
-    cdef readonly long long goal
-    cdef readonly list ins
-    cdef readonly Py_ssize_t looked_at
-    cdef readonly long long looked_for
-    cdef readonly list riders
-    cdef readonly Py_ssize_t riders_max
-    cdef readonly Clock rides_on
-    cdef readonly long long subgoal
-    cdef readonly long long ticket
-    cdef readonly long long tracked
+    cdef public str name
+    cdef public long long base
+    cdef public long long promise
+    cdef public long long value
+    cdef public bint sleeping
+    cdef public long long goal
+    cdef public list ins
+    cdef public Py_ssize_t looked_at
+    cdef public long long looked_for
+    cdef public list riders
+    cdef public Py_ssize_t riders_max
+    cdef public Clock rides_on
+    cdef public long long subgoal
+    cdef public long long ticket
+    cdef public long long tracked
 
     cpdef long long send(self, long long bound)
 
 
 cdef class Bounds:
     cdef list _clocks
-    cdef list _floors
+    cdef readonly list _floors
     cdef long long _serial
     cdef list _ready
     cdef list _doubtful
+    cdef readonly long long searches
+    cdef readonly long long looks
+    cdef Py_ssize_t _sleepers_max
+    cdef Py_ssize_t _fan_in_small
+    cdef Py_ssize_t _riders_kept
+    cdef Py_ssize_t _gone_kept
 
     cpdef add(self, Clock clock)
     cpdef rewire(self, Clock clock, list ins)

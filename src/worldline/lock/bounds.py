@@ -47,19 +47,8 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
 
+from worldline.lock import tuning
 from worldline.model.time import FOREVER
-
-# Sleepers that a search looks at for a better horizon once the goal is reached. It bounds the cost of granting far
-# ahead in large networks and has no influence on results.
-_SLEEPERS_MAX = 8
-
-# How much that has become void may pile up before it is cleared away: riders of a clock, and edges from those who have
-# left.
-_RIDERS_KEPT = 32
-_GONE_KEPT = 8
-
-# Up to so many senders, looking at all of them for the slowest is cheaper than being held by one after the other.
-_FAN_IN_SMALL = 16
 
 
 class Clock:
@@ -94,7 +83,7 @@ class Clock:
         self.looked_at = 0  # The place among many senders at which the last look for `looked_for` ended.
         self.looked_for = 0
         self.riders: list[tuple[int, int, Clock, int]] = []  # A heap of (threshold, serial, rider, the rider's ticket).
-        self.riders_max = _RIDERS_KEPT
+        self.riders_max = tuning.RIDERS_KEPT
         self.rides_on: Clock | None = None
         self.subgoal = 0  # The bound that is known to be out of reach while it rides.
         self.ticket = 0  # Raised with every ride: entries in other clocks' heaps with an older one are void.
@@ -114,6 +103,12 @@ class Bounds:
         self._serial = 0
         self._ready: list[tuple[Clock, int]] = []
         self._doubtful: list[Clock] = []
+        self.searches = 0  # What it costs: how often it has looked for what holds somebody,
+        self.looks = 0  # and how many senders it has looked at for that.
+        self._sleepers_max = tuning.SLEEPERS_MAX
+        self._fan_in_small = tuning.FAN_IN_SMALL
+        self._riders_kept = tuning.RIDERS_KEPT
+        self._gone_kept = tuning.GONE_KEPT
 
     def add(self, clock: Clock) -> None:
         self._clocks.append(clock)
@@ -229,8 +224,10 @@ class Bounds:
 
     def _probe(self, clock: Clock, demand: int) -> int:
         """Return the clock's bound if it is at least the demand; otherwise let it ride and return 0."""
-        if len(clock.ins) > _FAN_IN_SMALL and self._is_held(clock, demand):
+        if len(clock.ins) > self._fan_in_small and self._is_held(clock, demand):
             return 0
+        self.searches += 1
+        self.looks += len(clock.ins)
         best = FOREVER
         blocker, near = None, 0
         through_sleepers = False
@@ -251,7 +248,7 @@ class Bounds:
                 gone += 1
             if reach < best:
                 best, blocker, near = reach, sender, latency
-        if gone > _GONE_KEPT and 2 * gone > len(clock.ins):
+        if gone > self._gone_kept and 2 * gone > len(clock.ins):
             self.rewire(clock, [edge for edge in clock.ins if edge[0].sleeping or edge[0].value < FOREVER])
         if best < demand:
             assert blocker is not None
@@ -274,15 +271,18 @@ class Bounds:
             sender, latency = ins[place]
             reach = sender.value + latency
             if reach < demand:
+                self.looks += place - clock.looked_at + 1
                 clock.looked_at = place
                 demand = self._modest(clock, demand, reach + 1)
                 self._ride(clock, demand, sender, demand - latency)
                 return True
+        self.looks += len(ins) - clock.looked_at
         clock.looked_at = len(ins)
         return False
 
     def _search(self, origin: Clock, demand: int, best: int) -> int:
         """Do as `_probe`, backwards through senders that sleep; `best` is what the direct senders alone allow."""
+        self.searches += 1
         floor = self.floor()
         met: dict[Clock, tuple[Clock, int]] = {}  # Sleeper → the one that it was reached from, and its distance.
         frontier: list[tuple[int, int, Clock, Clock]] = []
@@ -298,9 +298,10 @@ class Bounds:
                 return best
             if sleeper in met:
                 continue
-            if floor + distance >= demand and len(met) >= _SLEEPERS_MAX:
+            if floor + distance >= demand and len(met) >= self._sleepers_max:
                 return floor + distance
             met[sleeper] = (toward, distance)
+            self.looks += len(sleeper.ins)
             for sender, latency in sleeper.ins:
                 far = distance + latency
                 reach = sender.value + far
@@ -369,7 +370,7 @@ class Bounds:
             # Those who have gone on since would stay here until the blocker had reached what they asked for.
             blocker.riders = [entry for entry in blocker.riders if entry[2].ticket == entry[3]]
             heapify(blocker.riders)
-            blocker.riders_max = max(_RIDERS_KEPT, 2 * len(blocker.riders))
+            blocker.riders_max = max(self._riders_kept, 2 * len(blocker.riders))
 
 
 def fixpoint(clocks: list[Clock]) -> dict[str, tuple[int, list[tuple[Clock, int]]]]:

@@ -51,7 +51,7 @@ def _explain(arbiter: View, member: Member, exact: Exact) -> Why:
         return because(Cause.ROSTER, 0, missing=(*arbiter.missing(), *vacant(arbiter.plan)))
     if member.state is State.JOINED and member.start > arbiter.end:
         return because(Cause.END, arbiter.end)
-    if arbiter.needs(member)[1] > arbiter.ceiling:
+    if arbiter.goal(member) > arbiter.ceiling:
         if arbiter.ceiling == arbiter.barrier:
             return because(Cause.BARRIER, arbiter.ceiling)
         late = sorted(newcomer.name for newcomer in arbiter.newcomers.values() if newcomer.start == arbiter.ceiling)

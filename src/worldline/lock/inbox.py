@@ -1,70 +1,131 @@
 """A receiver's messages that the arbiter hasn't handed over yet, and the count of those that it never will.
 
-Most messages are handed over with the next grant. They only pass through a plain list; those that arrive later than
-that move on to a heap. So a message costs an append and its part of one small sort, unless it is long under way.
+Messages are handed over in order. Usually they come in like that, and then a grant takes them from the front of a plain
+list. If they don't, those that a grant leaves behind are put aside by their moments, of which there are few where
+participants go in step. So a message costs an append or two, and at the most its part of one small sort.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container
 from heapq import heappop, heappush
+from itertools import chain
 
+from worldline.lock import tuning
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
-
-_GHOSTS_KEPT = 256
 
 
 class Inbox:
     """Arrivals at one participant, and the ghosts of those that got lost on the way."""
 
-    __slots__ = ("_ghosts", "_ghosts_max", "_later", "dropped", "first", "fresh")
+    __slots__ = (
+        "_fresh",
+        "_ghosts",
+        "_ghosts_kept",
+        "_ghosts_max",
+        "_in_order",
+        "_last",
+        "_last_sender",
+        "_last_sent",
+        "_later",
+        "_moments",
+        "dropped",
+        "first",
+    )
 
     def __init__(self) -> None:
-        self.fresh: list[Message] = []  # In no order. The router appends here itself and keeps `first` true.
-        self._later: list[Message] = []
         self.first = FOREVER  # The earliest arrival of all that is here.
+        self._fresh: list[Message] = []
+        self._in_order = True  # Whether these are, as they stand there.
+        self._last = -1  # The arrival, the send time and the sender of the last of them.
+        self._last_sent = -1
+        self._last_sender = ""
+        self._later: dict[int, list[Message]] = {}  # By arrival: what wasn't handed over with the rest.
+        self._moments: list[int] = []  # A heap of these arrivals.
         # (arrival, topic, reason) of messages that were lost. Like a message, a loss counts only if the participant
         # is still subscribed when it would have arrived, which isn't known yet when it is drawn.
         self._ghosts: list[tuple[int, str, str]] = []
-        self._ghosts_max = _GHOSTS_KEPT
+        self._ghosts_kept = self._ghosts_max = tuning.GHOSTS_KEPT
         self.dropped: dict[tuple[str, str], int] = {}  # (topic, reason) → how many.
 
     def put(self, message: Message) -> None:
-        self.fresh.append(message)
-        if message.arrival < self.first:
-            self.first = message.arrival
+        self.add(message, message.arrival, message.sent, message.sender)
+
+    def add(self, message: Message, arrival: int, sent: int, sender: str) -> None:
+        """Take in a message, for those who have at hand what it says about its order."""
+        if arrival <= self._last and (
+            arrival < self._last
+            or sent < self._last_sent
+            # Of one sender and one time, only the messages themselves tell.
+            or (sent == self._last_sent and sender <= self._last_sender and message < self._fresh[-1])
+        ):
+            self._in_order = False
+        self._fresh.append(message)
+        self._last, self._last_sent, self._last_sender = arrival, sent, sender
+        if arrival < self.first:
+            self.first = arrival
 
     def put_ghost(self, arrival: int, topic: str, reason: str, now: int) -> None:
         """Note a loss. Those that lie before the participant's time are final and are counted from time to time."""
         self._ghosts.append((arrival, topic, reason))
         if len(self._ghosts) > self._ghosts_max:
             self.count(now)
-            self._ghosts_max = max(_GHOSTS_KEPT, 2 * len(self._ghosts))
+            self._ghosts_max = max(self._ghosts_kept, 2 * len(self._ghosts))
 
     def take(self, horizon: int) -> list[Message]:
         """Remove and return what arrives before the horizon, in order."""
         if self.first >= horizon:
             return []
-        later, fresh = self._later, self.fresh
-        taken = [message for message in fresh if message[0] < horizon]
-        if len(taken) < len(fresh):
-            for message in fresh:
-                if message[0] >= horizon:
-                    heappush(later, message)
-        fresh.clear()
-        while later and later[0][0] < horizon:
-            taken.append(heappop(later))
-        self.first = later[0][0] if later else FOREVER
+        fresh = self._fresh
+        if not self._in_order or self._later:
+            return self._take_sorted(horizon)
+        if self._last < horizon:
+            self._fresh = []
+            self._last = -1
+            self.first = FOREVER
+            return fresh
+        count = 1
+        while fresh[count].arrival < horizon:
+            count += 1
+        taken = fresh[:count]
+        del fresh[:count]
+        self.first = fresh[0].arrival
+        return taken
+
+    def _take_sorted(self, horizon: int) -> list[Message]:
+        taken: list[Message] = []
+        later, moments = self._later, self._moments
+        for message in self._fresh:
+            arrival = message.arrival
+            if arrival < horizon:
+                taken.append(message)
+            elif (others := later.get(arrival)) is not None:
+                others.append(message)
+            else:
+                later[arrival] = [message]
+                heappush(moments, arrival)
+        self._clear()
+        while moments and moments[0] < horizon:
+            taken += later.pop(heappop(moments))
+        self.first = moments[0] if moments else FOREVER
         taken.sort()
         return taken
 
+    def _clear(self) -> None:
+        self._fresh = []
+        self._in_order = True
+        self._last = -1
+
     def close(self, topics: Container[str], until: int) -> None:
         """Forget topics from `until` on."""
-        if self.fresh or self._later:
-            self.fresh = [message for message in (*self.fresh, *self._later) if message.topic not in topics]
-            self._later = []
-            self.first = min((message.arrival for message in self.fresh), default=FOREVER)
+        here = [*self._fresh, *chain(*self._later.values())]
+        if here:
+            self._clear()
+            self._later, self._moments, self.first = {}, [], FOREVER
+            for message in here:
+                if message.topic not in topics:
+                    self.put(message)
         if self._ghosts:
             self.count(until, topics)
             self._ghosts = [ghost for ghost in self._ghosts if ghost[1] not in topics]
@@ -80,4 +141,4 @@ class Inbox:
         self._ghosts = kept
 
     def __len__(self) -> int:
-        return len(self.fresh) + len(self._later)
+        return len(self._fresh) + sum(map(len, self._later.values()))

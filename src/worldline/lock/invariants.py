@@ -26,7 +26,7 @@ def check_invariants(arbiter: View) -> None:
         _demand(member.now <= member.promise, "A4: a promise in the past", member)
         _demand(member.now <= max(member.granted, member.start), "A4: beyond its horizon", member)
         if running and member.state in WAITING:
-            _, goal = arbiter.needs(member)
+            goal = arbiter.goal(member)
             if goal <= arbiter.ceiling:
                 _demand(bound < goal, "A2: it could go on", member)
                 _demand(member.rides_on is not None, "B3: it rides on nobody", member)

@@ -76,7 +76,13 @@ from worldline.model.time import FOREVER, TIME_MAX, TimeLike, format_time
 
 _WAITS = {State.ADVANCING: ("advance", "to"), State.AWAITING: ("next", "until"), State.PEEKING: ("peek", "until")}
 
-_ACTING = ROWS[State.COMPUTING]  # Looked up often: where all acts are legal.
+# Looked up often: where all acts are legal, and where one waits.
+_ACTING, _ADVANCING, _AWAITING, _PEEKING = (
+    ROWS[State.COMPUTING],
+    ROWS[State.ADVANCING],
+    ROWS[State.AWAITING],
+    ROWS[State.PEEKING],
+)
 
 
 class RunEnded(BaseException):
@@ -125,6 +131,11 @@ class Ledger:
         self._control_latency = 0
         self.reach = 0  # How far it may peek; 0 if nobody knows.
         self._streams: dict[tuple[str, ...], Stream] = {}
+        self.careful = False  # Whether the program may be interrupted before it has what it is given: see `take_back`.
+        self._is_marked = False
+        self._before: tuple[Any, ...] = ()
+        self._lists: tuple[Any, ...] = ()
+        self._given: list[Message] = []
         self._waited: int | None = None  # Since when it waited for a next message, once it knows that none can come.
 
     @property
@@ -149,13 +160,15 @@ class Ledger:
 
     def receive(self, action: Action) -> list[Message]:
         """Take the answer that this participant waits for; return the messages of its sequence point."""
-        if isinstance(action, Abort):  # Wherever it stands: the run is over.
+        if action.__class__ is Abort:  # Wherever it stands: the run is over.
             self._row = GONE
             raise broken_off(action)
-        row = self._row.moves.get(type(action))
+        row = self._row.moves.get(action.__class__)
         if row is None:
             self._refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
-        if isinstance(action, Grant) and row is not GONE:
+        if self.careful:
+            self._mark(self._held.copy())
+        if row is _ACTING and action.__class__ is Grant:
             return self._granted(action)
         self._row = row
         if isinstance(action, StartRun):
@@ -167,38 +180,47 @@ class Ledger:
             self.now = action.horizon
         return []
 
-    def snapshot(self) -> tuple[Any, ...]:
-        """Return all that an answer changes, as it is now, for a program that may be interrupted while it takes it."""
-        scalars = (self.now, self.horizon, self._row, self._final, self._told)
-        rest = (self._complete_at, self._waited, {**self.dropped}, self.journal.copy())
-        return (*scalars, *rest, self._held.copy(), [*self._incomplete], [*self._finished])
+    def _mark(self, held: deque[Message] | None = None) -> None:
+        """Remember how it is, and what is held if that will change by more than being given, for `take_back`."""
+        self._before = (self.now, self.horizon, self._row, self._final, self._told, self._complete_at, self._waited)
+        self._lists = (self._incomplete, self._finished, self.dropped, held)
+        self._given = []
+        self.journal.mark()
+        self._is_marked = True
 
-    def restore(self, snapshot: tuple[Any, ...]) -> None:
-        """Go back to how it was, in one step."""
-        self.now, self.horizon, self._row, self._final, self._told = snapshot[:5]
-        self._complete_at, self._waited, self.dropped, self.journal = snapshot[5:9]
-        self._held, self._incomplete, self._finished = snapshot[9:]
+    def take_back(self) -> None:
+        """Take back what the last call gave to a `careful` program: it was interrupted before it had it."""
+        if self._is_marked:
+            self._is_marked = False
+            self.now, self.horizon, self._row, self._final, self._told, self._complete_at, self._waited = self._before
+            self._incomplete, self._finished, self.dropped, held = self._lists
+            if held is None:
+                self._held.extendleft(reversed(self._given))
+            else:
+                self._held = held
+            self.journal.take_back()
 
     def _granted(self, grant: Grant) -> list[Message]:
-        if not (grant.final or grant.horizon >= self._until or self._wakes(grant)):
-            granted, asked = format_time(grant.horizon), format_time(self._until)
+        horizon, messages = grant.horizon, grant.messages
+        if not (horizon >= self._until or grant.final or self._wakes(grant)):
+            granted, asked = format_time(horizon), format_time(self._until)
             self._refuse(PeerError(f"a grant up to {granted} doesn't answer a request for {asked}"))
         held = self._held
         if not held:
-            held.extend(grant.messages)
+            held.extend(messages)
         else:
-            for message in grant.messages:
+            for message in messages:
                 if message < held[-1]:
                     insort(held, message)  # Only behind a late subscription is anything held that arrives later.
                 else:
                     held.append(message)
-        self.horizon = grant.horizon
+        self.horizon = horizon
         self._final = grant.final
         waited = self._row
-        self._row = waited.moves[Grant]
-        if waited.state is State.PEEKING:
+        self._row = _ACTING
+        if waited is _PEEKING:
             return []  # It stays where it is, and now knows what it has asked for.
-        messages = self._wake() if waited.state is State.AWAITING else self._go_to(self._until)
+        messages = self._wake() if waited is _AWAITING else self._go_to(self._until)
         self._told = self.now  # The arbiter works the same out from its side.
         return messages
 
@@ -211,25 +233,20 @@ class Ledger:
 
     def advance(self, to: TimeLike) -> list[Message] | None:
         """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
-        if self.state is State.ADVANCING and as_time(to) == self._until:
+        self._is_marked = False
+        if self._row is _ADVANCING and as_time(to) == self._until:
             return None  # It was asked for before, and the wait for it was interrupted.
-        row = self._row
-        quick = row is _ACTING
-        target = to if quick and type(to) is int and self.now <= to <= TIME_MAX else self._target(to, Advance)
+        target = self._target(to, Advance)
         if self._period:
             self._keep_period(target)
-        if target <= self.horizon:
-            held = self._held
-            if not held or held[0][0] >= target:
-                self.now = target
-                return []
-            return self._go_to(target)
-        if self._final:
+        if target <= self.horizon or self._final:
+            if self.careful:
+                self._mark()
             return self._go_to(target)
         request = Advance(target)
         self._until = target  # An interruption comes after a call: all of this happens, or nothing.
         self._outbox += (request,)
-        self._row = row.moves[Advance]
+        self._row = _ADVANCING
         return None
 
     def next(self, until: TimeLike | None = None, promise: TimeLike | None = None) -> list[Message] | None:
@@ -237,24 +254,32 @@ class Ledger:
 
         A promise is made before anything else.
         """
-        if self.state is State.AWAITING and (FOREVER if until is None else as_time(until)) == self._until:
+        self._is_marked = False
+        if self._row is _AWAITING and (FOREVER if until is None else as_time(until)) == self._until:
             return None
         if promise is not None:
             self.promise(promise)
         if until is None:
-            self._check(Next)
+            if self._row is not _ACTING:
+                self._check(Next)
             self._until = FOREVER
         else:
             self._until = self._target(until, Next)
         if self._period:
             self._keep_period(self.now + 1 if self._complete_at == self.now and not self._incomplete else self.now)
-        first = self._held[0].arrival if self._held else FOREVER
+        first = self._first()
         if first < min(self.horizon, self._until) or self._until <= self.horizon or self._final:
+            if self.careful:
+                self._mark()
             return self._wake()
         request = Next(self._until, first)
         self._outbox += (request,)
-        self._row = self._row.moves[Next]
+        self._row = _AWAITING
         return None
+
+    def _first(self) -> int:
+        """Return the first arrival that is held."""
+        return self._held[0].arrival if self._held else FOREVER
 
     def peek(self, until: TimeLike | None = None) -> int | None:
         """Say when the next message arrives, or up to when none does, without going there. None as for `advance`.
@@ -262,7 +287,8 @@ class Ledger:
         After the answer, the same call says it. It looks at most as far ahead as `reach`: what is sent from now on may
         bring answers then. And no further than the run's end.
         """
-        if self.state is State.PEEKING and self._sight(until) == self._until:
+        self._is_marked = False
+        if self._row is _PEEKING and self._sight(until) == self._until:
             return None
         if until is None:
             self._check(Peek)
@@ -273,7 +299,7 @@ class Ledger:
         if self._period:
             self._keep_period(self.now)
         sight = self._sight(until)
-        first = self._held[0].arrival if self._held else FOREVER
+        first = self._first()
         if first < min(self.horizon, sight):
             return first
         if sight <= self.horizon:
@@ -286,7 +312,7 @@ class Ledger:
         request = Peek(sight, first)
         self._until = sight
         self._outbox += (request,)
-        self._row = self._row.moves[Peek]
+        self._row = _PEEKING
         return None
 
     def _sight(self, until: TimeLike | None) -> int:
@@ -295,7 +321,8 @@ class Ledger:
         return max(self.now, farthest if until is None else min(as_time(until), farthest))
 
     def _target(self, time: TimeLike, kind: type) -> int:
-        self._check(kind)
+        if self._row is not _ACTING:
+            self._check(kind)
         target = as_time(time)
         if target < self.now:
             self._refuse(UsageError(f"it can't go back to {format_time(target)}"))
@@ -311,15 +338,15 @@ class Ledger:
     def _wake(self) -> list[Message]:
         """Serve `next`: go to the first arrival if it is complete and in time, else to the time asked for."""
         held = self._held
-        if held and held[0].arrival < min(self.horizon, self._until):
-            first = held[0].arrival
+        first = self._first()
+        if first < min(self.horizon, self._until):
             batch = [held.popleft()]
-            while held and held[0].arrival == first:
+            while self._first() == first:
                 batch.append(held.popleft())
-            self._incomplete.clear()
+            self._incomplete = []
             if self._complete_at != first:
                 self._complete_at = first
-                self._finished.clear()
+                self._finished = []
             return self._arrive(first, batch)
         return self._go_to(self._until)
 
@@ -333,13 +360,14 @@ class Ledger:
             self._row = RETIRED
         held = self._held
         batch = []
-        while held and held[0].arrival < target:
+        while self._first() < target:
             batch.append(held.popleft())
         return self._arrive(target, batch)
 
     def _arrive(self, now: int, batch: list[Message]) -> list[Message]:
         self.now = now
         if batch:
+            self._given = batch
             if self._sifts:
                 batch = self._sift(batch)
             self.journal.note_received(now, batch)
@@ -349,9 +377,11 @@ class Ledger:
         kept = sift(batch, self._buffers)
         if len(kept) < len(batch):
             remaining = Counter(message.topic for message in kept)
+            dropped = Counter(self.dropped)
             for topic, count in Counter(message.topic for message in batch).items():
                 if count > remaining[topic]:
-                    self.dropped[topic] = self.dropped.get(topic, 0) + count - remaining[topic]
+                    dropped[topic] += count - remaining[topic]
+            self.dropped = dict(dropped)
         return kept
 
     # --- Operations that only tell ---
@@ -499,7 +529,7 @@ class Ledger:
 
     def tell_time(self) -> None:
         """Put the time that was reached without asking into the outbox, for whoever waits for it."""
-        if self._told < self.now and self.state is State.COMPUTING:
+        if self._told < self.now and self._row.state is State.COMPUTING:
             reached = Reached(self.now)
             self._told = self.now  # As for a request: all of this happens, or nothing.
             self._outbox += (reached,)

@@ -30,6 +30,7 @@ from collections import deque
 from heapq import heappop, heappush
 
 from worldline.history.observer import Observer
+from worldline.lock import tuning
 from worldline.lock.bounds import Bounds, Clock
 from worldline.lock.edges import Edges
 from worldline.lock.events import Subscription
@@ -39,8 +40,6 @@ from worldline.model.path import Path, Paths
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER
 
-_FORGET_EVERY = 64  # Messages of a publication after which those that have arrived everywhere are forgotten.
-_TOPICS_KEPT = 64  # Topics of a sender up to which nobody looks whether they are in use.
 _MESSAGE_COST = 256  # Bytes that a message takes besides its payload, here and in inboxes; about.
 _NO_MESSAGE = Message(0, 0, "", 0, 0, "", b"")
 _message = tuple.__new__  # A third of the price of Message(...), in the busiest loop of all.
@@ -95,10 +94,16 @@ class _Publication:
         """Drop what arrives nowhere at the floor or later."""
         freed = 0
         retained, judged = self.retained, self.judged
-        while retained and retained[0][0] < floor:
-            freed += len(retained.popleft()[4]) + _MESSAGE_COST
+        while retained:
+            entry = retained[0]
+            if entry[0] >= floor:
+                break
+            retained.popleft()
+            payload = entry[4]
+            freed += len(payload) + _MESSAGE_COST
         while judged and judged[0][0] < floor:
-            freed += len(heappop(judged)[4]) + _MESSAGE_COST
+            payload = heappop(judged)[4]
+            freed += len(payload) + _MESSAGE_COST
         self.sender.outstanding -= freed
 
     def last(self) -> int:
@@ -136,6 +141,8 @@ class Router:
         self._departed: list[tuple[int, int, _Publication]] = []  # A heap of what those who have left had under way.
         self._serial = 0
         self.edges = Edges(self._paths, self._control_latency)
+        self._forget_every = tuning.FORGET_EVERY
+        self._topics_kept = tuning.TOPICS_KEPT
 
     # --- Who is there ---
 
@@ -169,8 +176,9 @@ class Router:
         if expiry > self.latest:
             self.latest = expiry
         observer = self._observer
+        name = sender.name
         if observer is not None:
-            observer.sent(sender.name, sequence, topic, sent, payload, expiry)
+            observer.sent(name, sequence, topic, sent, payload, expiry)
         roused: list[Member] = []
         message: Message = _NO_MESSAGE
         shared = -1
@@ -182,19 +190,17 @@ class Router:
             if arrival < target.listens_from:
                 continue
             if arrival != shared:  # Receivers at the same distance share one message.
-                message = _message(Message, (arrival, sent, sender.name, sequence, 0, topic, payload))
+                message = _message(Message, (arrival, sent, name, sequence, 0, topic, payload))
                 shared = arrival
             if observer is not None:
-                observer.arrives(sender.name, sequence, target.member.name, arrival, 0, None)
+                observer.arrives(name, sequence, target.member.name, arrival, 0, None)
             inbox = target.inbox
-            inbox.fresh.append(message)
-            if arrival < inbox.first:
-                inbox.first = arrival
-                if target.member.expects:
-                    roused.append(target.member)
+            if arrival < inbox.first and target.member.expects:
+                roused.append(target.member)
+            inbox.add(message, arrival, sent, name)
         publication.retained.append((expiry, number, sent, sequence, payload))
         sender.outstanding += size + _MESSAGE_COST
-        if number % _FORGET_EVERY == 0:
+        if number % self._forget_every == 0:
             self._forget(publication)
         return roused
 
@@ -250,7 +256,7 @@ class Router:
                 sender.spent[topic] = publication.published
                 del sender.publications[topic]
                 self._strike(publication)
-        sender.sweep_at = max(_TOPICS_KEPT, 2 * len(sender.publications))
+        sender.sweep_at = max(self._topics_kept, 2 * len(sender.publications))
 
     def relieve(self, sender: Member) -> int:
         """Forget all of a sender's that nobody can be given any more (R2); return about how many bytes are left."""
@@ -398,7 +404,8 @@ class Router:
             return
         if arrival < member.inbox.first and member.expects:
             roused.append(member)
-        member.inbox.put(Message(arrival, sent, publication.sender.name, sequence, copy, topic, payload))
+        sender = publication.sender.name
+        member.inbox.add(Message(arrival, sent, sender, sequence, copy, topic, payload), arrival, sent, sender)
 
     def _forget(self, publication: _Publication) -> None:
         """Drop what nobody can subscribe to in time any more."""

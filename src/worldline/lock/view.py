@@ -22,8 +22,8 @@ class View(Protocol):
     newcomers: dict[str, Member]
     router: Router
 
-    def needs(self, member: Member) -> tuple[int, int]:
-        """Return when a waiting member will act by itself, and the bound that it needs for that."""
+    def goal(self, member: Member) -> int:
+        """Return the bound that a waiting member needs to go on."""
 
     def missing(self) -> list[str]:
         """Return who of the roster isn't there yet."""

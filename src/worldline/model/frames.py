@@ -6,7 +6,6 @@ whole; what is cut short was never sent.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 
 HEADER_SIZE = 4

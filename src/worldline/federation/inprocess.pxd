@@ -1,0 +1,57 @@
+cimport cython
+
+from worldline.federation.strand cimport Strand
+from worldline.lock.arbiter cimport Arbiter
+from worldline.lock.ledger cimport Ledger
+
+cdef object _GATHERING, bisect_left
+
+
+cdef class _Seat:
+    cdef readonly str name
+    cdef readonly bint guest
+    cdef readonly Ledger ledger
+    cdef readonly Strand strand
+    cdef list frame
+    cdef object answer
+    cdef bint asking
+    cdef bint able
+    cdef _Run _run
+    cdef object _program
+
+    cdef bint waits(self)
+    cpdef tell(self, list events)
+    cpdef ask(self, list events)
+
+
+cdef class _Run:
+    cdef object _schedule
+    cdef bint _in_order
+    cdef object _watcher
+    cdef Arbiter _arbiter
+    cdef dict _seats
+    cdef list _able
+    cdef list _uninvited
+    cdef _Seat _running
+    cdef long long _turns
+    cdef object _digest
+    cdef object _error
+    cdef bint _broken
+    cdef bint _unwinding
+    cdef bint _away
+    cdef bint _hold
+    cdef long long _seen_turn
+    cdef double _seen_at
+
+    cdef bint is_due(self)
+    cdef pause(self, _Seat seat)
+    cdef _come_back(self)
+    cdef _Seat _next(self)
+    @cython.locals(able=list, seat=_Seat, gathering=bint)
+    cdef _Seat _step(self)
+    @cython.locals(frame=list, addressed=_Seat)
+    cdef _hear(self, _Seat seat)
+    cdef _welcome(self, str name, _Seat inviting)
+    cdef _enable(self, _Seat seat)
+    @cython.locals(able=list)
+    cdef _disable(self, _Seat seat)

@@ -1,0 +1,49 @@
+"""A participant whose program may be interrupted: a signal's handler may raise in its thread, anywhere.
+
+The program may go on then, and the same call again gives what the interrupted one would have given. So what was taken
+from the ledger, and hadn't reached the program yet, goes back. Handlers run between the steps of Python code, also
+right after a call of compiled code has returned; hence these few methods are Python in every build.
+"""
+
+from __future__ import annotations
+
+from worldline.federation.participant import Connection, Participant
+from worldline.lock import Ledger
+from worldline.model import Message
+from worldline.model.time import TimeLike
+
+
+class InterruptibleParticipant(Participant):
+    """A participant that loses nothing when it is interrupted."""
+
+    def __init__(self, ledger: Ledger, connection: Connection) -> None:
+        super().__init__(ledger, connection)
+        ledger.careful = True
+
+    def join(self) -> None:
+        try:
+            super().join()
+        except BaseException:
+            self._ledger.take_back()
+            raise
+
+    def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
+        try:
+            return super().advance(to, by=by)
+        except BaseException:
+            self._ledger.take_back()
+            raise
+
+    def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
+        try:
+            return super().next(until, promise=promise)
+        except BaseException:
+            self._ledger.take_back()
+            raise
+
+    def peek(self, until: TimeLike | None = None) -> int:
+        try:
+            return super().peek(until)
+        except BaseException:
+            self._ledger.take_back()
+            raise

@@ -1,0 +1,22 @@
+from worldline.lock.ledger cimport Ledger
+
+
+cdef class Operations:
+    cdef public Ledger _ledger
+    cdef public object _courier
+    cdef public object _lock
+    cdef public bint _waits
+    cdef public bint _presses
+    cdef public list _asked
+
+    cpdef _say(self, bint urgent=*)
+    cpdef _served_next(self, long long before, promise)
+    cpdef list _taken(self)
+    cpdef _catch_up(self)
+    cpdef _tell(self)
+
+
+cdef class Participant(Operations):
+    cdef public object _connection
+
+    cpdef list _wait(self)

@@ -1,0 +1,20 @@
+cimport cython
+
+cdef object _encode
+cdef Py_ssize_t _HASH_EVERY
+
+
+cdef class Journal:
+    cdef object _hash
+    cdef list _unhashed
+    cdef public list entries
+    cdef public long long sent
+    cdef public long long received
+    cdef Py_ssize_t _marked
+    cdef long long _marked_received
+
+    cpdef mark(self)
+    cpdef take_back(self)
+    cpdef note_sent(self, long long at, str topic, bytes payload)
+    cpdef note_received(self, long long now, list messages)
+    cdef _catch_up(self)

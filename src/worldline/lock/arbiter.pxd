@@ -1,0 +1,61 @@
+cimport cython
+
+from worldline.lock.bounds cimport Bounds
+from worldline.lock.inbox cimport Inbox
+from worldline.lock.member cimport Member
+from worldline.lock.router cimport Router
+
+cdef long long FOREVER, TIME_MAX
+cdef Py_ssize_t PAYLOAD_MAX
+cdef object _OVER, _COMPUTING, _ADVANCING, _AWAITING, _PEEKING, _JOINED
+cdef object Publish, Next, Advance, Peek, Grant, WorldlineError
+
+
+cdef class Arbiter:
+    cdef readonly object plan
+    cdef readonly object phase
+    cdef readonly long long events
+    cdef readonly long long end
+    cdef readonly long long barrier
+    cdef readonly long long ceiling
+    cdef public object topics_max
+    cdef public object logs_max
+    cdef readonly Bounds bounds
+    cdef readonly dict newcomers
+    cdef readonly Router router
+    cdef object _observer
+    cdef object _aftermath
+    cdef readonly dict members
+    cdef Py_ssize_t _absent
+    cdef Py_ssize_t _present
+    cdef set _enrolled
+    cdef readonly list _capped
+    cdef long long _requests
+    cdef dict _rewired
+    cdef list _actions
+    cdef dict _handlers
+
+    @cython.locals(member=Member, actions=list)
+    cpdef list hear(self, str who, list events)
+    cdef _take(self, Member member, event)
+    @cython.locals(at="long long", topic=str, payload=bytes, waiting=Member)
+    cdef _publish(self, Member member, event)
+    @cython.locals(to="long long")
+    cdef _advance(self, Member member, event)
+    @cython.locals(until="long long", held="long long")
+    cdef _next(self, Member member, event)
+    cdef _wait(self, Member member, long long until)
+    @cython.locals(goal="long long")
+    cdef _ask(self, Member member)
+    @cython.locals(awaits="long long", first="long long")
+    cpdef long long goal(self, Member member)
+    @cython.locals(ends=bint, first="long long")
+    cdef long long _acts(self, Member member)
+    cdef bint _is_capped(self, long long goal)
+    @cython.locals(member=Member, ready=list, begun=bint, bound="long long")
+    cdef _settle(self)
+    @cython.locals(
+        end="long long", horizon="long long", messages=list, now="long long", acts="long long", first="long long",
+        promise="long long",
+    )
+    cdef _grant(self, Member member, long long bound)

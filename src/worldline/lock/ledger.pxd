@@ -1,0 +1,70 @@
+cimport cython
+
+from worldline.history.journal cimport Journal
+from worldline.lock.states cimport StateRow
+
+cdef long long FOREVER, TIME_MAX
+cdef object Publish, Advance, Next, Peek, Promise, Reached, Grant, StartRun, Abort
+cdef object as_time, insort, deque
+cdef StateRow _ACTING, _ADVANCING, _AWAITING, _PEEKING
+
+
+cdef class Ledger:
+    cdef readonly str name
+    cdef readonly Journal journal
+    cdef readonly long long now
+    cdef public long long horizon
+    cdef StateRow _row
+    cdef readonly dict dropped
+    cdef public Py_ssize_t payload_max
+    cdef list _outbox
+    cdef object _publishes
+    cdef bint _controls
+    cdef dict _buffers
+    cdef bint _sifts
+    cdef dict _topics
+    cdef long long _period
+    cdef long long _promised
+    cdef long long _told
+    cdef readonly object _held
+    cdef bint _final
+    cdef long long _until
+    cdef long long _complete_at
+    cdef list _incomplete
+    cdef list _finished
+    cdef object _seed
+    cdef long long _control_latency
+    cdef readonly long long reach
+    cdef dict _streams
+    cdef public bint careful
+    cdef bint _is_marked
+    cdef tuple _before
+    cdef tuple _lists
+    cdef list _given
+    cdef object _waited
+
+    cdef _mark(self, held=*)
+    cpdef take_back(self)
+    cdef long long _target(self, time, kind)
+
+    cpdef list take_outbox(self)
+    @cython.locals(row=StateRow)
+    cpdef list receive(self, action)
+    @cython.locals(waited=StateRow, horizon="long long", messages=list)
+    cdef list _granted(self, grant)
+    @cython.locals(target="long long")
+    cpdef advance(self, to)
+    @cython.locals(first="long long")
+    cpdef next(self, until=*, promise=*)
+    cdef long long _first(self)
+    @cython.locals(due="long long")
+    cdef _keep_period(self, long long acts)
+    @cython.locals(first="long long", batch=list)
+    cdef list _wake(self)
+    @cython.locals(batch=list)
+    cdef list _go_to(self, long long target)
+    cdef list _arrive(self, long long now, list batch)
+    @cython.locals(now="long long", sent="long long")
+    cpdef publish(self, topic, payload, at=*)
+    cpdef tell_time(self)
+    cdef _check(self, kind)

@@ -1,0 +1,5 @@
+cdef class StateRow:
+    cdef readonly object state
+    cdef readonly bint ended
+    cdef public frozenset legal
+    cdef readonly dict moves

@@ -1,0 +1,286 @@
+"""Strands of both kinds: flows of control that go on when they are resumed, one at a time."""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worldline.federation import strand as strand_module
+from worldline.federation.strand import GreenletStrand, StrandBroken, ThreadStrand, strand_kind
+from worldline.model import UsageError
+
+KINDS = [
+    ThreadStrand,
+    pytest.param(
+        GreenletStrand, marks=pytest.mark.skipif(not strand_module._GREENLETS, reason="greenlet isn't installed")
+    ),
+]
+Kind = type[GreenletStrand] | type[ThreadStrand]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+class Scene:
+    """Strands that write down what they do."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self.said: list[str] = []
+        self.strands: dict[str, Any] = {}
+
+    def add(self, name: str, body: Callable[[Any], object]) -> Any:
+        made = self.strands[name] = self.kind(name, lambda: body(self.strands[name]))
+        return made
+
+
+@every_kind
+def test_a_strand_runs_until_it_pauses_and_goes_on_when_it_is_resumed(kind: Kind) -> None:
+    scene = Scene(kind)
+
+    def body(me: Any) -> None:
+        for number in range(3):
+            scene.said.append(f"in {number}")
+            me.pause()
+
+    strand = scene.add("a", body)
+    for number in range(3):
+        assert not strand.finished
+        strand.resume()
+        scene.said.append(f"out {number}")
+    strand.resume()
+    assert strand.finished
+    assert scene.said == ["in 0", "out 0", "in 1", "out 1", "in 2", "out 2"]
+
+
+@every_kind
+def test_one_hands_over_to_another_and_outside_gets_control_back_from_that(kind: Kind) -> None:
+    scene = Scene(kind)
+
+    def first(me: Any) -> None:
+        scene.said.append("a1")
+        me.hand_over(scene.strands["b"])
+        scene.said.append("a2")
+
+    def second(me: Any) -> None:
+        scene.said.append("b1")
+        me.pause()
+        scene.said.append("b2")
+        me.hand_over(scene.strands["a"])
+        scene.said.append("b3")
+
+    a, b = scene.add("a", first), scene.add("b", second)
+    a.resume()
+    assert scene.said == ["a1", "b1"]
+    b.resume()  # It hands over to the first, which finishes.
+    assert (a.finished, b.finished) == (True, False)
+    b.resume()
+    assert b.finished
+    assert scene.said == ["a1", "b1", "b2", "a2", "b3"]
+
+
+@every_kind
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3), KeyboardInterrupt(), GeneratorExit()])
+def test_what_it_raises_is_its_failure_and_reaches_nobody_else(kind: Kind, error: BaseException) -> None:
+    scene = Scene(kind)
+
+    def body(me: Any) -> None:
+        me.pause()
+        raise error
+
+    strand = scene.add("a", body)
+    strand.resume()
+    strand.resume()
+    assert strand.finished
+    assert strand.failure is error
+
+
+@every_kind
+def test_breaking_off_unwinds_it_though_it_catches_every_exception_and_calls_us_on_its_way_out(kind: Kind) -> None:
+    scene = Scene(kind)
+
+    def body(me: Any) -> None:
+        try:
+            while True:
+                try:
+                    me.pause()
+                except Exception:  # As bad programs do.
+                    continue
+        finally:
+            scene.said.append("cleaned up")
+            for call in (me.check, me.pause, lambda: me.hand_over(other)):
+                with pytest.raises(StrandBroken):
+                    call()
+            scene.said.append("left")
+
+    other = scene.add("b", lambda me: scene.said.append("never"))
+    strand = scene.add("a", body)
+    strand.resume()
+    strand.check()
+    strand.break_off()
+    assert strand.finished
+    assert strand.failure is None
+    assert scene.said == ["cleaned up", "left"]
+    strand.break_off()  # It may be done again.
+
+
+@every_kind
+def test_one_that_never_started_is_broken_off_without_starting(kind: Kind) -> None:
+    scene = Scene(kind)
+    scene.add("a", lambda me: scene.said.append("never")).break_off()
+    assert scene.said == []
+
+
+@every_kind
+def test_each_has_context_variables_and_a_trace_function_of_its_own(kind: Kind) -> None:
+    scene = Scene(kind)
+    variable = contextvars.ContextVar("variable", default="nobody's")
+    found: dict[str, list[object]] = {}
+
+    def body(me: Any) -> None:
+        def trace(*_: object) -> None: ...
+
+        seen = found[me.name] = [variable.get(), sys.gettrace()]
+        variable.set(me.name)
+        sys.settrace(trace)
+        me.pause()
+        seen += [variable.get(), sys.gettrace() is trace]
+        sys.settrace(None)
+
+    variable.set("outside's")
+    before = sys.gettrace()
+    strands = [scene.add(name, body) for name in "ab"]
+    for strand in strands * 2:
+        strand.resume()
+        assert sys.gettrace() is before
+    assert variable.get() == "outside's"
+    assert found == {name: ["nobody's", None, name, True] for name in "ab"}
+
+
+@every_kind
+def test_each_may_recurse_as_deeply_as_if_it_were_alone(kind: Kind) -> None:
+    scene = Scene(kind)
+
+    def down(me: Any, depth: int) -> None:
+        if depth:
+            down(me, depth - 1)
+        else:
+            me.pause()
+
+    strands = [scene.add(name, lambda me: down(me, sys.getrecursionlimit() * 6 // 10)) for name in "abc"]
+    for strand in strands * 2:
+        strand.resume()
+    assert [(strand.finished, strand.failure) for strand in strands] == [(True, None)] * 3
+
+
+@every_kind
+def test_nothing_of_it_is_left_when_it_has_finished(kind: Kind) -> None:
+    class Thing:
+        pass
+
+    def begun(pauses: bool) -> tuple[Any, weakref.ref[Thing]]:
+        thing = Thing()
+        scene = Scene(kind)
+
+        def body(me: Any) -> None:
+            held = thing
+            if pauses:
+                me.pause()
+            del held
+
+        strand = scene.add("a", body)
+        strand.resume()
+        return strand, weakref.ref(thing)
+
+    before = threading.active_count()
+    for pauses in (False, True):
+        strand, thing = begun(pauses)
+        strand.break_off()
+        assert strand.finished
+        gc.collect()
+        assert thing() is None
+    assert threading.active_count() == before
+
+
+def test_greenlets_stay_in_their_thread_and_say_so() -> None:
+    pytest.importorskip("greenlet")
+    scene = Scene(GreenletStrand)
+
+    def body(me: Any) -> None:
+        def elsewhere() -> None:
+            for call in (me.pause, lambda: me.hand_over(scene.strands["b"])):
+                with pytest.raises(UsageError, match=r"a: it waits in a thread that isn't its .*WORLDLINE_THREADS=1"):
+                    call()
+            scene.said.append("refused")
+
+        thread = threading.Thread(target=elsewhere)
+        thread.start()
+        thread.join()
+        me.pause()
+
+    scene.add("b", lambda me: None)
+    strand = scene.add("a", body)
+    strand.resume()
+    strand.resume()
+    assert (strand.failure, strand.finished, scene.said) == (None, True, ["refused"])
+
+
+@every_kind
+def test_a_program_may_use_greenlets_of_its_own(kind: Kind) -> None:
+    greenlets = pytest.importorskip("greenlet")
+    scene = Scene(kind)
+
+    def body(me: Any) -> None:
+        def inner() -> str:
+            me.pause()
+            scene.said.append(f"{me.name} inner")
+            back.switch("from inside")
+            me.pause()
+            return "done"
+
+        back = greenlets.getcurrent()
+        child = greenlets.greenlet(inner)
+        scene.said.append(f"{me.name} {child.switch()}")
+        me.pause()
+        scene.said.append(f"{me.name} {child.switch()}")
+
+    strands = [scene.add(name, body) for name in "ab"]
+    for strand in strands * 4:
+        strand.resume()
+    assert [(strand.finished, strand.failure) for strand in strands] == [(True, None)] * 2
+    each = ("inner", "from inside", "done")
+    assert scene.said == [f"{name} {what}" for group in (each[:2], each[2:]) for name in "ab" for what in group]
+
+
+def test_the_kind_is_chosen_by_what_is_installed_and_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(strand_module, "_GREENLETS", True)
+    for said, kind in (("", GreenletStrand), ("0", GreenletStrand), ("1", ThreadStrand)):
+        monkeypatch.setenv("WORLDLINE_THREADS", said)
+        assert strand_kind() is kind
+    monkeypatch.delenv("WORLDLINE_THREADS")
+    assert strand_kind() is GreenletStrand
+    monkeypatch.setattr(strand_module, "_GREENLETS", False)
+    assert strand_kind() is ThreadStrand
+
+
+def test_without_greenlet_there_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "greenlet", None)  # As if it weren't installed.
+    source = Path(strand_module.__file__).with_name("strand.py")
+    name = "strand_without_greenlet"
+    spec = spec_from_file_location(name, source, loader=SourceFileLoader(name, str(source)))
+    assert spec is not None
+    assert spec.loader is not None
+    alone = module_from_spec(spec)
+    spec.loader.exec_module(alone)
+    assert alone.strand_kind() is alone.ThreadStrand
+    strand = alone.ThreadStrand("a", lambda: None)
+    strand.resume()
+    assert strand.finished
