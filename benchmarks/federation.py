@@ -66,6 +66,12 @@ def contests(scale: float) -> dict[str, tuple[str, Contest]]:
             "HELICS": lambda: helics_peer.ring(n, many(2000))["hops_per_s"],
         }
 
+    def starting(ours: Callable[[int], Facts]) -> Contest:
+        return {
+            "Worldline": lambda: 1 / ours(8)["seconds"],
+            "HELICS": lambda: 1 / helics_peer.startup(8)["seconds"],
+        }
+
     return {
         "2 step, latency 1 step": ("steps/s each", stepping(2, 20_000, 3000, 1, mosaik=600)),
         "8 step, latency 1 step": ("steps/s each", stepping(8, 6000, 1000, 1, mosaik=200)),
@@ -81,13 +87,8 @@ def contests(scale: float) -> dict[str, tuple[str, Contest]]:
         ),
         "ring of 4": ("hops/s", ring(4)),
         "ring of 8": ("hops/s", ring(8)),
-        "start of 8 participants": (
-            "per second",
-            {
-                "Worldline": lambda: 1 / worldline_peer.startup(8)["seconds"],
-                "HELICS": lambda: 1 / helics_peer.startup(8)["seconds"],
-            },
-        ),
+        "start of 8 processes": ("per second", starting(worldline_peer.startup)),
+        "start of 8 by `run`": ("per second", starting(worldline_peer.launch)),
         "bare TCP": ("round trips/s", {"TCP": lambda: tcp.direct(many(10_000))["round_trips_per_s"]}),
     }
 

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
+import re
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,12 @@ from worldline import MS, Network, Server, link, plan
 STEP = MS
 NAMES = ("p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7")
 Facts = dict[str, Any]
+STARTING = """
+import time
+
+def run(me):
+    print("in the run at", time.monotonic())
+"""
 
 
 # --- In the parent ---
@@ -52,6 +62,28 @@ def startup(n: int, *, timeout_s: float = 120) -> Facts:
     start = time.monotonic()
     reports = _run(n, {"play": "startup"}, timeout_s)
     return _facts("startup", n=n, seconds=max(each["started_at"] for each in reports) - start)
+
+
+def launch(n: int, *, timeout_s: float = 120) -> Facts:
+    """The wall time from before `worldline run FILE.toml` is started until the last participant is in the run."""
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        (here / "starting.py").write_text(STARTING)
+        entries = (f'[[participants]]\nname = "{name}"\nentry = "starting:run"\n' for name in NAMES[:n])
+        (here / "starting.toml").write_text('name = "starting"\n' + "".join(entries))
+        start = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "worldline", "run", "starting.toml"],
+            cwd=here,
+            env={name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+        )
+        started = [float(at) for at in re.findall(r"in the run at ([\d.]+)", done.stdout)]
+    if done.returncode or len(started) != n:
+        raise PeerError(f"launch: {len(started)} of {n} were in the run: {done.stderr}")
+    return _facts("launch", n=n, seconds=max(started) - start)
 
 
 def kill(n: int = 3, *, timeout_s: float = 120) -> Facts:
@@ -203,7 +235,9 @@ def main() -> None:
         _child(json.loads(sys.argv[2]))
         return
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("scenario", choices=("stepping", "pingpong", "ring", "startup", "kill", "equal_arrivals"))
+    parser.add_argument(
+        "scenario", choices=("stepping", "pingpong", "ring", "startup", "launch", "kill", "equal_arrivals")
+    )
     parser.add_argument("arguments", nargs="*", type=int)
     given = parser.parse_args()
     print(json.dumps(globals()[given.scenario](*given.arguments)))

@@ -79,8 +79,8 @@ class StampsOnReceipt(Arbiter):
         super().__init__(plan, observer)
         self._heard = 0
 
-    def handle(self, who: str, *events: Event) -> tuple[Action, ...]:
-        return super().handle(who, *map(self._stamped, events))
+    def hear(self, who: str, events: list[Event]) -> list[Action]:
+        return super().hear(who, [self._stamped(event) for event in events])
 
     def _stamped(self, event: Event) -> Event:
         if not isinstance(event, Publish):

@@ -26,6 +26,7 @@ from worldline import Federation, Network, Participant, Program, link, run
 from worldline.federation import inprocess
 from worldline.federation.checker import SampledSchedule
 from worldline.federation.inprocess import InOrder, Schedule
+from worldline.lock import Arbiter
 from worldline.model import MS, BrokenPromise, ModelError, UsageError
 
 
@@ -239,7 +240,7 @@ def test_what_is_watched_doesnt_change_meanwhile(monkeypatch: pytest.MonkeyPatch
     run_arbiter: list[Any] = []
 
     def arbiter(*arguments: Any) -> Any:
-        run_arbiter.append(inprocess.Arbiter(*arguments))
+        run_arbiter.append(Arbiter(*arguments))
         return run_arbiter[0]
 
     run(federation(a=endless, b=endless), watch=watch, arbiter=arbiter)

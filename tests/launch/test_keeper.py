@@ -78,11 +78,16 @@ def launched(
                     os.kill(pid, signal.SIGKILL)
 
 
-def test_nothing_stays_when_the_launcher_is_killed(tmp_path: Path) -> None:
+def test_nothing_stays_when_the_launcher_is_killed(
+    tmp_path: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(short_folder))
     with launched(tmp_path, "waiting", "computing", "stopped", "parent", pids=5) as (child, pids):
         assert all(map(is_running, pids))
+        assert len(list(short_folder.iterdir())) == 1  # Where they have met.
         os.killpg(child.pid, signal.SIGKILL)  # With all that is in its process group, as a job's end would.
         eventually(lambda: not any(map(is_running, pids)), PATIENCE_S)
+        eventually(lambda: not list(short_folder.iterdir()), PATIENCE_S)
 
 
 def test_commands_that_never_connect_dont_stay_either(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Iterator
@@ -153,6 +154,27 @@ def test_who_cant_be_started_from_here_is_named(tmp_path: Path) -> None:
         launch(by_hand)
     with pytest.raises(UsageError, match="visitor has no Python entry point"):
         federation_of(by_hand)
+
+
+@pytest.mark.parametrize("entry", ["guest", "broken"])
+def test_they_meet_at_a_socket_of_their_own(
+    tmp_path: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(short_folder))
+    launched = Launch(party(tmp_path, FILE.replace(":guest", f":{entry}")), hear=lambda *_: None)
+    kind, place = launched.server.address.kind, Path(launched.server.address.place)
+    assert (kind, place.parent.parent, place.parent.stat().st_mode & 0o777) == ("unix", short_folder, 0o700)
+    with pytest.raises(ModelError) if entry == "broken" else contextlib.nullcontext():
+        launched.run()
+    assert not place.parent.exists()
+
+
+def test_the_path_of_a_socket_is_never_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = tmp_path / ("d" * 100)
+    deep.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(deep))
+    launch(party(tmp_path))
+    assert list(deep.iterdir()) == []
 
 
 def test_an_address_that_is_taken_starts_nobody(tmp_path: Path) -> None:

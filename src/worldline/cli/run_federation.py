@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from worldline.cli.console import warn
 from worldline.cli.interruption import Interruption, interrupted_by
@@ -24,8 +25,10 @@ from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, ModelError
 from worldline.model.blame import trace_of
 from worldline.model.counting import counted
-from worldline.recording import RunRecording, Shelf
 from worldline.targets.federation import ReadyFederation
+
+if TYPE_CHECKING:
+    from worldline.recording import RunRecording, Shelf
 
 
 def run_federation(

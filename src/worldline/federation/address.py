@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 
 from worldline.model import UsageError
@@ -31,6 +30,8 @@ class Address:
         """Whether it can be reached from this machine only."""
         if self.kind == "unix" or self.place == "localhost":
             return True
+        import ipaddress  # Here, since only servers want to know.
+
         try:
             return ipaddress.ip_address(self.place).is_loopback
         except ValueError:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from worldline.model import UsageError
 
-PREFIX = "WORLDLINE_"
 ADDRESS = "WORLDLINE_ADDRESS"
 NAME = "WORLDLINE_NAME"
 FEDERATION = "WORLDLINE_FEDERATION"
@@ -19,6 +18,8 @@ AUTHORITY = "WORLDLINE_AUTHORITY"
 CERTIFICATE = "WORLDLINE_CERTIFICATE"
 KEY = "WORLDLINE_KEY"
 SHAKE = "WORLDLINE_SHAKE"
+VARIABLES = frozenset((ADDRESS, NAME, FEDERATION, TOKEN, AUTHORITY, CERTIFICATE, KEY, SHAKE))
+"""All that concerns one run, and is nothing to those that a participant of it may start."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,5 +65,5 @@ cdef class Host:
     cdef Py_ssize_t _hear_on(self, Session session) except -1
     cdef _take(self, Session session, list events)
     @cython.locals(session=Session)
-    cdef _carry_out(self, list actions)
+    cdef _carry_out(self, object actions)
     cpdef _put(self, Session session, object data)

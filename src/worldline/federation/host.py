@@ -44,7 +44,7 @@ H7. Silence is no loss. A process that dies closes its connection, and that a ma
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -575,7 +575,7 @@ class Host:
             session.joining = event
             return
         try:
-            actions = self.arbiter.hear(session.name, [event])
+            actions = self.arbiter.handle(session.name, event)
         finally:
             if member.state is not State.EXPECTED:  # Also if only those who look on have failed.
                 session.member = member
@@ -594,7 +594,7 @@ class Host:
                     raise
                 self._fault(session, error)
 
-    def _carry_out(self, actions: list[Action]) -> None:
+    def _carry_out(self, actions: Sequence[Action]) -> None:
         for action in actions:
             if isinstance(action, Over):
                 self.digest = action.digest
@@ -656,7 +656,7 @@ class Host:
             return  # It has nothing more to say, or hasn't joined yet and may come again.
         if member.state is State.JOINED:  # It is expected again (H6).
             self.notices.append(f"{session.name} was lost before the start: {cause}")
-            self._carry_out(self.arbiter.hear(OPERATOR, [Lost(session.name, cause)]))
+            self._carry_out(self.arbiter.handle(OPERATOR, Lost(session.name, cause)))
             return
         at = self._time_of(session)
         self.failure = error or LossError(cause, participant=session.name, at=at)
@@ -670,12 +670,12 @@ class Host:
     def hold_at(self, until: int) -> None:
         """Move the barrier: nobody is granted beyond it."""
         if not self.over:
-            self._carry_out(self.arbiter.hear(OPERATOR, [Barrier(until)]))
+            self._carry_out(self.arbiter.handle(OPERATOR, Barrier(until)))
 
     def stop_at(self, at: int) -> None:
         """End the run at a time that nobody has passed."""
         if not self.over:
-            self._carry_out(self.arbiter.hear(OPERATOR, [Stop(at)]))
+            self._carry_out(self.arbiter.handle(OPERATOR, Stop(at)))
 
     def end(self, error: WorldlineError) -> None:
         """Break the run off."""
@@ -686,7 +686,7 @@ class Host:
 
     def _break_off(self, event: Lost | CallOff, abort: Abort) -> None:
         """End the run for everybody who is connected, also for those who haven't joined."""
-        self._carry_out(self.arbiter.hear(OPERATOR, [event]))
+        self._carry_out(self.arbiter.handle(OPERATOR, event))
         for session in list(self.sessions.values()):
             if session.member is None:
                 self._put(session, encode_answer(replace(abort, to=session.name)))

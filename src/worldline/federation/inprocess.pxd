@@ -4,12 +4,13 @@ from worldline.federation.strand cimport Strand
 from worldline.lock.arbiter cimport Arbiter
 from worldline.lock.ledger cimport Ledger
 
-cdef object _GATHERING, bisect_left
+cdef object _GATHERING, bisect_left, Over, Invite
 
 
 cdef class _Seat:
     cdef readonly str name
     cdef readonly bint guest
+    cdef readonly bint controls
     cdef readonly Ledger ledger
     cdef readonly Strand strand
     cdef list frame
@@ -22,6 +23,7 @@ cdef class _Seat:
     cdef bint waits(self)
     cpdef tell(self, list events)
     cpdef ask(self, list events)
+    cpdef bint is_due(self, bint urgent) except -1
 
 
 cdef class _Run:
@@ -43,7 +45,7 @@ cdef class _Run:
     cdef long long _seen_turn
     cdef double _seen_at
 
-    cdef bint is_due(self)
+    cdef bint is_due(self) except -1
     cdef pause(self, _Seat seat)
     cdef _come_back(self)
     cdef _Seat _next(self)

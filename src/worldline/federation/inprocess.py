@@ -24,7 +24,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from inspect import iscoroutine, isgenerator
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec.structs import replace as replace_fields
 
@@ -36,17 +36,8 @@ from worldline.federation.strand import Strand, StrandBroken, strand_kind
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.history.status import EVERYBODY_ELSE, WaitReason, Watch
-from worldline.lock import (
-    OPERATOR,
-    Action,
-    Invite,
-    Lost,
-    Over,
-    ParticipantEvent,
-    Phase,
-    RunEnded,
-)
-from worldline.lock.arbiter import Arbiter
+from worldline.lock import Action, Invite, Lost, Over, ParticipantEvent, Phase, RunEnded
+from worldline.lock.arbiter import OPERATOR, Arbiter
 from worldline.model import InternalError, ModelError, Plan, Stuck, UsageError, WorldlineError
 from worldline.model.blame import located
 from worldline.model.errors import ConfigurationError, shown
@@ -97,6 +88,7 @@ class _Seat:
     def __init__(self, run: _Run, name: str, program: Program, keep_journal: bool) -> None:
         self.name = name
         self.guest = program.guest
+        self.controls = program.controls
         self.ledger = program.ledger(name, keep_journal=keep_journal)
         self.strand: Strand = strand_kind()(name, self._live)
         self.frame: list[ParticipantEvent] = []
@@ -346,17 +338,19 @@ class _Run:
         return None if gathering and seat.asking else seat
 
     def _hear(self, seat: _Seat) -> None:
-        frame = seat.frame
+        frame: list[Any] = seat.frame
+        action: Any
         for action in self._arbiter.hear(seat.name, frame):
-            if isinstance(action, Over):
+            if action.__class__ is Over:
                 self._digest = action.digest
             else:
                 addressed = self._seats[action.to]
                 addressed.answer = action
                 self._enable(addressed)
-        for event in frame:
-            if isinstance(event, Invite):
-                self._welcome(event.newcomer, seat)
+        if seat.controls:
+            for event in frame:
+                if event.__class__ is Invite:
+                    self._welcome(event.newcomer, seat)
         frame.clear()
 
     def _welcome(self, name: str, inviting: _Seat) -> None:

@@ -61,7 +61,10 @@ class Strand:
         raise NotImplementedError
 
     def hand_over(self, other: Any) -> None:
-        """Let another strand of this kind, which is paused or hasn't started, go on; return when this is resumed."""
+        """Let another strand of this kind, which is paused or hasn't started, go on; return when this is resumed.
+
+        For whoever has called `check` before.
+        """
         raise NotImplementedError
 
     def break_off(self) -> None:
@@ -113,6 +116,7 @@ class GreenletStrand(Strand):
         _switch_to(self._here)
 
     def pause(self) -> None:
+        self.check()
         self._leave_for(self._outside)
 
     def hand_over(self, other: Any) -> None:
@@ -145,7 +149,6 @@ class GreenletStrand(Strand):
         self._here = greenlet(self._trace_and_live, outside)
 
     def _leave_for(self, target: greenlet | None) -> None:
-        self.check()
         self._here = getcurrent()
         _switch_to(target)
         if self._broken:
@@ -194,7 +197,6 @@ class ThreadStrand(Strand):
         self._await_turn()
 
     def hand_over(self, other: Any) -> None:
-        self.check()
         successor: ThreadStrand = other
         successor._back = self._back
         successor._begin()

@@ -16,5 +16,7 @@ cdef class Journal:
     cpdef mark(self)
     cpdef take_back(self)
     cpdef note_sent(self, long long at, str topic, bytes payload)
+    @cython.locals(received=tuple)
     cpdef note_received(self, long long now, list messages)
+    @cython.locals(count=Py_ssize_t)
     cdef _catch_up(self)

@@ -73,7 +73,11 @@ class Journal:
             self._catch_up()
 
     def note_received(self, now: int, messages: list[Message]) -> None:
-        self._unhashed += [(_RECEIVED, now, *message) for message in messages]
+        if len(self._unhashed) >= _HASH_EVERY:  # Before and not after: it may be taken back.
+            self._catch_up()
+        received = (_RECEIVED, now)
+        for message in messages:
+            self._unhashed.append(received + message)
         if self.entries is not None:
             self.entries += [Received(now, message) for message in messages]
         self.received += len(messages)
@@ -83,7 +87,10 @@ class Journal:
         return self._hash.digest()
 
     def _catch_up(self) -> None:
-        self._hash.update(b"".join(map(_encode, self._unhashed)))
+        # Encoded together they are a list: what its items are encoded to, behind its head.
+        count = len(self._unhashed)
+        head = 1 if count < 16 else 3 if count < 2**16 else 5
+        self._hash.update(memoryview(_encode(self._unhashed))[head:])
         self._unhashed.clear()
 
 

@@ -12,13 +12,16 @@ K2. Only the keeper waits for its children, in its only thread. So no number of 
 K3. If the keeper itself is killed, the system kills those that it has started (a parent-death signal, on Linux).
 K4. It has a session of its own: who kills the launcher's process group, or closes its terminal, doesn't kill it.
 
-It is run as a file by an interpreter without site packages, which takes some hundredths of a second: it imports nothing
-but the standard library.
+It needs nothing but the standard library, and is run as a file by an interpreter without site packages. A *warm* one
+is run as a module instead, like the participants' own processes, and loads Worldline while the launcher is still busy:
+participants that are Python entries are then forks of it (`newborn.py`).
 
 What is said on the socket: frames as in `model/frames.py`, of a JSON list each. To the keeper:
 
 - ``["start", name, command, directory, environment]``, with the file descriptor that takes the output along with the
   frame. The answer is ``["started", pid]`` or ``["refused", reason]``.
+- ``["fork", ...]``, the same, of a command that runs a worker: a warm keeper forks, if that makes no difference.
+- ``["remove", folder]``, with the files in it, when all has ended. No answer.
 - ``["signal", number]``: to all that is left. No answer.
 - ``["left"]``: the answer is ``["left", [[pid, name, command], ...]]``, of all that is left.
 
@@ -28,6 +31,7 @@ And from it, at any time: ``["exited", name, code]``.
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -36,6 +40,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,6 +56,7 @@ _LENGTH = 4
 _SHOWN_MAX = 80
 _KILLING_S = 5.0
 _PAUSE_S = 0.002
+_HANDLED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
 
 
 class SystemProcess(NamedTuple):
@@ -62,22 +68,35 @@ class SystemProcess(NamedTuple):
     command: str
 
 
+class Newborn(NamedTuple):
+    """What a fork is to be, told to itself."""
+
+    command: list[str]
+    directory: str
+    environment: dict[str, str]
+
+
 class Keeper:
-    """The participants' processes of one run."""
+    """The participants' processes of one run. `can_fork` says whether forks may be made for those of a directory."""
 
-    def __init__(self, launcher: socket.socket) -> None:
+    def __init__(self, launcher: socket.socket, can_fork: Callable[[str], bool] = lambda _: False) -> None:
         self._launcher = launcher
-        self._children: dict[int, tuple[str, subprocess.Popen[bytes]]] = {}  # Those that haven't ended.
+        self._can_fork = can_fork
+        self._names: dict[int, str] = {}  # Of those that haven't ended.
         self._groups: dict[int, str] = {}  # Of all that have been started.
+        self._folders: list[str] = []
+        self._newborn: Newborn | None = None
+        self._mask: set[int] = set()  # Of signals, before a fork.
 
-    def keep(self) -> None:
-        """Do as the launcher says, until it has no more to say; then end all that is left."""
+    def keep(self) -> Newborn | None:
+        """Do as the launcher says until it has no more to say; then end all that is left. In a fork, return at once."""
         woken, alarm = socket.socketpair()
         woken.setblocking(False)
         alarm.setblocking(False)
         signal.set_wakeup_fd(alarm.fileno(), warn_on_full_buffer=False)
         asked_to_end: list[int] = []
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        usual = {number: signal.getsignal(number) for number in _HANDLED}
+        for number in _HANDLED:
             signal.signal(number, lambda number, _: asked_to_end.append(number))
         signal.signal(signal.SIGCHLD, lambda *_: None)
         try:
@@ -87,14 +106,23 @@ class Keeper:
                     woken.recv(4096)
                     self._reap()
                 if self._launcher in ready and not self._obey():
-                    return
+                    break
         finally:
-            self._end_all()
+            if self._newborn is None:
+                self._end_all()
+        if self._newborn is not None:
+            signal.set_wakeup_fd(-1)
+            for end in (self._launcher, woken, alarm):
+                end.close()
+            for number, handler in usual.items():
+                signal.signal(number, handler or signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+        return self._newborn
 
     # --- What the launcher says ---
 
     def _obey(self) -> bool:
-        """Do what it asks for; return whether it is still there."""
+        """Do what it asks for; return whether it is still there. A fork has no launcher."""
         received: list[int] = []
         try:
             length = self._receive(_LENGTH, received)
@@ -102,9 +130,14 @@ class Keeper:
         except (OSError, EOFError):
             return False
         verb, *rest = request
-        if verb == "start":
-            with contextlib.closing(os.fdopen(received[0], "wb", buffering=0)) as output:
-                self._say(self._start(output.fileno(), *rest))
+        if verb in ("start", "fork"):
+            answer = self._started(verb == "fork", received[0], *rest)
+            os.close(received[0])
+            if self._newborn is not None:
+                return False
+            self._say(answer)
+        elif verb == "remove":
+            self._folders += rest
         elif verb == "signal":
             self._signal(*rest)
         else:
@@ -126,38 +159,41 @@ class Keeper:
         with contextlib.suppress(OSError):  # It is gone; then it needn't know.
             self._launcher.sendall(len(body).to_bytes(_LENGTH) + body)
 
-    def _start(
+    def _started(
         self,
+        may_fork: bool,
         output: int,
         name: str,
         command: list[str],
         directory: str,
         environment: dict[str, str],
     ) -> list[Any]:
-        keeper = os.getpid()
-
-        def tie() -> None:
-            if _IS_LINUX:
-                _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-                if os.getppid() != keeper:
-                    os.kill(os.getpid(), signal.SIGKILL)
-
         try:
-            child = subprocess.Popen(
-                command,
-                cwd=directory,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                preexec_fn=tie,  # Nothing to fear: there are no threads here.
-            )
+            if may_fork and self._can_fork(directory):
+                pid = self._fork(output, Newborn(command, directory, environment))
+            else:
+                pid = _start(output, command, directory, environment)
         except (OSError, ValueError) as error:
             return ["refused", str(error)]
-        self._children[child.pid] = name, child
-        self._groups[child.pid] = name
-        return ["started", child.pid]
+        self._names[pid] = self._groups[pid] = name
+        return ["started", pid]
+
+    def _fork(self, output: int, newborn: Newborn) -> int:
+        """Fork, into the directory; return the fork's number, and in the fork nothing that matters."""
+        keeper = os.getpid()
+        os.chdir(newborn.directory)
+        # What is sent to the fork is for its own handlers.
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)
+        pid = os.fork()
+        if pid:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
+            return pid
+        self._newborn = newborn
+        os.setsid()
+        _tie(keeper)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        return 0
 
     # --- Processes ---
 
@@ -169,10 +205,8 @@ class Keeper:
                 return
             if not pid:
                 return
-            if pid in self._children:  # Or one that had lost its parent.
-                name, child = self._children.pop(pid)
-                child.returncode = os.waitstatus_to_exitcode(status)
-                self._say(["exited", name, child.returncode])
+            if pid in self._names:  # Or one that had lost its parent.
+                self._say(["exited", self._names.pop(pid), os.waitstatus_to_exitcode(status)])
 
     def _left(self) -> list[SystemProcess]:
         """Return all that is left: descendants, and whoever is in a group of theirs."""
@@ -206,6 +240,35 @@ class Keeper:
             time.sleep(_PAUSE_S)  # Until they are gone, and who has lost its parent is a child of ours.
             self._reap()
         self._reap()
+        for folder in map(Path, self._folders):
+            with contextlib.suppress(OSError):  # The launcher has removed it, or another folder is in it.
+                for file in folder.iterdir():
+                    file.unlink()
+                folder.rmdir()
+
+
+def _start(output: int, command: list[str], directory: str, environment: dict[str, str]) -> int:
+    keeper = os.getpid()
+    child = subprocess.Popen(
+        command,
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        start_new_session=True,
+        preexec_fn=lambda: _tie(keeper),  # Nothing to fear: there are no threads here.
+    )
+    child.returncode = 0  # It isn't for this object to wait for it (K2).
+    return child.pid
+
+
+def _tie(keeper: int) -> None:
+    """Have this process end with the keeper (K3)."""
+    if _IS_LINUX:
+        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != keeper:
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _running() -> list[SystemProcess]:
@@ -245,7 +308,23 @@ def _prctl(option: int, value: int) -> None:
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
-if __name__ == "__main__":
+def _main() -> None:
+    _, end, *warm = sys.argv
     if _IS_LINUX:
         _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-    Keeper(socket.socket(fileno=int(sys.argv[1]))).keep()
+    launcher = socket.socket(fileno=int(end))
+    if not warm:
+        Keeper(launcher).keep()
+    else:
+        gc.disable()
+        from worldline.launch import newborn
+
+        gc.freeze()  # What is loaded by now stays: a fork needn't look through it, which would copy all of it.
+        gc.enable()
+        if forked := Keeper(launcher, newborn.is_ready_for).keep():
+            newborn.live(*forked)
+    os._exit(0)  # There is nothing to be tidied up, and somebody waits.
+
+
+if __name__ == "__main__":
+    _main()

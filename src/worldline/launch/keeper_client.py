@@ -9,17 +9,22 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+import threading
+import weakref
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from worldline.launch import keeper
+from worldline.launch.forkable import inherited, may_fork
+from worldline.launch.setup import ParticipantSetup
 from worldline.model import LossError, UsageError
 from worldline.model.frames import HEADER_SIZE, Cutter, frame
 
 _START_S = 30.0
 _LEFT_S = 5.0
 _GOING_S = 10.0
+_ROOM = " " * 160  # For the commands of forks, which `ps` shows in its place.
 
 
 class LeftoverProcess(NamedTuple):
@@ -31,22 +36,32 @@ class LeftoverProcess(NamedTuple):
 
 
 class KeeperClient:
-    """A keeper, told and heard. One thread tells, another one, which calls `hear`, hears."""
+    """A keeper, told and heard. One thread tells, another one, which calls `hear`, hears.
 
-    def __init__(self) -> None:
+    A `warm` one forks participants' processes. It has loaded Worldline when it answers for the first time, so it is
+    best made some time before. One that is dropped again without having been used ends.
+    """
+
+    def __init__(self, *, warm: bool = False) -> None:
         self._socket, theirs = socket.socketpair()
         self._frames = Cutter()
+        self._over = threading.Event()
         self._answers: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
-        # Run as a file, without whatever the environment would add: it is to be there at once, and to fail at nothing.
-        command = [sys.executable, "-I", "-S", keeper.__file__, str(theirs.fileno())]
+        if warm:
+            how = ("-m", keeper.__name__, str(theirs.fileno()), _ROOM)
+        else:  # As a file, without whatever the environment would add: it is to be there soon, and to fail at nothing.
+            how = ("-I", "-S", keeper.__file__, str(theirs.fileno()))
         with theirs:
             self._process = subprocess.Popen(
-                command,
+                [sys.executable, *how],
+                cwd="/",  # Where nobody's modules lie in its way.
+                env=inherited(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 start_new_session=True,
                 pass_fds=[theirs.fileno()],
             )
+        self._drop = weakref.finalize(self, _end, self._socket, self._process)
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -60,14 +75,20 @@ class KeeperClient:
         directory: Path,
         environment: dict[str, str],
         output: int,
+        *,
+        may_fork: bool = False,
     ) -> int:
         """Have a process started that writes into `output`, and return its number; raise if that can't be."""
-        self._tell(["start", name, list(command), str(directory), environment], output)
+        self._tell(["fork" if may_fork else "start", name, list(command), str(directory), environment], output)
         verb, what = self._answer(_START_S)
         if verb == "refused":
             raise UsageError(f"{name} can't be started: {what}", advice=" ".join(command))
         assert isinstance(what, int)
         return what
+
+    def remove(self, folder: str) -> None:
+        """Have a folder removed when all has ended, however it ends."""
+        self._tell(["remove", folder])
 
     def signal(self, number: signal.Signals) -> None:
         """Have a signal sent to all that is left."""
@@ -91,14 +112,12 @@ class KeeperClient:
     def wait(self) -> None:
         """Wait until the keeper has ended, and all with it."""
         self._resume()
-        try:
-            self._process.wait(_GOING_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()  # The system ends those that it has started.
-            self._process.wait()
+        self._over.wait(_GOING_S)  # To wait for a process is to look again and again; this is quicker.
+        _wait(self._process)
 
     def close(self) -> None:
-        self._socket.close()
+        """Let go of it; it ends, if it hasn't."""
+        self._drop()
 
     def _resume(self) -> None:
         self._process.send_signal(signal.SIGCONT)  # Somebody may have stopped it.
@@ -134,6 +153,7 @@ class KeeperClient:
             data = b""
         if not data:
             self._answers.put(None)
+            self._over.set()
             return None
         ended = []
         for body in self._frames.feed(data):
@@ -143,6 +163,24 @@ class KeeperClient:
             else:
                 self._answers.put(message)
         return ended
+
+
+def keeper_for(parts: Iterable[ParticipantSetup]) -> KeeperClient:
+    """Return a keeper for these participants: a warm one, if that is of use to any of them."""
+    return KeeperClient(warm=any(map(may_fork, parts)))
+
+
+def _end(connection: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    connection.close()
+    _wait(process)
+
+
+def _wait(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(_GOING_S)
+    except subprocess.TimeoutExpired:
+        process.kill()  # The system ends those that it has started.
+        process.wait()
 
 
 def _gone() -> LossError:

@@ -16,8 +16,10 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Status, Watch
 from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
+from worldline.launch.keeper_client import KeeperClient
 from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
-from worldline.launch.setup import ParticipantSetup, Setup
+from worldline.launch.setup import ParticipantSetup, Setup, check_startable
+from worldline.launch.socket_folder import socket_folder
 from worldline.launch.startable import search_path
 from worldline.lock import State
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
@@ -51,41 +53,35 @@ def federation_of(setup: Setup) -> Federation:
     return Federation(programs, network=setup.plan.network, seed=setup.plan.seed, until=setup.plan.end)
 
 
-def check_startable(setup: Setup) -> None:
-    """Refuse a federation that leaves it to others to start somebody."""
-    for name, part in setup.parts.items():
-        if part.entry is None and part.command is None:
-            raise UsageError(
-                f"{setup.file} doesn't say how to start {name}",
-                advice="give it an entry or a command, or use `worldline serve`",
-            )
-
-
 class Launch:
     """One run of a federation in processes of its own.
 
     `hear` is told what participants print. With `shake`, a number, processes are started in a random order, with
-    random delays between them and between their frames: nothing of that may show in the outcome.
+    random delays between them and between their frames: nothing of that may show in the outcome. Without an `address`,
+    they connect by a Unix socket in a folder that only this user can open, which is gone afterwards. `keeping` is a
+    keeper that was made ahead of time.
     """
 
     def __init__(
         self,
         setup: Setup,
         *,
-        address: str = "tcp://127.0.0.1:0",
+        address: str | None = None,
         observer: Observer | None = None,
         pace: float | None = None,
         shake: int | None = None,
         hear: Hear,
+        keeping: KeeperClient | None = None,
     ) -> None:
         check_startable(setup)
         self._setup = setup
         self._shake = None if shake is None else Stream(shake, "launch")
         # Nobody else is expected, and nobody can take another's name.
         self._tokens = {name: secrets.token_hex(16) for name in setup.parts}
+        self._folder = socket_folder() if address is None else None
         self.server = Server(
             setup.plan,
-            address,
+            f"unix://{self._folder.name}/run" if self._folder else address or "",
             federation=setup.name,
             token=self._tokens,
             declared={name: stated_by(part) for name, part in setup.parts.items()},
@@ -94,7 +90,7 @@ class Launch:
             limits=setup.limits,
         )
         self._order = CauseFirst(hear, self._culprit)
-        self._processes = ParticipantProcesses(self._order.hear, self._order.fell_silent)
+        self._processes = ParticipantProcesses(self._order.hear, self._order.fell_silent, keeping)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
@@ -112,6 +108,8 @@ class Launch:
             else:
                 self._processes.finish(_LINGER_S)
             self._order.release()
+            if self._folder is not None:
+                self._folder.cleanup()
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
         return self.server.outcome()
@@ -134,6 +132,8 @@ class Launch:
         self._processes.kill()
 
     def _start(self) -> None:
+        if self._folder is not None:
+            self._processes.remove(self._folder.name)
         address = str(self.server.open())
         parts = list(self._setup.parts.values())
         if self._shake is not None:

@@ -21,7 +21,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from worldline.federation.environment import PREFIX, LaunchEnvironment
+from worldline.federation.environment import LaunchEnvironment
+from worldline.launch.forkable import inherited, may_fork
 from worldline.launch.keeper_client import KeeperClient, LeftoverProcess
 from worldline.launch.setup import ParticipantSetup
 from worldline.launch.startable import search_path
@@ -57,12 +58,20 @@ class _Pipe:
 
 
 class ParticipantProcesses:
-    """The participants' processes of one run. `hear` is told what they print, and `fell_silent` who prints no more."""
+    """The participants' processes of one run. `hear` is told what they print, and `fell_silent` who prints no more.
 
-    def __init__(self, hear: Hear, fell_silent: Callable[[str], None] = lambda _: None) -> None:
+    `keeping` is a keeper that nobody has used yet; without one, there is one as soon as it is needed.
+    """
+
+    def __init__(
+        self,
+        hear: Hear,
+        fell_silent: Callable[[str], None] = lambda _: None,
+        keeping: KeeperClient | None = None,
+    ) -> None:
         self._hear = hear
         self._fell_silent = fell_silent
-        self._keeping: KeeperClient | None = None
+        self._keeping: KeeperClient | None = keeping
         self._pids: dict[str, int] = {}
         self._codes: dict[str, int] = {}  # Of those who have ended,
         self._since: dict[str, float] = {}  # and when,
@@ -75,17 +84,11 @@ class ParticipantProcesses:
 
     def start(self, part: ParticipantSetup, surroundings: LaunchEnvironment) -> None:
         """Start a participant's process."""
-        if self._keeping is None:
-            self._keeping = KeeperClient()
-            self._selector.register(self._keeping, selectors.EVENT_READ)
-            self._listener.start()
+        keeping = self._listened(warm=may_fork(part))
         command = part.command or (sys.executable, "-m", "worldline.launch.worker", part.entry or "")
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         environment = {
-            **inherited,
+            **inherited(),
             "PATH": search_path(part.environment),
-            "PYTHONUNBUFFERED": "1",  # What it prints is shown when it is printed.
-            "PYTHONIOENCODING": "utf-8",
             STAMPING: "1",
             OUTPUT: str(Path(os.environ.get(OUTPUT, ".")).absolute()),
             **surroundings.variables(),
@@ -94,7 +97,9 @@ class ParticipantProcesses:
         self._last_words[part.name] = deque(maxlen=_LAST_WORDS)
         reading, writing = os.pipe()
         try:
-            self._pids[part.name] = self._keeping.start(part.name, command, part.directory, environment, writing)
+            self._pids[part.name] = keeping.start(
+                part.name, command, part.directory, environment, writing, may_fork=may_fork(part)
+            )
         except BaseException:
             os.close(reading)
             raise
@@ -102,6 +107,19 @@ class ParticipantProcesses:
             os.close(writing)
         os.set_blocking(reading, False)
         self._selector.register(_Pipe(part.name, reading), selectors.EVENT_READ)
+
+    def remove(self, folder: str) -> None:
+        """Have a folder removed when all of this is over, even if this process is killed."""
+        self._listened().remove(folder)
+
+    def _listened(self, *, warm: bool = False) -> KeeperClient:
+        """Return the keeper, which is heard from now on."""
+        if self._keeping is None:
+            self._keeping = KeeperClient(warm=warm)
+        if self._listener.ident is None:
+            self._selector.register(self._keeping, selectors.EVENT_READ)
+            self._listener.start()
+        return self._keeping
 
     def failed(self) -> dict[str, str]:
         """Return who has ended by itself, and otherwise than well, and how."""
@@ -127,7 +145,7 @@ class ParticipantProcesses:
 
         What they have started, and left running, has the time `strays_s` from then on.
         """
-        if self._keeping is not None:
+        if self._keeping is not None and self._listener.ident is not None:
             with self._changed:
                 self._changed.wait_for(lambda: len(self._codes) == len(self._pids), grace_s)
                 self._ended = [name for name in self._pids if name not in self._codes]
@@ -138,6 +156,7 @@ class ParticipantProcesses:
             self.kill()
             self._keeping.wait()
             self._listener.join()
+        if self._keeping is not None:
             self._keeping.close()
             self._keeping = None
         self._selector.close()

@@ -18,7 +18,7 @@ from worldline.launch.startable import check_command, check_entry, search_path
 from worldline.launch.toml_document import Document, TomlPlace, nearest, quoted, said
 from worldline.launch.topics import Topic
 from worldline.model.buffer import UNBOUNDED, Buffer
-from worldline.model.errors import ConfigurationError
+from worldline.model.errors import ConfigurationError, UsageError
 from worldline.model.links import Link, Network, Outage, Rule, hold, link, partition
 from worldline.model.message import check_name
 from worldline.model.plan import Plan, plan
@@ -242,6 +242,16 @@ def read_setup(
         lcm=top.get("lcm", {}).get("public", ()),
         lcm_serve=top.get("lcm", {}).get("serve"),
     )
+
+
+def check_startable(setup: Setup) -> None:
+    """Refuse a federation that leaves it to others to start somebody."""
+    for name, part in setup.parts.items():
+        if part.entry is None and part.command is None:
+            raise UsageError(
+                f"{setup.file} doesn't say how to start {name}",
+                advice="give it an entry or a command, or use `worldline serve`",
+            )
 
 
 JOIN_S = 600.0

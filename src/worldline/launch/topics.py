@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 
-from worldline.launch.entry import load_object
 from worldline.launch.lcm_types import ENCODING as LCM
 from worldline.launch.lcm_types import definition, fingerprint, type_name
 from worldline.launch.startable import check_entry
@@ -58,6 +57,8 @@ class Topic:
         """Return it with the schema of its type, which is imported for that."""
         if self.type is None:
             return self
+        from worldline.launch.entry import load_object  # Here, since with it comes all that a program needs.
+
         kind = load_object(self.type, self.directory)
         if self.encoding == LCM:
             return lcm_topic(kind)

@@ -64,6 +64,7 @@ from worldline.lock.events import (
     Next,
     OperatorEvent,
     Over,
+    ParticipantEvent,
     Peek,
     Promise,
     Publish,
@@ -167,7 +168,7 @@ class Arbiter:
         """Do as `hear`, with the events one by one."""
         return tuple(self.hear(who, list(events)))
 
-    def hear(self, who: str, events: list[Event]) -> list[Action]:
+    def hear(self, who: str, events: list[Event] | list[ParticipantEvent]) -> list[Action]:
         """Take what a participant, or the operator, says at once, and return what follows from it.
 
         If one of several isn't legal, those before it have been taken, and what follows from them is returned with
@@ -188,7 +189,7 @@ class Arbiter:
             self._actions = []
         return actions
 
-    def _take(self, member: Member, event: Event) -> None:
+    def _take(self, member: Member, event: Any) -> None:
         kind = event.__class__
         if kind not in member.legal or self.phase is _OVER:
             raise self._illegal(member, event)
@@ -566,8 +567,8 @@ class Arbiter:
     def _settle(self) -> None:
         """Grant all who are ready, and those whom that sets free, until nobody is."""
         if self._rewired:  # Once, however many subscriptions there were: nobody looks at edges before now.
-            for member in self._rewired.values():
-                self.bounds.rewire(member, self.router.edges_into(member))
+            for rewired in self._rewired.values():
+                self.bounds.rewire(rewired, self.router.edges_into(rewired))
             self._rewired.clear()
         while ready := self.bounds.take_ready():
             begun = False

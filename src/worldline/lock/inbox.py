@@ -77,25 +77,37 @@ class Inbox:
         """Remove and return what arrives before the horizon, in order."""
         if self.first >= horizon:
             return []
+        moments = self._moments
+        sorts = not self._in_order
+        taken = self._put_aside(horizon) if sorts else self._cut_off(horizon)
+        while moments and moments[0] < horizon:
+            taken += self._later.pop(heappop(moments))
+            sorts = True
+        if sorts:
+            taken.sort()
         fresh = self._fresh
-        if not self._in_order or self._later:
-            return self._take_sorted(horizon)
+        self.first = fresh[0].arrival if fresh else FOREVER
+        if moments and moments[0] < self.first:
+            self.first = moments[0]
+        return taken
+
+    def _cut_off(self, horizon: int) -> list[Message]:
+        """Take from the front of what came in, if that is in order."""
+        fresh = self._fresh
         if self._last < horizon:
-            self._fresh = []
-            self._last = -1
-            self.first = FOREVER
+            self._clear()
             return fresh
-        count = 1
+        count = 0
         while fresh[count].arrival < horizon:
             count += 1
         taken = fresh[:count]
         del fresh[:count]
-        self.first = fresh[0].arrival
         return taken
 
-    def _take_sorted(self, horizon: int) -> list[Message]:
+    def _put_aside(self, horizon: int) -> list[Message]:
+        """Take from what came in, if that is in no order, and put aside what is left."""
         taken: list[Message] = []
-        later, moments = self._later, self._moments
+        later = self._later
         for message in self._fresh:
             arrival = message.arrival
             if arrival < horizon:
@@ -104,12 +116,8 @@ class Inbox:
                 others.append(message)
             else:
                 later[arrival] = [message]
-                heappush(moments, arrival)
+                heappush(self._moments, arrival)
         self._clear()
-        while moments and moments[0] < horizon:
-            taken += later.pop(heappop(moments))
-        self.first = moments[0] if moments else FOREVER
-        taken.sort()
         return taken
 
     def _clear(self) -> None:

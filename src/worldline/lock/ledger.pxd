@@ -52,6 +52,8 @@ cdef class Ledger:
     cpdef list receive(self, action)
     @cython.locals(waited=StateRow, horizon="long long", messages=list)
     cdef list _granted(self, grant)
+    @cython.locals(first="long long")
+    cdef bint _wakes(self, grant)
     @cython.locals(target="long long")
     cpdef advance(self, to)
     @cython.locals(first="long long")

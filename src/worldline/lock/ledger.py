@@ -27,7 +27,6 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter, deque
-from itertools import islice
 from typing import Any, NoReturn
 
 from worldline.history.journal import Journal
@@ -226,8 +225,12 @@ class Ledger:
 
     def _wakes(self, grant: Grant) -> bool:
         """Whether a grant brings the next message that is waited for, or makes one that is held complete."""
-        first = min((message.arrival for message in (*grant.messages, *islice(self._held, 1))), default=FOREVER)
-        return self.state is not State.ADVANCING and first < min(grant.horizon, self._until)
+        if self._row is _ADVANCING:
+            return False
+        first = self._first()
+        for message in grant.messages:
+            first = min(first, message.arrival)
+        return first < min(grant.horizon, self._until)
 
     # --- Operations that wait ---
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable
-from statistics import NormalDist
 
 from msgspec import Struct
 
@@ -22,8 +21,6 @@ from worldline.model.errors import ConfigurationError, shown
 from worldline.model.randomness import BITS_MAX, open_unit
 from worldline.model.reading import as_latency, as_time
 from worldline.model.time import TIME_MAX, TimeLike, format_time, is_time
-
-_STANDARD_NORMAL = NormalDist()
 
 
 class Fixed(Struct, frozen=True, tag="fixed"):
@@ -65,7 +62,9 @@ class Normal(Struct, frozen=True, tag="normal"):
         return self.draw(BITS_MAX)
 
     def draw(self, bits: int) -> int:
-        return max(self.minimum, self.mean + round(self.deviation * _STANDARD_NORMAL.inv_cdf(open_unit(bits))))
+        from statistics import NormalDist  # Here, since it takes long to load, and few draw from it.
+
+        return max(self.minimum, self.mean + round(self.deviation * NormalDist().inv_cdf(open_unit(bits))))
 
 
 class Exponential(Struct, frozen=True, tag="exponential"):

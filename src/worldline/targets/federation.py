@@ -5,11 +5,9 @@ Who asks whether something is a federation, and it isn't, doesn't need what runs
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from worldline.history.observer import LOG, Observer
@@ -25,6 +23,7 @@ from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_execut
 if TYPE_CHECKING:
     from worldline.federation.outcome import FederationOutcome
     from worldline.federation.program import Federation, Program
+    from worldline.launch.keeper_client import KeeperClient
     from worldline.launch.launcher import Launch
     from worldline.launch.processes import Hear
     from worldline.launch.setup import ParticipantSetup, Setup
@@ -43,7 +42,7 @@ class ReadyFederation(Ready):
     `encoding` says how payloads are encoded on topics of which its file says nothing. What is sent appears on the LCMs
     `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a
     number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
-    and `hear` is told what they print.
+    `keeping` what starts them, and `hear` is told what they print.
     """
 
     kind = "federation"
@@ -58,6 +57,7 @@ class ReadyFederation(Ready):
     pace: float | None = None
     shake: int | None = None
     listen: str | None = None
+    keeping: KeeperClient | None = None
     hear: Hear = lambda _who, _at, _line: None
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
@@ -114,6 +114,14 @@ class ReadyFederation(Ready):
             overwrite=True,
         )
 
+    def warmed_up(self) -> ReadyFederation:
+        """Return it with what starts its processes, if it has any: that takes a moment to be ready itself."""
+        if self.federation is not None or self.setup is None:
+            return self
+        from worldline.launch.keeper_client import keeper_for
+
+        return replace(self, keeping=keeper_for(self.setup.parts.values()))
+
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> FederationOutcome:
         if self.federation is not None:
             from worldline.federation.checker import SampledSchedule
@@ -124,22 +132,16 @@ class ReadyFederation(Ready):
         from worldline.launch.launcher import Launch
 
         assert self.setup is not None
-        with self._address() as address:
-            self._launch = Launch(
-                self.setup, address=address, observer=observer, pace=self.pace, shake=self.shake, hear=self.hear
-            )
-            return self._launch.run(watch)
-
-    @contextmanager
-    def _address(self) -> Iterator[str]:
-        """Say where participants connect: where somebody wants them to, or where nobody else does."""
-        if self.listen is not None:
-            yield self.listen
-        elif isinstance(self.chosen, Unix):
-            with TemporaryDirectory(prefix="worldline-") as folder:
-                yield f"unix://{folder}/run.sock"
-        else:
-            yield "tcp://127.0.0.1:0"
+        self._launch = Launch(
+            self.setup,
+            address=self.listen or ("tcp://127.0.0.1:0" if isinstance(self.chosen, Tcp) else None),
+            observer=observer,
+            pace=self.pace,
+            shake=self.shake,
+            hear=self.hear,
+            keeping=self.keeping,
+        )
+        return self._launch.run(watch)
 
     def interrupt(self, error: Interrupted) -> None:
         if self.federation is not None:
@@ -172,8 +174,7 @@ class ReadyFederation(Ready):
 
 def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyFederation:
     """Read a federation's file, with what is to be changed; unless `startable`, others start its participants."""
-    from worldline.launch.launcher import check_startable, federation_of
-    from worldline.launch.setup import read_setup
+    from worldline.launch.setup import check_startable, read_setup
 
     given = {"seed": options.seed, "until": options.until}
     changes = [*options.settings, *(f"{key}={value}" for key, value in given.items() if value is not None)]
@@ -183,9 +184,11 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
         options={key: _OPTIONS[key] for key, value in given.items() if value is not None},
         startable=startable,
     )
-    chosen = as_executor(options.executor or "tcp", EXECUTORS)
+    chosen = as_executor(options.executor or "processes", EXECUTORS)
     federation = None
     if isinstance(chosen, InProcess):
+        from worldline.launch.launcher import federation_of
+
         federation = federation_of(setup)
     elif startable:
         check_startable(setup)

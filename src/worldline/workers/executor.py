@@ -120,7 +120,7 @@ _EXAMPLES: dict[type[Executor], str] = {
 }
 _PLAIN: dict[str, type[Executor]] = {
     **{text: kind for kind, text in _EXAMPLES.items() if "(" not in text},
-    "processes": Tcp,  # A federation has as many as it has participants.
+    "processes": Unix,  # A federation has as many as it has participants.
 }
 _NUMBERED: dict[str, Callable[[int], Executor]] = {"processes": Processes, "shuffled": Shuffled}
 
