@@ -16,7 +16,7 @@ from worldline.federation.outcome import FederationOutcome
 from worldline.launch import launcher
 from worldline.launch.launcher import Launch, federation_of, stated_by
 from worldline.launch.setup import Setup, read_setup
-from worldline.model import MS, LossError, ModelError, UsageError
+from worldline.model import MS, ConfigurationError, LossError, ModelError, UsageError
 
 PARTY = """
 import sys
@@ -167,6 +167,15 @@ def test_they_meet_at_a_socket_of_their_own(
     with pytest.raises(ModelError) if entry == "broken" else contextlib.nullcontext():
         launched.run()
     assert not place.parent.exists()
+
+
+def test_nothing_stays_of_a_run_that_is_refused(
+    tmp_path: Path, short_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(short_folder))
+    with pytest.raises(ConfigurationError, match="a pace of -1 isn't possible"):
+        launch(party(tmp_path), pace=-1)
+    assert list(short_folder.iterdir()) == []
 
 
 def test_the_path_of_a_socket_is_never_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

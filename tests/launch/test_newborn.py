@@ -107,7 +107,7 @@ def test_a_module_of_a_name_that_is_loaded_gets_an_interpreter_of_its_own(
     keeping: KeeperClient, tmp_path: Path
 ) -> None:
     (tmp_path / "looking.py").write_text(LOOKING)
-    (tmp_path / "subprocess.py").write_text("")  # The keeper has loaded another one.
+    (tmp_path / "ctypes.py").write_text("")  # The keeper has loaded another one.
     assert look(keeping, tmp_path, may_fork=True)[2] == "fresh"
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-UNCOMPILED = "WORLDLINE_UNCOMPILED"
+from worldline.builds import UNCOMPILED, is_unwanted
 
 
 def compiled(name: str, needed: Iterable[str]) -> ModuleType:
     """Return a compiled module that has what is needed; an ImportError says in plain words why there is none."""
-    if os.environ.get(UNCOMPILED, "0") not in ("", "0"):
+    if is_unwanted():
         raise ImportError(f"{UNCOMPILED} is set")
     try:
         module = import_module(name)

@@ -37,7 +37,6 @@ import os
 import select
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -248,6 +247,8 @@ class Keeper:
 
 
 def _start(output: int, command: list[str], directory: str, environment: dict[str, str]) -> int:
+    import subprocess  # Here, since who only forks doesn't need it.
+
     keeper = os.getpid()
     child = subprocess.Popen(
         command,
@@ -274,6 +275,8 @@ def _tie(keeper: int) -> None:
 def _running() -> list[SystemProcess]:
     """Return all processes of this machine that haven't ended."""
     if not _IS_LINUX:
+        import subprocess
+
         listed = subprocess.run(
             ["ps", "-axo", "pid=,ppid=,pgid=,state=,command="], capture_output=True, text=True, check=False
         ).stdout

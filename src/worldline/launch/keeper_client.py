@@ -15,7 +15,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from worldline.launch import keeper
 from worldline.launch.forkable import inherited, may_fork
 from worldline.launch.setup import ParticipantSetup
 from worldline.model import LossError, UsageError
@@ -48,9 +47,9 @@ class KeeperClient:
         self._over = threading.Event()
         self._answers: queue.SimpleQueue[list[Any] | None] = queue.SimpleQueue()
         if warm:
-            how = ("-m", keeper.__name__, str(theirs.fileno()), _ROOM)
+            how = ("-m", "worldline.launch.keeper", str(theirs.fileno()), _ROOM)
         else:  # As a file, without whatever the environment would add: it is to be there soon, and to fail at nothing.
-            how = ("-I", "-S", keeper.__file__, str(theirs.fileno()))
+            how = ("-I", "-S", str(Path(__file__).with_name("keeper.py")), str(theirs.fileno()))
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, *how],
