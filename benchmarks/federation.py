@@ -21,7 +21,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from peers import helics_peer, mosaik_peer, tcp, worldline_peer
+from peers import helics_peer, in_process, mosaik_peer, tcp, worldline_peer
 from peers.children import PeerError
 from rich.console import Console
 from rich.table import Table
@@ -128,6 +128,43 @@ def compare(repeat: int, scale: float, only: str) -> None:
     console.print(table)
 
 
+def in_one_process(repeat: int, scale: float, only: str) -> None:
+    """How fast programs are that share a process, as greenlets and as threads."""
+    trips, steps = max(200, int(20_000 * scale)), max(200, int(3000 * scale))
+    contests: dict[str, tuple[str, Contest]] = {
+        "in-process ping-pong": (
+            "round trips/s",
+            {
+                "greenlets": lambda: in_process.pingpong(trips),
+                "threads": lambda: in_process.pingpong(trips // 2, threads=True),
+            },
+        ),
+        "in-process, 8 step": (
+            "steps/s each",
+            {
+                "greenlets": lambda: in_process.stepping(8, steps),
+                "threads": lambda: in_process.stepping(8, steps // 2, threads=True),
+            },
+        ),
+    }
+    table = Table(title=f"Federations in one process, medians of {repeat}, slowest to fastest")
+    for column in ("", "", "greenlets", "", "threads", ""):
+        table.add_column(column, justify="right" if column else "left")
+    for title, (unit, contest) in contests.items():
+        if only not in title:
+            continue
+        found = race(contest, {}, repeat)
+        cells = []
+        for kind in ("greenlets", "threads"):
+            rates = found.get(kind, [])
+            cells += (
+                [shown(statistics.median(rates)), f"{shown(min(rates))} – {shown(max(rates))}"] if rates else ["", ""]
+            )
+        table.add_row(title, unit, *cells)
+    if table.row_count:
+        console.print(table)
+
+
 def shown(figure: float) -> str:
     return f"{figure:,.0f}" if figure > 10 else f"{figure:.2f}"
 
@@ -212,6 +249,7 @@ def main() -> None:
     if given.profile:
         profile()
         return
+    in_one_process(given.repeat, given.scale, given.only)
     compare(given.repeat, given.scale, given.only)
     if given.runs and not given.only:
         failures(given.runs)

@@ -34,6 +34,8 @@ cdef class _Run:
     cdef dict _seats
     cdef list _able
     cdef list _uninvited
+    cdef object _thread
+    cdef object _ended
     cdef _Seat _running
     cdef long long _turns
     cdef object _digest

@@ -164,6 +164,8 @@ class _Run:
                 self._uninvited.append(seat.name)
             else:
                 self._enable(seat)
+        self._thread = threading.Thread(target=self._drive, name="worldline run", daemon=True)
+        self._ended = threading.Event()  # Python in every build: signals are handled while it is waited for.
         self._running: _Seat | None = None
         self._turns = 0  # How often somebody went on.
         self._digest: bytes | None = None
@@ -178,13 +180,12 @@ class _Run:
     # --- In the caller's thread ---
 
     def finish(self) -> FederationOutcome:
-        thread = threading.Thread(target=self._drive, name="worldline run", daemon=True)
         try:
-            thread.start()
-            self._watch(thread)
+            self._thread.start()
+            self._watch()
             self._arbiter.tell_passed()
         except BaseException:
-            self._break_off(thread)
+            self._break_off()
             with suppress(WorldlineError):  # Whoever looks on may be what has failed.
                 self._arbiter.tell_passed()
             raise
@@ -197,12 +198,10 @@ class _Run:
         self._running = None
         return outcome_of(self._arbiter, self._digest, journals)
 
-    def _watch(self, thread: threading.Thread) -> None:
-        while thread.is_alive() and not self._unwinding:
-            thread.join(_WATCH_EVERY_S)
-            if thread.is_alive() and not self._unwinding:
-                self._look()
-        thread.join(_PATIENCE_S)
+    def _watch(self) -> None:
+        while not self._ends_within(_WATCH_EVERY_S) and not self._unwinding:
+            self._look()
+        self._ends_within(_PATIENCE_S)
         if self._error is not None:
             raise self._error
         if self._digest is None:
@@ -235,19 +234,25 @@ class _Run:
         since = f"{seat.name} has been running for {seconds:.0f} s without waiting, at {format_time(seat.ledger.now)}"
         return (WaitReason(EVERYBODY_ELSE, seat.name, f"{since}, and keeps everybody else waiting"),)
 
-    def _break_off(self, thread: threading.Thread) -> None:
+    def _ends_within(self, seconds: float) -> bool:
+        """Wait for the run's thread. Not by joining it: Python 3.11 and 3.12 forget it if that is interrupted."""
+        if not self._ended.wait(seconds):
+            return False
+        self._thread.join()  # It is on its last lines.
+        return True
+
+    def _break_off(self) -> None:
         """End the run wherever it is: whatever a program calls from now on raises.
 
         A program that never calls us is interrupted. One that is in a long call of something that isn't Python notices
         that afterward: it and all who wait for it are unwound then, or die with the process.
         """
         self._broken = True
-        if thread.ident is None:
+        if self._thread.ident is None or self._ends_within(_PATIENCE_S):
             return
-        thread.join(_PATIENCE_S)
-        if thread.is_alive() and not self._unwinding and self._running is not None:
+        if not self._unwinding and self._running is not None:
             self._running.strand.interrupt()
-            thread.join(_PATIENCE_S)
+            self._ends_within(_PATIENCE_S)
 
     # --- In the run's thread ---
 
@@ -264,6 +269,7 @@ class _Run:
         for seat in list(self._seats.values()):
             with suppress(StrandBroken):  # Somebody interrupts the program that has just come back.
                 seat.strand.break_off()
+        self._ended.set()
 
     def _following(self) -> _Seat | None:
         """Return who goes on after somebody has finished, if that is why the programs have stopped."""

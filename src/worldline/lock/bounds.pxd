@@ -20,6 +20,9 @@ cdef class Clock:
     cdef public long long subgoal
     cdef public long long ticket
     cdef public long long tracked
+    cdef public long long met_in
+    cdef public Clock toward
+    cdef public long long distance
 
     cpdef long long send(self, long long bound)
 
@@ -63,14 +66,13 @@ cdef class Bounds:
     @cython.locals(ins=list, place=Py_ssize_t, sender=Clock, latency="long long", reach="long long")
     cdef bint _is_held(self, Clock clock, long long demand)
     @cython.locals(
-        floor="long long", met=dict, frontier=list, serial="long long", sender=Clock, latency="long long",
+        floor="long long", search="long long", met=Py_ssize_t, frontier=list, serial="long long", sender=Clock, latency="long long",
         distance="long long", sleeper=Clock, toward=Clock, far="long long", reach="long long", least="long long",
     )
     cdef long long _search(self, Clock origin, long long demand, long long best)
-    @cython.locals(passed=Clock, toward=Clock, distance="long long")
+    @cython.locals(passed=Clock)
     cdef _ride_along(
-        self, Clock origin, long long demand, dict met, Clock sleeper, Clock blocker, long long far,
-        long long unreachable,
+        self, Clock origin, long long demand, Clock sleeper, Clock blocker, long long far, long long unreachable
     )
     cdef long long _modest(self, Clock clock, long long demand, long long unreachable)
     cdef _ride(self, Clock clock, long long subgoal, Clock blocker, long long threshold)

@@ -56,10 +56,12 @@ class Clock:
 
     __slots__ = (
         "base",
+        "distance",
         "goal",
         "ins",
         "looked_at",
         "looked_for",
+        "met_in",
         "name",
         "promise",
         "riders",
@@ -68,6 +70,7 @@ class Clock:
         "sleeping",
         "subgoal",
         "ticket",
+        "toward",
         "tracked",
         "value",
     )
@@ -88,6 +91,9 @@ class Clock:
         self.subgoal = 0  # The bound that is known to be out of reach while it rides.
         self.ticket = 0  # Raised with every ride: entries in other clocks' heaps with an older one are void.
         self.tracked = base  # The base under which it stands in the heap of floors.
+        self.met_in = 0  # The search that met it last, as a sleeper,
+        self.toward: Clock | None = None  # the one that it was reached from then,
+        self.distance = 0  # and how far from the origin it is by that.
 
     def send(self, bound: int) -> int:
         """Return the earliest time at which the clock may send, given its bound."""
@@ -284,7 +290,8 @@ class Bounds:
         """Do as `_probe`, backwards through senders that sleep; `best` is what the direct senders alone allow."""
         self.searches += 1
         floor = self.floor()
-        met: dict[Clock, tuple[Clock, int]] = {}  # Sleeper → the one that it was reached from, and its distance.
+        search = self.searches
+        met = 0  # Sleepers so far.
         frontier: list[tuple[int, int, Clock, Clock]] = []
         serial = 0
         for sender, latency in origin.ins:
@@ -296,24 +303,27 @@ class Bounds:
             distance, _, sleeper, toward = heappop(frontier)
             if floor + distance >= best:
                 return best
-            if sleeper in met:
+            if sleeper.met_in == search:
                 continue
-            if floor + distance >= demand and len(met) >= self._sleepers_max:
+            if floor + distance >= demand and met >= self._sleepers_max:
                 return floor + distance
-            met[sleeper] = (toward, distance)
+            met += 1
+            sleeper.met_in = search
+            sleeper.toward = toward
+            sleeper.distance = distance
             self.looks += len(sleeper.ins)
             for sender, latency in sleeper.ins:
                 far = distance + latency
                 reach = sender.value + far
                 if reach < demand:
-                    self._ride_along(origin, demand, met, sleeper, sender, far, reach + 1)
+                    self._ride_along(origin, demand, sleeper, sender, far, reach + 1)
                     return 0
-                if sender.sleeping and sender is not origin and sender not in met:
+                if sender.sleeping and sender is not origin and sender.met_in != search:
                     least = sender.promise + far
                     if least >= demand:
                         reach = least
                     elif sender.rides_on is not None and sender.subgoal + far <= demand:
-                        self._ride_along(origin, demand, met, sleeper, sender, far, sender.subgoal + far)
+                        self._ride_along(origin, demand, sleeper, sender, far, sender.subgoal + far)
                         return 0
                     elif floor + far < best:
                         serial += 1
@@ -323,28 +333,20 @@ class Bounds:
         return best
 
     def _ride_along(
-        self,
-        origin: Clock,
-        demand: int,
-        met: dict[Clock, tuple[Clock, int]],
-        sleeper: Clock,
-        blocker: Clock,
-        far: int,
-        unreachable: int,
+        self, origin: Clock, demand: int, sleeper: Clock, blocker: Clock, far: int, unreachable: int
     ) -> None:
         """Let every sleeper from the blocker back to the origin ride on the one before it."""
         if blocker.sleeping:
             unreachable = max(unreachable, blocker.promise + far + 1)
-        passed = sleeper
-        while passed is not origin:  # Through a sleeper comes nothing earlier than its promise.
-            toward, distance = met[passed]
-            unreachable = max(unreachable, passed.promise + distance + 1)
-            passed = toward
+        passed: Clock | None = sleeper
+        while passed is not None and passed is not origin:  # Through a sleeper comes nothing earlier than its promise.
+            unreachable = max(unreachable, passed.promise + passed.distance + 1)
+            passed = passed.toward
         demand = self._modest(origin, demand, unreachable)
-        while sleeper is not origin:
-            toward, distance = met[sleeper]
-            self._ride(sleeper, demand - distance, blocker, demand - far)
-            blocker, far, sleeper = sleeper, distance, toward
+        passed = sleeper
+        while passed is not None and passed is not origin:
+            self._ride(passed, demand - passed.distance, blocker, demand - far)
+            blocker, far, passed = passed, passed.distance, passed.toward
         self._ride(origin, demand, blocker, demand - far)
 
     def _modest(self, clock: Clock, demand: int, unreachable: int) -> int:

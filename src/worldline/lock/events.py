@@ -175,7 +175,7 @@ class StartRun(Struct, frozen=True, array_like=True, tag="start"):
     reach: int = 0
 
 
-class Grant(Struct, frozen=True, array_like=True, tag="grant"):
+class Grant(Struct, frozen=True, array_like=True, tag="grant", gc=False):
     """You know all that arrives before `horizon`: here is what was missing. If `final`, the run ends at the horizon."""
 
     to: str

@@ -30,7 +30,8 @@ cdef class _Publication:
     cdef readonly list judged
     cdef public dict probes
 
-    @cython.locals(freed="long long", judged=list, entry=tuple, payload=bytes)
+    cpdef long long first_retained(self)
+    @cython.locals(freed="long long", judged=list)
     cpdef forget(self, long long floor)
     @cython.locals(target=_Target)
     cpdef long long floor(self, long long acts)
@@ -63,8 +64,11 @@ cdef class Router:
     @cython.locals(target=_Target)
     cdef _Target _aim(self, _Publication publication, Member member, long long since)
     cdef _Target _open(self, _Publication publication, Member member)
-    @cython.locals(arrival="long long", copy="long long", number="long long", sent="long long", sequence="long long")
-    cdef _carry(self, _Publication publication, _Target target, tuple sending, list roused)
+    @cython.locals(arrival="long long", copy="long long")
+    cdef _carry(
+        self, _Publication publication, _Target target, long long number, long long sent, long long sequence,
+        bytes payload, list roused,
+    )
     @cython.locals(
         arrival="long long", sent="long long", sequence="long long", copy="long long", member=Member, inbox=Inbox,
     )

@@ -45,10 +45,6 @@ _NO_MESSAGE = Message(0, 0, "", 0, 0, "", b"")
 _message = tuple.__new__  # A third of the price of Message(...), in the busiest loop of all.
 
 
-# A message that is kept for late subscribers: its expiry or last arrival, its number on its topic, send time, sequence
-# number, payload.
-_Retained = tuple[int, int, int, int, bytes]
-
 # A message under way on a path: arrival, send time, sequence number, copy, payload, and the reason if it gets lost.
 _Flight = tuple[int, int, int, int, bytes, str | None]
 
@@ -82,35 +78,42 @@ class _Publication:
         self.targets: dict[str, _Target] = {}
         self.lifetime = paths.lifetime(topic, sender.name, sender.latency_least)
         self.lasting = self.lifetime.constant
-        self.retained: deque[_Retained] = deque()
-        self.judged: list[_Retained] = []  # A heap of those of which it is known when they arrive last.
+        # Kept for late subscribers, in the order of publishing: the last so many, each as it would arrive at its expiry.
+        self.retained: deque[Message] = deque()
+        # A heap of those of before, of which it is known when they arrive last: that time, its number, the message.
+        self.judged: list[tuple[int, int, Message]] = []
         self.probes: dict[str, Path] | None = None  # The paths that tell, by receiver.
 
-    def kept(self) -> list[_Retained]:
-        """Return what is kept for late subscribers, in the order of publishing."""
-        return [*sorted(self.judged, key=lambda kept: kept[1]), *self.retained] if self.judged else list(self.retained)
+    def kept(self) -> list[tuple[int, Message]]:
+        """Return what is kept for late subscribers, each with its number, in that order."""
+        judged = sorted((number, message) for _, number, message in self.judged)
+        return [*judged, *enumerate(self.retained, self.first_retained())]
+
+    def first_retained(self) -> int:
+        """Return the number of the first that is retained."""
+        return self.published - len(self.retained)
 
     def forget(self, floor: int) -> None:
         """Drop what arrives nowhere at the floor or later."""
         freed = 0
         retained, judged = self.retained, self.judged
         while retained:
-            entry = retained[0]
-            if entry[0] >= floor:
+            message = retained[0]
+            if message.arrival >= floor:
                 break
             retained.popleft()
-            payload = entry[4]
-            freed += len(payload) + _MESSAGE_COST
+            freed += len(message.payload) + _MESSAGE_COST
         while judged and judged[0][0] < floor:
-            payload = heappop(judged)[4]
-            freed += len(payload) + _MESSAGE_COST
+            message = heappop(judged)[2]
+            freed += len(message.payload) + _MESSAGE_COST
         self.sender.outstanding -= freed
 
     def last(self) -> int:
         """Return when all that was published has arrived, wherever it goes; -1 if it has."""
         backlogs = (target.backlog for target in self.targets.values() if target.backlog)
         arrivals = [flight[0] for backlog in backlogs for flight in backlog]
-        return max([*arrivals, *(kept[0] for kept in (*self.retained, *self.judged))], default=-1)
+        arrivals += [message.arrival for message in self.retained]
+        return max([*arrivals, *(last for last, _, _ in self.judged)], default=-1)
 
     def floor(self, acts: int) -> int:
         """Return the time from which on arrivals count, if nobody who isn't given it subscribes before `acts`."""
@@ -184,7 +187,7 @@ class Router:
         shared = -1
         for target in publication.targets.values():
             if not target.constant:
-                self._carry(publication, target, (number, sent, sequence, payload), roused)
+                self._carry(publication, target, number, sent, sequence, payload, roused)
                 continue
             arrival = sent + target.constant
             if arrival < target.listens_from:
@@ -198,7 +201,9 @@ class Router:
             if arrival < inbox.first and target.member.expects:
                 roused.append(target.member)
             inbox.add(message, arrival, sent, name)
-        publication.retained.append((expiry, number, sent, sequence, payload))
+        if expiry != shared:
+            message = _message(Message, (expiry, sent, name, sequence, 0, topic, payload))
+        publication.retained.append(message)
         sender.outstanding += size + _MESSAGE_COST
         if number % self._forget_every == 0:
             self._forget(publication)
@@ -290,14 +295,13 @@ class Router:
                     probes[member.name] = self._open(publication, member).path
         for name in [name for name in probes if name not in self._members]:
             del probes[name]
-        retained, judged = publication.retained, publication.judged
-        while retained:
-            _, number, sent, sequence, payload = retained.popleft()
-            last = -1
+        for number, message in enumerate(publication.retained, publication.first_retained()):
+            last, sent, size = -1, message.sent, len(message.payload)
             for path in probes.values():
-                arrival = sent + path.constant if path.constant else max(path.carry(sent, number, len(payload))[0])
+                arrival = sent + path.constant if path.constant else max(path.carry(sent, number, size)[0])
                 last = max(last, arrival)
-            heappush(judged, (last, number, sent, sequence, payload))
+            heappush(publication.judged, (last, number, message))
+        publication.retained.clear()
 
     def retained(self) -> int:
         """Return how many messages are kept for late subscribers."""
@@ -333,8 +337,7 @@ class Router:
                 for flight in target.backlog:
                     self._deliver(publication, target, flight, [])
             else:
-                for kept in publication.kept():
-                    self._carry(publication, target, kept[1:], [])
+                self._carry_again(publication, target)
 
     def _ignore(self, member: Member, topic: str, until: int) -> None:
         """Take back that a participant is a target of a topic."""
@@ -368,8 +371,7 @@ class Router:
         if link.bandwidth is None:
             return
         target = publication.targets[member.name] = self._open(publication, member)
-        for kept in publication.kept():
-            self._carry(publication, target, kept[1:], [])
+        self._carry_again(publication, target)
 
     def _open(self, publication: _Publication, member: Member) -> _Target:
         sender = publication.sender
@@ -378,10 +380,21 @@ class Router:
         )
         return _Target(member, path)
 
+    def _carry_again(self, publication: _Publication, target: _Target) -> None:
+        """Let a new path see what was published before, as far as that may matter."""
+        for number, message in publication.kept():
+            self._carry(publication, target, number, message.sent, message.sequence, message.payload, [])
+
     def _carry(
-        self, publication: _Publication, target: _Target, sending: tuple[int, int, int, bytes], roused: list[Member]
+        self,
+        publication: _Publication,
+        target: _Target,
+        number: int,
+        sent: int,
+        sequence: int,
+        payload: bytes,
+        roused: list[Member],
     ) -> None:
-        number, sent, sequence, payload = sending
         arrivals, lost = target.path.carry(sent, number, len(payload))
         for copy, arrival in enumerate(arrivals):
             flight = (arrival, sent, sequence, copy, payload, lost)
