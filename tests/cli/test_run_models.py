@@ -348,12 +348,14 @@ def test_participants_can_meet_on_a_unix_socket(worldline: Command, tmp_path: Pa
         )
     )
     told = {}
-    for executor in ("in-process", "unix", "tcp", "processes"):
+    for executor in ("in-process", "unix", "tcp", "processes", "workers(2)"):
         told[executor] = reported(worldline, "play.toml", "--executor", executor, "--no-record")
     told["usual"] = reported(worldline, "play.toml", "--no-record")
     told["there"] = reported(worldline, "play.toml", "--executor", "processes", "--listen", "tcp://:0", "--no-record")
     assert {each["digest"] for each in told.values()} == {reported(worldline, "mine.py", "--no-record")["digest"]}
-    assert [each["executor"] for each in told.values()] == ["in-process", "unix", "tcp", "unix", "unix", "tcp"]
+    assert [each["executor"] for each in told.values()] == [
+        *("in-process", "unix", "tcp", "unix", "workers(2)", "unix", "tcp")
+    ]
     code, _, err = worldline("run", "play.toml", "--executor", "tcp", "--listen", "unix:here")
     assert code == 2
     assert "--listen unix:here isn't for tcp (use --executor unix)" in err

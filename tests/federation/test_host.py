@@ -1238,7 +1238,7 @@ class HostedRun:
     def run(self) -> bytes | None:
         host, random = self.host, self.random
         for name in random.sample(sorted(self.drivers), len(self.drivers)):
-            self.sessions[name] = self.house.admit(name).session
+            self.sessions[name] = self.admit(name)
         while host.digest is None:
             able = [
                 name
@@ -1260,6 +1260,9 @@ class HostedRun:
                 self.host.work()
                 self.settled()
         return host.digest
+
+    def admit(self, name: str) -> Session:
+        return self.house.admit(name).session
 
     def comes(self, name: str) -> bool:
         """Whether a guest is there at all yet; half of them come early."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.federation.transports import join_asyncio, make_certificate, nothing_left, run_over_sockets
+from tests.federation.transports import join_asyncio, join_in_crews, make_certificate, nothing_left, run_over_sockets
 from worldline import (
     MS,
     Federation,
@@ -30,6 +30,7 @@ from worldline import (
 )
 from worldline.federation.environment import SHAKE
 from worldline.federation.outcome import FederationOutcome
+from worldline.federation.strand import THREADS
 from worldline.model import BrokenPromise
 
 # --- The federations. All of simulated time is below 200 ms, so that running at a pace takes no time to speak of. ---
@@ -458,6 +459,11 @@ WAYS: dict[str, Way] = {
     "asyncio-unix": unix(client=join_asyncio),
     "asyncio-pair": way(client=join_asyncio, paired=True),
     "asyncio-tls": tls(client=join_asyncio),
+    "crew-tcp": way(client=join_in_crews(1), token="secret"),
+    "crew-tls": tls(client=join_in_crews(2)),
+    "crew-pair-shaken": way(client=join_in_crews(2), paired=True, order=2),
+    "crew-unix-of-threads": unix(client=join_in_crews(2)),
+    "crew-in-small-steps": way(client=join_in_crews(3), steps=700_000),
     "another-order": way(order=1),
     "shaken": way(order=2, paired=True),
     "in-small-steps": way(steps=700_000, paired=True),
@@ -497,8 +503,10 @@ def test_a_federation_is_the_same_in_every_way(
     certificate: tuple[Path, Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    if name == "shaken":
+    if name.endswith("shaken"):
         monkeypatch.setenv(SHAKE, "5")
+    if name.endswith("of-threads"):
+        monkeypatch.setenv(THREADS, "1")
     found, expected = WAYS[name](make(), tmp_path, certificate), reference(make)
     assert found.times == expected.times
     assert found.dropped == expected.dropped

@@ -26,6 +26,9 @@ from worldline.federation import answering
 from worldline.federation import connection as connection_module
 from worldline.federation import server as server_module
 from worldline.federation.aio import AsyncParticipant
+from worldline.federation.call import Call
+from worldline.federation.circuits import Circuit
+from worldline.federation.crew import Crew
 from worldline.federation.host import Limits
 from worldline.federation.outcome import FederationOutcome
 from worldline.model import FOREVER, MS
@@ -246,6 +249,37 @@ def join_asyncio(
         await asyncio.gather(*(live(name, program) for name, program in programs.items()))
 
     return [Strand(lambda: asyncio.run(everybody()), "event loop")]
+
+
+def join_in_crews(crews: int) -> Callable[..., list[Strand[None]]]:
+    """Return how participants join that share so many trunks, and are strands of as many threads."""
+
+    def join(
+        target: Server | str, programs: dict[str, Program], authority: Path | None, token: str | None
+    ) -> list[Strand[None]]:
+        def work(names: list[str]) -> None:
+            calls = []
+            for name in names:
+                declared: Any = programs[name].as_plain()
+                calls.append(Call(target, name, authority=authority, token=token, **declared))
+            crew = Crew(calls, calls[0].shake)
+            failures: list[BaseException] = []
+
+            def live(circuit: Circuit) -> None:
+                try:
+                    with crew.participant(circuit) as participant:
+                        play(programs[circuit.name], participant)
+                except BaseException as error:
+                    failures.append(error)
+
+            crew.run(live)
+            for failure in failures:
+                raise failure
+
+        dealt = [list(programs)[first::crews] for first in range(crews)]
+        return [Strand(lambda names=names: work(names), "crew") for names in dealt if names]  # type: ignore[misc]
+
+    return join
 
 
 def run_over_sockets(

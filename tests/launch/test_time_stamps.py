@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.federation.transports import PATIENCE_S
-from worldline.launch.time_stamps import read_stamp
+from worldline.launch.time_stamps import read_speaker, read_stamp
 
 BEGIN = """
 import faulthandler, logging, os, subprocess, sys
@@ -23,6 +23,10 @@ stamps.now = lambda: 7
 
 def printed(program: str) -> list[tuple[int | None, str]]:
     """Run a program with stamped output; return its lines, with their times."""
+    return [read_stamp(line) for line in raw(program)]
+
+
+def raw(program: str) -> list[str]:
     ran = subprocess.run(
         [sys.executable, "-c", BEGIN + program],
         stdout=subprocess.PIPE,
@@ -31,7 +35,7 @@ def printed(program: str) -> list[tuple[int | None, str]]:
         timeout=PATIENCE_S,
         check=False,
     )
-    return [read_stamp(line) for line in ran.stdout.decode().removesuffix("\n").split("\n")]
+    return ran.stdout.decode().removesuffix("\n").split("\n")
 
 
 def test_everything_that_works_with_standard_output_works() -> None:
@@ -83,9 +87,27 @@ def test_nothing_is_kept_back() -> None:
 
 
 def test_what_is_said_before_the_time_is_known_has_no_stamp(tmp_path: Path) -> None:
-    assert printed("stamps.now = None; print('early'); stamps.now = lambda: 0; print('there')") == [
+    assert printed("stamps.now = lambda: None; print('early'); stamps.now = lambda: 0; print('there')") == [
         (None, "early"),
         (0, "there"),
+    ]
+
+
+def test_those_who_share_a_process_share_no_line_and_each_says_whose_it_is() -> None:
+    program = """
+stamps.now, stamps.speaker = lambda: None, lambda: "a"; print("loading")
+stamps.now = lambda: 7; print("begun", end="")
+stamps.speaker = lambda: "b"; print("aside"); print("half", end="")
+print(" of it")
+stamps.speaker = lambda: None; print("nobody's")
+"""
+    lines = [read_speaker(line) for line in raw(program)]
+    assert [(name, *read_stamp(line)) for name, line in lines] == [
+        ("a", None, "loading"),
+        ("a", 7, "begun"),
+        ("b", 7, "aside"),
+        ("b", 7, "half of it"),
+        (None, 7, "nobody's"),
     ]
 
 

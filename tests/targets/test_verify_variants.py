@@ -15,8 +15,8 @@ NAMES = {
     ("spacetime", "inline"): [*FIRST, "processes(2)", "processes(3)", "shuffled(1)", "shuffled(2)", "uncompiled"],
     ("world", "inline"): [*FIRST, "processes(2)", "processes(3)", "run-ahead-10"],
     ("world", "processes(3)"): [*FIRST, "inline", "processes(2)", "run-ahead-10"],
-    ("federation", "tcp"): [*FIRST, "in-process", "unix", "shake-1", "shake-2", "uncompiled"],
-    ("federation", "in-process"): [*FIRST, "tcp", "unix", "shake-1", "shake-2", "uncompiled"],
+    ("federation", "tcp"): [*FIRST, "in-process", "unix", "workers(2)", "shake-1", "shake-2", "uncompiled"],
+    ("federation", "in-process"): [*FIRST, "tcp", "unix", "workers(2)", "shake-1", "shake-2", "uncompiled"],
 }
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import msgpack
 
 from worldline.federation.host import Host, Limits, Session
+from worldline.federation.trunk import Trunk
 from worldline.model import Network, Rule, link, plan
 from worldline.model.frames import frame
 from worldline.wire.frames import HEARTBEAT
@@ -88,10 +89,17 @@ class Peer:
     def __init__(self, house: House) -> None:
         self.house = house
         self.session: Session = house.host.open(house.clock)
+        self.session.owner = self
         self.gone = False
         answers = self.read()
         self.nonce: bytes = answers[0][3] if answers[0][0] == "challenge" else b""
         self.first = answers[0]
+
+    def write(self) -> None:
+        """Do nothing: what the host has put out is read by whoever wants to."""
+
+    def carry(self) -> Trunk | None:
+        return Trunk(self.house.host, self.session)
 
     def send(self, data: bytes) -> None:
         self.house.host.receive(self.session, data, self.house.clock)

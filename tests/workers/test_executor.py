@@ -15,6 +15,7 @@ from worldline.workers.executor import (
     InProcess,
     Mpi,
     Processes,
+    SharedWorkers,
     Shuffled,
     Tcp,
     Unix,
@@ -33,6 +34,7 @@ TEXTS: dict[str, Executor] = {
     "in-process": InProcess(),
     "tcp": Tcp(),
     "unix": Unix(),
+    "workers(3)": SharedWorkers(3),
 }
 
 
@@ -52,7 +54,7 @@ def test_texts_and_values_are_the_same(text: str) -> None:
         ("inline()", Inline()),
         (" processes ( 2 ) ", Processes(2)),
         ("shuffled( -3 )", Shuffled(-3)),
-        ("processes", Tcp()),
+        ("processes", Unix()),
         (inline, Inline()),
         (mpi, Mpi()),
         (processes(3, placement={"a": 2}), Processes(3, {"a": 2})),
@@ -76,6 +78,7 @@ def test_it_may_be_written_in_many_ways(given: Any, value: Executor) -> None:
             "processes 4",
             "shuffled",
             "mpi(2)",
+            "workers(x)",
         ),
         *("in_process", "tcp(3)", f"shuffled({'9' * 5_000})", 5, None, print, processes, Inline, b"inline"),
     ],
@@ -83,7 +86,7 @@ def test_it_may_be_written_in_many_ways(given: Any, value: Executor) -> None:
 def test_what_is_none_is_refused(given: Any) -> None:
     with pytest.raises(ConfigurationError, match="isn't an executor") as refused:
         as_executor(given)
-    everything = 'use "inline", "processes(4)", "mpi", "shuffled(7)", "in-process", "tcp" or "unix"'
+    everything = 'use "inline", "processes(4)", "mpi", "shuffled(7)", "in-process", "tcp", "unix" or "workers(2)"'
     assert refused.value.advice == everything
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from worldline.model import UsageError
-from worldline.workers.executor import as_executor
+from worldline.workers.executor import SharedWorkers, as_executor
 
 if TYPE_CHECKING:
     from worldline.targets import Ready
@@ -43,6 +43,8 @@ class FederationOptions(NamedTuple):
         kind = parse_address(self.listen).kind
         if kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
+        if isinstance(ready.chosen, SharedWorkers):
+            return staged
         if is_chosen and kind != ready.executor:
             raise UsageError(f"--listen {self.listen} isn't for {ready.executor}", advice=f"use --executor {kind}")
         return replace(staged, chosen=as_executor(kind))

@@ -40,8 +40,8 @@ def run(
         str | None,
         typer.Option(
             metavar="EXECUTOR",
-            help="inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp or unix. All give the"
-            " same result.",
+            help="inline, processes(4), mpi or shuffled(7); for federations: in-process, tcp, unix or workers(2). All"
+            " give the same result.",
         ),
     ] = None,
     settings: Settings = None,

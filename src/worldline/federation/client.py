@@ -8,92 +8,44 @@ from __future__ import annotations
 
 import socket
 import threading
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from worldline.federation.address import Address
-from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.call import PATIENCE_S, Call, Credentials
 from worldline.federation.connection import SocketConnection
 from worldline.federation.conversation import GREETING_S, PULSE_S
 from worldline.federation.encrypted import Encrypted
-from worldline.federation.forks import ForkedLock, remember
-from worldline.federation.interruptible import InterruptibleParticipant
-from worldline.lock import Ledger, RunEnded, State
+from worldline.federation.wired import WiredParticipant
+from worldline.lock import Ledger
 from worldline.model import WorldlineError
 
 if TYPE_CHECKING:
     from worldline.federation.server import Server
 
 
-class Client(InterruptibleParticipant):
-    """A participant connected to a server.
-
-    Use it in a `with` statement: entering waits for the start of the run, exiting leaves the run, and an exception
-    inside is reported to the others as the reason why the run ended.
-    """
+class Client(WiredParticipant):
+    """A participant with a connection of its own, and a pulse that keeps it alive."""
 
     def __init__(self, ledger: Ledger, connection: SocketConnection) -> None:
         super().__init__(ledger, connection)
-        self._wire = connection
+        self._connected = connection
         self._done = threading.Event()
-        remember(self)
         threading.Thread(target=self._live, name=f"worldline pulse of {ledger.name}", daemon=True).start()
-
-    def __enter__(self) -> Self:
-        try:
-            self.join()
-        except BaseException:
-            self.close()
-            raise
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
-        if self._wire.disowned:  # By a fork: it is for the parent to leave.
-            return isinstance(error, RunEnded)
-        failure = None if isinstance(error, RunEnded) or is_normal_end(error) else error
-        try:
-            if failure is None:
-                self.leave()
-        except BaseException as met:
-            failure = met
-            raise
-        finally:
-            if failure is not None and self._wire.end is None:  # Otherwise it's the end of the run that it met.
-                with self._lock:
-                    self._ledger.tell_time()
-                    untold = self._ledger.take_outbox()
-                self._wire.fail(blame(failure), untold)
-            self._hang_up(patient=failure is None)
-        return isinstance(error, RunEnded)
-
-    def leave(self) -> None:
-        """Leave the run; raise if it was broken off."""
-        if self._ledger.state is State.COMPUTING and not self.ended:
-            self._wire.look()
-        super().leave()
-
-    def close(self) -> None:
-        """Hang up. Without `leave`, the others consider this participant lost."""
-        self._hang_up(patient=False)
 
     def give_up(self, problem: str) -> None:
         """Have the program raise a `LossError` instead of waiting for the server. From any thread."""
-        self._wire.give_up(problem)
-
-    def disown(self) -> None:
-        """Let go of the connection in a forked process, which has no pulse either."""
-        self._lock = ForkedLock(self.name)
+        self._connected.give_up(problem)
 
     def _hang_up(self, *, patient: bool) -> None:
         self._done.set()
-        self._wire.close(patient=patient)
+        super()._hang_up(patient=patient)
 
     def _live(self) -> None:
         """The pulse: keep the connection alive, and tell what was left lying."""
         while not self._done.wait(PULSE_S):
             try:
                 self.catch_up()
-                self._wire.beat()
+                self._connected.beat()
             except (WorldlineError, ValueError, OSError):
                 return  # The program's own thread meets the same and says so, or has hung up just now.
 
@@ -118,17 +70,25 @@ def connect(
     forever, since it may be stopped.
     """
     call = Call(address, name, **given)
-    dialed: socket.socket | Encrypted = call.dial(patience_s)
+    dialed = dial_server(call, patience_s)
     try:
-        if call.tls is not None:
-            assert isinstance(dialed, socket.socket)
-            try:
-                dialed = Encrypted(call.tls.wrap_socket(dialed, server_hostname=call.host), GREETING_S)
-            except OSError as error:
-                raise call.untrusted(error) from error
         doubt = None if call.known else call.recognize
         connection = SocketConnection(dialed, call.greeting, call.name, call.shake, doubt=doubt, silence_s=silence_s)
         return Client(call.ledger(connection.welcome), connection)
     except BaseException:
         dialed.close()
+        raise
+
+
+def dial_server(call: Call, patience_s: float = PATIENCE_S) -> socket.socket | Encrypted:
+    """Connect to the server that is called; encrypt what is said, if it is to be."""
+    dialed = call.dial(patience_s)
+    if call.tls is None:
+        return dialed
+    try:
+        return Encrypted(call.tls.wrap_socket(dialed, server_hostname=call.host), GREETING_S)
+    except BaseException as error:
+        dialed.close()
+        if isinstance(error, OSError):
+            raise call.untrusted(error) from error
         raise

@@ -116,6 +116,7 @@ from worldline.wire.handshake import (
     is_genuine,
     server_proof,
 )
+from worldline.wire.trunk import OpenTrunk
 from worldline.wire.words import Told
 
 # Frames and events, taken together, that a connection is heard for before others get their turn: about as long as the
@@ -126,7 +127,7 @@ _NOTICES_MAX = 64
 _VACANT = ""  # In the place of a name, which is never empty.
 _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _encode = msgpack.Encoder().encode
-_decode_hello = msgpack.Decoder(Hello).decode
+_decode_first: Callable[[bytes], Hello | OpenTrunk] = msgpack.Decoder(Hello | OpenTrunk).decode
 
 
 class SessionOwner(Protocol):
@@ -134,6 +135,19 @@ class SessionOwner(Protocol):
 
     def write(self) -> None:
         """Pass on what the session has put out, and see whether it is to be closed or not to be read."""
+
+    def carry(self) -> SessionCarrier | None:
+        """Return the trunk that the session is to be from now on; None: it can't be one."""
+
+
+class SessionCarrier(Protocol):
+    """A trunk: it carries the sessions of several participants. `Trunk` says what each of these does."""
+
+    def turn(self) -> bool: ...
+    def fill(self) -> None: ...
+    def keep_time(self) -> None: ...
+    def remark(self) -> str | None: ...
+    def give_up(self) -> list[Session]: ...
 
 
 class Session:
@@ -162,6 +176,7 @@ class Session:
         "stood_at",
         "stood_with",
         "stopped",
+        "trunk",
     )
 
     owner: SessionOwner  # Set by whoever has opened it.
@@ -188,6 +203,7 @@ class Session:
         self.heavy = 0  # How much must be kept of what it has sent for another look at that to be worth while (H3).
         self.stood_at = -1  # Its next send when it was last seen to go on, and how much was kept of it then.
         self.stood_with = 0
+        self.trunk: SessionCarrier | None = None  # What it carries, if it isn't a participant's.
 
 
 class Host:
@@ -217,6 +233,7 @@ class Host:
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
         self._strangers: list[Session] = []
+        self._trunks: list[SessionCarrier] = []
         self._token = token
         self._agreement = agreement or {}
         self._declared = declared or {}
@@ -238,12 +255,26 @@ class Host:
 
     def open(self, now: float) -> Session:
         """Take in a new connection."""
-        session = Session(Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE)), now)
+        session = self._meet(Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE)), now)
+        self._put(session, frame(_encode(session.challenge)))
+        return session
+
+    def open_circuit(self, carrier: Session, owner: SessionOwner) -> Session:
+        """Take in another connection, over a trunk; its challenge is that of the trunk."""
+        session = self._meet(carrier.challenge, carrier.heard)
+        session.owner = owner
+        return session
+
+    def _meet(self, challenge: Challenge, now: float) -> Session:
+        session = Session(challenge, now)
         if len(self._strangers) >= self.limits.strangers_max:  # Who has said nothing for longest makes room.
             self._refuse(self._strangers[0], CROWDED, "too many connections are waiting to be admitted")
         self._strangers.append(session)
-        self._put(session, frame(_encode(session.challenge)))
         return session
+
+    def trust(self, carrier: Session) -> None:
+        """Somebody has been admitted on a trunk: it is no stranger any more."""
+        self._strangers.remove(carrier)
 
     def seat(self, name: str, owner: SessionOwner, now: float) -> Session:
         """Admit a participant that lives in this very thread, and needn't prove who it is."""
@@ -259,7 +290,7 @@ class Host:
     def receive(self, session: Session, data: bytes, now: float) -> None:
         """Take what has come in over a connection. As long as it is `busy` with that, it isn't to be read."""
         session.heard = now
-        while session.busy:  # Its owner has read on all the same.
+        while session.busy and session.trunk is None:  # Its owner has read on all the same.
             self._turn(session)
         if session.closing:
             return
@@ -281,6 +312,9 @@ class Host:
             while left > 0:
                 if session.closing:
                     busy = False
+                    break
+                if session.trunk is not None:
+                    busy = session.trunk.turn()
                     break
                 if session.events:
                     left -= self._hear_on(session)
@@ -321,7 +355,11 @@ class Host:
 
     def closed(self, session: Session, cause: str) -> None:
         """A connection has ended, for whatever reason. What came in whole before that counts."""
-        while session.busy:
+        if session.trunk is not None:
+            self._trunks.remove(session.trunk)
+            for each in session.trunk.give_up():
+                self.closed(each, cause)
+        while session.busy and session.trunk is None:
             self._turn(session)
         session.closing = True
         session.out.clear()
@@ -340,6 +378,8 @@ class Host:
         `absent_s` is for how long, since the last time, nobody was served, as far as that is known.
         """
         limits = self.limits
+        for trunk in self._trunks:
+            trunk.keep_time()
         passed = now - self._ticked
         self._wait_for_the_missing(min(passed - absent_s, limits.heartbeat_s))  # Not while this end has slept.
         self._slow_down()
@@ -408,10 +448,14 @@ class Host:
     # --- Admitting ---
 
     def _greet(self, session: Session, body: bytes) -> None:
-        hello: Hello = checked(_decode_hello, body)
-        session.claims = shown(hello.name)
+        hello = checked(_decode_first, body)
+        if isinstance(hello, Hello):
+            session.claims = shown(hello.name)
         if hello.version != VERSION:
             self._refuse(session, BAD_VERSION, f"this server speaks version {VERSION}, not {hello.version}")
+            return
+        if isinstance(hello, OpenTrunk):
+            self._open_trunk(session)
             return
         token = self._token_of(hello.name)
         expected = client_proof(token, session.challenge, hello.federation, hello.name, hello.nonce, hello.agreement)
@@ -438,6 +482,12 @@ class Host:
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.heartbeat_s * 1e9)
         self._put(session, frame(Welcome(proof, heartbeat, self.limits.frame_max, *self.stated(hello.name)).body()))
+
+    def _open_trunk(self, session: Session) -> None:
+        session.trunk = session.owner.carry()
+        if session.trunk is None:
+            raise PeerError("it can't be a trunk: it is part of one")
+        self._trunks.append(session.trunk)
 
     def _admit(self, session: Session, name: str) -> None:
         if not self._is_known(name):
@@ -623,6 +673,9 @@ class Host:
     def _fault(self, session: Session, error: WorldlineError) -> None:
         """A connection did what it may not: that one ends, and so does the run if it was a participant's."""
         self._refuse(session, PROTOCOL_ERROR, shortened(str(error)))
+        if session.trunk is not None:
+            for each in session.trunk.give_up():
+                self._fault(each, error)
         if session.name:
             self.sessions.pop(session.name, None)
             self._lose(session, shortened(f"it was cut off: {error.problem}"), error)
@@ -740,12 +793,13 @@ class Host:
         return [(session.name, len(session.out)) for session in self.sessions.values() if session.out]
 
     def remarks(self) -> list[str]:
-        """Say who is in the way: far ahead of the others, slow to read, or stopped."""
+        """Say who is in the way: far ahead of the others, slow to read, stopped, or alone at work."""
         ahead = [f"{name} is far ahead, and is held back" for name in self.ahead()]
         hasty = [f"{name} sends too many frames, and is slowed down" for name in self.hasty()]
         stopped = [f"{session.name} is stopped" for session in self.sessions.values() if session.stopped]
         slow = [f"{name} hasn't read {size:,} bytes" for name, size in self.slow() if size > _SLOW]
-        return ahead + hasty + stopped + slow
+        running = [remark for trunk in self._trunks if (remark := trunk.remark()) is not None]
+        return ahead + hasty + stopped + slow + running
 
     def missing(self) -> list[str]:
         """Return who isn't there yet before the start, of whom only the number may be known."""

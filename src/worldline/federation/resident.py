@@ -86,6 +86,9 @@ class ResidentConnection:
             self._conversation.feed(bytes(out))
             out.clear()
 
+    def carry(self) -> None:
+        """A resident isn't a trunk."""
+
     # --- For the participant ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:

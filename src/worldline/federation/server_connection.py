@@ -15,6 +15,7 @@ from collections.abc import Callable
 from worldline.federation.host import Host, Session
 from worldline.federation.peer_process import is_stopped, process_of
 from worldline.federation.sockets import breakage, configure, is_unreachable
+from worldline.federation.trunk import Trunk
 
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -87,7 +88,9 @@ class ServerConnection:
             self.close("it never finished connecting")
         if self._closed or self._handshaking:
             return
-        out = session.out
+        out, trunk = session.out, session.trunk
+        if trunk is not None:
+            trunk.fill()
         if out and not self._last_sent:
             try:
                 sent = self._socket.send(out)
@@ -102,9 +105,14 @@ class ServerConnection:
                     out.clear()
                 else:
                     del out[:sent]
+        if trunk is not None and not out:
+            trunk.fill()  # What is left over, for when there is room for it.
         if session.closing and not out and not self._last_sent:
             self._say_last()
         self._watch((0 if session.paused else selectors.EVENT_READ) | (selectors.EVENT_WRITE if out else 0))
+
+    def carry(self) -> Trunk:
+        return Trunk(self._host, self.session)
 
     def finish(self) -> None:
         """Come to an end as soon as all is sent."""
@@ -120,7 +128,7 @@ class ServerConnection:
         limits, session = self._host.limits, self.session
         if is_unreachable(self._socket, limits.unreachable_s):
             self.close(f"its machine hasn't answered for {limits.unreachable_s:.0f} seconds")
-        elif not session.name or now - session.heard < 2 * limits.heartbeat_s or session.paused:
+        elif not (session.name or session.trunk) or now - session.heard < 2 * limits.heartbeat_s or session.paused:
             session.stopped = None  # Nor is it looked for who a stranger is: that takes long, and they may be many.
         else:
             if not self._looked:

@@ -19,6 +19,7 @@ from worldline.launch.entry import load_program
 from worldline.launch.keeper_client import KeeperClient
 from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
 from worldline.launch.setup import ParticipantSetup, Setup, check_startable
+from worldline.launch.sharing import ProcessShares
 from worldline.launch.socket_folder import socket_folder
 from worldline.launch.startable import search_path
 from worldline.lock import State
@@ -56,10 +57,10 @@ def federation_of(setup: Setup) -> Federation:
 class Launch:
     """One run of a federation in processes of its own.
 
-    `hear` is told what participants print. With `shake`, a number, processes are started in a random order, with
-    random delays between them and between their frames: nothing of that may show in the outcome. Without an `address`,
-    they connect by a Unix socket in a folder that only this user can open, which is gone afterwards. `keeping` is a
-    keeper that was made ahead of time.
+    `hear` is told what participants print. With `workers`, those that can share so many processes. With `shake`, a
+    number, processes are started in a random order, with random delays between them and between their frames: nothing
+    of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
+    can open, which is gone afterwards. `keeping` is a keeper that was made ahead of time.
     """
 
     def __init__(
@@ -70,6 +71,7 @@ class Launch:
         observer: Observer | None = None,
         pace: float | None = None,
         shake: int | None = None,
+        workers: int | None = None,
         hear: Hear,
         keeping: KeeperClient | None = None,
     ) -> None:
@@ -96,8 +98,9 @@ class Launch:
         except WorldlineError:
             self._tidy()
             raise
+        self._shares = ProcessShares(setup.parts, workers)
         self._order = CauseFirst(hear, self._culprit)
-        self._processes = ParticipantProcesses(self._order.hear, self._order.fell_silent, keeping)
+        self._processes = ParticipantProcesses(self._order.hear, self._fell_silent, keeping)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
@@ -115,6 +118,7 @@ class Launch:
             else:
                 self._processes.finish(_LINGER_S)
             self._order.release()
+            self._shares.close()
             self._tidy()
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
@@ -122,16 +126,22 @@ class Launch:
 
     def check_ends(self, outcome: Outcome) -> None:
         """Raise if a process has failed after its participant had left: the run is whole, but something is wrong."""
-        for name, how in self._processes.failed().items():
-            if name in outcome.times:  # And not a guest that nobody has invited.
-                raise ModelError(f"its process {how} after it had left", participant=name, advice=self._said(name))
-        for name in self._processes.ended():
-            if name in outcome.times:
+        for process, how in self._processes.failed().items():
+            there = self._there(process, outcome)
+            for name in (*filter(there.__contains__, self._shares.failed_in(process)), *there):
+                problem = f"{self._shares.named(name)} {how} after it had left"
+                raise ModelError(problem, participant=name, advice=self._said(name))
+        for process in self._processes.ended():
+            for name in self._there(process, outcome):
                 raise ModelError(
-                    f"its process was still running {_LINGER_S:g} seconds after the run, and was ended",
+                    f"{self._shares.named(name)} was still running {_LINGER_S:g} seconds after the run, and was ended",
                     participant=name,
                     advice="something keeps it going after it has left: a thread that isn't a daemon, perhaps",
                 )
+
+    def _there(self, process: str, outcome: Outcome) -> list[str]:
+        """Return who of a process has taken part, and wasn't a guest that nobody has invited."""
+        return [name for name in self._shares.of(process) if name in outcome.times]
 
     def hurry(self) -> None:
         """End all processes here and now."""
@@ -144,16 +154,19 @@ class Launch:
     def _start(self) -> None:
         if self._folder is not None:
             self._processes.remove(self._folder.name)
+        if (folder := self._shares.folder()) is not None:
+            self._processes.remove(folder)
         address = str(self.server.open())
-        parts = list(self._setup.parts.values())
+        parts = self._shares.processes(self._tokens)
         if self._shake is not None:
             self._shake.shuffle(parts)
         for part in parts:
+            is_own = not self._shares.is_shared(part.name)
             surroundings = LaunchEnvironment(
                 address=address,
-                name=part.name,
+                name=part.name if is_own else None,
                 federation=self._setup.name,
-                token=self._tokens[part.name],
+                token=self._tokens[part.name] if is_own else None,
                 shake=None if self._shake is None else self._shake.getrandbits(32),
             )
             if self._shake is not None:
@@ -163,28 +176,41 @@ class Launch:
     def _watch(self, status: Status, watch: Watch | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
         host = self.server.host
-        for name in self._processes.exited():
-            member = host.arbiter.members.get(name)
-            if name not in host.sessions and (member is None or member.state is not State.LEFT):
-                how = self._processes.failed().get(name, "ended")
+        for process in self._processes.exited():
+            absent = [name for name in self._shares.of(process) if self._is_absent(name)]
+            for name in (*filter(absent.__contains__, self._shares.failed_in(process)), *absent):
+                how = self._processes.failed().get(process, "ended")
                 kind = UsageError if how == describe_exit(UsageError.exit_code) else LossError
-                host.end(kind(f"its process {how} before it had joined", participant=name, advice=self._said(name)))
+                problem = f"{self._shares.named(name)} {how} before it had joined"
+                host.end(kind(problem, participant=name, advice=self._said(name)))
                 return
         if watch is not None:
             watch(status)
+
+    def _is_absent(self, name: str) -> bool:
+        """Whether a participant isn't connected, and hasn't left."""
+        host = self.server.host
+        member = host.arbiter.members.get(name)
+        return name not in host.sessions and (member is None or member.state is not State.LEFT)
 
     def _explained(self, failure: WorldlineError) -> WorldlineError:
         """Add what is known of the process to what is known of its connection, if that is all that is known."""
         if not isinstance(failure, LossError):
             return failure
         name = failure.participant or ""
-        how = self._processes.failed().get(name)
-        if name in self._processes.ended():
+        process = self._shares.process_of(name)
+        how = self._processes.failed().get(process)
+        if process in self._processes.ended():
             how = "was still running, and was ended"
         if how and failure.advice is None:
-            failure.advice = f"its process {how}"
+            failure.advice = f"{self._shares.named(name)} {how}"
             failure.args = (failure.text(),)
         return failure
+
+    def _fell_silent(self, process: str) -> None:
+        self._shares.note_end(process)
+        for name in self._shares.of(process):
+            self._order.fell_silent(name)
 
     def _culprit(self) -> str | None:
         failure = self.server.host.failure

@@ -26,7 +26,7 @@ from worldline.launch.forkable import inherited, may_fork
 from worldline.launch.keeper_client import KeeperClient, LeftoverProcess
 from worldline.launch.setup import ParticipantSetup
 from worldline.launch.startable import search_path
-from worldline.launch.time_stamps import STAMPING, read_stamp
+from worldline.launch.time_stamps import STAMPING, read_speaker, read_stamp
 from worldline.model.lines import LineSplitter
 
 GRACE_S = 5.0
@@ -94,7 +94,6 @@ class ParticipantProcesses:
             **surroundings.variables(),
             **part.environment,
         }
-        self._last_words[part.name] = deque(maxlen=_LAST_WORDS)
         reading, writing = os.pipe()
         try:
             self._pids[part.name] = keeping.start(
@@ -224,9 +223,11 @@ class ParticipantProcesses:
         except BlockingIOError:
             return False
         for line in pipe.lines.feed(data) if data else pipe.lines.finish():
+            speaker, line = read_speaker(line)
             now, text = read_stamp(line)
-            self._last_words[pipe.name].append(text)
-            self._hear(pipe.name, now, text)
+            name = speaker or pipe.name
+            self._last_words.setdefault(name, deque(maxlen=_LAST_WORDS)).append(text)
+            self._hear(name, now, text)
         if not data:
             self._close(pipe)
         return bool(data)
@@ -243,8 +244,8 @@ class ParticipantProcesses:
     def _close(self, pipe: _Pipe) -> None:
         self._selector.unregister(pipe)
         os.close(pipe.descriptor)
-        self._silent.add(pipe.name)
         self._fell_silent(pipe.name)
+        self._silent.add(pipe.name)
 
 
 def describe_exit(code: int) -> str:

@@ -18,7 +18,7 @@ from worldline.model.errors import Interrupted, UsageError, shown
 from worldline.model.plan import Plan
 from worldline.model.time import rounded_time
 from worldline.targets.ready import Options, Ready, end_of
-from worldline.workers.executor import Executor, InProcess, Tcp, Unix, as_executor, readable_executor
+from worldline.workers.executor import Executor, InProcess, SharedWorkers, Tcp, Unix, as_executor, readable_executor
 
 if TYPE_CHECKING:
     from worldline.federation.outcome import FederationOutcome
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from worldline.recording.writer import Recorder
 
 _OPTIONS = {"seed": "--seed", "until": "--until"}
-EXECUTORS = (InProcess, Tcp, Unix)
+EXECUTORS = (InProcess, Tcp, Unix, SharedWorkers)
 """What federations run on."""
 
 
@@ -138,6 +138,7 @@ class ReadyFederation(Ready):
             observer=observer,
             pace=self.pace,
             shake=self.shake,
+            workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
             hear=self.hear,
             keeping=self.keeping,
         )

@@ -67,7 +67,9 @@ class _Ways(Struct, frozen=True, kw_only=True):
 _SHAKEN = tuple((f"shake-{number}", Factor.SHAKE, ("--shake", str(number))) for number in SHAKES)
 _AHEAD = tuple((f"run-ahead-{steps}", Factor.RUN_AHEAD, ("--set", f"run-ahead={steps}")) for steps in RUNS_AHEAD)
 _KINDS: Mapping[str, _Ways] = {
-    "federation": _Ways(members="participants", executors=("in-process", "tcp", "unix"), own=_SHAKEN, has_mpi=False),
+    "federation": _Ways(
+        members="participants", executors=("in-process", "tcp", "unix", "workers(2)"), own=_SHAKEN, has_mpi=False
+    ),
     "kernel": _Ways(members="entities"),
     "nodes": _Ways(members="nodes"),
     "spacetime": _Ways(

@@ -1,12 +1,13 @@
 """Executors: on what a simulation runs. All of them give the same history.
 
 An executor is a value that says it, and has one text: ``"inline"``, ``"processes(4)"``, ``"mpi"``, ``"shuffled(7)"``,
-and for federations ``"in-process"``, ``"tcp"``, ``"unix"``. What it takes to run on one is each room's own business; a
-room says which it can use, and what it can't is refused here, in the same words everywhere.
+and for federations ``"in-process"``, ``"tcp"``, ``"unix"``, ``"workers(2)"``. What it takes to run on one is each
+room's own business; a room says which it can use, and what it can't is refused here, in the same words everywhere.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,6 +22,11 @@ PATIENCE_S = 600.0
 
 _WORKERS_MAX = 64
 _TEXT = re.compile(r"\s*([a-z-]+)\s*(?:\(\s*(-?[0-9]{0,19})\s*\))?\s*")
+
+
+def _check_count(count: object) -> None:
+    if type(count) is not int or not 1 <= count <= _WORKERS_MAX:
+        raise ConfigurationError(f"there can't be {shown(count)} workers", advice=f"use 1 to {_WORKERS_MAX}")
 
 
 class Executor(Struct, frozen=True):
@@ -46,8 +52,7 @@ class Processes(Executor, frozen=True):
     placement: Any = None
 
     def __post_init__(self) -> None:
-        if type(self.count) is not int or not 1 <= self.count <= _WORKERS_MAX:
-            raise ConfigurationError(f"there can't be {shown(self.count)} workers", advice=f"use 1 to {_WORKERS_MAX}")
+        _check_count(self.count)
 
     def __str__(self) -> str:
         return f"processes({self.count})"
@@ -88,6 +93,18 @@ class Shuffled(Executor, frozen=True):
         return f"shuffled({self.seed})"
 
 
+class SharedWorkers(Executor, frozen=True):
+    """The participants of a federation in so many processes on this machine, several in each."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        _check_count(self.count)
+
+    def __str__(self) -> str:
+        return f"workers({self.count})"
+
+
 class InProcess(Executor, frozen=True):
     """All participants of a federation in this process."""
 
@@ -117,12 +134,18 @@ _EXAMPLES: dict[type[Executor], str] = {
     InProcess: "in-process",
     Tcp: "tcp",
     Unix: "unix",
+    SharedWorkers: "workers(2)",
 }
-_PLAIN: dict[str, type[Executor]] = {
+_PLAIN: dict[str, Callable[[], Executor]] = {
     **{text: kind for kind, text in _EXAMPLES.items() if "(" not in text},
     "processes": Unix,  # A federation has as many as it has participants.
+    "workers": lambda: SharedWorkers(min(_cores(), _WORKERS_MAX)),
 }
-_NUMBERED: dict[str, Callable[[int], Executor]] = {"processes": Processes, "shuffled": Shuffled}
+_NUMBERED: dict[str, Callable[[int], Executor]] = {
+    "processes": Processes,
+    "shuffled": Shuffled,
+    "workers": SharedWorkers,
+}
 
 EVERY = tuple(_EXAMPLES)
 
@@ -170,6 +193,11 @@ def readable_executor(text: str) -> Executor | None:
     if number:
         return _NUMBERED[word](int(number)) if word in _NUMBERED and number != "-" else None
     return _PLAIN[word]() if word in _PLAIN else None
+
+
+def _cores() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _listed(texts: Sequence[str]) -> str:

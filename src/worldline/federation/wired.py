@@ -1,0 +1,92 @@
+"""A participant at the end of a wire, as its program's author uses it: in a `with` statement.
+
+Entering waits for the start of the run; exiting leaves it, or says why it can't go on. What the wire is, a connection
+of its own or a circuit of one that is shared, is for the wire to know.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, Self
+
+from worldline.federation.blame import blame, is_normal_end
+from worldline.federation.forks import ForkedLock, remember
+from worldline.federation.interruptible import InterruptibleParticipant
+from worldline.federation.participant import Connection
+from worldline.lock import Ledger, ParticipantEvent, RunEnded, State
+from worldline.model import WorldlineError
+
+
+class ParticipantWire(Connection, Protocol):
+    """What a participant needs of its way to the server, besides asking and telling."""
+
+    disowned: bool  # This process was forked from the one that it belongs to.
+
+    @property
+    def end(self) -> WorldlineError | None:
+        """Why there is nothing more to be said, once there isn't."""
+
+    def look(self) -> None:
+        """Raise if the server has ended the run meanwhile."""
+
+    def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
+        """Say what is still to be told, and that the program has failed."""
+
+    def close(self, *, patient: bool = False) -> None:
+        """Hang up; if `patient`, only when the server has taken all that it was told."""
+
+
+class WiredParticipant(InterruptibleParticipant):
+    """A participant connected to a server.
+
+    Use it in a `with` statement: entering waits for the start of the run, exiting leaves the run, and an exception
+    inside is reported to the others as the reason why the run ended.
+    """
+
+    def __init__(self, ledger: Ledger, wire: ParticipantWire) -> None:
+        super().__init__(ledger, wire)
+        self._wire = wire
+        remember(self)
+
+    def __enter__(self) -> Self:
+        try:
+            self.join()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> bool:
+        if self._wire.disowned:  # By a fork: it is for the parent to leave.
+            return isinstance(error, RunEnded)
+        failure = None if isinstance(error, RunEnded) or is_normal_end(error) else error
+        try:
+            if failure is None:
+                self.leave()
+        except BaseException as met:
+            failure = met
+            raise
+        finally:
+            if failure is not None and self._wire.end is None:  # Otherwise it's the end of the run that it met.
+                with self._lock:
+                    self._ledger.tell_time()
+                    untold = self._ledger.take_outbox()
+                self._wire.fail(blame(failure), untold)
+            self._hang_up(patient=failure is None)
+        return isinstance(error, RunEnded)
+
+    def leave(self) -> None:
+        """Leave the run; raise if it was broken off."""
+        if self._ledger.state is State.COMPUTING and not self.ended:
+            self._wire.look()
+        super().leave()
+
+    def close(self) -> None:
+        """Hang up. Without `leave`, the others consider this participant lost."""
+        self._hang_up(patient=False)
+
+    def disown(self) -> None:
+        """Let go of the connection in a forked process."""
+        self._lock = ForkedLock(self.name)
+
+    def _hang_up(self, *, patient: bool) -> None:
+        self._wire.close(patient=patient)

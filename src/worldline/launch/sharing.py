@@ -1,0 +1,99 @@
+"""Who shares a process with whom, if participants are to share some.
+
+It depends on the file and on the number of processes, and on nothing else. Those that can't tell the difference take
+part in it: they are Python entries, in the directory that most are in, without an environment of their own. All others
+have a process for themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from worldline.launch.setup import ParticipantSetup
+from worldline.launch.shared_worker import SharedParticipant, failed_in_share, write_share
+
+_NAMED_MAX = 3
+
+
+def shares(parts: Mapping[str, ParticipantSetup], workers: int) -> dict[str, list[ParticipantSetup]]:
+    """Return who shares which process, by the name of the process, which isn't that of any participant."""
+    able = [part for _, part in sorted(parts.items()) if part.entry is not None and not part.environment]
+    if not able:
+        return {}
+    places = Counter(part.directory for part in able)
+    here = min(places, key=lambda place: (-places[place], place))
+    sharing = [part for part in able if part.directory == here]
+    dealt = [sharing[first::workers] for first in range(min(workers, len(sharing)))]
+    return {_unused(f"worker {number}", parts): share for number, share in enumerate(dealt, 1)}
+
+
+def _unused(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
+    while name in parts:
+        name += "'"
+    return name
+
+
+class ProcessShares:
+    """The processes of a run by name, and whose each of them is; those of one participant have its name."""
+
+    def __init__(self, parts: Mapping[str, ParticipantSetup], workers: int | None) -> None:
+        self._parts = parts
+        self._shares = {} if workers is None else shares(parts, workers)
+        self._process_of = {part.name: process for process, share in self._shares.items() for part in share}
+        self._files: TemporaryDirectory[str] | None = None
+        self._failed: dict[str, list[str]] = {}
+
+    def processes(self, tokens: Mapping[str, str]) -> list[ParticipantSetup]:
+        """Return every process to be started, as if it were a participant's; write down who shares it."""
+        own = [part for part in self._parts.values() if part.name not in self._process_of]
+        return own + [self._shared(process, share, tokens) for process, share in self._shares.items()]
+
+    def folder(self) -> str | None:
+        """Return a folder that is to be removed whatever happens, if there is one. Only this user can open it."""
+        if self._shares and self._files is None:
+            self._files = TemporaryDirectory(prefix="worldline-", ignore_cleanup_errors=True)
+        return None if self._files is None else self._files.name
+
+    def _shared(self, process: str, share: list[ParticipantSetup], tokens: Mapping[str, str]) -> ParticipantSetup:
+        file = self._file(process)
+        write_share(file, [SharedParticipant(part.name, part.entry or "", tokens[part.name]) for part in share])
+        return ParticipantSetup(name=process, directory=share[0].directory, entry=f"@{file}")
+
+    def _file(self, process: str) -> Path:
+        assert self._files is not None
+        return Path(self._files.name) / f"{list(self._shares).index(process)}.json"
+
+    def close(self) -> None:
+        """Remove what was written."""
+        if self._files is not None:
+            self._files.cleanup()
+
+    def note_end(self, process: str) -> None:
+        """Keep what a process has left behind of how it went."""
+        if process in self._shares:
+            self._failed[process] = failed_in_share(self._file(process))
+
+    def is_shared(self, process: str) -> bool:
+        return process in self._shares
+
+    def process_of(self, name: str) -> str:
+        return self._process_of.get(name, name)
+
+    def of(self, process: str) -> list[str]:
+        """Return whose process it is."""
+        return [part.name for part in self._shares[process]] if process in self._shares else [process]
+
+    def failed_in(self, process: str) -> list[str]:
+        """Return who of a process has come to a bad end, as far as that is known."""
+        return self._failed.get(process, [])
+
+    def named(self, name: str) -> str:
+        """Name the process of a participant, in a sentence about that one."""
+        others = [each for each in self.of(self.process_of(name)) if each != name]
+        if not others:
+            return "its process"
+        more = f" and {len(others) - _NAMED_MAX} more" if len(others) > _NAMED_MAX else ""
+        return f"its process, which it shared with {', '.join(others[:_NAMED_MAX])}{more},"
