@@ -15,6 +15,7 @@ from importlib.util import spec_from_file_location
 
 COMPILED = (
     "worldline.model.path",
+    "worldline.model.frames",
     "worldline.history.journal",
     "worldline.lock.bounds",
     "worldline.lock.inbox",
@@ -23,7 +24,14 @@ COMPILED = (
     "worldline.lock.router",
     "worldline.lock.arbiter",
     "worldline.lock.ledger",
+    "worldline.wire.frames",
+    "worldline.wire.codec",
     "worldline.federation.participant",
+    "worldline.federation.conversation",
+    "worldline.federation.connection",
+    "worldline.federation.host",
+    "worldline.federation.server_connection",
+    "worldline.federation.server",
     "worldline.federation.strand",
     "worldline.federation.inprocess",
 )

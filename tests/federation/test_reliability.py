@@ -49,7 +49,7 @@ from worldline import (
     run,
 )
 from worldline.federation import connection as connection_module
-from worldline.federation.connection import SocketConnection
+from worldline.federation.client import Client
 from worldline.federation.host import Limits
 from worldline.federation.peer_process import is_stopped
 from worldline.lock import Next, State
@@ -524,15 +524,16 @@ def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path, m
     certificate, key = make_certificate(tmp_path) if kind == "tls" else (None, None)
     clock = ServerClock()
     woken = threading.Semaphore(0)
-    check_patience = SocketConnection._check_patience
 
-    def wake(self: SocketConnection) -> None:
-        if self._unsent:
+    def wake(*_: object) -> bool:  # Whoever can't go on asks whether the other machine is there.
+        if "source" in clients and clients["source"]._wire._unsent:
             woken.release()
-        check_patience(self)
+        return False
+
+    clients: dict[str, Client] = {}
 
     monkeypatch.setattr(connection_module, "_WAKE_S", 0.02)  # So often it looks up from a write.
-    monkeypatch.setattr(SocketConnection, "_check_patience", wake)
+    monkeypatch.setattr(connection_module, "is_unreachable", wake)
 
     def gate() -> None:
         eventually(lambda: server.host.ahead() == ["source"])
@@ -542,7 +543,8 @@ def test_a_source_that_isnt_read_for_long_isnt_lost(kind: str, tmp_path: Path, m
 
     def play(name: str) -> None:
         program: Any = federation.programs[name]
-        with connect(str(server.address), name, authority=certificate, **program.as_plain()) as me:
+        clients[name] = connect(str(server.address), name, authority=certificate, **program.as_plain())
+        with clients[name] as me:
             program.run(me)
 
     federation = ahead(gate)

@@ -110,4 +110,7 @@ def test_the_limit_can_be_raised_between_two_frames_that_came_together() -> None
 def test_what_hasnt_come_yet_takes_no_memory() -> None:
     frames = Frames()
     list(frames.feed(FRAME_MAX.to_bytes(HEADER_SIZE, "big")))
-    assert len(frames._rest) == HEADER_SIZE
+    assert frames.is_cut_short
+    room = frames.room()
+    assert room is not None
+    assert len(room) == 2**20

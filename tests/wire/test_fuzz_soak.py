@@ -21,6 +21,7 @@ from msgspec import msgpack
 
 import worldline
 from tests.wire.peers import House, Peer
+from worldline import builds
 from worldline.federation.host import Limits
 from worldline.lock import Abort, Grant, Join, Ledger, StartRun, State, Subscription
 from worldline.model import FOREVER, MS, TIME_MAX, InternalError, LossError, Message
@@ -221,7 +222,7 @@ def fuzz(seed: int, inputs: int) -> tuple[int, int]:
 
 def test_the_fuzzer_finds_its_way_past_the_decoder() -> None:
     kept, _ = fuzz(seed=0, inputs=400)
-    assert kept > 20
+    assert kept > 20 or not builds.reason  # It goes by branches, which compiled modules don't show.
 
 
 @pytest.mark.soak

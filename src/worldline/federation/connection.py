@@ -25,33 +25,28 @@ import select
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 
 from worldline.federation.conversation import DOUBT_S, GREETING_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.encrypted import Encrypted
 from worldline.federation.forks import not_ours, remember
 from worldline.federation.greeting import Greeting
-from worldline.federation.sockets import broken, expect_signs_of_life, is_unreachable, wake_every
+from worldline.federation.sockets import (
+    READ_LEAST,
+    broken,
+    expect_signs_of_life,
+    is_unreachable,
+    next_read,
+    wake_every,
+)
 from worldline.lock import Action, ParticipantEvent
 from worldline.model import Stream, WorldlineError
 from worldline.wire.frames import HEARTBEAT
 
-_RECEIVE_MAX = 2**14  # More at a time would have to be fetched from the system for each read.
 _LOOK_AFTER_S = 0.05
 _WAKE_S = 1.0
 _FAREWELL_S = 2.0
 _SHAKE_S_MAX = 0.002
-
-
-class _Piece:
-    """Something to be written, and how much of it was, each time."""
-
-    __slots__ = ("data", "sent")
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.sent: list[int] = []
 
 
 class SocketConnection:
@@ -78,8 +73,11 @@ class SocketConnection:
         self._conversation = Conversation(name)
         self._reading = threading.Lock()
         self._writing = threading.Lock()
-        self._unsent: deque[_Piece] = deque()
-        self._unread: deque[bytes] = deque()
+        self._unsent: list[bytes] = []
+        self._sent: list[int] = []  # How much was written of the first of them, each time.
+        self._unread: list[bytes] = []
+        self._sizes: list[int] = []  # How much was read where long frames are put together, each time.
+        self._size = READ_LEAST
         self._written = 0.0
         self._looked = 0.0
         self._patience_s = GREETING_S
@@ -113,11 +111,12 @@ class SocketConnection:
     def ask(self, events: list[ParticipantEvent]) -> Action:
         """Say it, and wait for the answer. Nothing to say: the pulse was quicker, or the wait is taken up again."""
         if events:
-            piece = _Piece(self._conversation.encode(events))
-            self._unsent += (piece,)  # With the next line, one step: neither is a call.
+            data = self._conversation.encode(events)
+            self._unsent += (data,)  # With the next line, one step: neither is a call.
             del events[:]
         self._write(b"")
-        self._heard = time.monotonic()  # What it said before, while nobody listened, doesn't matter.
+        if self._silence_s is not None:
+            self._heard = time.monotonic()  # What it said before, while nobody listened, doesn't matter.
         with self._reading:
             return self._answer()
 
@@ -193,7 +192,7 @@ class SocketConnection:
             time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
         self._conversation.check()
         if data:
-            self._unsent.append(_Piece(data))
+            self._unsent.append(data)
         try:
             with self._writing:
                 self._send_all()
@@ -212,20 +211,23 @@ class SocketConnection:
         while self._unsent:
             self._send(self._unsent[0])
 
-    def _send(self, piece: _Piece) -> None:
+    def _send(self, data: bytes) -> None:
         """Send what fits. A server may let a participant wait that is far ahead."""
-        done = sum(piece.sent)
-        if done == len(piece.data):
-            self._unsent.popleft()
-            return
         self._written = time.monotonic()
-        try:
-            piece.sent.extend(map(self._socket.send, (memoryview(piece.data)[done:] if done else piece.data,)))
-        except BlockingIOError:
-            with self._reading:
-                self._receive(socket.MSG_DONTWAIT)
-                self._conversation.look()
-            self._check_patience()
+        done = sum(self._sent)
+        if done < len(data):
+            try:
+                self._sent.extend(map(self._socket.send, (memoryview(data)[done:] if done else data,)))
+            except BlockingIOError:
+                with self._reading:
+                    self._receive(socket.MSG_DONTWAIT)
+                    self._conversation.look()
+                self._check_patience()
+                return
+            done = sum(self._sent)
+        if done == len(data):
+            self._sent = []
+            del self._unsent[0]
 
     def _is_ready(self, event: int) -> bool:
         poll = select.poll()
@@ -251,19 +253,28 @@ class SocketConnection:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
         if not self._unread and self._conversation.move(self._unread):
             return  # It was left over when the program was interrupted.
-        while not self._unread:
+        while not (self._unread or self._sizes):
+            room = self._conversation.room() if self._socket is self._plain else None
             try:
-                self._unread.extend(map(self._socket.recv, (_RECEIVE_MAX,), (flags,)))
+                if room is None:
+                    self._unread.extend(map(self._socket.recv, (self._size,), (flags,)))
+                else:
+                    with room:  # The room can't grow as long as anybody has a view of it, such as a traceback.
+                        self._sizes.extend(map(self._plain.recv_into, (room,), (0,), (flags,)))
             except BlockingIOError:
                 if flags:
                     return
                 self._check_patience()
             except OSError as error:
                 raise self._conversation.lost(broken(error)) from error
-        if not self._unread[0]:
+        if not (self._sizes[0] if self._sizes else self._unread[0]):
             raise self._conversation.lost(self._given_up or "the server closed the connection")
         if self._silence_s is not None:
             self._heard = time.monotonic()
+        if self._sizes:
+            self._conversation.fill(self._sizes)
+        else:
+            self._size = next_read(self._size, len(self._unread[0]))
         self._conversation.move(self._unread)
 
     def _check_patience(self) -> None:

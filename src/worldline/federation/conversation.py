@@ -1,14 +1,11 @@
 """What a server says to its participant: bytes in, whole answers out. Shared by all clients, whatever they read with.
 
-Heartbeats are dropped, and messages that came ahead of their grant are put back into it. An answer is kept until the
-next request goes out, and the last word of a run for good: a program that was interrupted while it waited asks after it
-again.
+Heartbeats, frames without a body, are dropped, and messages that came ahead of their grant are put back into it. An
+answer is kept until the next request goes out, and the last word of a run for good: a program that was interrupted
+while it waited asks after it again.
 """
 
 from __future__ import annotations
-
-from collections import deque
-from itertools import chain
 
 from msgspec import msgpack
 from msgspec.structs import replace
@@ -16,7 +13,7 @@ from msgspec.structs import replace
 from worldline.federation.greeting import refusal
 from worldline.lock import Abort, Advance, Grant, Next, ParticipantEvent, Peek, StartRun
 from worldline.lock.ledger import broken_off
-from worldline.model import LossError, WorldlineError
+from worldline.model import LossError, Message, WorldlineError
 from worldline.model.errors import shortened
 from worldline.model.frames import frame
 from worldline.wire.codec import decode_answer, encode_events
@@ -35,6 +32,8 @@ GREETING_S = 10.0
 
 DOUBT_S = 1.0
 """After how long of it one looks whether it is a server of ours at all."""
+
+_REQUESTS = (Advance, Next, Peek)
 
 _encode = msgpack.Encoder().encode
 
@@ -60,36 +59,56 @@ class Conversation:
 
     def feed(self, data: bytes) -> None:
         """Take what has come in."""
-        self._bodies.extend(body for body in self._frames.feed(data) if body)
+        self.move([data])
 
-    def move(self, unread: deque[bytes]) -> bool:
+    def move(self, unread: list[bytes]) -> bool:
         """Take what has come in first, in a program that may be interrupted meanwhile; whether a frame is whole now."""
-        return self._frames.move(unread, self._bodies)
+        if unread:
+            self._frames.push(unread)
+        moved = False
+        while self._frames.cut(self._bodies):
+            moved = True
+        return moved
+
+    def room(self) -> memoryview | None:
+        """Return where to read what comes next, if that is apart: see `Cutter`."""
+        return self._frames.room()
+
+    def fill(self, sizes: list[int]) -> None:
+        """Count what has come into the room."""
+        self._frames.fill(sizes)
 
     def body(self) -> bytes | None:
         """Return the next frame as it is, for the handshake; None: more has to come in."""
+        while self._bodies and not self._bodies[0]:
+            del self._bodies[0]
         return self._bodies.pop(0) if self._bodies else None
 
     def encode(self, events: list[ParticipantEvent]) -> bytes:
         """Return what the participant says as frames. A request leaves the answer to the one before behind."""
-        if isinstance(events[-1], Advance | Next | Peek):
+        if isinstance(events[-1], _REQUESTS):
             self._parts = []
-        return encode_events(events, self.frame_max)
+        return encode_events(events, self._frames.longest)
 
     def answer(self) -> StartRun | Grant | None:
         """Return the answer, if it is whole; None: more has to come in. Raise if the server has ended it."""
-        while self._bodies and not self._is_whole():
-            part = self._understood(self._bodies[0])
-            self._parts, self._bodies = [*self._parts, part], self._bodies[1:]
-        if not self._is_whole():
-            self.check()
-            return None
-        *delivered, answer = self._parts
+        while not self._is_whole():
+            if not self._bodies:
+                self.check()
+                return None
+            body = self._bodies[0]
+            if body:
+                part = self._understood(body)
+                self._parts += (part,)  # With the next line, one step: neither is a call.
+            del self._bodies[0]
+        answer = self._parts[-1]
         assert not isinstance(answer, Deliver)
-        if not delivered or isinstance(answer, StartRun):
+        if len(self._parts) == 1 or isinstance(answer, StartRun):
             return answer
-        # Messages that came ahead are put back in front of the grant's own.
-        return replace(answer, messages=list(chain.from_iterable(part.messages for part in self._parts)))  # type: ignore[union-attr]
+        messages: list[Message] = []  # Those that came ahead are put back in front of the grant's own.
+        for part in self._parts:
+            messages += part.messages  # type: ignore[union-attr]
+        return replace(answer, messages=messages)
 
     def _is_whole(self) -> bool:
         return bool(self._parts) and not isinstance(self._parts[-1], Deliver)
@@ -97,7 +116,8 @@ class Conversation:
     def look(self) -> None:
         """Raise if what has come in unasked is the end; it can be nothing else, once an answer is complete."""
         for body in self._bodies:
-            self._understood(body)
+            if body:
+                self._understood(body)
         self.check()
 
     def check(self) -> None:

@@ -44,7 +44,7 @@ H7. Silence is no loss. A process that dies closes its connection, and that a ma
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -60,7 +60,6 @@ from worldline.lock import (
     OPERATOR,
     Abort,
     Action,
-    Arbiter,
     Barrier,
     CallOff,
     Grant,
@@ -72,6 +71,7 @@ from worldline.lock import (
     State,
     Stop,
 )
+from worldline.lock.arbiter import Arbiter
 from worldline.lock.explain import vacant
 from worldline.lock.member import Member
 from worldline.lock.states import ASKING
@@ -124,6 +124,7 @@ from worldline.wire.words import Told
 _TURN = 16
 
 _NOTICES_MAX = 64
+_UNLIMITED = 2**60  # As good as that.
 _VACANT = ""  # In the place of a name, which is never empty.
 _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
 _encode = msgpack.Encoder().encode
@@ -195,9 +196,9 @@ class Session:
         self.stopped: bool | None = None  # Whether its process is, if it says nothing; None: that isn't known.
         self.closing = False  # It is to be closed when all is sent.
         self.paused = False  # It isn't to be read at present.
-        self.bodies: Iterator[bytes] = iter(())  # What has come in and hasn't been heard yet (H5).
+        self.bodies: list[bytes] = []  # The body that was cut off last, until it is heard.
         self.events: list[msgspec.Raw] = []  # What is left of a long frame, the next one last.
-        self.busy = False  # There may be something left of either.
+        self.busy = False  # There may be something left of that, or to be cut off (H5).
         self.said = 0  # How many frames it has sent since the last tick.
         self.hasty = False  # It isn't read before the next tick.
         self.heavy = 0  # How much must be kept of what it has sent for another look at that to be worth while (H3).
@@ -239,7 +240,9 @@ class Host:
         self._declared = declared or {}
         self._nobodys = entropy(NONCE_SIZE)  # The token of those who have none: nobody knows it.
         self._entropy = entropy
-        self._share = self.limits.memory_max // max(1, len(plan.roster) + len(plan.guests) + plan.vacancies)
+        self._share = min(self.limits.memory_max, _UNLIMITED) // max(
+            1, len(plan.roster) + len(plan.guests) + plan.vacancies
+        )
         self._heed = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
         self._paused: list[Session] = []
         self._resumed_at = -1  # The least base when those who aren't read were last looked at.
@@ -288,13 +291,17 @@ class Host:
         return session
 
     def receive(self, session: Session, data: bytes, now: float) -> None:
-        """Take what has come in over a connection. As long as it is `busy` with that, it isn't to be read."""
+        """Take what has come in over a connection, besides what was read right into its frames.
+
+        As long as it is `busy` with that, it isn't to be read.
+        """
         session.heard = now
         while session.busy and session.trunk is None:  # Its owner has read on all the same.
             self._turn(session)
         if session.closing:
             return
-        session.bodies = iter(session.frames.feed(data))
+        if data:
+            session.frames.push([data])
         self._turn(session)
 
     def work(self) -> None:
@@ -308,6 +315,7 @@ class Host:
         """Hear a connection for a while (H5)."""
         left = _TURN
         busy = True
+        frames, bodies = session.frames, session.bodies
         try:
             while left > 0:
                 if session.closing:
@@ -319,10 +327,10 @@ class Host:
                 if session.events:
                     left -= self._hear_on(session)
                     continue
-                body = next(session.bodies, None)
-                if body is None:
+                if not frames.cut(bodies):
                     busy = False
                     break
+                body = bodies.pop()
                 left -= 1
                 session.said += 1
                 if body:
@@ -570,10 +578,10 @@ class Host:
             self._drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
             return
         try:
-            actions = self.arbiter.handle(session.name, *events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
+            actions = self.arbiter.hear(session.name, events)  # type: ignore[arg-type] # a Fail elsewhere isn't legal
         except WorldlineError as error:
             if not error.of_observer:
-                self._carry_out(self.arbiter.handle(session.name))  # What follows from those before the bad one.
+                self._carry_out(self.arbiter.hear(session.name, []))  # What follows from those before the bad one.
             raise
         if actions:
             self._carry_out(actions)
@@ -636,7 +644,7 @@ class Host:
                     raise
                 self._fault(session, error)
 
-    def _carry_out(self, actions: tuple[Action, ...]) -> None:
+    def _carry_out(self, actions: Sequence[Action]) -> None:
         for action in actions:
             if isinstance(action, Over):
                 self.digest = action.digest

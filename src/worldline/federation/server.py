@@ -54,7 +54,6 @@ _TICK_S = 1.0
 # woken, and finding the processor's caches full of other things, costs more than most answers take.
 _SPIN_S = 0.0002
 _PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-_BUFFER_SIZE = 2**18
 _PACE_S = 0.002
 _LINGER_S = 2.0
 
@@ -114,9 +113,6 @@ class Server:
         self._orders: list[Callable[[], None]] = []
         self._alarm: socket.socket | None = None
         self._connections: dict[ServerConnection, None] = {}  # The oldest first.
-        # All of its sockets read into the same memory, and what has come in is copied out of it: much cheaper than to
-        # ask the system for as much each time.
-        self._buffer = memoryview(bytearray(_BUFFER_SIZE))
         self._deaf = False  # There was no file free for one who knocked.
         self._held = FOREVER
         self._resting: list[tuple[int, Future[None]]] = []  # Who waits for everybody to stand at a time.
@@ -511,7 +507,7 @@ class Server:
         try:
             tls_context = self._tls if tls else None
             connection = ServerConnection(
-                accepted, tls_context, self.host, self._selector, self._buffer, self._connections.pop, self._clock
+                accepted, tls_context, self.host, self._selector, self._connections.pop, self._clock
             )
         except OSError:  # It has gone already.
             accepted.close()

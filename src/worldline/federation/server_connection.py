@@ -14,14 +14,14 @@ from collections.abc import Callable
 
 from worldline.federation.host import Host, Session
 from worldline.federation.peer_process import is_stopped, process_of
-from worldline.federation.sockets import breakage, configure, is_unreachable
+from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
 from worldline.federation.trunk import Trunk
 
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class ServerConnection:
-    """One connection of a server. `buffer` is what it reads into; `gone` is called when it is closed."""
+    """One connection of a server. `gone` is called when it is closed."""
 
     def __init__(
         self,
@@ -29,18 +29,17 @@ class ServerConnection:
         tls: ssl.SSLContext | None,
         host: Host,
         selector: selectors.BaseSelector,
-        buffer: memoryview,
         gone: Callable[[ServerConnection], None],
         clock: Callable[[], float],
     ) -> None:
         configure(connection, host.limits.unreachable_s).setblocking(False)
-        self._handshaking = tls is not None
+        self._handshaking = self._tls = tls is not None
         if tls is not None:
             connection = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         self._socket = connection
         self._host = host
         self._selector = selector
-        self._buffer = buffer
+        self._size = READ_LEAST  # How much it reads at a time.
         self._gone = gone
         self._clock = clock
         self._closed = False
@@ -66,11 +65,21 @@ class ServerConnection:
                 return
         if session.busy:  # What has come in before is heard first.
             return
+        self._read(session)
+
+    def _read(self, session: Session) -> None:
+        frames = session.frames
+        # What is decrypted already must be read in any case: the selector won't tell of it.
+        room = None if self._tls else frames.room()
+        data = b""
         try:
-            size = self._socket.recv_into(self._buffer)
-            data = bytes(self._buffer[:size])
-            while isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
-                data += self._socket.recv()  # It is decrypted already: the selector won't tell of it.
+            if room is not None:
+                size = self._socket.recv_into(room)
+            else:
+                data = self._socket.recv(self._size)
+                size = len(data)
+                while self._tls and self._socket.pending():  # type: ignore[attr-defined]
+                    data += self._socket.recv(self._size)
         except _LATER:
             return
         except OSError as error:
@@ -79,6 +88,10 @@ class ServerConnection:
         if not size:
             self.close("its connection was closed, and it hadn't left")
             return
+        if room is not None:
+            frames.fill([size])
+        else:
+            self._size = next_read(self._size, size)
         self._host.receive(session, data, self._clock())
 
     def write(self) -> None:
@@ -101,10 +114,7 @@ class ServerConnection:
                 return
             if sent:
                 session.sent = self._clock()
-                if sent == len(out):
-                    out.clear()
-                else:
-                    del out[:sent]
+                del out[:sent]
         if trunk is not None and not out:
             trunk.fill()  # What is left over, for when there is room for it.
         if session.closing and not out and not self._last_sent:

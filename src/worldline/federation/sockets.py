@@ -20,6 +20,18 @@ _LEAST_S = 2.0  # Idle connections are probed every second at the most: what is 
 _GONE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN)
 _PROBES, _UNACKNOWLEDGED, _LAST_HEARD_MS, _INFO_SIZE = 3, 24, 56, 60  # Where these stand in Linux's `struct tcp_info`.
 
+READ_LEAST = 2**12
+"""How much is read at a time at first: enough for what is usually said, and cheap to have at hand."""
+
+_READ_MAX = 2**18
+
+
+def next_read(asked: int, came: int) -> int:
+    """Return how much to read the next time, when so much was asked for and so much came."""
+    if came == asked:
+        return min(4 * asked, _READ_MAX)
+    return asked // 2 if asked // 2 >= READ_LEAST and came < asked // 4 else asked
+
 
 def configure(connection: socket.socket, unreachable_s: float) -> socket.socket:
     """Send small frames at once, and let the system find out when the other machine has gone."""

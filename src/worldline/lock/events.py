@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from worldline.model.buffer import UNBOUNDED, Buffer
 from worldline.model.message import Message
-from worldline.model.time import FOREVER
+from worldline.model.time import FOREVER, Int64
 
 
 class Subscription(Struct, frozen=True, array_like=True):
@@ -31,7 +31,7 @@ class Join(Struct, frozen=True, array_like=True, tag="join"):
 
     publishes: tuple[str, ...] | None = None
     subscribes: tuple[Subscription, ...] = ()
-    latency_least: int = 0
+    latency_least: Int64 = 0
     controls: bool = False
 
 
@@ -40,19 +40,19 @@ class Publish(Struct, frozen=True, array_like=True, tag="publish", gc=False):
 
     topic: str
     payload: bytes
-    at: int
+    at: Int64
 
 
 class Promise(Struct, frozen=True, array_like=True, tag="promise", gc=False):
     """I send nothing before this time."""
 
-    until: int
+    until: Int64
 
 
 class Reached(Struct, frozen=True, array_like=True, tag="reached", gc=False):
     """Served from what was granted ahead, my time is now this."""
 
-    now: int
+    now: Int64
 
 
 class Subscribe(Struct, frozen=True, array_like=True, tag="subscribe"):
@@ -62,8 +62,8 @@ class Subscribe(Struct, frozen=True, array_like=True, tag="subscribe"):
     """
 
     subscription: Subscription
-    now: int
-    since: int
+    now: Int64
+    since: Int64
 
 
 class Unsubscribe(Struct, frozen=True, array_like=True, tag="unsubscribe", gc=False):
@@ -73,21 +73,21 @@ class Unsubscribe(Struct, frozen=True, array_like=True, tag="unsubscribe", gc=Fa
     """
 
     topic: str
-    now: int
-    until: int
+    now: Int64
+    until: Int64
 
 
 class Invite(Struct, frozen=True, array_like=True, tag="invite", gc=False):
     """A newcomer of this name joins at that time. Inviting a name again changes nothing unless the time is earlier."""
 
     newcomer: str
-    at: int
+    at: Int64
 
 
 class Stop(Struct, frozen=True, array_like=True, tag="stop", gc=False):
     """The run ends at that time. The earliest stop counts."""
 
-    at: int
+    at: Int64
 
 
 class Log(Struct, frozen=True, array_like=True, tag="log", gc=False):
@@ -99,7 +99,7 @@ class Log(Struct, frozen=True, array_like=True, tag="log", gc=False):
 class Advance(Struct, frozen=True, array_like=True, tag="advance", gc=False):
     """I wait for a sequence point at `to`."""
 
-    to: int
+    to: Int64
 
 
 class Next(Struct, frozen=True, array_like=True, tag="next", gc=False):
@@ -108,8 +108,8 @@ class Next(Struct, frozen=True, array_like=True, tag="next", gc=False):
     `held` is the first arrival that I still hold from an earlier grant.
     """
 
-    until: int
-    held: int = FOREVER
+    until: Int64
+    held: Int64 = FOREVER
 
 
 class Peek(Struct, frozen=True, array_like=True, tag="peek", gc=False):
@@ -118,8 +118,8 @@ class Peek(Struct, frozen=True, array_like=True, tag="peek", gc=False):
     At most as far ahead as my reach (see `StartRun`). `held` as for `Next`.
     """
 
-    until: int
-    held: int = FOREVER
+    until: Int64
+    held: Int64 = FOREVER
 
 
 class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
@@ -129,11 +129,11 @@ class Leave(Struct, frozen=True, array_like=True, tag="leave", gc=False):
     `waited` is since when I waited for a next message, if that is how the run ended for me: none could come any more.
     """
 
-    now: int
+    now: Int64
     digest: bytes = b""
     complete: bool = False
-    dropped: dict[str, int] = {}
-    waited: int | None = None
+    dropped: dict[str, Int64] = {}
+    waited: Int64 | None = None
 
 
 # --- What the operator says ---
@@ -169,17 +169,17 @@ class StartRun(Struct, frozen=True, array_like=True, tag="start"):
     """
 
     to: str
-    now: int
+    now: Int64
     seed: int
-    control_latency: int
-    reach: int = 0
+    control_latency: Int64
+    reach: Int64 = 0
 
 
 class Grant(Struct, frozen=True, array_like=True, tag="grant", gc=False):
     """You know all that arrives before `horizon`: here is what was missing. If `final`, the run ends at the horizon."""
 
     to: str
-    horizon: int
+    horizon: Int64
     messages: list[Message]
     final: bool = False
 
@@ -190,7 +190,7 @@ class Abort(Struct, frozen=True, array_like=True, tag="abort"):
     to: str
     cause: str
     participant: str | None = None
-    at: int | None = None
+    at: Int64 | None = None
 
 
 class Over(Struct, frozen=True, array_like=True, tag="over"):

@@ -6,73 +6,111 @@ whole; what is cut short was never sent.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 HEADER_SIZE = 4
+
+# A body of which only a part has come, if it is at least so long, is gathered in a place of its own; shorter ones are
+# put together anew with everything that comes.
+_LONG = 2**12
+_ROOM_LEAST = 2**16  # If so much of it is missing, it is worth while to read right into that place.
+_AHEAD = 2**20  # It grows by as much as is there already, and by so much at first.
+
+_HEADERS = [length.to_bytes(HEADER_SIZE, "big") for length in range(2**10)]  # Those of ordinary frames.
 
 
 def frame(body: bytes) -> bytes:
     """Return a body as a frame."""
-    return len(body).to_bytes(HEADER_SIZE, "big") + body
+    length = len(body)
+    return (_HEADERS[length] if length < 2**10 else length.to_bytes(HEADER_SIZE, "big")) + body
 
 
 class Cutter:
-    """Cuts what comes in over one connection into the bodies of frames; `longest` is how long one may be."""
+    """Cuts what comes in over one connection into the bodies of frames; `longest` is how long one may be.
+
+    `push` and `cut` may be interrupted anywhere, by a signal's handler that raises, and called again: nothing is lost
+    then, and nothing taken twice. Handlers run after calls and in loops, so what belongs together has neither in
+    between.
+    """
 
     def __init__(self, longest: int = 2 ** (8 * HEADER_SIZE) - 1) -> None:
         self.longest = longest
-        self._rest = bytearray()
+        self._rest = b""  # What has come in last; all before `_at` has been cut.
+        self._at = 0
+        self._long: bytearray | None = None  # A long body of which a part is missing: the place for it,
+        self._filled = 0  # how much of it is there,
+        self._length = 0  # and how long it will be.
 
-    def feed(self, data: bytes) -> Iterable[bytes]:
-        """Take what has come in; return each body that is whole now.
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        """Take what has come in; yield each body that is whole now.
 
         All of it must be consumed before the next call. A length above the limit raises at once: its body is never
         waited for.
         """
-        length = len(data) - HEADER_SIZE
-        if not self._rest and length >= 0 and int.from_bytes(data[:HEADER_SIZE], "big") == length <= self.longest:
-            return (data[HEADER_SIZE:],)  # Nearly always it is one whole frame, which needn't be copied about.
-        return self._cut(data)
+        self._rest = self._rest[self._at :] + data
+        self._at = 0
+        bodies: list[bytes] = []
+        while self.cut(bodies):
+            yield bodies.pop()
 
-    def _cut(self, data: bytes) -> Iterator[bytes]:
-        rest = self._rest
-        rest += data
-        while end := self._end():
-            body = bytes(rest[HEADER_SIZE:end])
-            del rest[:end]
-            yield body
+    def push(self, unread: list[bytes]) -> None:
+        """Take the first that has come in, to be cut."""
+        data = unread[0]
+        self._rest = self._rest[self._at :] + data
+        self._at = 0
+        del unread[0]
 
-    def move(self, unread: deque[bytes], bodies: list[bytes]) -> bool:
-        """Take the first that has come in, and put each body that is whole now behind the others, but empty ones.
-
-        Return whether there was one.
-
-        It may be interrupted anywhere, by a signal's handler that raises, and called again: nothing is lost then, and
-        nothing taken twice. Handlers run after calls and in loops, so what belongs together has neither in between.
-        """
-        if unread:
-            data = unread[0]
-            self._rest += data
-            del unread[0]
-        moved = False
-        while end := self._end():
-            body = bytes(self._rest[HEADER_SIZE:end])
-            if body:
-                bodies += (body,)
-                moved = True
-            del self._rest[:end]
-        return moved
-
-    def _end(self) -> int:
-        """Return where the first frame ends, or 0 if it isn't whole yet."""
-        rest = self._rest
-        if len(rest) < HEADER_SIZE:
-            return 0
-        length = int.from_bytes(rest[:HEADER_SIZE], "big")
+    def cut(self, bodies: list[bytes]) -> bool:
+        """Put the next body that is whole behind the others; return whether there was one."""
+        rest, at = self._rest, self._at
+        there = len(rest) - at
+        if self._long is not None:
+            filled = self._filled
+            missing = self._length - filled
+            if there > 0 and missing > 0:
+                taken = missing if missing < there else there
+                self._long[filled : filled + taken] = rest[at : at + taken]
+                self._filled = filled + taken
+                self._at = at + taken
+                missing -= taken
+            if missing > 0:
+                return False
+            bodies += (self._long,)  # type: ignore[arg-type] # It isn't changed any more.
+            self._long = None
+            return True
+        if there < HEADER_SIZE:
+            return False
+        length = rest[at]
+        length = length << 24 | rest[at + 1] << 16 | rest[at + 2] << 8 | rest[at + 3]
         if length > self.longest:
             raise self._too_long(length)
-        return HEADER_SIZE + length if HEADER_SIZE + length <= len(rest) else 0
+        start = at + HEADER_SIZE
+        end = start + length
+        if end > len(rest):
+            if length >= _LONG:
+                begun = bytearray(rest[start:])
+                self._filled, self._length = there - HEADER_SIZE, length
+                self._long, self._rest, self._at = begun, b"", 0
+            return False
+        bodies += (rest[start:end],)
+        self._at = end
+        return True
+
+    def room(self) -> memoryview | None:
+        """Return where to read what comes next, if much of a long body is still to come.
+
+        `fill` says then how much has come.
+        """
+        if self._long is None or self._length - self._filled < _ROOM_LEAST:
+            return None
+        if self._filled == len(self._long):
+            self._long += bytes(min(self._length - self._filled, max(self._filled, _AHEAD)))
+        return memoryview(self._long)[self._filled :]
+
+    def fill(self, sizes: list[int]) -> None:
+        """Take the first size: so much has come into the room."""
+        self._filled += sizes[0]
+        del sizes[0]
 
     def _too_long(self, length: int) -> Exception:
         return ValueError(f"a frame of {length:,} bytes is longer than {self.longest:,}")
@@ -80,4 +118,4 @@ class Cutter:
     @property
     def is_cut_short(self) -> bool:
         """Whether the stream, if it ended here, would end within a frame."""
-        return bool(self._rest)
+        return self._long is not None or self._at < len(self._rest)

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.time import Int64
 
 NAME_LENGTH_MAX = 255
 
@@ -21,11 +22,11 @@ NAME_LENGTH_MAX = 255
 class Message(NamedTuple):
     """What one receiver gets: the datagram and the time at which it arrives there."""
 
-    arrival: int
-    sent: int
+    arrival: Int64
+    sent: Int64
     sender: str
-    sequence: int
-    copy: int
+    sequence: Int64
+    copy: Int64
     topic: str
     payload: bytes
 

@@ -8,7 +8,9 @@ so compiled queues and other languages' clients need no overflow checks.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Final, SupportsIndex
+from typing import Annotated, Final, SupportsIndex
+
+from msgspec import Meta
 
 TIME_MAX: Final = 2**60 - 1
 FOREVER: Final = 2**61
@@ -20,6 +22,9 @@ SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
+
+Int64 = Annotated[int, Meta(ge=-(2**62), le=2**62)]
+"""A number that others send: so large that sums of two still fit into 64 bits. Decoders refuse what is larger."""
 
 TimeLike = SupportsIndex | str | timedelta
 """What stands for a time: nanoseconds as an int or any other whole number, text such as ``"5ms"``, or a timedelta."""

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from worldline.lock.events import Grant, ParticipantEvent
 from worldline.model.errors import PeerError, UsageError, shortened
-from worldline.model.frames import HEADER_SIZE
+from worldline.model.frames import frame
 from worldline.model.message import Message
 from worldline.wire.frames import FRAME_MAX
 from worldline.wire.words import Answer, Deliver, Told
@@ -33,7 +33,7 @@ _OVERHEAD = 64
 _FEW_EVENTS = 0xA0  # Up to this first byte, an array has at most 15 items.
 _COUNTED = {0xDC: 3, 0xDD: 5}  # The first byte of a longer array, and how many bytes say how long it is, this included.
 
-_encoder = msgpack.Encoder()
+_encode: Callable[[object], bytes] = msgpack.Encoder().encode
 _decode_events: Callable[[bytes], list[Told]] = msgpack.Decoder(list[Told]).decode
 _decode_event: Callable[[msgspec.Raw], Told] = msgpack.Decoder(Told).decode
 _split: Callable[[bytes], list[msgspec.Raw]] = msgpack.Decoder(list[msgspec.Raw]).decode
@@ -42,12 +42,12 @@ _decode_answer: Callable[[bytes], Answer] = msgpack.Decoder(Answer).decode
 
 def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> bytes:
     """Return what a participant says as a frame, or as several if it is too long for one."""
-    encoded = _framed(events)
-    if len(encoded) - HEADER_SIZE <= longest and len(events) <= EVENTS_SAID_MAX:
-        return bytes(encoded)
+    body = _encode(events)
+    if len(body) <= longest and len(events) <= EVENTS_SAID_MAX:
+        return frame(body)
     if len(events) == 1:
         raise UsageError(
-            f"{type(events[0]).__name__} is too long to be said, with {len(encoded):,} bytes",
+            f"{type(events[0]).__name__} is too long to be said, with {len(body):,} bytes",
             advice=f"the server takes frames of {longest:,} bytes",
         )
     middle = len(events) // 2
@@ -57,11 +57,12 @@ def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> b
 def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
     """Return an answer as a frame, after frames with those of its messages that don't fit into it."""
     if not isinstance(answer, Grant) or len(answer.messages) < _FEW:
-        encoded = _framed(answer)
-        if len(encoded) - HEADER_SIZE <= longest or not isinstance(answer, Grant):
-            return bytes(encoded)
+        body = _encode(answer)
+        if len(body) <= longest or not isinstance(answer, Grant):
+            return frame(body)
     *first, last = _portions(answer.messages, longest)
-    return b"".join([*(_framed(Deliver(portion)) for portion in first), _framed(replace(answer, messages=last))])
+    frames = [frame(_encode(Deliver(portion))) for portion in first]
+    return b"".join([*frames, frame(_encode(replace(answer, messages=last)))])
 
 
 def _portions(messages: list[Message], longest: int) -> Iterator[list[Message]]:
@@ -73,13 +74,6 @@ def _portions(messages: list[Message], longest: int) -> Iterator[list[Message]]:
             yield messages[start:place]
             start, size = place, len(message.payload)
     yield messages[start:]
-
-
-def _framed(value: object) -> bytearray:
-    encoded = bytearray(256)
-    _encoder.encode_into(value, encoded, HEADER_SIZE)
-    encoded[:HEADER_SIZE] = (len(encoded) - HEADER_SIZE).to_bytes(HEADER_SIZE, "big")
-    return encoded
 
 
 def decode_events(body: bytes) -> list[Told]:

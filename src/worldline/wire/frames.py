@@ -28,6 +28,6 @@ class Frames(Cutter):
         super().__init__(longest)
 
     def _too_long(self, length: int) -> WorldlineError:
-        return foreign(bytes(self._rest[:_LOOKED_AT])) or PeerError(
+        return foreign(self._rest[self._at : self._at + _LOOKED_AT]) or PeerError(
             f"a frame of {length:,} bytes is too long", advice=f"the limit is {self.longest:,}"
         )

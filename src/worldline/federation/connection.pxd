@@ -1,0 +1,43 @@
+cimport cython
+
+from worldline.federation.conversation cimport Conversation
+
+
+cdef class SocketConnection:
+    cdef object __weakref__
+    cdef readonly object _socket
+    cdef readonly object _plain
+    cdef object _shake
+    cdef str _name
+    cdef readonly Conversation _conversation
+    cdef object _reading
+    cdef object _writing
+    cdef readonly list _unsent
+    cdef list _sent
+    cdef list _unread
+    cdef list _sizes
+    cdef Py_ssize_t _size
+    cdef double _written
+    cdef double _looked
+    cdef double _patience_s
+    cdef object _doubt
+    cdef double _begun
+    cdef double _heard
+    cdef object _silence_s
+    cdef object _given_up
+    cdef object _deadline
+    cdef public bint disowned
+    cdef readonly object welcome
+    cdef readonly double heartbeat_s
+
+    cpdef tell(self, list events)
+    cpdef ask(self, list events)
+    @cython.locals(now=double)
+    cpdef bint is_due(self, bint urgent) except -1
+    cpdef look(self)
+    cpdef _write(self, object data)
+    cdef _answer(self)
+    cdef _send_all(self)
+    @cython.locals(done=Py_ssize_t)
+    cdef _send(self, object data)
+    cdef _receive(self, int flags=*)

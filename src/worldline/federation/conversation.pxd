@@ -1,0 +1,28 @@
+cimport cython
+
+from worldline.wire.codec cimport decode_answer, encode_events
+from worldline.wire.frames cimport Frames
+
+cdef tuple _REQUESTS
+
+
+cdef class Conversation:
+    cdef public object end
+    cdef str _name
+    cdef Frames _frames
+    cdef list _bodies
+    cdef list _parts
+
+    cpdef feed(self, object data)
+    @cython.locals(moved=bint)
+    cpdef bint move(self, list unread) except -1
+    cpdef room(self)
+    cpdef fill(self, list sizes)
+    cpdef body(self)
+    cpdef bytes encode(self, list events)
+    @cython.locals(messages=list)
+    cpdef answer(self)
+    cdef bint _is_whole(self) except -1
+    cpdef look(self)
+    cpdef check(self)
+    cdef _understood(self, object body)

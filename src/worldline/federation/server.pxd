@@ -1,0 +1,1 @@
+from worldline.federation.host cimport Host

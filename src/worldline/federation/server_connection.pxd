@@ -1,0 +1,30 @@
+cimport cython
+
+from worldline.federation.host cimport Host, Session
+from worldline.wire.frames cimport Frames
+
+
+cdef class ServerConnection:
+    cdef public Session session
+    cdef readonly object _socket
+    cdef Host _host
+    cdef object _selector
+    cdef object _gone
+    cdef object _clock
+    cdef bint _handshaking
+    cdef bint _tls
+    cdef bint _closed
+    cdef object _process
+    cdef bint _looked
+    cdef bint _last_sent
+    cdef object _closing_since
+    cdef int _events
+    cdef Py_ssize_t _size
+
+    @cython.locals(session=Session)
+    cpdef act(self)
+    @cython.locals(frames=Frames, data=bytes, size=Py_ssize_t)
+    cdef _read(self, Session session)
+    @cython.locals(session=Session, out=bytearray, sent=Py_ssize_t)
+    cpdef write(self)
+    cdef _watch(self, int events)

@@ -1,0 +1,5 @@
+from worldline.model.frames cimport Cutter
+
+
+cdef class Frames(Cutter):
+    pass
