@@ -29,6 +29,7 @@ cdef class Session:
     cdef public long long heavy
     cdef public long long stood_at
     cdef public long long stood_with
+    cdef public object trunk
 
 
 cdef class Host:
@@ -42,6 +43,7 @@ cdef class Host:
     cdef public object notices
     cdef public list busy
     cdef readonly list _strangers
+    cdef list _trunks
     cdef object _token
     cdef object _agreement
     cdef object _declared

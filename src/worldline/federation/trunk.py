@@ -86,7 +86,9 @@ class Trunk:
         """Hear what has come in; return whether some of it could be heard soon, and is to be before more is read."""
         for circuit in list(self._waiting):
             self._go_on(circuit)
-        for body in self._carrier.bodies:
+        frames, bodies = self._carrier.frames, self._carrier.bodies
+        while frames.cut(bodies):
+            body = bodies.pop()
             if not body:
                 continue
             if is_piece(body):
