@@ -83,7 +83,7 @@ def launch(n: int, *, timeout_s: float = 120) -> Facts:
         started = [float(at) for at in re.findall(r"in the run at ([\d.]+)", done.stdout)]
     if done.returncode or len(started) != n:
         raise PeerError(f"launch: {len(started)} of {n} were in the run: {done.stderr}")
-    return _facts("launch", n=n, seconds=max(started) - start)
+    return _facts("launch", n=n, seconds=max(started) - start) | {"peer": f"worldline {worldline.__version__} unix"}
 
 
 def kill(n: int = 3, *, timeout_s: float = 120) -> Facts:

@@ -115,6 +115,7 @@ def run(
         try:
             if isinstance(ready, ReadyFederation):
                 ready = staging.settled(ready, is_chosen=executor not in (None, "processes"))
+                ready = ready.warmed_up()  # Before the rest is loaded.
                 if shelf is None:
                     shelf = shelf_for(None, ready.recording, no_record=no_record, force=force)
                 outcome = _run_federation(ready, shelf, quiet=quiet, as_json=as_json)
@@ -145,7 +146,6 @@ def _is_shown(ready: Ready, *, quiet: bool) -> bool:
 
 
 def _run_federation(ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool, as_json: bool) -> Outcome:
-    ready = ready.warmed_up()  # Before the rest is loaded.
     from worldline.cli.run_federation import run_federation, screen_for, warn_of
 
     warn_of(ready)

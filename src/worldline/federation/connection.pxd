@@ -17,6 +17,7 @@ cdef class SocketConnection:
     cdef list _unread
     cdef list _sizes
     cdef Py_ssize_t _size
+    cdef bint _brisk
     cdef double _written
     cdef double _looked
     cdef double _patience_s
@@ -40,4 +41,5 @@ cdef class SocketConnection:
     cdef _send_all(self)
     @cython.locals(done=Py_ssize_t)
     cdef _send(self, object data)
+    @cython.locals(asks=bint, heard=double)
     cdef _receive(self, int flags=*)

@@ -21,6 +21,7 @@ that was given a limit gives up a server that says nothing for so long while it 
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import threading
@@ -32,6 +33,8 @@ from worldline.federation.encrypted import Encrypted
 from worldline.federation.forks import not_ours, remember
 from worldline.federation.greeting import Greeting
 from worldline.federation.sockets import (
+    ASKED_S,
+    BRISK_S,
     READ_LEAST,
     broken,
     expect_signs_of_life,
@@ -78,6 +81,7 @@ class SocketConnection:
         self._unread: list[bytes] = []
         self._sizes: list[int] = []  # How much was read where long frames are put together, each time.
         self._size = READ_LEAST
+        self._brisk = False  # The last answer came soon.
         self._written = 0.0
         self._looked = 0.0
         self._patience_s = GREETING_S
@@ -253,24 +257,33 @@ class SocketConnection:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
         if not self._unread and self._conversation.move(self._unread):
             return  # It was left over when the program was interrupted.
+        asks = not flags and self._brisk
         while not (self._unread or self._sizes):
             room = self._conversation.room() if self._socket is self._plain else None
             try:
                 if room is None:
-                    self._unread.extend(map(self._socket.recv, (self._size,), (flags,)))
+                    self._unread.extend(map(self._socket.recv, (self._size,), (flags or asks * socket.MSG_DONTWAIT,)))
                 else:
                     with room:  # The room can't grow as long as anybody has a view of it, such as a traceback.
-                        self._sizes.extend(map(self._plain.recv_into, (room,), (0,), (flags,)))
+                        self._sizes.extend(
+                            map(self._plain.recv_into, (room,), (0,), (flags or asks * socket.MSG_DONTWAIT,))
+                        )
             except BlockingIOError:
                 if flags:
                     return
-                self._check_patience()
+                if asks:
+                    os.sched_yield()
+                    asks = time.monotonic() - self._written < ASKED_S
+                else:
+                    self._check_patience()
             except OSError as error:
                 raise self._conversation.lost(broken(error)) from error
         if not (self._sizes[0] if self._sizes else self._unread[0]):
             raise self._conversation.lost(self._given_up or "the server closed the connection")
+        heard = time.monotonic()
+        self._brisk = heard - self._written < BRISK_S
         if self._silence_s is not None:
-            self._heard = time.monotonic()
+            self._heard = heard
         if self._sizes:
             self._conversation.fill(self._sizes)
         else:

@@ -29,7 +29,7 @@ from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server_connection import ServerConnection
-from worldline.federation.sockets import server_context
+from worldline.federation.sockets import ASKED_S, BRISK_S, server_context
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.lock import Phase, State
@@ -50,10 +50,6 @@ from worldline.model.time import TimeLike
 T = TypeVar("T")
 
 _TICK_S = 1.0
-# While answers come in briskly, the server looks for them for so long before it goes to sleep: falling asleep and being
-# woken, and finding the processor's caches full of other things, costs more than most answers take.
-_SPIN_S = 0.0002
-_PROCESSORS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 _PACE_S = 0.002
 _LINGER_S = 2.0
 
@@ -311,9 +307,10 @@ class Server:
         before = self._now
         ready = self._select(0)
         if patient and not ready and not host.busy:
-            if self._brisk and not self._is_crowded():
+            if self._brisk:
                 select, clock = self._select, self._clock
-                while not ready and clock() - before < _SPIN_S:
+                while not ready and clock() - before < ASKED_S:
+                    os.sched_yield()
                     ready = select(0)
             ready = ready or self._select(max(0.0, self._timer - before))
         if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
@@ -323,7 +320,7 @@ class Server:
         if host.dirty:
             self._send_all()
         self._now = now = self._clock()
-        self._brisk = now - before < 2 * _SPIN_S
+        self._brisk = now - before < BRISK_S
         if self._resting:
             self._wake_resting()
         if now >= self._timer:
@@ -432,16 +429,6 @@ class Server:
             self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         for connection in list(self._connections):
             connection.expire(now, _LINGER_S)
-
-    def _is_crowded(self) -> bool:
-        """Whether participants, as far as they are on this machine, need all of its processors for themselves."""
-        free = _PROCESSORS
-        for member in self.host.arbiter.members.values():
-            if member.state is State.COMPUTING:
-                free -= 1
-                if free <= 0:
-                    return True
-        return False
 
     def _serve_apart(self) -> None:
         with contextlib.suppress(Exception):  # `wait` raises it.
