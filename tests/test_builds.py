@@ -92,7 +92,11 @@ def _without(where: str, names: list[str], patterns: list[str]) -> set[str]:
 
 @pytest.mark.parametrize(
     "other",
-    [{"WORLDLINE_UNCOMPILED": "1"}, {"WORLDLINE_THREADS": "1"}, {"WORLDLINE_UNCOMPILED": "1", "WORLDLINE_THREADS": "1"}],
+    [
+        {"WORLDLINE_UNCOMPILED": "1"},
+        {"WORLDLINE_THREADS": "1"},
+        {"WORLDLINE_UNCOMPILED": "1", "WORLDLINE_THREADS": "1"},
+    ],
     ids=["plain", "threads", "plain with threads"],
 )
 def test_a_history_and_an_error_are_the_same_in_every_build(other: dict[str, str]) -> None:

@@ -247,7 +247,8 @@ class WorkerTrunk:
     def close(self) -> None:
         """Hang up. If all went well, only when the server has taken all that it was told, however long that takes."""
         self._done.set()
-        self._pulse.join()  # It may be sending.
+        if self._pulse.ident is not None:
+            self._pulse.join()  # It may be sending.
         deadline = None if self._is_patient else time.monotonic() + _FAREWELL_S
         self.flush()
         with contextlib.suppress(OSError):
