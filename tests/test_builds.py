@@ -13,6 +13,8 @@ import pytest
 
 import worldline
 from worldline import builds
+from worldline.builds import UNCOMPILED
+from worldline.federation.strand import THREADS
 
 ROOT = Path(worldline.__file__).parent
 
@@ -40,7 +42,8 @@ def host(me):
     me.advance(to="70ms")
 
 noisy = link(uniform("200us", "3ms"), loss=0.2, duplication=0.2)
-network = Network(default=link("1ms"), rules=[Rule(topic="from a", link=noisy)], outages=hold(["a"], ["b"], "5ms", "9ms"))
+held = hold(["a"], ["b"], "5ms", "9ms")
+network = Network(default=link("1ms"), rules=[Rule(topic="from a", link=noisy)], outages=held)
 everybody = {"a": Program(chatter), "b": Program(chatter, subscribes=["from a", "from late"]),
              "host": Program(host, controls=True), "late": Program(chatter, subscribes=["from b"], guest=True)}
 outcome = run(Federation(everybody, network=network, seed=5))
@@ -72,7 +75,7 @@ def test_whatever_has_its_types_beside_it_is_compiled_and_nothing_else() -> None
 
 
 def test_the_sources_are_used_where_somebody_wants_that() -> None:
-    build, file = said(WHICH, WORLDLINE_UNCOMPILED="1").splitlines()
+    build, file = said(WHICH, **{UNCOMPILED: "1"}).splitlines()
     assert build == "plain Python (WORLDLINE_UNCOMPILED is set)"
     assert file.endswith("arbiter.py")
 
@@ -92,11 +95,7 @@ def _without(where: str, names: list[str], patterns: list[str]) -> set[str]:
 
 @pytest.mark.parametrize(
     "other",
-    [
-        {"WORLDLINE_UNCOMPILED": "1"},
-        {"WORLDLINE_THREADS": "1"},
-        {"WORLDLINE_UNCOMPILED": "1", "WORLDLINE_THREADS": "1"},
-    ],
+    [{UNCOMPILED: "1"}, {THREADS: "1"}, {UNCOMPILED: "1", THREADS: "1"}],
     ids=["plain", "threads", "plain with threads"],
 )
 def test_a_history_and_an_error_are_the_same_in_every_build(other: dict[str, str]) -> None:

@@ -23,6 +23,7 @@ import pytest
 
 import worldline
 from tests.kernel.actors import Actor, Steps, pending
+from worldline.builds import UNCOMPILED
 from worldline.kernel import (
     Entity,
     EntityMessage,
@@ -36,7 +37,7 @@ from worldline.kernel import (
     receive,
     wait,
 )
-from worldline.kernel.build import UNCOMPILED, compiled
+from worldline.kernel.build import compiled
 from worldline.model import HOUR, MS, TIME_MAX, US, ModelError, Network, Rule, link, partition, uniform
 
 ROOT = Path(__file__).parents[2]

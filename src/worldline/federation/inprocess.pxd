@@ -56,6 +56,7 @@ cdef class _Run:
     @cython.locals(frame=list, addressed=_Seat)
     cdef _hear(self, _Seat seat)
     cdef _welcome(self, str name, _Seat inviting)
+    @cython.locals(able=list)
     cdef _enable(self, _Seat seat)
     @cython.locals(able=list)
     cdef _disable(self, _Seat seat)

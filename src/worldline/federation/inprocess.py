@@ -374,9 +374,14 @@ class _Run:
             self._enable(self._seats[name])
 
     def _enable(self, seat: _Seat) -> None:
-        if not seat.able:
-            seat.able = True
-            self._able.insert(bisect_left(self._able, seat.name), seat.name)
+        if seat.able:
+            return
+        seat.able = True
+        able = self._able
+        if able:
+            able.insert(bisect_left(able, seat.name), seat.name)
+        else:
+            able.append(seat.name)
 
     def _disable(self, seat: _Seat) -> None:
         if seat.able:

@@ -78,7 +78,7 @@ class _Publication:
         self.targets: dict[str, _Target] = {}
         self.lifetime = paths.lifetime(topic, sender.name, sender.latency_least)
         self.lasting = self.lifetime.constant
-        # Kept for late subscribers, in the order of publishing: the last so many, each as it would arrive at its expiry.
+        # Kept for late subscribers: the last so many, in the order of publishing, each as if it arrived at its expiry.
         self.retained: deque[Message] = deque()
         # A heap of those of before, of which it is known when they arrive last: that time, its number, the message.
         self.judged: list[tuple[int, int, Message]] = []

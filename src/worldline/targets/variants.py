@@ -12,7 +12,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from worldline.kernel.build import UNCOMPILED
+from worldline.builds import UNCOMPILED
 from worldline.model.errors import UsageError, shown
 
 HASH_SEED = "PYTHONHASHSEED"
