@@ -113,7 +113,7 @@ def test_one_that_computes_for_long_is_named_and_what_it_said_is_told(monkeypatc
         released.set()
         assert crew.result() == {"a": None, "b": None}
         assert other.result() == {"c": None}
-        assert in_server(server, server.host.remarks) == []
+    assert server.host.remarks() == []
 
 
 def test_when_the_run_is_broken_off_everybody_in_the_crew_is_told_by_whom() -> None:
