@@ -22,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from peers import helics_peer, in_process, mosaik_peer, tcp, worldline_peer
+from peers import helics_peer, in_process, mosaik_peer, shared_workers, tcp, worldline_peer
 from peers.children import PeerError
 from rich.console import Console
 from rich.table import Table
@@ -105,6 +105,10 @@ def contests(scale: float) -> dict[str, tuple[str, Contest]]:
         "ring of 8": ("hops/s", ring(8)),
         "start of 8 processes": ("per second", starting(worldline_peer.startup)),
         "start of 8 by `run`": ("per second", starting(worldline_peer.launch)),
+        "500 in 2 workers, latency 20 steps": (
+            "steps/s in all",
+            {"Worldline": lambda: shared_workers.stepping(500, 2, many(1000))},
+        ),
         "bare TCP": ("round trips/s", {"TCP": lambda: tcp.direct(many(10_000))["round_trips_per_s"]}),
     }
 
