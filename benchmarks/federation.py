@@ -1,7 +1,8 @@
 """How fast federations of processes are, beside HELICS, mosaik and bare TCP, all measured in turn in the same run.
 
-Every figure is a median. Contestants take turns within a repetition, because on a shared machine two measurements a
-minute apart compare the minutes. `--profile` shows where the server's time goes instead.
+Every figure is a median, above the slowest and the fastest. Contestants take turns within a repetition, because on a
+shared machine two measurements a minute apart compare the minutes. `--profile` shows where the server's time goes
+instead.
 
 HELICS and mosaik are optional: what isn't installed is left out.
 """
@@ -21,7 +22,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from peers import helics_peer, in_process, mosaik_peer, tcp, worldline_peer
+from peers import helics_peer, in_process, mosaik_peer, shared_workers, tcp, worldline_peer
 from peers.children import PeerError
 from rich.console import Console
 from rich.table import Table
@@ -85,10 +86,29 @@ def contests(scale: float) -> dict[str, tuple[str, Contest]]:
                 "TCP relay": lambda: tcp.relayed(many(5000))["round_trips_per_s"],
             },
         ),
+        "ping-pong, Unix": (
+            "round trips/s",
+            {
+                "Worldline": lambda: worldline_peer.pingpong(many(5000), local=True)["round_trips_per_s"],
+                "HELICS": lambda: helics_peer.pingpong(many(1500))["round_trips_per_s"],
+            },
+        ),
+        "100 B, recorded, Unix": (
+            "messages/s",
+            {"Worldline": lambda: worldline_peer.flow(many(1_000_000), 100, 100, recorded=True)["per_s"]},
+        ),
+        "1 MB, Unix": (
+            "MB/s",
+            {"Worldline": lambda: worldline_peer.flow(many(1000), 10**6, 1)["bytes_per_s"] / 1e6},
+        ),
         "ring of 4": ("hops/s", ring(4)),
         "ring of 8": ("hops/s", ring(8)),
         "start of 8 processes": ("per second", starting(worldline_peer.startup)),
         "start of 8 by `run`": ("per second", starting(worldline_peer.launch)),
+        "500 in 2 workers, latency 20 steps": (
+            "steps/s in all",
+            {"Worldline": lambda: shared_workers.stepping(500, 2, many(1000))},
+        ),
         "bare TCP": ("round trips/s", {"TCP": lambda: tcp.direct(many(10_000))["round_trips_per_s"]}),
     }
 
@@ -109,20 +129,19 @@ def race(contest: Contest, there: dict[str, bool], repeat: int) -> dict[str, lis
 def compare(repeat: int, scale: float, only: str) -> None:
     there = installed()
     columns = ("Worldline", "HELICS", "mosaik", "TCP relay", "TCP")
-    table = Table(title=f"Federations of processes over TCP on loopback, medians of {repeat}")
+    table = Table(title=f"Federations of processes, over TCP on loopback unless it says Unix, medians of {repeat}")
     for column in ("", "", *columns, "× HELICS", "× mosaik"):
         table.add_column(column, justify="right" if column else "left")
     for title, (unit, contest) in contests(scale).items():
         if only not in title:
             continue
-        medians = {name: statistics.median(found) for name, found in race(contest, there, repeat).items()}
+        found = race(contest, there, repeat)
+        medians = {name: statistics.median(rates) for name, rates in found.items()}
         ratios = [
             f"{medians['Worldline'] / medians[name]:.1f}" if {"Worldline", name} <= medians.keys() else ""
             for name in ("HELICS", "mosaik")
         ]
-        figures = [
-            f"{medians[name]:,.{0 if medians[name] > 10 else 2}f}" if name in medians else "" for name in columns
-        ]
+        figures = [with_spread(found[name]) if name in found else "" for name in columns]
         table.add_row(title, unit, *figures, *ratios)
         console.print(f"{title}: {', '.join(f'{name} {value:,.2f}' for name, value in medians.items())}")
     console.print(table)
@@ -163,6 +182,10 @@ def in_one_process(repeat: int, scale: float, only: str) -> None:
         table.add_row(title, unit, *cells)
     if table.row_count:
         console.print(table)
+
+
+def with_spread(rates: list[float]) -> str:
+    return f"{shown(statistics.median(rates))}\n{shown(min(rates))} – {shown(max(rates))}"
 
 
 def shown(figure: float) -> str:

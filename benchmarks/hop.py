@@ -18,10 +18,8 @@ import socket
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
@@ -292,22 +290,11 @@ def tcp_pair() -> tuple[socket.socket, socket.socket]:
 # --- The whole ---
 
 
-@contextmanager
-def listening(transport: str) -> Iterator[str]:
-    """Give a server an address to listen on."""
-    if transport == TCP:
-        yield "tcp://127.0.0.1:0"
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            yield f"unix://{folder}/hop.sock"
-
-
 def whole_hop(transport: str, trips: int) -> float:
     """Return how long a hop takes in microseconds, by the median of a run's."""
     if transport == IN_PROCESS:
         return whole_in_process(trips)
-    with listening(transport) as address:
-        return float(worldline_peer.pingpong(trips, listen=address)["typical_hop_us"])
+    return float(worldline_peer.pingpong(trips, local=transport == UNIX)["typical_hop_us"])
 
 
 def whole_in_process(trips: int) -> float:

@@ -1,7 +1,8 @@
-"""Worldline in the scenarios of the federation benchmark: one process per participant, one for the server, TCP.
+"""Worldline in the scenarios of the federation benchmark: one process per participant, one for the server.
 
-The same plays as `helics_peer.py`, with the same checks of what was received. Latency of one step unless said
-otherwise; one step is one millisecond.
+The same plays as `helics_peer.py`, with the same checks of what was received, and a flow of messages from one to one;
+over TCP, or over a Unix socket if it is to be `local`. Latency of one step unless said otherwise; one step is one
+millisecond.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import worldline
 from peers.children import Children, PeerError, end_after, report
 from worldline import MS, Network, Server, link, plan
+from worldline.recording import Recorder
 
 STEP = MS
-LOOPBACK = "tcp://127.0.0.1:0"
 NAMES = ("p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7")
 Facts = dict[str, Any]
 STARTING = """
@@ -49,16 +50,25 @@ def stepping(n: int, steps: int, lookahead: int = 1, *, timeout_s: float = 120) 
     return _facts("stepping", n=n, steps=steps, lookahead=lookahead, seconds=seconds, steps_per_s=steps / seconds)
 
 
-def pingpong(trips: int, *, listen: str = LOOPBACK, timeout_s: float = 120) -> Facts:
-    facts = ring(2, 2 * trips, listen=listen, timeout_s=timeout_s)
+def pingpong(trips: int, *, local: bool = False, timeout_s: float = 120) -> Facts:
+    facts = ring(2, 2 * trips, local=local, timeout_s=timeout_s)
     return facts | {"scenario": "pingpong", "round_trips_per_s": trips / facts["seconds"]}
 
 
-def ring(n: int, hops: int, *, listen: str = LOOPBACK, timeout_s: float = 120) -> Facts:
-    reports = _run(n, {"play": "token", "hops": hops, "listen": listen}, timeout_s)
+def ring(n: int, hops: int, *, local: bool = False, timeout_s: float = 120) -> Facts:
+    reports = _run(n, {"play": "token", "hops": hops, "local": local}, timeout_s)
     seconds = max(each["seconds"] for each in reports)
     typical_us = statistics.median(each["lap_s"] for each in reports) / n * 1e6
     return _facts("ring", n=n, hops=hops, seconds=seconds, hops_per_s=hops / seconds, typical_hop_us=typical_us)
+
+
+def flow(count: int, size: int, each: int, *, recorded: bool = False, timeout_s: float = 120) -> Facts:
+    """Messages of one size from one to one over a Unix socket, so many of them in each step."""
+    play = {"play": "flow", "count": count, "size": size, "each": each, "recorded": recorded, "local": True}
+    seconds = max(found["seconds"] for found in _run(2, play, timeout_s))
+    return _facts(
+        "flow", count=count, size=size, seconds=seconds, per_s=count / seconds, bytes_per_s=count * size / seconds
+    )
 
 
 def startup(n: int, *, timeout_s: float = 120) -> Facts:
@@ -118,8 +128,8 @@ def equal_arrivals(runs: int, *, seed: int = 0, timeout_s: float = 20) -> Facts:
 
 
 def _run(n: int, play: Facts, timeout_s: float) -> list[Facts]:
-    with Children(timeout_s) as children:
-        _start(children, n, play, timeout_s)
+    with tempfile.TemporaryDirectory() as folder, Children(timeout_s) as children:
+        _start(children, n, play | {"folder": folder}, timeout_s)
         return list(children.reports(NAMES[:n]).values())
 
 
@@ -150,9 +160,14 @@ def _child(facts: Facts) -> None:
     end_after(facts["timeout_s"])
     if facts["name"] == "server":
         network = Network(default=link(STEP * facts.get("lookahead", 1)))
-        server = Server(plan(NAMES[: facts["n"]], network=network), facts.get("listen", LOOPBACK))
+        run = plan(NAMES[: facts["n"]], network=network)
+        address = f"unix://{facts['folder']}/socket" if facts.get("local") else "tcp://127.0.0.1:0"
+        recorder = Recorder(Path(facts["folder"]) / "run.mcap", run) if facts.get("recorded") else None
+        server = Server(run, address, observer=recorder)
         report(address=str(server.open()))
         server.serve()
+        if recorder is not None:
+            recorder.close()
         return
     place, n = NAMES.index(facts["name"]), facts["n"]
     listens = [f"t{other}" for other in (1, 2, 3)] if facts["play"] == "equal" else [f"t{(place - 1) % n}"]
@@ -202,6 +217,22 @@ def _pass_token(client: Any, facts: Facts, place: int) -> None:
     report(seconds=seconds, lap_s=statistics.median([after - before for before, after in pairwise(laps)] or [seconds]))
 
 
+def _flow(client: Any, facts: Facts, place: int) -> None:
+    count, each, payload = facts["count"], facts["each"], bytes(facts["size"])
+    with client as me:
+        start = time.perf_counter()
+        if place == 0:
+            for _ in range(count // each):
+                for _ in range(each):
+                    me.publish("t0", payload)
+                me.advance(by=STEP)
+        else:
+            left = count // each * each
+            while left > 0:
+                left -= len(me.next())
+        report(seconds=time.perf_counter() - start)
+
+
 def _start_up(client: Any, _facts: Facts, _place: int) -> None:
     with client:
         report(started_at=time.monotonic())
@@ -230,6 +261,7 @@ def _send_or_receive(client: Any, _facts: Facts, place: int) -> None:
 _PLAYS = {
     "stepping": _step,
     "token": _pass_token,
+    "flow": _flow,
     "startup": _start_up,
     "kill": _step_until_killed,
     "equal": _send_or_receive,
@@ -242,7 +274,7 @@ def main() -> None:
         return
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "scenario", choices=("stepping", "pingpong", "ring", "startup", "launch", "kill", "equal_arrivals")
+        "scenario", choices=("stepping", "pingpong", "ring", "flow", "startup", "launch", "kill", "equal_arrivals")
     )
     parser.add_argument("arguments", nargs="*", type=int)
     given = parser.parse_args()

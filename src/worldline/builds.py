@@ -28,6 +28,7 @@ COMPILED = (
     "worldline.wire.codec",
     "worldline.federation.participant",
     "worldline.federation.conversation",
+    "worldline.federation.eagerness",
     "worldline.federation.connection",
     "worldline.federation.host",
     "worldline.federation.server_connection",

@@ -1016,9 +1016,9 @@ def test_one_that_says_very_much_at_once_takes_turns_with_the_others() -> None:
         busy(house, c, ["reached", 0])
         handled = house.host.arbiter.events
         house.host.work()
-        assert house.host.arbiter.events - handled <= 16
+        assert house.host.arbiter.events - handled <= 64
         turns += 1
-    assert turns > 60
+    assert turns > 12
     assert a.read()[-1][0] == "grant"
 
 
@@ -1027,8 +1027,8 @@ def test_many_small_frames_take_turns_too_and_a_long_one_may_be_bad_at_its_end()
     a, b = running(house)
     house.host.receive(a.session, frame(msgpack.encode([["reached", 0]])) * 100 + HEARTBEAT * 100, house.clock)
     assert a.session.busy
-    assert house.host.arbiter.events < 20
-    busy(house, b, *([["reached", 0]] * 50), ["stop", 5])
+    assert house.host.arbiter.events < 68
+    busy(house, b, *([["reached", 0]] * 150), ["stop", 5])
     while house.host.busy:
         house.host.work()
     assert refused(b)[0] == "protocol"

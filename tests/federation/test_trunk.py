@@ -387,7 +387,7 @@ def test_one_that_sends_frames_without_end_is_held_for_the_rest_of_the_second() 
 def test_one_that_says_very_much_takes_turns_with_others_on_its_trunk() -> None:
     house = House("a", "b")
     a, b = started(house)
-    much = frame(msgpack.encode([["publish", "t", b"", number] for number in range(100)]))
+    much = frame(msgpack.encode([["publish", "t", b"", number] for number in range(400)]))
     trunk = a.trunk
     house.host.receive(
         trunk.session,

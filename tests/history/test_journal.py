@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from hashlib import blake2b
 from itertools import permutations
 
 import pytest
+from msgspec import msgpack
 
 from worldline.history.journal import DIGEST_SIZE, Journal, Received, Sent, run_digest
 from worldline.model import Message
@@ -134,3 +136,24 @@ def test_a_runs_digest_depends_on_who_took_part() -> None:
 
 def test_a_runs_digest_has_the_size_of_a_participants() -> None:
     assert len(run_digest([])) == len(Journal().digest()) == DIGEST_SIZE
+
+
+@pytest.mark.parametrize("size", [0, 255, 2**16 - 1, 2**16, 2**16 + 1, 2**20])
+def test_a_payload_is_hashed_the_same_however_long_it_is(size: int) -> None:
+    payload = bytes(size)
+    journal = Journal()
+    journal.note_sent(5, "red", b"before")
+    journal.note_sent(6, "red", payload)
+    journal.note_received(10, [FIRST._replace(payload=payload), SECOND])
+    notes = [(0, 0, 5, "red", b"before"), (0, 1, 6, "red", payload)]
+    heard = [(1, 10, *FIRST._replace(payload=payload)), (1, 10, *SECOND)]
+    expected = blake2b(b"".join(map(msgpack.encode, notes + heard)), digest_size=DIGEST_SIZE)
+    assert journal.digest() == expected.digest()
+
+
+def test_what_is_long_isnt_kept_in_order_to_be_hashed() -> None:
+    journal = Journal()
+    payload = bytes(2**20)
+    before = sys.getrefcount(payload)
+    journal.note_sent(5, "red", payload)
+    assert sys.getrefcount(payload) == before

@@ -4,7 +4,7 @@ Each participant has a circuit, which is all that it sees of that. Whoever lets 
 when nobody can. What is to be sent is put into a queue, and one write sends all that has come together there:
 
 - when nobody can go on, since all wait for answers;
-- otherwise half a millisecond after the last write, so that the server has something to do while this process has;
+- otherwise two milliseconds after the last write, so that the server has something to do while this process has;
 - and by the pulse, a second thread, if a program computes for long. It also keeps the connection alive, and tells what
   that program has said and left lying.
 
@@ -46,6 +46,7 @@ from worldline.wire.trunk import (
 )
 
 _PULSE_S = 0.01
+_SEND_AFTER_S = 0.002
 _BUSY_S = 1.0  # Whoever runs for longer without waiting is named.
 _WAKE_S = 1.0
 _FAREWELL_S = 2.0
@@ -228,7 +229,7 @@ class WorkerTrunk:
 
     def keep_up(self, now: float) -> None:
         """Send what there is, and take in what is there."""
-        self.due = now + TELL_AFTER_S
+        self.due = now + _SEND_AFTER_S
         self.flush()
         if self._reading.acquire(blocking=False):  # Otherwise somebody listens already.
             try:
@@ -241,12 +242,13 @@ class WorkerTrunk:
         self.flush()
         with self._reading:
             self._receive(0)
-        self.due = time.monotonic() + TELL_AFTER_S
+        self.due = time.monotonic() + _SEND_AFTER_S
 
     def close(self) -> None:
         """Hang up. If all went well, only when the server has taken all that it was told, however long that takes."""
         self._done.set()
-        self._pulse.join()  # It may be sending.
+        if self._pulse.ident is not None:
+            self._pulse.join()  # It may be sending.
         deadline = None if self._is_patient else time.monotonic() + _FAREWELL_S
         self.flush()
         with contextlib.suppress(OSError):

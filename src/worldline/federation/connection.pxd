@@ -1,6 +1,7 @@
 cimport cython
 
 from worldline.federation.conversation cimport Conversation
+from worldline.federation.eagerness cimport Eagerness
 
 
 cdef class SocketConnection:
@@ -17,7 +18,7 @@ cdef class SocketConnection:
     cdef list _unread
     cdef list _sizes
     cdef Py_ssize_t _size
-    cdef bint _brisk
+    cdef Eagerness _eagerness
     cdef double _written
     cdef double _looked
     cdef double _patience_s

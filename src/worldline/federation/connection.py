@@ -21,7 +21,6 @@ that was given a limit gives up a server that says nothing for so long while it 
 from __future__ import annotations
 
 import contextlib
-import os
 import select
 import socket
 import threading
@@ -29,12 +28,11 @@ import time
 from collections.abc import Callable
 
 from worldline.federation.conversation import DOUBT_S, GREETING_S, TELL_AFTER_S, Conversation, failure
+from worldline.federation.eagerness import Eagerness
 from worldline.federation.encrypted import Encrypted
 from worldline.federation.forks import not_ours, remember
 from worldline.federation.greeting import Greeting
 from worldline.federation.sockets import (
-    ASKED_S,
-    BRISK_S,
     READ_LEAST,
     broken,
     expect_signs_of_life,
@@ -81,7 +79,7 @@ class SocketConnection:
         self._unread: list[bytes] = []
         self._sizes: list[int] = []  # How much was read where long frames are put together, each time.
         self._size = READ_LEAST
-        self._brisk = False  # The last answer came soon.
+        self._eagerness = Eagerness(time.monotonic)
         self._written = 0.0
         self._looked = 0.0
         self._patience_s = GREETING_S
@@ -257,7 +255,7 @@ class SocketConnection:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
         if not self._unread and self._conversation.move(self._unread):
             return  # It was left over when the program was interrupted.
-        asks = not flags and self._brisk
+        asks = not flags and self._eagerness.asks(self._written)
         while not (self._unread or self._sizes):
             room = self._conversation.room() if self._socket is self._plain else None
             try:
@@ -272,8 +270,7 @@ class SocketConnection:
                 if flags:
                     return
                 if asks:
-                    os.sched_yield()
-                    asks = time.monotonic() - self._written < ASKED_S
+                    asks = self._eagerness.asks_again(self._written)
                 else:
                     self._check_patience()
             except OSError as error:
@@ -281,7 +278,7 @@ class SocketConnection:
         if not (self._sizes[0] if self._sizes else self._unread[0]):
             raise self._conversation.lost(self._given_up or "the server closed the connection")
         heard = time.monotonic()
-        self._brisk = heard - self._written < BRISK_S
+        self._eagerness.came(self._written, heard)
         if self._silence_s is not None:
             self._heard = heard
         if self._sizes:

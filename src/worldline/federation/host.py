@@ -121,7 +121,7 @@ from worldline.wire.words import Told
 
 # Frames and events, taken together, that a connection is heard for before others get their turn: about as long as the
 # answers to an ordinary frame take.
-_TURN = 16
+_TURN = 64
 
 _NOTICES_MAX = 64
 _UNLIMITED = 2**60  # As good as that.

@@ -23,13 +23,14 @@ from typing import Self, TypeVar, Unpack
 from worldline.federation.address import Address, parse_address
 from worldline.federation.agreement import as_agreement
 from worldline.federation.declaration import Declaration, Declared, Plain
+from worldline.federation.eagerness import Eagerness
 from worldline.federation.forks import remember
 from worldline.federation.host import Host, Session
 from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server_connection import ServerConnection
-from worldline.federation.sockets import ASKED_S, BRISK_S, server_context
+from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
 from worldline.lock import Phase, State
@@ -115,7 +116,7 @@ class Server:
         self._watch: Watch | None = None
         self._watch_every_s = tell_every_s
         self._now = 0.0  # When it last looked at its clock.
-        self._brisk = False  # Something came in soon after the time before.
+        self._eagerness = Eagerness(clock)
         self._tick_s = min(_TICK_S, self.host.limits.heartbeat_s / 2)
         self._ticks = self._watches = self._paces = 0.0  # When each of these is due,
         self._timer = 0.0  # and the first of them: only then is there anything to do but to listen.
@@ -307,11 +308,10 @@ class Server:
         before = self._now
         ready = self._select(0)
         if patient and not ready and not host.busy:
-            if self._brisk:
-                select, clock = self._select, self._clock
-                while not ready and clock() - before < ASKED_S:
-                    os.sched_yield()
-                    ready = select(0)
+            eagerness = self._eagerness
+            if eagerness.asks(before):
+                while not ready and eagerness.asks_again(before):
+                    ready = self._select(0)
             ready = ready or self._select(max(0.0, self._timer - before))
         if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
             host.work()
@@ -320,7 +320,7 @@ class Server:
         if host.dirty:
             self._send_all()
         self._now = now = self._clock()
-        self._brisk = now - before < BRISK_S
+        self._eagerness.came(before, now)
         if self._resting:
             self._wake_resting()
         if now >= self._timer:

@@ -25,12 +25,6 @@ READ_LEAST = 2**12
 
 _READ_MAX = 2**18
 
-# While answers come in briskly, one asks for them for so long before one goes to sleep: falling asleep and being woken,
-# and finding the processor's caches full of other things, costs more than most answers take. Who asks yields, so
-# that it is in nobody's way.
-ASKED_S = 0.0002
-BRISK_S = 2 * ASKED_S
-
 
 def next_read(asked: int, came: int) -> int:
     """Return how much to read the next time, when so much was asked for and so much came."""

@@ -185,7 +185,10 @@ class Trunk:
             raise PeerError("there can't be a second circuit before somebody has been admitted on the first")
         plan = self._host.arbiter.plan
         places = len(plan.roster) + len(plan.guests) + plan.vacancies
-        if len(self._circuits) >= places:
+        if (
+            len(self._circuits) >= places
+            and sum(not each.session.closing for each in self._circuits.values()) >= places
+        ):
             raise PeerError(f"{len(self._circuits) + 1:,} circuits are more than there are participants")
         self._last = number
         self._circuits[number] = circuit = TrunkCircuit(self, number)

@@ -1,12 +1,14 @@
 cimport cython
 
 cdef object _encode
-cdef Py_ssize_t _HASH_EVERY
+cdef Py_ssize_t _HASH_EVERY, _HEAVY
+cdef bytes _HEAVY_HEAD
 
 
 cdef class Journal:
     cdef object _hash
     cdef list _unhashed
+    cdef Py_ssize_t _weight
     cdef public list entries
     cdef public long long sent
     cdef public long long received
@@ -20,3 +22,4 @@ cdef class Journal:
     cpdef note_received(self, long long now, list messages)
     @cython.locals(count=Py_ssize_t)
     cdef _catch_up(self)
+    cdef _hash_one(self, tuple note, bytes payload)

@@ -20,6 +20,8 @@ DIGEST_SIZE = 16
 _encode = msgpack.Encoder().encode
 _SENT, _RECEIVED = 0, 1
 _HASH_EVERY = 64
+_HEAVY = 2**16  # As much isn't kept for long, nor copied to be hashed.
+_HEAVY_HEAD = b"\xc6"  # Before the length of so many bytes, in four.
 
 
 class Sent(Struct, frozen=True, array_like=True):
@@ -44,6 +46,7 @@ class Journal:
     def __init__(self, *, keep: bool = False) -> None:
         self._hash = blake2b(digest_size=DIGEST_SIZE)
         self._unhashed: list[tuple[object, ...]] = []  # Hashing many together costs much less than one by one.
+        self._weight = 0  # How long their payloads are, together.
         self.entries: list[Sent | Received] | None = [] if keep else None
         self.sent = 0
         self.received = 0
@@ -52,7 +55,7 @@ class Journal:
 
     def mark(self) -> None:
         """Remember this place, so that what is received from here on can be taken back."""
-        if len(self._unhashed) >= _HASH_EVERY:
+        if len(self._unhashed) >= _HASH_EVERY or self._weight >= _HEAVY:
             self._catch_up()
         self._marked = len(self._unhashed)
         self._marked_received = self.received
@@ -69,15 +72,18 @@ class Journal:
         if self.entries is not None:
             self.entries.append(Sent(self.sent, at, topic, payload))
         self.sent += 1
-        if len(self._unhashed) >= _HASH_EVERY:
+        self._weight += len(payload)
+        if len(self._unhashed) >= _HASH_EVERY or self._weight >= _HEAVY:
             self._catch_up()
 
     def note_received(self, now: int, messages: list[Message]) -> None:
-        if len(self._unhashed) >= _HASH_EVERY:  # Before and not after: it may be taken back.
+        # Before and not after: it may be taken back.
+        if len(self._unhashed) >= _HASH_EVERY or self._weight >= _HEAVY:
             self._catch_up()
         received = (_RECEIVED, now)
         for message in messages:
             self._unhashed.append(received + message)
+            self._weight += len(message.payload)
         if self.entries is not None:
             self.entries += [Received(now, message) for message in messages]
         self.received += len(messages)
@@ -87,11 +93,24 @@ class Journal:
         return self._hash.digest()
 
     def _catch_up(self) -> None:
-        # Encoded together they are a list: what its items are encoded to, behind its head.
-        count = len(self._unhashed)
-        head = 1 if count < 16 else 3 if count < 2**16 else 5
-        self._hash.update(memoryview(_encode(self._unhashed))[head:])
+        if self._weight >= _HEAVY:
+            for note in self._unhashed:
+                self._hash_one(note, note[-1])  # type: ignore[arg-type] # The last of each is its payload.
+        else:
+            # Encoded together they are a list: what its items are encoded to, behind its head.
+            count = len(self._unhashed)
+            head = 1 if count < 16 else 3 if count < 2**16 else 5
+            self._hash.update(memoryview(_encode(self._unhashed))[head:])
         self._unhashed.clear()
+        self._weight = 0
+
+    def _hash_one(self, note: tuple[object, ...], payload: bytes) -> None:
+        if len(payload) < _HEAVY:
+            self._hash.update(_encode(note))
+            return
+        without = _encode((*note[:-1], b""))[:-2]
+        self._hash.update(without + _HEAVY_HEAD + len(payload).to_bytes(4, "big"))
+        self._hash.update(payload)
 
 
 def run_digest(participants: Iterable[tuple[str, int, bytes]]) -> bytes:

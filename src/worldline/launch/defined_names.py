@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 _ELUSIVE = {"globals", "locals", "vars", "setattr", "exec", "eval", "modules", "__getattr__", "*"}
 """Whoever uses one of these may define names that no reader of the source finds."""
 
 
+@lru_cache(maxsize=16)  # Many participants may be defined in one module.
 def names_in(source: bytes) -> frozenset[str] | None:
     """Return what a module defines at its top level; None if that can't be told from its source."""
     tree = ast.parse(source)

@@ -1,0 +1,201 @@
+"""The participants of one process on one trunk: held, kept waiting by each other, refused and lost."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+from msgspec import msgpack
+
+from tests.federation.transports import PATIENCE_S, Strand, eventually, in_server, nothing_left, states
+from worldline import Federation, Network, Participant, Program, Server, link, plan, run
+from worldline.federation import circuits
+from worldline.federation.call import Call
+from worldline.federation.circuits import Circuit, WorkerTrunk
+from worldline.federation.crew import Crew
+from worldline.federation.limits import Limits
+from worldline.federation.strand import THREADS
+from worldline.lock import State
+from worldline.model import MS, LossError, PeerError, UsageError
+from worldline.model.errors import BrokenOff
+from worldline.model.frames import frame
+from worldline.wire.trunk import HoldCircuit, TrunkWord, decode_word
+
+Run = Callable[[Participant], object]
+
+
+@pytest.fixture(autouse=True, params=["greenlets", "threads"])
+def _tidy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    if request.param == "threads":
+        monkeypatch.setenv(THREADS, "1")
+    with nothing_left():
+        yield
+
+
+def work(
+    server: Server, programs: dict[str, Program | Run], **options: object
+) -> Strand[dict[str, BaseException | None]]:
+    """Have a crew do this in a thread of its own; return how each has ended."""
+    made = {name: each if isinstance(each, Program) else Program(each) for name, each in programs.items()}
+    calls = [Call(str(server.address), name, **{**each.as_plain(), **options}) for name, each in made.items()]  # type: ignore[arg-type]
+
+    def live_all() -> dict[str, BaseException | None]:
+        crew = Crew(calls)
+        ends: dict[str, BaseException | None] = {}
+
+        def live(circuit: Circuit) -> None:
+            try:
+                with crew.participant(circuit) as participant:
+                    made[circuit.name].run(participant)
+            except Exception as error:
+                ends[circuit.name] = error
+            else:
+                ends[circuit.name] = None
+
+        crew.run(live)
+        return ends
+
+    return Strand(live_all, "crew")
+
+
+def test_one_that_runs_far_ahead_is_held_and_others_of_its_crew_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def source(me: Participant) -> None:
+        for number in range(300):
+            me.publish("data", bytes(1000), at=number * MS)
+            me.promise((number + 1) * MS)
+
+    def sink(me: Participant) -> None:
+        while me.now < 300 * MS:
+            me.advance(by=10 * MS)
+
+    words: list[TrunkWord] = []
+
+    def noted(body: bytes) -> TrunkWord:
+        words.append(decode_word(body))
+        return words[-1]
+
+    monkeypatch.setattr(circuits, "decode_word", noted)
+    monkeypatch.setattr(circuits, "_SEND_AFTER_S", 0.0)
+    programs = {
+        "source": Program(source, publishes=["data"], subscribes=[]),
+        "sink": Program(sink, publishes=[], subscribes=["data"]),
+    }
+    federation = Federation(programs, network=Network(default=link("1ms")))
+    with Server(federation.plan(), limits=Limits(memory_max=20_000)) as server:
+        ends = work(server, dict(programs)).result()
+        outcome = server.wait(PATIENCE_S)
+    assert ends == {"source": None, "sink": None}
+    assert outcome.digest == run(federation).digest
+    assert HoldCircuit(0) in words
+
+
+def test_one_that_computes_for_long_is_named_and_what_it_said_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(circuits, "_BUSY_S", 0.02)
+    named, released = threading.Event(), threading.Event()
+
+    def compute(me: Participant) -> None:
+        me.advance(MS)
+        me.publish("t", b"x")
+        named.set()
+        assert released.wait(PATIENCE_S)
+
+    def wait(me: Participant) -> None:
+        me.advance(5 * MS)
+
+    with Server(plan(["a", "b", "c"], network=Network(default=link("1ms")))) as server:
+        crew = work(server, {"a": compute, "b": wait})
+        other = work(server, {"c": Program(lambda me: me.next(), subscribes=["t"])})
+        assert named.wait(PATIENCE_S)
+        eventually(lambda: any("a has been running" in remark for remark in in_server(server, server.host.remarks)))
+        assert in_server(server, lambda: server.host.arbiter.members["a"].sequence) == 1
+        released.set()
+        assert crew.result() == {"a": None, "b": None}
+        assert other.result() == {"c": None}
+    assert server.host.remarks() == []
+
+
+def test_when_the_run_is_broken_off_everybody_in_the_crew_is_told_by_whom() -> None:
+    def fail(me: Participant) -> None:
+        me.advance(MS)
+        raise ValueError("no more")
+
+    with Server(plan(["a", "b", "c"])) as server:
+        hears = {
+            "a": Program(lambda me: me.next(), subscribes=["t"]),
+            "c": Program(lambda me: me.advance(9 * MS), subscribes=["t"]),
+        }
+        ends = work(server, {**hears, "b": fail}).result()
+    assert isinstance(ends["b"], ValueError)
+    for name in ("a", "c"):
+        error = ends[name]
+        assert isinstance(error, BrokenOff)
+        assert error.participant == "b"
+        assert "its program raised ValueError: no more" in str(error)
+
+
+def test_whoever_is_refused_is_alone_in_that() -> None:
+    def leave(me: Participant) -> None:
+        me.leave()
+
+    with Server(plan(["a", "b"])) as server:
+        ends = work(server, dict.fromkeys("xayb", leave)).result()
+        server.wait(PATIENCE_S)
+    assert (ends["a"], ends["b"]) == (None, None)
+    for name in ("x", "y"):
+        assert isinstance(ends[name], UsageError)
+        assert f"nobody expects '{name}'" in str(ends[name])
+
+
+def trunk_to(*said: bytes) -> tuple[WorkerTrunk, Call]:
+    """Return a trunk to a server that says just this, whatever it is told, and goes."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        theirs.sendall(b"".join(said))
+        theirs.shutdown(socket.SHUT_WR)
+        theirs.setblocking(True)
+    return WorkerTrunk(ours, lambda _: None), Call("tcp://127.0.0.1:1", "a")
+
+
+CHALLENGE = frame(msgpack.encode(["challenge", "worldline", 1, bytes(16)]))
+OLD = frame(msgpack.encode(["refused", "protocol", "a frame of 8 bytes can't be read"]))
+CROWDED = frame(msgpack.encode(["refused", "crowded", "too many"]))
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "text"),
+    [
+        ([], LossError, "the server closed the connection (a trunk needs the same Worldline on both sides)"),
+        ([CHALLENGE, OLD], LossError, "the server refused to go on: a frame of 8 bytes can't be read"),
+        ([CROWDED], UsageError, "the server refused the connection: too many"),
+        (
+            [frame(msgpack.encode(["challenge", "worldline", 2, b""]))],
+            PeerError,
+            "the server speaks worldline version 2",
+        ),
+    ],
+    ids=["nothing", "old", "crowded", "new"],
+)
+def test_a_server_that_carries_no_trunk_is_refused_in_clear_words(
+    said: list[bytes], kind: type[Exception], text: str
+) -> None:
+    trunk, call = trunk_to(*said)
+    try:
+        with pytest.raises(kind) as refused:
+            trunk.open([call])[0].ledger()
+        assert text in str(refused.value)
+    finally:
+        trunk.close()
+
+
+def test_the_end_by_order_is_everybodys() -> None:
+    with Server(plan(["a", "b"])) as server:
+        server.hold_at(0)
+        crew = work(server, {"a": lambda me: me.advance(MS), "b": lambda me: me.advance(MS)})
+        eventually(lambda: set(states(server).values()) == {State.ADVANCING.value})
+        server.end(LossError("the plug was pulled"))
+        ends = crew.result()
+    assert {name: str(error) for name, error in ends.items()} == dict.fromkeys(
+        "ab", "the run was broken off: the plug was pulled"
+    )
