@@ -5,8 +5,8 @@ others is given without them. A whole hop is measured by the wall clock, in one 
 its parts don't explain is its rest: the scheduler in one process; between processes waking up, waiting for a core, and
 our code around the sockets. All figures are medians. On a machine that is busy the rest grows, and the parts hardly do.
 
-It measures the build that is installed, and the plain one in a child process. Before the lock was compiled is a table
-here (`BEFORE`). `--picture FILE.svg` draws all three.
+It measures the plain build and, if there is one, the compiled one, taking turns. Before the lock was compiled is a
+table here (`BEFORE`). `--picture FILE.svg` draws all three.
 """
 
 from __future__ import annotations
@@ -57,12 +57,28 @@ BATCHES = 7
 Costs = dict[str, float]
 """What each part takes of a hop, in microseconds."""
 
-BEFORE: dict[str, Costs] = {}
-"""Commit e4ed2a3, plain Python and threads; 16 Nov 2026, aarch64 (Neoverse-N1, 2 cores), Python 3.13."""
-
 IN_PROCESS, TCP, UNIX = "in one process", "processes over TCP", "processes over Unix sockets"
-WIRED = ("frames", "host")
-PARTS = ("program and participant", "ledger", "digest", "arbiter", *WIRED, "hand-over", "system calls", "rest")
+DIGEST, WHOLE = "the digest alone", "whole"
+PARTS = (
+    "program and participant",
+    "ledger",
+    "digest",
+    "arbiter",
+    "frames",
+    "host",
+    "hand-over",
+    "system calls",
+    "rest",
+)
+
+_BEFORE = {"program and participant": 6.0, "ledger": 5.6, "digest": 1.9, "arbiter": 16.9}
+BEFORE: dict[str, Costs] = {
+    IN_PROCESS: _BEFORE | {"hand-over": 9.4, "rest": 11.3},
+    TCP: _BEFORE | {"frames": 11.5, "host": 5.3, "system calls": 14.5, "rest": 283.1},
+    UNIX: _BEFORE | {"frames": 11.5, "host": 5.3, "system calls": 5.0, "rest": 195.3},
+    DIGEST: {"encoding": 0.3, "blake2b": 0.2},
+}
+"""Commit e4ed2a3, plain Python and threads; 16 Nov 2026, aarch64 (Neoverse-N1, 2 cores), a busy machine."""
 
 
 # --- The parts ---
@@ -237,6 +253,18 @@ def in_frames(hops: int) -> Callable[[], object]:
     return convert
 
 
+def in_server_codec(hops: int) -> Callable[[], object]:
+    """The server's half of `in_frames`, which `in_host` has in it as well."""
+    turns = [(encode_events(said(hop))[4:], grant) for hop, grant in enumerate(grants(hops))]
+
+    def convert() -> None:
+        for body, grant in turns:
+            decode_events(body)
+            encode_answer(grant)
+
+    return convert
+
+
 def in_hand_over(hops: int) -> Callable[[], object]:
     """Two programs that let each other go on, as those do that share a process."""
     kind = strand_kind()
@@ -318,52 +346,56 @@ def whole_in_process(trips: int) -> float:
     return statistics.median(after - before for before, after in pairwise(times)) / 2 * 1e6
 
 
-def measure(repeat: int, trips: int) -> dict[str, Costs]:
-    """Return what the parts of a hop take, for each transport; `of which` tells more of the digest."""
+def measure(trips: int) -> dict[str, Costs]:
+    """Return what the parts of a hop take for each transport, and the whole; and the parts of the digest."""
     participant, ledger, journal = cost(in_participant), cost(in_ledger), cost(in_journal)
-    arbiter, frames, host = cost(in_arbiter), cost(in_frames), cost(in_host)
-    systems = {TCP: cost(in_system(tcp_pair)), UNIX: cost(in_system(socket.socketpair))}
+    arbiter, frames = cost(in_arbiter), cost(in_frames)
+    host = cost(in_host) - arbiter - cost(in_server_codec)
     shared = {
         "program and participant": participant - ledger,
         "ledger": ledger - journal,
         "digest": journal,
         "arbiter": arbiter,
     }
-    measured: dict[str, Costs] = {IN_PROCESS: shared | {"hand-over": cost(in_hand_over)}}
-    codec = cost(in_server_codec)
-    for transport, system in systems.items():
-        measured[transport] = shared | {"frames": frames, "host": host - arbiter - codec, "system calls": system}
-    wholes: dict[str, list[float]] = {transport: [] for transport in measured}
-    for _ in range(repeat):
-        for transport, found in wholes.items():
-            found.append(whole_hop(transport, trips))
+    wired = shared | {"frames": frames, "host": host}
+    measured: dict[str, Costs] = {
+        IN_PROCESS: shared | {"hand-over": cost(in_hand_over)},
+        TCP: wired | {"system calls": cost(in_system(tcp_pair))},
+        UNIX: wired | {"system calls": cost(in_system(socket.socketpair))},
+    }
     for transport, costs in measured.items():
-        for part, value in costs.items():
-            costs[part] = max(0.0, value)
-        costs["rest"] = max(0.0, statistics.median(wholes[transport]) - sum(costs.values()))
-    measured["of which, in the digest"] = {"encoding": cost(in_encoding), "blake2b": cost(in_hash)}
-    return measured
+        costs[WHOLE] = whole_hop(transport, trips)
+    return measured | {DIGEST: {"encoding": cost(in_encoding), "blake2b": cost(in_hash)}}
 
 
-def in_server_codec(hops: int) -> Callable[[], object]:
-    """The server's half of `in_frames`, which `in_host` has in it as well."""
-    turns = [(encode_events(said(hop))[4:], grant) for hop, grant in enumerate(grants(hops))]
+def compare(repeat: int, trips: int) -> dict[str, dict[str, Costs]]:
+    """Measure each build in processes of its own, which take turns, and return the medians."""
+    kinds = {"plain": "1", "compiled": "0"} if build == "compiled" else {"plain": "1"}
+    found: dict[str, list[dict[str, Costs]]] = {name: [] for name in kinds}
+    for _ in range(repeat):
+        for name, uncompiled in kinds.items():
+            done = subprocess.run(
+                [sys.executable, __file__, "--json", "--trips", str(trips)],
+                env=os.environ | {UNCOMPILED: uncompiled},
+                stdout=subprocess.PIPE,
+                check=True,
+                timeout=600,
+            )
+            found[name].append(json.loads(done.stdout))
+    return {name: medians(runs) for name, runs in found.items()}
 
-    def convert() -> None:
-        for body, grant in turns:
-            decode_events(body)
-            encode_answer(grant)
 
-    return convert
-
-
-def measure_plain(repeat: int, trips: int) -> dict[str, Costs]:
-    """Measure the plain build, in a process of its own."""
-    command = [sys.executable, __file__, "--json", "--repeat", str(repeat), "--trips", str(trips)]
-    done = subprocess.run(
-        command, env=os.environ | {UNCOMPILED: "1"}, stdout=subprocess.PIPE, text=True, check=True, timeout=600
-    )
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+def medians(runs: list[dict[str, Costs]]) -> dict[str, Costs]:
+    """Return each part's median, and the rest in place of the whole."""
+    middle = {
+        title: {part: max(0.0, statistics.median(run[title][part] for run in runs)) for part in costs}
+        for title, costs in runs[0].items()
+    }
+    for costs in middle.values():
+        if WHOLE in costs:
+            whole = costs.pop(WHOLE)
+            costs["rest"] = max(0.0, whole - sum(costs.values()))
+    return middle
 
 
 # --- What is shown ---
@@ -442,17 +474,15 @@ def _bar(name: str, costs: Costs, y: float, scale: float) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeat", type=int, default=5, help="runs of a whole ping-pong (default: 5)")
-    parser.add_argument("--trips", type=int, default=3000, help="round trips of each (default: 3,000)")
+    parser.add_argument("--repeat", type=int, default=5, help="how often all is measured (default: 5)")
+    parser.add_argument("--trips", type=int, default=3000, help="round trips of a whole ping-pong (default: 3,000)")
     parser.add_argument("--picture", type=Path, help="where to draw it, as SVG")
-    parser.add_argument("--json", action="store_true", help="measure this build only, and print it as JSON")
+    parser.add_argument("--json", action="store_true", help="measure this build, once, and print it as JSON")
     options = parser.parse_args()
     if options.json:
-        print(json.dumps(measure(options.repeat, options.trips)))
+        print(json.dumps(measure(options.trips)))
         return
-    builds = {"before": BEFORE, "plain": measure_plain(options.repeat, options.trips)}
-    if build == "compiled":
-        builds["compiled"] = measure(options.repeat, options.trips)
+    builds = {"before": BEFORE, **compare(options.repeat, options.trips)}
     tell(builds)
     if options.picture is not None:
         options.picture.write_text(draw(builds), encoding="utf-8")
