@@ -109,7 +109,8 @@ class Conversation:
         messages: list[Message] = []  # Those that came ahead are put back in front of the grant's own.
         for part in self._parts:
             messages += part.messages  # type: ignore[union-attr]
-        return replace(answer, messages=messages)
+        whole: Grant = replace(answer, messages=messages)
+        return whole
 
     def _is_whole(self) -> bool:
         return bool(self._parts) and type(self._parts[-1]) is not Deliver
