@@ -55,8 +55,8 @@ def _extension(name, source):
         name,
         [str(Path("src/worldline") / source)],
         # No fused multiply-add: it would change the last bit of floats, and with it digests.
-        # -O2 was measured to be as fast as -O3, and compiles sooner (-O1 takes two thirds of that, and costs five percent
-        # of the lock's speed); debug symbols are a quarter of the time.
+        # -O2 was measured to be as fast as -O3, and compiles sooner; -O1 takes two thirds of that, and is five percent
+        # slower. Debug symbols are a quarter of the time.
         extra_compile_args=["-O2", "-g0", "-ffp-contract=off"],
     )
 
