@@ -13,6 +13,7 @@ cdef class Conversation:
     cdef list _bodies
     cdef list _parts
 
+    cpdef agree(self, long long frame_max, long long payload_max)
     cpdef feed(self, object data)
     @cython.locals(moved=bint)
     cpdef bint move(self, list unread) except -1

@@ -1,6 +1,6 @@
 cimport cython
 
-from worldline.model.frames cimport frame
+from worldline.model.frames cimport frame, frames
 
 cdef Py_ssize_t _FEW, _PORTION, _OVERHEAD, _FEW_EVENTS
 cdef object _encode, _decode_events, _decode_event, _split, _decode_answer

@@ -2,7 +2,7 @@
 
 A participant's frame holds a list of events: all that it has said since its last one, ending with its request, if it
 waits for an answer. The server's frame holds one answer. An answer with more messages than fit into a frame is
-preceded by frames that only deliver.
+preceded by frames that only deliver. A single event or message that is too long for a frame goes into several.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from msgspec import msgpack
 from msgspec.structs import replace
 
 from worldline.lock.events import Grant, ParticipantEvent
-from worldline.model.errors import PeerError, UsageError, shortened
-from worldline.model.frames import frame
+from worldline.model.errors import PeerError, shortened
+from worldline.model.frames import frame, frames
 from worldline.model.message import Message
 from worldline.wire.frames import FRAME_MAX
 from worldline.wire.words import Answer, Deliver, Told
@@ -43,13 +43,10 @@ _decode_answer: Callable[[bytes], Answer] = msgpack.Decoder(Answer).decode
 def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> bytes:
     """Return what a participant says as a frame, or as several if it is too long for one."""
     body = _encode(events)
+    if len(events) == 1:
+        return frames(body, longest)
     if len(body) <= longest and len(events) <= EVENTS_SAID_MAX:
         return frame(body)
-    if len(events) == 1:
-        raise UsageError(
-            f"{type(events[0]).__name__} is too long to be said, with {len(body):,} bytes",
-            advice=f"the server takes frames of {longest:,} bytes",
-        )
     middle = len(events) // 2
     return encode_events(events[:middle], longest) + encode_events(events[middle:], longest)
 
@@ -61,8 +58,8 @@ def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
         if len(body) <= longest or not isinstance(answer, Grant):
             return frame(body)
     *first, last = _portions(answer.messages, longest)
-    frames = [frame(_encode(Deliver(portion))) for portion in first]
-    return b"".join([*frames, frame(_encode(replace(answer, messages=last)))])
+    ahead = [frames(_encode(Deliver(portion)), longest) for portion in first]
+    return b"".join([*ahead, frames(_encode(replace(answer, messages=last)), longest)])
 
 
 def _portions(messages: list[Message], longest: int) -> Iterator[list[Message]]:
