@@ -14,7 +14,7 @@ from worldline.lock.events import Advance, Grant, Join, Leave, Next, Participant
 from worldline.model.errors import PeerError
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
-from worldline.wire.codec import decode_answer, decode_events, encode_answer, encode_events
+from worldline.wire.codec import add_grant, decode_answer, decode_events, encode_answer, encode_events
 from worldline.wire.frames import FRAME_MAX, Frames
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome
 from worldline.wire.words import Answer, Deliver, Told
@@ -136,6 +136,11 @@ def test_messages_and_events_of_any_size_are_said_and_understood(sizes: list[int
     messages = [Message(2, 1, "a", number, 0, "t", bytes(size)) for number, size in enumerate(sizes)]
     *first, last = map(decode_answer, bodies(encode_answer(Grant("b", 9, messages), longest), longest, 2**19))
     assert [message for part in (*first, last) for message in part.messages] == messages  # type: ignore[union-attr]
+    out = bytearray(b"before")
+    add_grant(out, Grant("b", 9, messages), longest)
+    *first, last = map(decode_answer, bodies(bytes(out.removeprefix(b"before")), longest, 2**19))
+    assert [message for part in (*first, last) for message in part.messages] == messages  # type: ignore[union-attr]
+    assert isinstance(last, Grant)
     events: list[ParticipantEvent] = [*(Publish("t", bytes(size), 1) for size in sizes), Next(5)]
     said = [decode_events(body) for body in bodies(encode_events(events, longest), longest, 2**19)]
     assert [event for part in said for event in part] == events

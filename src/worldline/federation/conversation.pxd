@@ -20,7 +20,7 @@ cdef class Conversation:
     cpdef room(self)
     cpdef fill(self, list sizes)
     cpdef body(self)
-    cpdef bytes encode(self, list events)
+    cpdef encode(self, list events)
     @cython.locals(messages=list)
     cpdef answer(self)
     cdef bint _is_whole(self) except -1

@@ -91,7 +91,16 @@ from worldline.model import (
 from worldline.model.errors import shortened, shown
 from worldline.model.frames import frame
 from worldline.model.plan import check_plan
-from worldline.wire.codec import checked, count_events, decode_event, decode_events, encode_answer, split_events
+from worldline.wire.codec import (
+    add_grant,
+    checked,
+    count_events,
+    decode_event,
+    decode_events,
+    encode_answer,
+    is_heavy,
+    split_events,
+)
 from worldline.wire.frames import HEARTBEAT, Frames
 from worldline.wire.handshake import (
     BAD_FEDERATION,
@@ -657,7 +666,11 @@ class Host:
                 self.digest = action.digest
                 self._dismiss_uninvited()
             elif (session := self.sessions.get(action.to)) is not None:
-                self._put(session, encode_answer(action, self.limits.frame_max))
+                if not is_heavy(action):
+                    self._put(session, encode_answer(action, self.limits.frame_max))
+                elif self._reads(session):
+                    add_grant(session.out, action, self.limits.frame_max)
+                    self.dirty.append(session)
 
     def _dismiss_uninvited(self) -> None:
         for session in self.sessions.values():
@@ -665,13 +678,18 @@ class Host:
                 self._put(session, encode_answer(Grant(session.name, self.arbiter.end, [], final=True)))
 
     def _put(self, session: Session, data: bytes) -> None:
+        if self._reads(session):
+            session.out += data
+            self.dirty.append(session)
+
+    def _reads(self, session: Session) -> bool:
+        """Whether there is somebody who takes what is said."""
         if session.closing:
-            return
+            return False
         if len(session.out) > self.limits.unread_max:
             self._drop(session, f"it hasn't read {len(session.out):,} bytes that it was sent")
-            return
-        session.out += data
-        self.dirty.append(session)
+            return False
+        return True
 
     # --- Trouble ---
 

@@ -1,9 +1,10 @@
 cimport cython
 
-cdef Py_ssize_t _LONG, _ROOM_LEAST, _AHEAD
+cdef Py_ssize_t _LONG, _ROOM_LEAST
 cdef long long _GOES_ON
 cdef list _HEADERS
 
+cpdef bytes header(long long length)
 @cython.locals(length=Py_ssize_t)
 cpdef bytes frame(bytes body)
 @cython.locals(last=Py_ssize_t, start=Py_ssize_t)
@@ -27,7 +28,7 @@ cdef class Cutter:
     )
     cpdef bint cut(self, list bodies) except -1
     @cython.locals(length="long long")
-    cdef long long _piece(self, long long header) except -1
+    cdef long long _piece(self, long long said) except -1
     cpdef Py_ssize_t gathered(self) except -1
     cpdef room(self)
     cpdef fill(self, list sizes)

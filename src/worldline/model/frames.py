@@ -19,7 +19,7 @@ HEADER_SIZE = 4
 # put together anew with everything that comes.
 _LONG = 2**12
 _ROOM_LEAST = 2**16  # If so much of it is missing, it is worth while to read right into that place.
-_AHEAD = 2**20  # It grows by as much as is there already, and by so much at first.
+_AHEAD = bytes(2**20)  # It grows by so much at a time: what has been announced and doesn't come takes no memory.
 
 PIECE_LEAST = 2**16
 """The shortest piece of a body that goes on after it."""
@@ -29,10 +29,15 @@ _GOES_ON = 2**31
 _HEADERS = [length.to_bytes(HEADER_SIZE, "big") for length in range(2**10)]  # Those of ordinary frames.
 
 
+def header(length: int) -> bytes:
+    """Return what stands before a body of this length."""
+    return length.to_bytes(HEADER_SIZE, "big")
+
+
 def frame(body: bytes) -> bytes:
     """Return a body as a frame."""
     length = len(body)
-    return (_HEADERS[length] if length < 2**10 else length.to_bytes(HEADER_SIZE, "big")) + body
+    return (_HEADERS[length] if length < 2**10 else header(length)) + body
 
 
 def frames(body: bytes, longest: int) -> bytes:
@@ -41,11 +46,11 @@ def frames(body: bytes, longest: int) -> bytes:
         return frame(body)
     view = memoryview(body)
     last = (len(body) - 1) // longest * longest
-    header = (_GOES_ON | longest).to_bytes(HEADER_SIZE, "big")
+    goes_on = header(_GOES_ON | longest)
     parts: list[bytes | memoryview] = []
     for start in range(0, last, longest):
-        parts += (header, view[start : start + longest])
-    return b"".join([*parts, (len(body) - last).to_bytes(HEADER_SIZE, "big"), view[last:]])
+        parts += (goes_on, view[start : start + longest])
+    return b"".join([*parts, header(len(body) - last), view[last:]])
 
 
 class Cutter:
@@ -136,12 +141,12 @@ class Cutter:
             self._at = end
             return True
 
-    def _piece(self, header: int) -> int:
+    def _piece(self, said: int) -> int:
         """Return the length of a frame that holds a piece of a body, if it may come here."""
-        length = header & ~_GOES_ON if self.whole else header
+        length = said & ~_GOES_ON if self.whole else said
         if length > self.longest:
             raise self._too_long(length)
-        if header & _GOES_ON and length < min(PIECE_LEAST, self.longest):
+        if said & _GOES_ON and length < min(PIECE_LEAST, self.longest):
             raise self._too_short(length)
         if self.gathered() + length > self.whole:
             raise self._too_much(self.gathered() + length)
@@ -155,7 +160,7 @@ class Cutter:
         if self._long is None or self._length - self._filled < _ROOM_LEAST:
             return None
         if self._filled == len(self._long):
-            self._long += bytes(min(self._length - self._filled, max(self._filled, _AHEAD)))
+            self._long += memoryview(_AHEAD)[: self._length - self._filled]
         return memoryview(self._long)[self._filled :]
 
     def fill(self, sizes: list[int]) -> None:
