@@ -58,6 +58,8 @@ types: $(TOOLS)  ## check types
 bench: $(BUILT) $(TOOLS)  ## measure everything, federations compared with HELICS and mosaik, the kernel with SimPy
 	$(PIP) --editable '.[dev,mpi,drake,mujoco,zenoh,bench]'
 	$(PY) benchmarks/lock.py
+	$(PY) benchmarks/lock_curves.py
+	$(PY) benchmarks/hop.py
 	$(PY) benchmarks/federation.py
 	$(PY) benchmarks/metasim.py
 	$(PY) benchmarks/world.py

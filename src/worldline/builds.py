@@ -31,6 +31,7 @@ COMPILED = (
     "worldline.federation.eagerness",
     "worldline.federation.connection",
     "worldline.federation.host",
+    "worldline.federation.readiness",
     "worldline.federation.server_connection",
     "worldline.federation.server",
     "worldline.federation.strand",

@@ -24,6 +24,7 @@ from worldline.model import (
     plan,
     uniform,
 )
+from worldline.model.latency import Uniform
 from worldline.model.path import Paths
 
 FOUR_BY_TOPIC = tuple(
@@ -263,8 +264,10 @@ def test_a_duplicate_is_the_same_message_with_another_copy_number() -> None:
 # --- Subscribing late ---
 
 
-@pytest.mark.parametrize("default", [link(5), link(uniform(2, 40)), link(5, loss=0.5, fifo=True)])
-@pytest.mark.parametrize("since", [0, 14, 15, 16, 40])
+@pytest.mark.parametrize(
+    "default", [link(5), link(uniform(2, 40)), link(5, loss=0.5, fifo=True), link(uniform(2, 40), fifo=True)]
+)
+@pytest.mark.parametrize("since", [0, 14, 15, 16, 40, 60])
 def test_a_late_subscriber_gets_what_an_early_one_gets_from_its_time_on(default: Link, since: int) -> None:
     early = Net(default, a=Join(), b=Join(subscribes=subscriptions("red")))
     late = Net(default, a=Join(), b=Join())
@@ -275,6 +278,17 @@ def test_a_late_subscriber_gets_what_an_early_one_gets_from_its_time_on(default:
     expected = [message for message in early.take("b") if message.arrival >= since]
     assert expected
     assert late.take("b") == expected
+
+
+def test_what_cant_arrive_any_more_costs_a_late_subscriber_no_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net(link(uniform(2, 10)), a=Join(), b=Join())
+    for sent in range(50):
+        net.publish("a", sent)
+    drawn: list[int] = []
+    draw = Uniform.draw
+    monkeypatch.setattr(Uniform, "draw", lambda self, bits: drawn.append(bits) or draw(self, bits))
+    net.subscribe("b", "red", 55)
+    assert len(drawn) == 5  # Of those sent at 45 and later.
 
 
 def test_a_subscriber_gets_nothing_that_arrives_before_its_time_also_if_it_is_published_later() -> None:

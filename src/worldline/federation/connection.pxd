@@ -4,6 +4,9 @@ from worldline.federation.conversation cimport Conversation
 from worldline.federation.eagerness cimport Eagerness
 
 
+cdef bint _IS_COMPILED
+
+
 cdef class SocketConnection:
     cdef object __weakref__
     cdef readonly object _socket

@@ -12,6 +12,7 @@ A signal's handler may raise in the program's thread, which then goes on and wai
 put into a queue first, and whoever writes next, the pulse too, begins with the rest of it; what was read stays in a
 queue until it is understood. Handlers run after calls and in loops, not within one of C: hence `map`, which leaves
 nothing between what the system has done and the note of it, and statements without a call where two belong together.
+In the compiled build, all of this is C.
 
 Silence of the server is no loss: it may be busy, or stopped. If it dies, the system closes the connection; if its
 machine is gone, the system finds out, or this connection, which looks every second while it waits. Only a connection
@@ -27,6 +28,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from worldline.builds import reason as uncompiled_because
 from worldline.federation.conversation import DOUBT_S, GREETING_S, TELL_AFTER_S, Conversation, failure
 from worldline.federation.eagerness import Eagerness
 from worldline.federation.encrypted import Encrypted
@@ -48,6 +50,7 @@ _LOOK_AFTER_S = 0.05
 _WAKE_S = 1.0
 _FAREWELL_S = 2.0
 _SHAKE_S_MAX = 0.002
+_IS_COMPILED = not uncompiled_because
 
 
 class SocketConnection:
@@ -219,7 +222,11 @@ class SocketConnection:
         done = sum(self._sent)
         if done < len(data):
             try:
-                self._sent.extend(map(self._socket.send, (memoryview(data)[done:] if done else data,)))
+                rest = memoryview(data)[done:] if done else data
+                if _IS_COMPILED:
+                    self._sent.append(self._socket.send(rest))
+                else:
+                    self._sent.extend(map(self._socket.send, (rest,)))
             except BlockingIOError:
                 with self._reading:
                     self._receive(socket.MSG_DONTWAIT)
@@ -260,7 +267,11 @@ class SocketConnection:
             room = self._conversation.room() if self._socket is self._plain else None
             try:
                 if room is None:
-                    self._unread.extend(map(self._socket.recv, (self._size,), (flags or asks * socket.MSG_DONTWAIT,)))
+                    options = flags or asks * socket.MSG_DONTWAIT
+                    if _IS_COMPILED:
+                        self._unread.append(self._socket.recv(self._size, options))
+                    else:
+                        self._unread.extend(map(self._socket.recv, (self._size,), (options,)))
                 else:
                     with room:  # The room can't grow as long as anybody has a view of it, such as a traceback.
                         self._sizes.extend(

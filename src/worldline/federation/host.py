@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import msgpack
@@ -588,8 +588,9 @@ class Host:
             self._joined(session, events.pop(0))
         if not events or session.closing or self.over:
             return
-        if isinstance(events[-1], Fail):
-            cause = shortened(events[-1].cause)
+        last = events[-1]
+        if type(last) is Fail:
+            cause = shortened(last.cause)
             self._drop(session, cause, ModelError(cause, participant=session.name, at=self._time_of(session)))
             return
         try:
@@ -661,8 +662,9 @@ class Host:
                 self._fault(session, error)
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
+        action: Any
         for action in actions:
-            if isinstance(action, Over):
+            if type(action) is Over:
                 self.digest = action.digest
                 self._dismiss_uninvited()
             elif (session := self.sessions.get(action.to)) is not None:

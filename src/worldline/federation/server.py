@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import selectors
 import socket
 import threading
 import time
@@ -28,6 +27,7 @@ from worldline.federation.forks import remember
 from worldline.federation.host import Host, Session
 from worldline.federation.limits import Limits
 from worldline.federation.outcome import FederationOutcome, outcome_of
+from worldline.federation.readiness import READ, PolledSockets, SelectedSockets, SocketWatch
 from worldline.federation.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server_connection import ServerConnection
 from worldline.federation.sockets import server_context
@@ -103,8 +103,7 @@ class Server:
         self._clock = clock
         self._pace = pace
         self._tell_every_s = tell_every_s
-        self._selector = selectors.DefaultSelector()
-        self._select = self._selector.select
+        self._sockets: PolledSockets | SelectedSockets = SocketWatch()
         self._listener: socket.socket | None = None
         self._thread: threading.Thread | None = None
         self._orders: list[Callable[[], None]] = []
@@ -139,8 +138,8 @@ class Server:
             self._alarm, self._alarmed = socket.socketpair()
             self._alarm.setblocking(False)
             self._alarmed.setblocking(False)
-            self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-            self._selector.register(self._alarmed, selectors.EVENT_READ, self._obey)
+            self._sockets.register(self._listener, READ, self._accept)
+            self._sockets.register(self._alarmed, READ, self._obey)
         return self.address
 
     def __enter__(self) -> Self:
@@ -304,19 +303,19 @@ class Server:
 
     def turn(self, *, patient: bool = True) -> None:
         """Serve everybody once; if `patient`, sleep until there is something to do."""
-        host = self.host
+        host, sockets = self.host, self._sockets
         before = self._now
-        ready = self._select(0)
+        ready = sockets.ready(0)
         if patient and not ready and not host.busy:
             eagerness = self._eagerness
             if eagerness.asks(before):
                 while not ready and eagerness.asks_again(before):
-                    ready = self._select(0)
-            ready = ready or self._select(max(0.0, self._timer - before))
+                    ready = sockets.ready(0)
+            ready = ready or sockets.ready(max(0.0, self._timer - before))
         if host.busy:  # Before others are read, who may have more to say than one turn is enough for.
             host.work()
-        for key, _ in ready:
-            key.data()
+        for act in ready:
+            act()
         if host.dirty:
             self._send_all()
         self._now = now = self._clock()
@@ -426,7 +425,7 @@ class Server:
         if self._deaf:
             assert self._listener is not None
             self._deaf = False
-            self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+            self._sockets.register(self._listener, READ, self._accept)
         for connection in list(self._connections):
             connection.expire(now, _LINGER_S)
 
@@ -485,7 +484,7 @@ class Server:
             accepted, _ = self._listener.accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE):  # No file is free for it: the next tick listens again.
-                self._selector.unregister(self._listener)
+                self._sockets.unregister(self._listener)
                 self._deaf = True
             return  # Or the one that knocked has gone.
         self._take(accepted, tls=self._tls is not None)
@@ -494,7 +493,7 @@ class Server:
         try:
             tls_context = self._tls if tls else None
             connection = ServerConnection(
-                accepted, tls_context, self.host, self._selector, self._connections.pop, self._clock
+                accepted, tls_context, self.host, self._sockets, self._connections.pop, self._clock
             )
         except OSError:  # It has gone already.
             accepted.close()
@@ -528,7 +527,7 @@ class Server:
         if self._alarm is not None:
             self._alarm.close()
             self._alarmed.close()
-        self._selector.close()  # This process's copy of it.
+        self._sockets.close()  # This process's copy of it.
 
     def close(self) -> None:
         """Send what is still to be sent, as far as peers accept it in time, and close everything."""
@@ -537,7 +536,7 @@ class Server:
         self._closed = True
         if self._listener is not None:
             if not self._deaf:
-                self._selector.unregister(self._listener)
+                self._sockets.unregister(self._listener)
             self._listener.close()
             if self.address.kind == "unix":
                 Path(self.address.place).unlink(missing_ok=True)
@@ -546,11 +545,11 @@ class Server:
         for connection in list(self._connections):
             connection.finish()
         while self._connections and self._clock() < deadline:
-            for key, _ in self._selector.select(_TICK_S / 10):
-                key.data()
+            for act in self._sockets.ready(_TICK_S / 10):
+                act()
         for connection in list(self._connections):
             connection.close("the run is over")
-        self._selector.close()
+        self._sockets.close()
         if self._alarm is not None:
             self._alarm.close()
             self._alarmed.close()

@@ -4,11 +4,14 @@ from worldline.federation.host cimport Host, Session
 from worldline.wire.frames cimport Frames
 
 
+cdef int READ, WRITE
+
+
 cdef class ServerConnection:
     cdef public Session session
     cdef readonly object _socket
     cdef Host _host
-    cdef object _selector
+    cdef object _sockets
     cdef object _gone
     cdef object _clock
     cdef bint _handshaking

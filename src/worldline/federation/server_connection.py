@@ -7,13 +7,13 @@ it was told last: why.
 
 from __future__ import annotations
 
-import selectors
 import socket
 import ssl
 from collections.abc import Callable
 
 from worldline.federation.host import Host, Session
 from worldline.federation.peer_process import is_stopped, process_of
+from worldline.federation.readiness import READ, WRITE, PolledSockets, SelectedSockets
 from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
 from worldline.federation.trunk import Trunk
 
@@ -28,7 +28,7 @@ class ServerConnection:
         connection: socket.socket,
         tls: ssl.SSLContext | None,
         host: Host,
-        selector: selectors.BaseSelector,
+        sockets: PolledSockets | SelectedSockets,
         gone: Callable[[ServerConnection], None],
         clock: Callable[[], float],
     ) -> None:
@@ -38,7 +38,7 @@ class ServerConnection:
             connection = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
         self._socket = connection
         self._host = host
-        self._selector = selector
+        self._sockets = sockets
         self._size = READ_LEAST  # How much it reads at a time.
         self._gone = gone
         self._clock = clock
@@ -49,8 +49,8 @@ class ServerConnection:
         self._closing_since: float | None = None
         self.session: Session = host.open(self._clock())
         self.session.owner = self
-        self._events = selectors.EVENT_READ
-        selector.register(connection, self._events, self.act)
+        self._events = READ
+        sockets.register(connection, self._events, self.act)
 
     def act(self) -> None:
         """Do what the socket is ready for."""
@@ -59,7 +59,7 @@ class ServerConnection:
         if self._handshaking and not self._shake_hands():
             return
         session = self.session
-        if self._events & selectors.EVENT_WRITE:
+        if self._events & WRITE:
             self.write()
             if self._closed or session.paused:
                 return
@@ -119,7 +119,7 @@ class ServerConnection:
             trunk.fill()  # What is left over, for when there is room for it.
         if session.closing and not out and not self._last_sent:
             self._say_last()
-        self._watch((0 if session.paused else selectors.EVENT_READ) | (selectors.EVENT_WRITE if out else 0))
+        self._watch((0 if session.paused else READ) | (WRITE if out else 0))
 
     def carry(self) -> Trunk:
         return Trunk(self._host, self.session)
@@ -182,10 +182,10 @@ class ServerConnection:
         try:
             self._socket.do_handshake()
         except ssl.SSLWantReadError:
-            self._watch(selectors.EVENT_READ)
+            self._watch(READ)
             return False
         except ssl.SSLWantWriteError:
-            self._watch(selectors.EVENT_WRITE)
+            self._watch(WRITE)
             return False
         except OSError as error:
             self.close(f"TLS failed: {error}")
@@ -198,9 +198,9 @@ class ServerConnection:
         if events == self._events or (self._closed and not self._events):
             return
         if not self._events:
-            self._selector.register(self._socket, events, self.act)
+            self._sockets.register(self._socket, events, self.act)
         elif not events:
-            self._selector.unregister(self._socket)
+            self._sockets.unregister(self._socket)
         else:
-            self._selector.modify(self._socket, events, self.act)
+            self._sockets.modify(self._socket, events)
         self._events = events

@@ -383,7 +383,8 @@ class Router:
     def _carry_again(self, publication: _Publication, target: _Target) -> None:
         """Let a new path see what was published before, as far as that may matter."""
         for number, message in publication.kept():
-            self._carry(publication, target, number, message.sent, message.sequence, message.payload, [])
+            if target.backlog is not None or message.arrival >= target.listens_from:  # It is kept with its expiry.
+                self._carry(publication, target, number, message.sent, message.sequence, message.payload, [])
 
     def _carry(
         self,
