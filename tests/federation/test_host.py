@@ -648,7 +648,7 @@ def test_a_payload_that_is_too_large_is_its_senders_fault() -> None:
     a, b = running(house)
     a.say(["publish", "t", bytes(1000), 0])
     a.say(["publish", "t", bytes(1001), 0])
-    assert refused(a)[1] == "a at 0s: a payload of 1,001 bytes is too large (the limit is 1,000; send it in parts)"
+    assert "a payload of 1,001 bytes is too large (the limit is 1,000; send it in parts, or raise" in refused(a)[1]
     assert b.read()[0][3] == "a"
 
 
