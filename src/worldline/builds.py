@@ -1,4 +1,4 @@
-"""Chooses the build of the lock: compiled, or its sources.
+"""Chooses the build of the lock and of what goes with it: compiled, or the sources.
 
 The modules named here are ordinary Python. Each has a `.pxd` beside it that gives its classes C types, and `setup.py`
 compiles it in place, under its own name, which Python prefers to the source. Compiled classes are built into one
@@ -17,6 +17,12 @@ COMPILED = (
     "worldline.model.path",
     "worldline.model.frames",
     "worldline.history.journal",
+    "worldline.history.observer",
+    "worldline.history.guarding",
+    "worldline.recording.pending",
+    "worldline.recording.certificate",
+    "worldline.recording.chunks",
+    "worldline.recording.writer",
     "worldline.lock.bounds",
     "worldline.lock.inbox",
     "worldline.lock.states",

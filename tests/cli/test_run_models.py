@@ -230,10 +230,11 @@ def test_an_outcome_that_may_not_be_is_the_models_fault(worldline: Command, tmp_
 def test_a_recording_that_cant_be_finished_doesnt_hide_why_the_model_failed(
     worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise LossError("the disk is full")
+    class OnAFullDisk(Recorder):
+        def abandon(self, *_: object, **__: object) -> None:
+            raise LossError("the disk is full")
 
-    monkeypatch.setattr(Recorder, "abandon", full)
+    monkeypatch.setattr("worldline.recording.writer.Recorder", OnAFullDisk)
     code, _, err = worldline("run", write(tmp_path, FAILING["kernel"]), "--record", "run.mcap")
     assert code == 1
     assert "ZeroDivisionError" in err
@@ -244,7 +245,11 @@ def test_an_older_recording_isnt_reported_as_that_of_this_run(
 ) -> None:
     file = write(tmp_path, KERNEL)
     assert reported(worldline, file, "--record", "run.mcap")["recording"] == "run.mcap"
-    monkeypatch.setattr(Recorder, "begun", False)
+
+    class NeverBegun(Recorder):
+        begun = False  # type: ignore[assignment]
+
+    monkeypatch.setattr("worldline.recording.writer.Recorder", NeverBegun)
     assert reported(worldline, file, "--record", "run.mcap")["recording"] is None
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.lock.table import Table
-from worldline.history import Status, WaitReason
+from worldline.history import Observer, Status, WaitReason
 from worldline.history.status import THE_RUN
-from worldline.lock import Advance, Arbiter, Join, Leave, Publish
+from worldline.lock import Advance, Arbiter, Join, Leave, Publish, tuning
 from worldline.model import FOREVER, MS, plan
 
 
@@ -62,19 +62,30 @@ def test_how_far_one_has_come_is_known_by_its_name() -> None:
     assert made.arbiter.time_of("b") == made.arbiter.time_of("nobody") == 0
 
 
-def test_whoever_looks_on_is_told_what_is_settled() -> None:
-    class Passing:
-        def __init__(self) -> None:
-            self.times: list[int] = []
+class Passing(Observer):
+    def __init__(self) -> None:
+        self.times: list[int] = []
 
-        def passed(self, time: int) -> None:
-            self.times.append(time)
+    def passed(self, time: int) -> None:
+        self.times.append(time)
 
-        def __getattr__(self, _: str) -> object:
-            return lambda *_: None
 
+def test_where_much_happens_whoever_looks_on_is_told_besides() -> None:
     looks_on = Passing()
-    arbiter = Arbiter(plan(["a"]), looks_on)  # type: ignore[arg-type]
+    arbiter = Arbiter(plan(["a"]), looks_on)
+    arbiter.handle("a", Join())
+    for step in range(1, tuning.TELL_EVERY):
+        assert looks_on.times == []
+        arbiter.handle("a", Advance(step))
+    assert looks_on.times == [tuning.TELL_EVERY - 1]
+    arbiter.tell_passed()
+    arbiter.handle("a", Advance(tuning.TELL_EVERY))
+    assert len(looks_on.times) == 2
+
+
+def test_whoever_looks_on_is_told_what_is_settled() -> None:
+    looks_on = Passing()
+    arbiter = Arbiter(plan(["a"]), looks_on)
     arbiter.tell_passed()
     arbiter.handle("a", Join())
     arbiter.handle("a", Advance(5))

@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mcap.reader import make_reader
 
+from tests.recording import stage
 from tests.recording.stage import recorded, truth, write_script
 from worldline import Federation, Program, run
 from worldline.federation.checker import SampledSchedule
@@ -67,7 +68,12 @@ class Deaf(Pending):
 
 @pytest.mark.parametrize("leak", [ByReceipt, Deaf])
 def test_a_recorder_that_leaks_is_caught(leak: type[Pending], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writer, "Pending", leak)
+    def leaky(*target: Any, **options: Any) -> Recorder:
+        recorder = Recorder(*target, **options)
+        recorder._pending = leak(options["chunk_size"])
+        return recorder
+
+    monkeypatch.setattr(stage, "Recorder", leaky)
     scripts = [write_script(Random(number), participants=4) for number in range(20)]
     assert any(recorded(script, 1) != recorded(script, 2) for script in scripts)
 

@@ -238,15 +238,16 @@ def test_the_page_names_every_code_of_a_refusal() -> None:
 
 def test_the_page_of_large_payloads_shows_the_bytes_that_are_sent() -> None:
     page = (Path(__file__).parents[2] / "docs" / "large-payloads.md").read_text()
+    words = " ".join(page.split())
     said = encode_events([Publish("map", bytes(20_000_000), 0)])
     first, last = re.findall(r"^([0-9a-f ]+) …", page, re.MULTILINE)
     first = first.replace(" ", "")
     assert said.hex().startswith(first)
     assert said[4 + FRAME_MAX :][:4].hex() == last
-    assert f"{FRAME_MAX:,} bytes" in page
-    assert f"{len(said) - 8:,} bytes" in page
-    assert f"{len(said) - 8 - FRAME_MAX:,} bytes" in page
-    assert f"at least {PIECE_LEAST:,} bytes" in page
+    assert f"{FRAME_MAX:,} bytes" in words
+    assert f"{len(said) - 8:,} bytes" in words
+    assert f"{len(said) - 8 - FRAME_MAX:,} bytes" in words
+    assert f"at least {PIECE_LEAST:,} bytes" in words
 
 
 def test_the_page_is_short_enough_to_be_read() -> None:

@@ -63,9 +63,9 @@ class Server:
     For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
     authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
     another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
-    see `agreed`. `observer` is told everything that happens; in a thread of its own, the server tells it every
-    `tell_every_s` what is settled. `pace` is the maximum speed of simulated time relative to the wall clock (1.0: real
-    time). `clock` is that wall clock, in seconds: all limits go by it.
+    see `agreed`. `observer` is told everything that happens; in a thread of its own, the server tells it what is
+    settled every `tell_every_s`, and sooner where much happens. `pace` is the maximum speed of simulated time relative
+    to the wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
     """
 
     def __init__(

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from worldline.history.observer import Observer
+from worldline.history.several import SeveralObservers
 from worldline.model.blame import said_of
 from worldline.model.errors import ObserverFailure, UsageError, WorldlineError, shown
 from worldline.model.time import FOREVER
@@ -62,51 +63,52 @@ class GuardedObserver(Observer):
     def __init__(self, observer: Observer) -> None:
         check_observer(observer)
         self.guarded = observer
+        self._told = observer if isinstance(observer, Observer) else SeveralObservers([observer])
         self._now = 0
         self._failure: WorldlineError | None = None
 
     def began(self, who: str, at: int) -> None:
         self._now = at
         try:
-            self.guarded.began(who, at)
+            self._told.began(who, at)
         except Exception as error:
             self._fail(error)
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
         self._now = at
         try:
-            self.guarded.sent(who, number, topic, at, payload, until, detail)
+            self._told.sent(who, number, topic, at, payload, until, detail)
         except Exception as error:
             self._fail(error)
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
         try:
-            self.guarded.arrives(sender, number, receiver, at, copy, lost)
+            self._told.arrives(sender, number, receiver, at, copy, lost)
         except Exception as error:
             self._fail(error)
 
     def lasts(self, sender: str, number: int, until: int) -> None:
         try:
-            self.guarded.lasts(sender, number, until)
+            self._told.lasts(sender, number, until)
         except Exception as error:
             self._fail(error)
 
     def closed(self, receiver: str, topic: str, at: int) -> None:
         try:
-            self.guarded.closed(receiver, topic, at)
+            self._told.closed(receiver, topic, at)
         except Exception as error:
             self._fail(error)
 
     def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
         self._now = at
         try:
-            self.guarded.noted(who, topic, at, payload, detail)
+            self._told.noted(who, topic, at, payload, detail)
         except Exception as error:
             self._fail(error)
 
     def ended(self, who: str, at: int, chain: bytes) -> None:
         try:
-            self.guarded.ended(who, at, chain)
+            self._told.ended(who, at, chain)
         except Exception as error:
             self._fail(error)
 
@@ -116,7 +118,7 @@ class GuardedObserver(Observer):
         if self._failure is not None:
             raise self._failure
         try:
-            self.guarded.passed(time)
+            self._told.passed(time)
         except Exception as error:
             self._fail(error)
 

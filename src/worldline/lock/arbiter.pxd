@@ -1,5 +1,6 @@
 cimport cython
 
+from worldline.history.observer cimport Observer
 from worldline.lock.bounds cimport Bounds
 from worldline.lock.inbox cimport Inbox
 from worldline.lock.member cimport Member
@@ -23,7 +24,9 @@ cdef class Arbiter:
     cdef readonly Bounds bounds
     cdef readonly dict newcomers
     cdef readonly Router router
-    cdef object _observer
+    cdef Observer _observer
+    cdef long long _tell_every
+    cdef long long _tells_at
     cdef object _aftermath
     cdef readonly dict members
     cdef Py_ssize_t _absent

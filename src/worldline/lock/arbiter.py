@@ -46,6 +46,7 @@ from worldline.history.journal import run_digest
 from worldline.history.observer import LOG, Observer
 from worldline.history.plain import encoded
 from worldline.history.status import Status
+from worldline.lock import tuning
 from worldline.lock.aftermath import Aftermath, Standstill, UnheardTopic
 from worldline.lock.bounds import Bounds
 from worldline.lock.events import (
@@ -140,6 +141,7 @@ class Arbiter:
         self.newcomers: dict[str, Member] = {}  # Invited, and not started.
         self.router = Router(plan, self.bounds, observer, self.newcomers)
         self._observer = observer
+        self._tell_every = self._tells_at = tuning.TELL_EVERY
         self._aftermath = Aftermath()
         self.members = {name: Member(name, 0) for name in sorted(plan.roster)}
         # Those of the roster who haven't joined; and those of the roster and who came later, less those who have left.
@@ -185,6 +187,8 @@ class Arbiter:
         self.events += len(events)
         if self.phase is not _OVER:
             self._settle()
+        if self._observer is not None and self.events >= self._tells_at:
+            self.tell_passed()
         actions = self._actions
         if actions:
             self._actions = []
@@ -731,8 +735,12 @@ class Arbiter:
         return min(self.bounds.floor(), self.end) if self._present else self.bounds.floor()
 
     def tell_passed(self) -> None:
-        """Tell whoever looks on what is settled. For whoever drives the arbiter, now and then, and at the end."""
+        """Tell whoever looks on what is settled. For whoever drives the arbiter, now and then, and at the end.
+
+        Where much happens it is told besides, so that little has to be kept until then.
+        """
         if self._observer is not None:
+            self._tells_at = self.events + self._tell_every
             self._observer.passed(self.floor())
 
     def status(self) -> Status:

@@ -1,5 +1,6 @@
 cimport cython
 
+from worldline.history.observer cimport Observer
 from worldline.lock.bounds cimport Bounds
 from worldline.lock.inbox cimport Inbox
 from worldline.lock.member cimport Member
@@ -39,7 +40,7 @@ cdef class _Publication:
 
 cdef class Router:
     cdef Bounds _bounds
-    cdef object _observer
+    cdef Observer _observer
     cdef object _paths
     cdef readonly long long latest
     cdef long long _control_latency
@@ -58,6 +59,7 @@ cdef class Router:
     @cython.locals(
         publication=_Publication, sequence="long long", number="long long", size=Py_ssize_t, lasting="long long",
         expiry="long long", roused=list, shared="long long", target=_Target, arrival="long long", inbox=Inbox,
+        observer=Observer,
     )
     cpdef list publish(self, Member sender, str topic, bytes payload, long long sent)
     cdef _Publication _publication(self, Member sender, str topic)

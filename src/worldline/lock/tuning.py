@@ -24,3 +24,6 @@ TOPICS_KEPT = 64
 
 GHOSTS_KEPT = 256
 """Losses at a receiver up to which nobody looks whether they are final."""
+
+TELL_EVERY = 512
+"""Events after which whoever looks on is told what is settled, if nobody has told it sooner."""

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
 from itertools import groupby
 
 import zstandard
@@ -53,6 +52,8 @@ PLAIN_MAX = 2**31  # Of a chunk that isn't packed: its last message, in an envel
 CHANNELS_MAX = 2**16 - 1  # Their numbers have 16 bits, and we leave out 0.
 
 _MESSAGE = struct.Struct("<BQHIQQ")  # Opcode, length; channel, sequence number, log time, publish time.
+_MESSAGE_OPCODE = int(Opcode.MESSAGE)
+_pack_message = _MESSAGE.pack
 _MESSAGE_FIELDS = _MESSAGE.size - 9  # What the length counts besides the data.
 _MESSAGE_INDEX = struct.Struct("<BQHI")  # Opcode, length; channel, length of the entries.
 _FOOTER_START = struct.Struct("<BQQQ")  # Of the footer, what its own checksum covers.
@@ -100,19 +101,18 @@ class ChunkedFile:
         self._append(_packed(channel))
         return channel.id
 
-    def add_messages(self, messages: Iterable[tuple[int, int, bytes]], publish_time: int, sequence: int) -> None:
-        """Write messages (channel, log time, data) of one publication."""
-        entries, pack = self._entries, _MESSAGE.pack
-        for channel, log_time, data in messages:
-            length = _MESSAGE_FIELDS + len(data)
-            entry = entries.get(channel)
-            if entry is None:
-                entry = entries[channel] = []
-            entry += (log_time, self._size)
-            self._parts += (pack(Opcode.MESSAGE, length, channel, sequence, log_time, publish_time), data)
-            self._size += 9 + length
-            if self._size > self._chunk_size:  # Judged by content alone: two equal runs are cut at the same places.
-                self._cut()
+    def add_message(self, channel: int, log_time: int, data: bytes, publish_time: int, sequence: int) -> None:
+        length = _MESSAGE_FIELDS + len(data)
+        entry = self._entries.get(channel)
+        if entry is None:
+            entry = self._entries[channel] = []
+        entry.append(log_time)
+        entry.append(self._size)
+        self._parts.append(_pack_message(_MESSAGE_OPCODE, length, channel, sequence, log_time, publish_time))
+        self._parts.append(data)
+        self._size += 9 + length
+        if self._size > self._chunk_size:  # Judged by content alone: two equal runs are cut at the same places.
+            self._cut()
 
     def show(self) -> None:
         """Let those see the chunk in progress who read the file as it is now, for instance after a crash."""

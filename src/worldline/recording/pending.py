@@ -36,21 +36,24 @@ class Publication:
 
     __slots__ = ("_bound", "_fates", "expiry", "number", "payload", "sender", "sent", "sequence", "topic")
 
-    def __init__(
-        self, sender: str, sequence: int, topic: str, sent: int, payload: bytes, expiry: int, number: int | None
-    ) -> None:
-        self.sender = sender
-        self.sequence = sequence
-        self.number = number
-        self.topic = topic
-        self.sent = sent
-        self.payload = payload
-        self.expiry = self._bound = expiry
-        self._fates: dict[tuple[int, str, int], str | None] = {}
+    sender: str
+    sequence: int
+    number: int | None
+    topic: str
+    sent: int
+    payload: bytes
+    expiry: int
+    _bound: int
+    _fates: list[Fate] | None
 
-    def add(self, arrival: int, receiver: str, copy: int, lost: str | None) -> None:
-        """Note that it reaches a receiver, or gets lost on the way; saying the same twice changes nothing."""
-        self._fates[arrival, receiver, copy] = lost
+    def __lt__(self, other: Publication) -> bool:
+        return self.precedes(other)
+
+    def precedes(self, other: Publication) -> bool:
+        """Whether it is recorded before the other one."""
+        if self.sent != other.sent:
+            return self.sent < other.sent
+        return self.sequence < other.sequence if self.sender == other.sender else self.sender < other.sender
 
     def last(self, expiry: int) -> None:
         """Put off its expiry: until then or what was said before, or FOREVER until another is said."""
@@ -58,25 +61,49 @@ class Publication:
             self._bound = max(expiry, self._bound)
         self.expiry = self._bound if expiry < FOREVER else FOREVER
 
+    def add(self, arrival: int, receiver: str, copy: int, lost: str | None) -> None:
+        """Note that it reaches a receiver, or gets lost on the way; what was said of the same before counts no more."""
+        fate = (arrival, receiver, copy, lost)
+        if self._fates is None:
+            self._fates = [fate]
+        else:
+            self._fates.append(fate)
+
     def take_back(self, closures: dict[tuple[str, str], int]) -> None:
         """Forget what would have reached a receiver after it had closed the topic."""
-        topic = self.topic
-        self._fates = {
-            key: lost
-            for key, lost in self._fates.items()
-            if (until := closures.get((key[1], topic))) is None or key[0] < until
-        }
+        if self._fates is not None:
+            topic = self.topic
+            self._fates = [
+                fate for fate in self._fates if (until := closures.get((fate[1], topic))) is None or fate[0] < until
+            ]
 
     def break_off(self, end: int) -> None:
         """Let what would arrive at the end or later be under way for ever."""
-        if self.expiry >= end:
-            for key, lost in self._fates.items():
-                if key[0] >= end and lost is None:
-                    self._fates[key] = UNDER_WAY
+        if self.expiry >= end and self._fates is not None:
+            self._fates = [
+                (arrival, receiver, copy, UNDER_WAY if arrival >= end and lost is None else lost)
+                for arrival, receiver, copy, lost in self._fates
+            ]
 
     def fates(self) -> list[Fate]:
         """Return what became of it, ordered by arrival, receiver and copy."""
-        return [(*key, lost) for key, lost in sorted(self._fates.items())]
+        fates = self._fates
+        if fates is None:
+            return []
+        if len(fates) == 1:
+            return fates
+        last = {fate[:3]: fate for fate in fates}
+        return [last[key] for key in sorted(last)]
+
+
+class _Sender:
+    """How much somebody has sent and noted, and what of it isn't final, by its own numbers."""
+
+    __slots__ = ("open", "told")
+
+    def __init__(self) -> None:
+        self.told = 0
+        self.open: dict[int, Publication] = {}
 
 
 class Pending:
@@ -88,9 +115,11 @@ class Pending:
     def __init__(self, worth_a_look: int = 64 * 1024) -> None:
         self._worth_a_look = worth_a_look
         self._floor = 0
-        self._open: dict[tuple[str, int], Publication] = {}  # By the sender's own numbers.
-        self._told: dict[str, int] = {}  # How much each sender has sent and noted.
-        self._order: list[tuple[int, str, int, Publication]] = []  # Sorted when something is taken.
+        self._senders: dict[str, _Sender] = {}
+        self._order: list[Publication] = []
+        self._is_sorted = True  # Whether these are, as they stand there.
+        self._latest: Publication | None = None  # The last message that was sent: what is told next mostly concerns it.
+        self._latest_number = -1
         self._closures: dict[tuple[str, str], int] = {}  # (receiver, topic) → until, of those not yet carried out.
         self._weight = 0
         self._enough = worth_a_look
@@ -99,32 +128,50 @@ class Pending:
         return len(self._order)
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int) -> None:
-        if (who, number) in self._open:
+        sender = self._sender(who)
+        if number in sender.open:
             raise InternalError(f"message {number} was recorded twice", participant=who, at=at)
-        self._open[who, number] = self._add(who, topic, at, payload, until, number)
+        self._latest = sender.open[number] = self._add(sender, who, topic, at, payload, until, number)
+        self._latest_number = number
 
     def noted(self, who: str, topic: str, at: int, payload: bytes) -> None:
         """Take in what nobody is sent; it is final when its time has passed."""
-        self._add(who, topic, at, payload, at)
+        self._add(self._sender(who), who, topic, at, payload, at, None)
+
+    def _sender(self, who: str) -> _Sender:
+        sender = self._senders.get(who)
+        if sender is None:
+            sender = self._senders[who] = _Sender()
+        return sender
 
     def _add(
-        self, who: str, topic: str, at: int, payload: bytes, expiry: int, number: int | None = None
+        self, sender: _Sender, who: str, topic: str, at: int, payload: bytes, expiry: int, number: int | None
     ) -> Publication:
-        sequence = self._told.get(who, 0)
+        sequence = sender.told
         if at < self._floor:
             raise InternalError(
                 f"message {sequence} was sent though nobody acts before {format_time(self._floor)} any more",
                 participant=who,
                 at=at,
             )
-        self._told[who] = sequence + 1
-        publication = Publication(who, sequence, topic, at, payload, expiry, number)
-        self._order.append((at, who, sequence, publication))
+        sender.told = sequence + 1
+        publication = Publication.__new__(Publication)  # Not by an `__init__`: compiled, that would cost a tuple.
+        publication.sender = who
+        publication.sequence = sequence
+        publication.number = number
+        publication.topic = topic
+        publication.sent = at
+        publication.payload = payload
+        publication.expiry = publication._bound = expiry
+        publication._fates = None
+        if self._is_sorted and self._order and publication.precedes(self._order[-1]):
+            self._is_sorted = False
+        self._order.append(publication)
         self._weight += len(payload) + _WEIGHT_OF_A_FATE
         return publication
 
     def arrives(self, sender: str, number: int, receiver: str, arrival: int, copy: int, lost: str | None) -> None:
-        publication = self._open.get((sender, number))
+        publication = self._find(sender, number)
         at_once = sender == OUTSIDE  # What comes from there may take no time (H2).
         if publication is None or not publication.sent < arrival + at_once <= publication.expiry + at_once:
             raise self._bad_arrival(publication, sender, number, receiver, arrival)
@@ -134,8 +181,16 @@ class Pending:
         publication.add(arrival, receiver, copy, lost)
         self._weight += _WEIGHT_OF_A_FATE
 
+    def _find(self, sender: str, number: int) -> Publication | None:
+        """Return the message if it isn't final."""
+        latest = self._latest
+        if latest is not None and number == self._latest_number and sender == latest.sender:
+            return latest
+        of_sender = self._senders.get(sender)
+        return None if of_sender is None else of_sender.open.get(number)
+
     def lasts(self, sender: str, number: int, expiry: int) -> None:
-        publication = self._open.get((sender, number))
+        publication = self._find(sender, number)
         if publication is not None:
             publication.last(expiry)
         elif expiry >= self._floor:  # Below the floor it says nothing new of a message that is final.
@@ -161,40 +216,52 @@ class Pending:
     def take(self) -> list[Publication]:
         """Remove and return all that is final, in order (P1)."""
         self._carry_out_closures()
-        floor, order = self._floor, self._order
-        order.sort()  # Never compares publications: no two share (send time, sender, sequence number).
-        count = next((place for place, entry in enumerate(order) if entry[3].expiry >= floor), len(order))
+        self._sort()
+        floor, count = self._floor, 0
+        for publication in self._order:
+            if publication.expiry >= floor:
+                break
+            count += 1
         return self._remove(count)
 
     def finish(self, end: int) -> list[Publication]:
         """Remove and return everything, in order: the run was over at `end`. Whatever comes after this raises."""
         self._carry_out_closures()
-        self._order.sort()
-        for entry in self._order:
-            if entry[3].expiry >= self._floor:  # Otherwise it is final, whatever the end is.
-                entry[3].break_off(end)
+        self._sort()
+        for publication in self._order:
+            if publication.expiry >= self._floor:  # Otherwise it is final, whatever the end is.
+                publication.break_off(end)
         self._floor = FOREVER
         return self._remove(len(self._order))
 
     def complete_until(self) -> int:
         """Return a time before which all that was sent has been taken."""
-        return min(self._floor, *(entry[0] for entry in self._order), FOREVER)
+        return min(self._floor, *(publication.sent for publication in self._order), FOREVER)
+
+    def _sort(self) -> None:
+        if not self._is_sorted:
+            self._order.sort()
+            self._is_sorted = True
 
     def _remove(self, count: int) -> list[Publication]:
-        final = [entry[3] for entry in self._order[:count]]
+        final = self._order[:count]
         del self._order[:count]
         for publication in final:
             if publication.number is not None:
-                del self._open[publication.sender, publication.number]
-        self._weight = sum(len(entry[3].payload) + _WEIGHT_OF_A_FATE for entry in self._order)
+                sender = self._senders[publication.sender]
+                del sender.open[publication.number]
+        self._latest = None  # It may be final.
+        self._weight = 0
+        for publication in self._order:
+            self._weight += len(publication.payload) + _WEIGHT_OF_A_FATE
         # Twice what stayed: so looking costs a fixed share of recording, however much is long under way.
         self._enough = max(self._worth_a_look, 2 * self._weight)
         return final
 
     def _carry_out_closures(self) -> None:
         if self._closures:
-            for entry in self._order:
-                entry[3].take_back(self._closures)
+            for publication in self._order:
+                publication.take_back(self._closures)
             self._closures.clear()
 
     def _bad_arrival(

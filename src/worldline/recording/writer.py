@@ -70,6 +70,17 @@ class Schema(NamedTuple):
     data: bytes
 
 
+class _Tally:
+    """What has happened on a topic."""
+
+    __slots__ = ("arrivals", "bytes", "published")
+
+    def __init__(self) -> None:
+        self.published = 0
+        self.arrivals = 0
+        self.bytes = 0
+
+
 class Recorder(Observer):
     """Records one run. A path must be new, unless `overwrite`; a file object stays open.
 
@@ -118,11 +129,11 @@ class Recorder(Observer):
         self._encoding = encoding
         self._schemas = dict(schemas or {})
         self._schema_numbers: dict[Schema, int] = {}
-        self._channels: dict[RecordedPath, int] = {}
+        self._channels: dict[tuple[str, str, str, int], int] = {}  # By `RecordedPath`.
         self._shared: dict[str, int] = {}  # By topic, for paths that have come too late for one of their own.
         self._lost_channel = 0
         self._parts: dict[str, MemberFacts] = {}
-        self._counts: dict[str, list[int]] = {}  # Topic → published, arrivals, bytes.
+        self._tallies: dict[str, _Tally] = {}  # By topic.
         self._losses: dict[tuple[str, str, str], int] = {}
         self._end = FOREVER if plan.end is None else plan.end
         self._closed = False
@@ -174,11 +185,9 @@ class Recorder(Observer):
         """
         if self._gap is not None or self._output.broken:
             return  # Whoever was told of it will abandon this; nothing may follow what is missing.
-        for publication in self._pending.advance(time):
-            self._write(publication)
+        self._write(self._pending.advance(time))
         if self._output.has_tail and (now := self._clock()) >= self._shows_at:
-            for publication in self._pending.take():
-                self._write(publication)
+            self._write(self._pending.take())
             self._file.show()
             after = self._clock()
             self._shows_at = after + max(SHOW_EVERY_S, (after - now) / _LOOKING_SHARE)
@@ -202,8 +211,7 @@ class Recorder(Observer):
             raise UsageError("the recording is already closed")
         if self._gap is not None or self._output.broken:
             raise UsageError("the recording isn't complete: it failed earlier", advice="abandon it")
-        for publication in self._pending.finish(self._end if end is None else end):
-            self._write(publication)
+        self._write(self._pending.finish(self._end if end is None else end))
         left = [
             (name, part.left, bytes.fromhex(part.digest))
             for name, part in self._parts.items()
@@ -229,8 +237,7 @@ class Recorder(Observer):
             self._output.close()
             return
         if self._gap is None:
-            for publication in self._pending.take() if end is None else self._pending.finish(end):
-                self._write(publication)
+            self._write(self._pending.take() if end is None else self._pending.finish(end))
         self._finish(
             RunFacts(
                 status="broken off",
@@ -244,51 +251,65 @@ class Recorder(Observer):
 
     # --- Writing ---
 
-    def _write(self, publication: Publication) -> None:
-        """Write all records of a publication, or, if that fails, none of it and nothing after it."""
-        sender, topic, sent, payload = publication.sender, publication.topic, publication.sent, publication.payload
-        fates = publication.fates()
-        sequence = publication.sequence % SEQUENCES
-        try:
-            if len(payload) > MESSAGE_MAX:
-                raise UsageError(
-                    f"its message {sequence} on {topic} has {len(payload):,} bytes",
-                    participant=sender,
-                    at=sent,
-                    advice=f"a recording has room for {MESSAGE_MAX:,} in one message",
-                )
-            records = [
-                self._record(RecordedPath(topic, sender, receiver, copy), arrival, payload)
-                if lost is None
-                else (self._channel_of_losses(), arrival, _lost(publication, receiver, copy, lost))
-                for arrival, receiver, copy, lost in fates
-            ]
-            reached = sum(lost is None for _, _, _, lost in fates)
-            if not reached:
-                records.insert(0, self._record(RecordedPath(topic, sender, "", 0), sent, payload))
-            self._file.add_messages(records, sent, sequence)
-        except WorldlineError:
-            self._gap = sent
-            raise
-        self._certificate.add(sent, sender, sequence, topic, payload, fates)
-        self._count(topic, len(payload), reached, fates)
+    def _write(self, publications: list[Publication]) -> None:
+        """Write all records of each publication, or, where that fails, none of it and nothing after it."""
+        for publication in publications:
+            sent, topic, payload = publication.sent, publication.topic, publication.payload
+            sequence = publication.sequence % SEQUENCES
+            fates = publication.fates()
+            try:
+                reached = self._write_records(publication, sent, sequence, fates)
+            except WorldlineError:
+                self._gap = sent
+                raise
+            self._certificate.add(sent, publication.sender, sequence, topic, payload, fates)
+            self._count(topic, len(payload), reached, fates)
+
+    def _write_records(self, publication: Publication, sent: int, sequence: int, fates: list[Fate]) -> int:
+        """Write the records of a publication, and return how many it reached."""
+        sender, topic, payload = publication.sender, publication.topic, publication.payload
+        if len(payload) > MESSAGE_MAX:
+            raise UsageError(
+                f"its message {sequence} on {topic} has {len(payload):,} bytes",
+                participant=sender,
+                at=sent,
+                advice=f"a recording has room for {MESSAGE_MAX:,} in one message",
+            )
+        records: list[tuple[int, int, bytes]] = []  # All of them before any is written: to make a channel may fail.
+        reached = 0
+        for arrival, receiver, copy, lost in fates:
+            if lost is None:
+                reached += 1
+                records.append(self._record(topic, sender, receiver, copy, arrival, payload))
+            else:
+                records.append((self._channel_of_losses(), arrival, _lost(publication, receiver, copy, lost)))
+        if not reached:
+            records.insert(0, self._record(topic, sender, "", 0, sent, payload))
+        for channel, at, data in records:
+            self._file.add_message(channel, at, data, sent, sequence)
+        return reached
 
     def _count(self, topic: str, size: int, reached: int, fates: list[Fate]) -> None:
-        counts = self._counts.setdefault(topic, [0, 0, 0])
-        counts[0] += 1
-        counts[1] += reached
-        counts[2] += size
+        tally = self._tallies.get(topic)
+        if tally is None:
+            tally = self._tallies[topic] = _Tally()
+        tally.published += 1
+        tally.arrivals += reached
+        tally.bytes += size
         if reached < len(fates):
             for _, receiver, _, lost in fates:
                 if lost is not None:
                     self._losses[receiver, topic, lost] = self._losses.get((receiver, topic, lost), 0) + 1
 
-    def _record(self, path: RecordedPath, at: int, payload: bytes) -> tuple[int, int, bytes]:
+    def _record(
+        self, topic: str, sender: str, receiver: str, copy: int, at: int, payload: bytes
+    ) -> tuple[int, int, bytes]:
         """Return the record of a message: its channel, when it arrives, and its data."""
-        channel = self._channels.get(path)
+        channel = self._channels.get((topic, sender, receiver, copy))
         if channel is None:
+            path = RecordedPath(topic, sender, receiver, copy)
             if len(self._channels) >= PATHS_MAX:
-                return self._shared_channel(path.topic), at, put_in(path, payload)
+                return self._shared_channel(topic), at, put_in(path, payload)
             channel = self._channels[path] = self._new_channel(path)
         return channel, at, payload
 
@@ -338,8 +359,8 @@ class Recorder(Observer):
         return {
             "participants": self._parts,
             "topics": {
-                topic: Count(published=published, arrivals=arrivals, bytes=size)
-                for topic, (published, arrivals, size) in self._counts.items()
+                topic: Count(published=tally.published, arrivals=tally.arrivals, bytes=tally.bytes)
+                for topic, tally in self._tallies.items()
             },
             "losses": tuple(sorted(LossCount(*key, count) for key, count in losses.items() if count)),
         }
