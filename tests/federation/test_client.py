@@ -597,8 +597,8 @@ def in_seconds_alone(strand: Strand[Any], seconds: float) -> bool:
     return strand.done
 
 
-def test_a_client_keeps_to_the_servers_longest_frame() -> None:
-    with Server(two(), limits=Limits(frame_max=2**17)) as server:
+def test_a_client_keeps_to_the_servers_largest_payload_and_longest_frame() -> None:
+    with Server(two(), limits=Limits(frame_max=2**17, payload_max=2**16)) as server:
 
         def write() -> None:
             with connect(server, "a") as me:

@@ -35,7 +35,6 @@ from worldline.model import (
     link,
 )
 from worldline.model.frames import frame
-from worldline.model.payload import PAYLOAD_MAX
 from worldline.wire.codec import decode_answer, encode_events
 from worldline.wire.frames import FRAME_MAX, HEARTBEAT, Frames
 from worldline.wire.handshake import HELLO_MAX
@@ -645,11 +644,11 @@ def test_a_bug_of_ours_ends_the_run_in_good_order() -> None:
 
 
 def test_a_payload_that_is_too_large_is_its_senders_fault() -> None:
-    house = House()
+    house = House(limits=Limits(payload_max=1000))
     a, b = running(house)
-    # Its frame isn't too long. A grant of a slightly larger one would be, and can't be split.
-    a.say(["publish", "t", bytes(PAYLOAD_MAX + 1), 0])
-    assert refused(a)[0] == "protocol"
+    a.say(["publish", "t", bytes(1000), 0])
+    a.say(["publish", "t", bytes(1001), 0])
+    assert "a payload of 1,001 bytes is too large (the limit is 1,000; send it in parts, or raise" in refused(a)[1]
     assert b.read()[0][3] == "a"
 
 
@@ -1130,8 +1129,9 @@ def test_one_that_logs_without_end_is_lost() -> None:
 def test_a_line_longer_than_a_message_may_be() -> None:
     house = House("a")
     house.host.arbiter.handle("a", Join((), ()))
-    with pytest.raises(UsageError, match="a payload of 16,777,217 bytes is too large"):
-        house.host.arbiter.handle("a", Log("x" * (PAYLOAD_MAX + 1)))
+    house.host.arbiter.payload_max = 1000
+    with pytest.raises(UsageError, match="a payload of 1,001 bytes is too large"):
+        house.host.arbiter.handle("a", Log("x" * 1001))
 
 
 # --- Places for any name ---

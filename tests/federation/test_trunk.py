@@ -351,7 +351,7 @@ def test_one_that_is_held_back_is_told_so_and_keeps_nobody_else_from_being_read(
 
 
 def test_one_that_doesnt_heed_that_is_lost_before_it_fills_the_memory() -> None:
-    house = House("a", "b", limits=Limits(memory_max=40_000, unread_max=100_000))
+    house = House("a", "b", limits=Limits(memory_max=40_000, unread_max=100_000, payload_max=1000))
     a, b = ahead(house)
     for number in range(130, 240):
         a.say(publish(number))

@@ -173,6 +173,7 @@ under_way = "4GB"
 flood = "12 MB"
 unread = "64kB"
 frame = "1MiB"
+payload = "512MiB"
 unreachable = "20s"
 silence = "1min"
 handshake = "500ms"
@@ -191,6 +192,7 @@ def test_the_servers_limits_are_set_in_the_file_and_on_the_command_line(folder: 
         flood_max=12 * 10**6,
         unread_max=64_000,
         frame_max=2**20,
+        payload_max=2**29,
         unreachable_s=20.0,
         silence_s=60.0,
         handshake_s=0.5,
@@ -219,6 +221,7 @@ def test_people_are_waited_for_and_processes_not_for_ever(folder: Path) -> None:
         ('memory = "0.5B"', "'0.5B' isn't a size (it isn't a whole number of bytes)"),
         ('memory = "0B"', "'0B' isn't possible here (use 1B to 1,125,899,906,842,624B)"),
         ('frame = "64kB"', "'64kB' isn't possible here (use 131,072B to 1,073,741,824B)"),
+        ('payload = "2GiB"', "'2GiB' isn't possible here (use 1B to 1,073,741,824B)"),
         ("silence = 5", '5 isn\'t a silence (write a number with its unit in quotes, such as "5ms")'),
         ('silence = "0"', "'0' isn't a silence (a silence is at least 1000000ns)"),
         ('join = "soon"', '\'soon\' isn\'t a join limit (write a number and a unit, such as "5ms", "1.5s" or "2h")'),

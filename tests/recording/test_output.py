@@ -222,8 +222,8 @@ def test_nothing_follows_what_couldnt_be_written(tmp_path: Path, monkeypatch: py
 
 def test_what_is_too_large_to_be_read_again_isnt_written() -> None:
     recorder = Recorder(io.BytesIO(), PLAN)
-    recorder.sent("a", 0, "x", 0, bytes(2**25 + 1), 5)
-    with pytest.raises(UsageError, match="a at 0s: its message 0 on x has 33,554,433 bytes"):
+    recorder.sent("a", 0, "x", 0, bytes(2**30 + 1), 5)
+    with pytest.raises(UsageError, match="a at 0s: its message 0 on x has 1,073,741,825 bytes"):
         recorder.close()
     with pytest.raises(UsageError, match="a chunk can't have"):
         Recorder(io.BytesIO(), PLAN, chunk_size=2**25)

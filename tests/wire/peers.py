@@ -139,10 +139,15 @@ class Peer:
             self.gone = True
             self.house.host.closed(self.session, "it was told to go")
         answers: list[Any] = []
+        begun = b""  # A body that goes on in the next frame.
         while data:
             length = int.from_bytes(data[:4], "big")
-            body, data = data[4 : 4 + length], data[4 + length :]
-            assert len(body) == length, "the host has put out half a frame"
+            goes_on, length = divmod(length, 2**31)
+            body, data = begun + data[4 : 4 + length], data[4 + length :]
+            assert len(body) == len(begun) + length, "the host has put out half a frame"
+            begun = body if goes_on else b""
+            if goes_on:
+                continue
             answers.append(msgpack.decode(body) if body else BEAT)
         return answers
 

@@ -13,16 +13,17 @@ from tests.wire.strategies import ANSWERS, EVENTS, GREETINGS, answers, events, m
 from worldline.lock.events import Advance, Grant, Join, Leave, Next, ParticipantEvent, Peek, Publish, Subscription
 from worldline.model.errors import PeerError
 from worldline.model.message import Message
-from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.time import FOREVER
-from worldline.wire.codec import decode_answer, decode_events, encode_answer, encode_events
+from worldline.wire.codec import add_grant, decode_answer, decode_events, encode_answer, encode_events
 from worldline.wire.frames import FRAME_MAX, Frames
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome
 from worldline.wire.words import Answer, Deliver, Told
 
 
-def bodies(data: bytes, longest: int = FRAME_MAX) -> list[bytes]:
+def bodies(data: bytes, longest: int = FRAME_MAX, largest: int = 0) -> list[bytes]:
     frames = Frames(longest)
+    if largest:
+        frames.admit(largest)
     found = list(frames.feed(data))
     assert not frames.is_cut_short
     return found
@@ -122,11 +123,27 @@ def test_a_long_list_of_events_is_said_in_several_frames(said: list[ParticipantE
 
 def test_the_largest_payload_fits_under_the_longest_names() -> None:
     name = "\U0001f600" * 255
-    message = Message(2**62, 2**62, name, 2**62, 1, name, bytes(PAYLOAD_MAX))
-    (body,) = bodies(encode_answer(Grant(name, 2**62, [message])))
+    size = 2**20
+    message = Message(2**62, 2**62, name, 2**62, 1, name, bytes(size))
+    (body,) = bodies(encode_answer(Grant(name, 2**62, [message]), 2**18), 2**18, size)
     assert decode_answer(body) == Grant(name, 2**62, [message])
-    (body,) = bodies(encode_events([Publish(name, bytes(PAYLOAD_MAX), 2**62)]))
-    assert len(body) < FRAME_MAX
+    (body,) = bodies(encode_events([Publish(name, bytes(size), 2**62)], 2**18), 2**18, size)
+    assert decode_events(body) == [Publish(name, bytes(size), 2**62)]
+
+
+@given(st.lists(st.integers(0, 5 * 2**16), min_size=1, max_size=4), st.integers(2**16, 2**17))
+def test_messages_and_events_of_any_size_are_said_and_understood(sizes: list[int], longest: int) -> None:
+    messages = [Message(2, 1, "a", number, 0, "t", bytes(size)) for number, size in enumerate(sizes)]
+    *first, last = map(decode_answer, bodies(encode_answer(Grant("b", 9, messages), longest), longest, 2**19))
+    assert [message for part in (*first, last) for message in part.messages] == messages  # type: ignore[union-attr]
+    out = bytearray(b"before")
+    add_grant(out, Grant("b", 9, messages), longest)
+    *first, last = map(decode_answer, bodies(bytes(out.removeprefix(b"before")), longest, 2**19))
+    assert [message for part in (*first, last) for message in part.messages] == messages  # type: ignore[union-attr]
+    assert isinstance(last, Grant)
+    events: list[ParticipantEvent] = [*(Publish("t", bytes(size), 1) for size in sizes), Next(5)]
+    said = [decode_events(body) for body in bodies(encode_events(events, longest), longest, 2**19)]
+    assert [event for part in said for event in part] == events
 
 
 # --- What strangers write ---

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worldline.model.errors import PeerError
-from worldline.model.frames import HEADER_SIZE, frame
-from worldline.model.payload import PAYLOAD_MAX
-from worldline.wire.frames import FRAME_MAX, HEARTBEAT, Frames
+from worldline.model.frames import HEADER_SIZE, PIECE_LEAST, frame, frames
+from worldline.wire.frames import FRAME_MAX, HEARTBEAT, SAID_MAX, Frames
 
 
 def fed(pieces: list[bytes], longest: int = FRAME_MAX) -> list[bytes]:
@@ -30,8 +29,8 @@ def test_a_frame_is_its_length_and_its_body() -> None:
     assert frame(bytes(70_000))[:4] == b"\x00\x01\x11\x70"
 
 
-def test_the_longest_frame_holds_the_largest_payload_and_what_is_said_of_it() -> None:
-    assert FRAME_MAX == PAYLOAD_MAX + 2**16 == 16_842_752
+def test_how_long_frames_are_is_part_of_the_protocol() -> None:
+    assert FRAME_MAX == 16_842_752
 
 
 @given(st.lists(st.binary(max_size=40), max_size=6), st.lists(st.integers(0, 300), max_size=8))
@@ -114,3 +113,104 @@ def test_what_hasnt_come_yet_takes_no_memory() -> None:
     room = frames.room()
     assert room is not None
     assert len(room) == 2**20
+
+
+# --- Bodies in several frames ---
+
+LONGEST = 8
+sizes = st.one_of(
+    st.integers(0, 3 * LONGEST + 1), st.sampled_from([k * LONGEST + d for k in (1, 5) for d in (-1, 0, 1)])
+)
+
+
+def gathering(most: int = 100, longest: int = LONGEST) -> Frames:
+    found = Frames(longest)
+    found.admit(most - SAID_MAX)
+    return found
+
+
+@given(st.lists(sizes, max_size=6), st.lists(st.integers(0, 300), max_size=8), st.sets(st.integers(0, 30)))
+def test_bodies_that_are_too_long_for_a_frame_come_whole_out_of_several(
+    lengths: list[int], places: list[int], beats: set[int]
+) -> None:
+    bodies = [bytes(range(length)) for length in lengths]
+    cutter = gathering()
+    sent, stream = 0, b""
+    for body in bodies:
+        said = frames(body, LONGEST)
+        while said:  # A heartbeat may come between any two frames.
+            end = HEADER_SIZE + (int.from_bytes(said[:HEADER_SIZE], "big") & 0x7FFFFFFF)
+            stream += (HEARTBEAT if sent in beats else b"") + said[:end]
+            said, sent = said[end:], sent + 1
+    found = [body for piece in split(stream, places) for body in cutter.feed(piece)]
+    assert [body for body in found if body] == [body for body in bodies if body]
+    assert len(found) == len(bodies) + len(beats & set(range(sent)))
+    assert not cutter.is_cut_short
+
+
+@given(st.integers(1, 5 * 2**16), st.integers(2**16, 2**17), st.data())
+def test_what_is_read_right_into_its_place_is_the_same(length: int, longest: int, data: st.DataObject) -> None:
+    body = bytes(length)[:-1] + b"x"
+    stream = memoryview(frames(body, longest))
+    cutter = gathering(length, longest)
+    bodies: list[bytes] = []
+    while stream:
+        room = cutter.room()
+        size = data.draw(st.sampled_from([5, 2**12, 2**17]))
+        if room is not None:
+            size = min(size, len(room), len(stream))
+            room[:size] = stream[:size]
+            room.release()
+            cutter.fill([size])
+        else:
+            cutter.push([bytes(stream[:size])])
+        stream = stream[size:]
+        while cutter.cut(bodies):
+            pass
+    assert bodies == [body]
+
+
+def test_a_body_that_fits_is_one_frame_as_ever_and_one_byte_more_makes_two() -> None:
+    assert frames(b"12345678", 8) == frame(b"12345678")
+    assert frames(b"123456789", 8) == b"\x80\x00\x00\x0812345678\x00\x00\x00\x019"
+
+
+GOES_ON = 0x80000000
+
+
+@pytest.mark.parametrize(
+    ("said", "complaint"),
+    [
+        ([GOES_ON], "a frame of 0 bytes that goes on in the next one is too short"),
+        (
+            [GOES_ON | PIECE_LEAST - 1],
+            f"a frame of {PIECE_LEAST - 1:,} bytes that goes on in the next one is too short",
+        ),
+        ([GOES_ON | 2**17 + 1], "a frame of 131,073 bytes is too long"),
+        ([GOES_ON | 2**17, 2**17 + 1], "a frame of 131,073 bytes is too long"),
+        ([GOES_ON | 2**17] * 3, r"393,216 bytes in several frames are too many \(the limit is 300,000"),
+        ([GOES_ON | 2**17, GOES_ON | 2**17, 40_000], "302,144 bytes in several frames are too many"),
+        ([GOES_ON | 2**17, GOES_ON], "a frame of 0 bytes that goes on in the next one is too short"),
+    ],
+    ids=str,
+)
+def test_pieces_that_lead_nowhere_are_refused_before_the_next_of_them_is_there(said: list[int], complaint: str) -> None:
+    cutter = gathering(300_000, 2**17)
+    for header in said[:-1]:
+        assert list(cutter.feed(header.to_bytes(4, "big") + bytes(header & ~GOES_ON))) == []
+    with pytest.raises(PeerError, match=complaint):
+        list(cutter.feed(said[-1].to_bytes(4, "big")))
+
+
+def test_only_where_it_is_agreed_on_do_bodies_come_in_several_frames() -> None:
+    with pytest.raises(PeerError, match="a frame of 2,147,549,184 bytes is too long"):
+        list(Frames().feed((GOES_ON | 2**16).to_bytes(4, "big")))
+
+
+def test_what_hasnt_come_yet_of_many_frames_takes_no_memory() -> None:
+    cutter = gathering(2**27, 2**24)
+    list(cutter.feed((GOES_ON | 2**24).to_bytes(4, "big")))
+    room = cutter.room()
+    assert room is not None
+    assert len(room) == 2**20
+    assert cutter.gathered() == 0

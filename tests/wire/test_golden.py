@@ -34,7 +34,7 @@ from worldline.lock.events import (
     Unsubscribe,
 )
 from worldline.model.buffer import MAILBOX, Buffer
-from worldline.model.frames import frame
+from worldline.model.frames import PIECE_LEAST, frame
 from worldline.model.message import Message
 from worldline.model.time import FOREVER
 from worldline.wire import handshake
@@ -69,6 +69,13 @@ GREETINGS: list[tuple[Challenge | Hello | Welcome | Refused, str]] = [
         (
             "0000003594a777656c636f6d65c420"
             "0bb802d8d3c2c14496b044698325e1b96406f1b2e17287473c2af83253a6840dce9502f900ce01010000"
+        ),
+    ),
+    (
+        Welcome(SERVER_PROOF, 2_500_000_000, FRAME_MAX, payload_max=2**30),
+        (
+            "0000003c97a777656c636f6d65c420"
+            "0bb802d8d3c2c14496b044698325e1b96406f1b2e17287473c2af83253a6840dce9502f900ce01010000c000ce40000000"
         ),
     ),
     (
@@ -227,6 +234,20 @@ def test_the_page_names_every_code_of_a_refusal() -> None:
     }
     rows = PAGE.split("| code | why |\n| --- | --- |\n")[1].split("\n\n")[0].splitlines()
     assert {code for row in rows for code in re.findall(r"`([a-z]+)`", row.split("|")[1])} == codes
+
+
+def test_the_page_of_large_payloads_shows_the_bytes_that_are_sent() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "large-payloads.md").read_text()
+    words = " ".join(page.split())
+    said = encode_events([Publish("map", bytes(20_000_000), 0)])
+    first, last = re.findall(r"^([0-9a-f ]+) …", page, re.MULTILINE)
+    first = first.replace(" ", "")
+    assert said.hex().startswith(first)
+    assert said[4 + FRAME_MAX :][:4].hex() == last
+    assert f"{FRAME_MAX:,} bytes" in words
+    assert f"{len(said) - 8:,} bytes" in words
+    assert f"{len(said) - 8 - FRAME_MAX:,} bytes" in words
+    assert f"at least {PIECE_LEAST:,} bytes" in words
 
 
 def test_the_page_is_short_enough_to_be_read() -> None:

@@ -104,7 +104,7 @@ class AsyncConnection(asyncio.Protocol):
     async def _shake_hands(self, greeting: Greeting) -> Welcome:
         self._write(greeting.hello(await self._body()))
         welcome = greeting.settle(await self._body())
-        self._conversation.frame_max = welcome.frame_max
+        self._conversation.agree(welcome.frame_max, welcome.payload_max)
         return welcome
 
     def tell(self, events: list[ParticipantEvent]) -> None:

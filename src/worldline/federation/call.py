@@ -17,7 +17,6 @@ from worldline.federation.bystander import be_brief
 from worldline.federation.declaration import Declaration, Declared
 from worldline.federation.environment import read_surroundings
 from worldline.federation.greeting import Greeting
-from worldline.federation.limits import payload_max
 from worldline.federation.sockets import client_context, dial, untrusted
 from worldline.lock import Ledger
 from worldline.model import Stream, UsageError, WorldlineError
@@ -92,7 +91,7 @@ class Call:
     def ledger(self, welcome: Welcome) -> Ledger:
         """Return the ledger, for what was declared here or, where nothing was, by the server's file."""
         ledger = self._declaration.completed(welcome.declared, welcome.period).ledger(self.name)
-        ledger.payload_max = payload_max(welcome.frame_max)
+        ledger.payload_max = welcome.payload_max
         return ledger
 
     def dial(self, patience_s: float) -> socket.socket:

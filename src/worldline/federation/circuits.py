@@ -98,7 +98,7 @@ class Circuit:
             if body is None:
                 raise self.conversation.lost(self.closed or _CLOSED)
             welcome = self._call.greeting.settle(body)
-            self.conversation.frame_max = welcome.frame_max
+            self.conversation.agree(welcome.frame_max, welcome.payload_max)
             self._trunk.heartbeat_s = welcome.heartbeat / 1e9
             self._ledger = self._call.ledger(welcome)
         except WorldlineError as error:

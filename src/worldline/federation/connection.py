@@ -98,7 +98,7 @@ class SocketConnection:
         self._write(greeting.hello(self._body()))
         self.welcome = greeting.settle(self._body())
         self._doubt = self._deadline = None
-        self._conversation.frame_max = self.welcome.frame_max
+        self._conversation.agree(self.welcome.frame_max, self.welcome.payload_max)
         self.heartbeat_s = self.welcome.heartbeat / 1e9
         self._patience_s = 4 * self.heartbeat_s
         expect_signs_of_life(self._plain, self._patience_s)

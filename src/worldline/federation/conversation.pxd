@@ -13,13 +13,14 @@ cdef class Conversation:
     cdef list _bodies
     cdef list _parts
 
+    cpdef agree(self, long long frame_max, long long payload_max)
     cpdef feed(self, object data)
     @cython.locals(moved=bint)
     cpdef bint move(self, list unread) except -1
     cpdef room(self)
     cpdef fill(self, list sizes)
     cpdef body(self)
-    cpdef bytes encode(self, list events)
+    cpdef encode(self, list events)
     @cython.locals(messages=list)
     cpdef answer(self)
     cdef bint _is_whole(self) except -1

@@ -50,14 +50,10 @@ class Conversation:
         self._bodies: list[bytes] = []
         self._parts: list[StartRun | Grant | Deliver] = []  # Of the answer; when it is whole, the last isn't a Deliver.
 
-    @property
-    def frame_max(self) -> int:
-        """The longest frame, as the server's welcome says it."""
-        return self._frames.longest
-
-    @frame_max.setter
-    def frame_max(self, longest: int) -> None:
-        self._frames.longest = longest
+    def agree(self, frame_max: int, payload_max: int) -> None:
+        """Take the longest frame and the largest payload from the server's welcome."""
+        self._frames.longest = frame_max
+        self._frames.admit(payload_max)
 
     def feed(self, data: bytes) -> None:
         """Take what has come in."""

@@ -2,7 +2,9 @@ cimport cython
 
 from worldline.lock.arbiter cimport Arbiter
 from worldline.lock.member cimport Member
-from worldline.wire.codec cimport count_events, decode_event, decode_events, encode_answer, split_events
+from worldline.wire.codec cimport (
+    add_grant, count_events, decode_event, decode_events, encode_answer, is_heavy, split_events
+)
 from worldline.wire.frames cimport Frames
 
 
@@ -69,3 +71,4 @@ cdef class Host:
     @cython.locals(session=Session)
     cdef _carry_out(self, object actions)
     cpdef _put(self, Session session, object data)
+    cdef bint _reads(self, Session session) except -1

@@ -25,7 +25,8 @@ H3. Memory is bounded, and nobody is given up for going ahead. What a participan
     and it doesn't wait for anybody: every send is at least that base, and every latency is positive, so its bound lies
     beyond what it needs (A3 of the arbiter). So it computes, or waits for what no participant can give: the barrier,
     or a newcomer. When it goes on, the least base grows, and sooner or later reaches that of whoever isn't read. It is
-    bounded: of one in case a. its share is kept and one frame, of one in case b. what is under way, and a quarter.
+    bounded: of one in case a. its share is kept and what it has sent of one body, of one in case b. what is under way,
+    and a quarter. A body that comes in several frames counts as under way from its second frame on.
 
     What a connection doesn't take off our hands is counted too, and above a limit it is lost. Topics are counted, since
     something is kept for each.
@@ -90,7 +91,16 @@ from worldline.model import (
 from worldline.model.errors import shortened, shown
 from worldline.model.frames import frame
 from worldline.model.plan import check_plan
-from worldline.wire.codec import checked, count_events, decode_event, decode_events, encode_answer, split_events
+from worldline.wire.codec import (
+    add_grant,
+    checked,
+    count_events,
+    decode_event,
+    decode_events,
+    encode_answer,
+    is_heavy,
+    split_events,
+)
 from worldline.wire.frames import HEARTBEAT, Frames
 from worldline.wire.handshake import (
     BAD_FEDERATION,
@@ -226,6 +236,7 @@ class Host:
         self.arbiter = Arbiter(plan, None if observer is None else GuardedObserver(observer))
         self.arbiter.topics_max = self.limits.topics_max
         self.arbiter.logs_max = self.limits.flood_max
+        self.arbiter.payload_max = self.limits.payload_max
         self.federation = federation
         self.digest: bytes | None = None  # Of the run, when it has ended well.
         self.failure: WorldlineError | None = None  # Why it hasn't.
@@ -303,6 +314,8 @@ class Host:
         if data:
             session.frames.push([data])
         self._turn(session)
+        if session.frames.gathered() > self.limits.frame_max and not session.closing:
+            self._check_under_way(session)
 
     def work(self) -> None:
         """Give everybody who has said more than was heard another turn, one after the other."""
@@ -489,7 +502,9 @@ class Host:
         self._admit(session, hello.name)
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.heartbeat_s * 1e9)
-        self._put(session, frame(Welcome(proof, heartbeat, self.limits.frame_max, *self.stated(hello.name)).body()))
+        declared, period = self.stated(hello.name)
+        welcome = Welcome(proof, heartbeat, self.limits.frame_max, declared, period, self.limits.payload_max)
+        self._put(session, frame(welcome.body()))
 
     def _open_trunk(self, session: Session) -> None:
         session.trunk = session.owner.carry()
@@ -630,6 +645,7 @@ class Host:
         finally:
             if member.state is not State.EXPECTED:  # Also if only those who look on have failed.
                 session.member = member
+                session.frames.admit(self.limits.payload_max)
         self.notices.append(f"{session.name} has joined")
         self._carry_out(actions)
 
@@ -652,7 +668,11 @@ class Host:
                 self.digest = action.digest
                 self._dismiss_uninvited()
             elif (session := self.sessions.get(action.to)) is not None:
-                self._put(session, encode_answer(action, self.limits.frame_max))
+                if not is_heavy(action):
+                    self._put(session, encode_answer(action, self.limits.frame_max))
+                elif self._reads(session):
+                    add_grant(session.out, action, self.limits.frame_max)
+                    self.dirty.append(session)
 
     def _dismiss_uninvited(self) -> None:
         for session in self.sessions.values():
@@ -660,13 +680,18 @@ class Host:
                 self._put(session, encode_answer(Grant(session.name, self.arbiter.end, [], final=True)))
 
     def _put(self, session: Session, data: bytes) -> None:
+        if self._reads(session):
+            session.out += data
+            self.dirty.append(session)
+
+    def _reads(self, session: Session) -> bool:
+        """Whether there is somebody who takes what is said."""
         if session.closing:
-            return
+            return False
         if len(session.out) > self.limits.unread_max:
             self._drop(session, f"it hasn't read {len(session.out):,} bytes that it was sent")
-            return
-        session.out += data
-        self.dirty.append(session)
+            return False
+        return True
 
     # --- Trouble ---
 
@@ -769,6 +794,9 @@ class Host:
     def _check_under_way(self, session: Session) -> None:
         """Give up if the network holds more than there is room for."""
         kept = {name: member.outstanding for name, member in self.arbiter.members.items() if member.outstanding}
+        for name, each in self.sessions.items():
+            if gathered := each.frames.gathered():
+                kept[name] = kept.get(name, 0) + gathered
         total = sum(kept.values())
         if total > self.limits.under_way_max:
             most = ", ".join(f"{name} {kept[name]:,}" for name in sorted(kept, key=lambda name: -kept[name])[:3])

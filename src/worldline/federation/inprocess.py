@@ -157,6 +157,9 @@ class _Run:
         self._seats = {
             name: _Seat(self, name, program, keep_journals) for name, program in sorted(federation.programs.items())
         }
+        arbiter.payload_max = federation.payload_max
+        for seat in self._seats.values():
+            seat.ledger.payload_max = federation.payload_max
         self._able: list[str] = []  # Sorted by name.
         self._uninvited: list[str] = []
         for seat in self._seats.values():

@@ -8,7 +8,10 @@ from worldline.model.payload import PAYLOAD_MAX
 from worldline.wire.frames import FRAME_MAX, SAID_MAX
 
 FRAME_LEAST = 2 * SAID_MAX
-"""The least that the longest frame may be: as much again for the payload as for what has to be said about it."""
+"""The least that the longest frame may be: more than has to be said about a payload."""
+
+PAYLOAD_MOST = 2**30
+"""The most that the largest payload may be: more doesn't fit into a recording."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Limits:
     `under_way_max`   for the same, where nobody can be held back: the one that everybody waits for sent it.
     `flood_max`       how much of that a participant may send without advancing itself, and how much it may log.
     `unread_max`      how much may be queued for a participant that doesn't read it.
-    `frame_max`       the longest frame; payloads are shorter by 64 KiB, and never longer than 16 MiB.
+    `frame_max`       the longest frame; what is longer goes into several.
+    `payload_max`     the largest payload of a message.
     `topics_max`      how many topics a participant may publish on and subscribe to.
     `events_max`      how many events a frame may hold.
     `frames_max`      how many frames a participant may send per second; beyond that it isn't read until the next.
@@ -41,6 +45,7 @@ class Limits:
     flood_max: int = 2**28
     unread_max: int = 2**26
     frame_max: int = FRAME_MAX
+    payload_max: int = PAYLOAD_MAX
     topics_max: int = 2**16
     events_max: int = 2**17
     frames_max: int = 50_000
@@ -50,8 +55,3 @@ class Limits:
     def heartbeat_s(self) -> float:
         """How often everybody should say something, if only a heartbeat."""
         return (self.unreachable_s if self.silence_s is None else self.silence_s) / 4
-
-
-def payload_max(frame_max: int) -> int:
-    """Return the longest payload where frames are no longer than this."""
-    return min(PAYLOAD_MAX, frame_max - SAID_MAX)

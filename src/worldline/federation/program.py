@@ -10,6 +10,7 @@ from worldline.federation.declaration import Declaration
 from worldline.federation.participant import Participant
 from worldline.model import Network, Plan, plan
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.time import TimeLike
 
 
@@ -34,12 +35,16 @@ class Program(Declaration):
 
 @dataclass(frozen=True)
 class Federation:
-    """Programs by name, the network between them, the seed, and until when the run goes if that is fixed."""
+    """Programs by name, the network between them, the seed, and until when the run goes if that is fixed.
+
+    `payload_max` is the largest payload of a message, as `limits.payload` of a file.
+    """
 
     programs: Mapping[str, Program]
     network: Network = field(default_factory=Network)
     seed: int = 0
     until: TimeLike | None = None
+    payload_max: int = PAYLOAD_MAX
 
     def __new__(cls, *_: object, **given: object) -> Federation:
         """Say what the keyword is called that every other kind of run has for this, too."""

@@ -23,7 +23,6 @@ from worldline.federation.declaration import Declaration
 from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.host import Host, Session
 from worldline.federation.interruptible import InterruptibleParticipant
-from worldline.federation.limits import payload_max
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.status import Watch
 from worldline.lock import Action, ParticipantEvent, RunEnded, State
@@ -59,7 +58,7 @@ class ResidentConnection:
         self._server = server
         self._name = name
         self._conversation = Conversation(name)
-        self._conversation.frame_max = server.host.limits.frame_max
+        self._conversation.agree(server.host.limits.frame_max, server.host.limits.payload_max)
         self._session: Session | None = None
         self._thread: int | None = None
         self._serves = False
@@ -214,7 +213,7 @@ class ResidentParticipant(InterruptibleParticipant):
     ) -> None:
         host = server.host
         ledger = declaration.completed(*host.stated(name)).ledger(name)
-        ledger.payload_max = payload_max(host.limits.frame_max)
+        ledger.payload_max = host.limits.payload_max
         self._wire = ResidentConnection(server, name)
         super().__init__(ledger, self._wire)
         self._lock = threading.RLock()  # Whoever watches the run may publish, in the middle of another operation.

@@ -13,7 +13,7 @@ T2. The numbers of circuits grow. So a number that isn't open, and isn't higher 
 T3. One circuit doesn't hold up another. If one isn't to be read at present, the trunk is read all the same, and what
     comes for that circuit is kept, in its order. If it is `busy` (H5 of the host), that is what came with one read: the
     trunk isn't read again before it is heard. If it is `paused` (H3), the other end is told to hold it; above
-    `unread_max` for the whole trunk, the one that has gone on to say most is lost.
+    `unread_max` and a largest payload for the whole trunk, the one that has gone on to say most is lost.
 T4. No more is put into the carrier's output than keeps the system busy. The rest stays with its session, where it is
     counted (H3), and everybody gets a piece of it sent before anybody gets a second one sent.
 T5. If the connection ends, all of its participants are lost. The run names one of them: one that was computing, if
@@ -214,7 +214,8 @@ class Trunk:
         if not circuit.session.paused:
             return
         kept = {each: sum(map(len, each.kept)) for each in self._waiting}
-        if sum(kept.values()) > self._host.limits.unread_max:
+        limits = self._host.limits
+        if sum(kept.values()) > limits.unread_max + limits.payload_max:
             most = max(kept, key=kept.__getitem__)
             cause = f"it has sent {kept[most]:,} bytes more while it was held back"
             self._forget(most)

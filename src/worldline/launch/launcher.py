@@ -51,7 +51,13 @@ def federation_of(setup: Setup) -> Federation:
                 f"{name} has no Python entry point", advice="only those can be run in one process; use processes"
             )
         programs[name] = load_program(part.entry, part.directory, stated_by(part), guest=part.guest)
-    return Federation(programs, network=setup.plan.network, seed=setup.plan.seed, until=setup.plan.end)
+    return Federation(
+        programs,
+        network=setup.plan.network,
+        seed=setup.plan.seed,
+        until=setup.plan.end,
+        payload_max=setup.limits.payload_max,
+    )
 
 
 class Launch:

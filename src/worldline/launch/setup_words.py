@@ -13,7 +13,7 @@ from pathlib import Path
 from stat import S_ISDIR
 from typing import Any, NamedTuple
 
-from worldline.federation.limits import FRAME_LEAST
+from worldline.federation.limits import FRAME_LEAST, PAYLOAD_MOST
 from worldline.launch.startable import mode_of
 from worldline.launch.toml_document import TOP, TomlPlace, TomlTable, quoted, said
 from worldline.launch.topics import TOPIC, read_topics
@@ -306,6 +306,7 @@ LIMITS = TomlTable(
         "flood": _size(),
         "unread": _size(),
         "frame": _size(FRAME_LEAST, 2**30),
+        "payload": _size(1, PAYLOAD_MOST),
         "unreachable": _seconds("a time without an answer"),
         "silence": _seconds_or_never("a silence"),
         "handshake": _seconds("a handshake"),

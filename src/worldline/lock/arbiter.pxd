@@ -7,7 +7,6 @@ from worldline.lock.member cimport Member
 from worldline.lock.router cimport Router
 
 cdef long long FOREVER, TIME_MAX
-cdef Py_ssize_t PAYLOAD_MAX
 cdef object _OVER, _COMPUTING, _ADVANCING, _AWAITING, _PEEKING, _JOINED
 cdef object Publish, Next, Advance, Peek, Grant, WorldlineError
 
@@ -20,6 +19,7 @@ cdef class Arbiter:
     cdef readonly long long barrier
     cdef readonly long long ceiling
     cdef public object topics_max
+    cdef public Py_ssize_t payload_max
     cdef public object logs_max
     cdef readonly Bounds bounds
     cdef readonly dict newcomers

@@ -135,6 +135,7 @@ class Arbiter:
         self.barrier = FOREVER
         self.ceiling = FOREVER  # The barrier or the first newcomer's start: nobody is granted more.
         self.topics_max: int | None = None  # How many topics a participant may have to do with.
+        self.payload_max = PAYLOAD_MAX
         self.logs_max: int | None = None  # How many bytes one may log at one time of its own: they may all be kept.
         self.bounds = Bounds()
         self.newcomers: dict[str, Member] = {}  # Invited, and not started.
@@ -305,7 +306,7 @@ class Arbiter:
 
     def _publish(self, member: Member, event: Publish) -> None:
         at, topic, payload = event.at, event.topic, event.payload
-        if at < member.promise or at > TIME_MAX or len(payload) > PAYLOAD_MAX:
+        if at < member.promise or at > TIME_MAX or len(payload) > self.payload_max:
             raise self._bad_publish(member, event)
         if topic not in member.publications:
             if not member.may_publish(topic):
@@ -319,8 +320,8 @@ class Arbiter:
     def _bad_publish(self, member: Member, event: Publish) -> WorldlineError:
         if not member.may_publish(event.topic):
             return undeclared(event.topic, member.publishes or ())
-        if len(event.payload) > PAYLOAD_MAX:
-            return too_large(len(event.payload), PAYLOAD_MAX)
+        if len(event.payload) > self.payload_max:
+            return too_large(len(event.payload), self.payload_max)
         if event.at > TIME_MAX:
             as_time(event.at, "a send time")
         return breaks_promise(event.at, member.promise)
@@ -386,8 +387,8 @@ class Arbiter:
 
     def _log(self, member: Member, event: Log) -> None:
         size = len(event.text.encode())
-        if size > PAYLOAD_MAX:
-            raise too_large(size, PAYLOAD_MAX)
+        if size > self.payload_max:
+            raise too_large(size, self.payload_max)
         if member.logged_at < member.now:
             member.logged_at, member.logged = member.now, 0
         member.logged += size + _LINE

@@ -32,7 +32,8 @@ def undeclared(topic: str, declared: Iterable[str]) -> UsageError:
 
 
 def too_large(size: int, limit: int) -> UsageError:
-    return UsageError(f"a payload of {size:,} bytes is too large", advice=f"the limit is {limit:,}; send it in parts")
+    advice = f"the limit is {limit:,}; send it in parts, or raise limits.payload"
+    return UsageError(f"a payload of {size:,} bytes is too large", advice=advice)
 
 
 def breaks_promise(attempt: int, promise: int) -> BrokenPromise:

@@ -14,8 +14,8 @@ from worldline.model.errors import ModelError, UsageError, shown
 
 T = TypeVar("T")
 
-PAYLOAD_MAX = 2**24
-"""The largest payload of one message, in bytes: what is larger doesn't belong into a datagram."""
+PAYLOAD_MAX = 2**27
+"""The largest payload of one message, in bytes, unless somebody has set another limit."""
 
 _json = msgspec.json.Encoder(order="deterministic")
 _msgpack = msgspec.msgpack.Encoder(order="deterministic")

@@ -12,8 +12,8 @@ to 35 % (JSON) or 72 % (floats) of the size; lz4 is twice as fast, to 57 % and 8
 better. All give the same bytes in every run; another version of the library may not.
 
 **Limits**: a reader must know how large a chunk can be before it unpacks one, or a small file could fill its memory.
-So a chunk that was written here is never larger than `CHUNK_MAX`: less than the size at which it is cut, one message,
-and what has to be said about that one.
+So a chunk that was written here is packed only up to `CHUNK_MAX`. A larger one, with a message of tens of megabytes,
+stands in the file as it is, and what it claims to hold is there to be seen.
 """
 
 from __future__ import annotations
@@ -45,9 +45,10 @@ from worldline.recording.output import Output
 
 CHUNK_SIZE = 128 * 1024
 CHUNK_SIZE_MAX = 2**24
-MESSAGE_MAX = 2**25
+MESSAGE_MAX = 2**30
 SCHEMA_MAX = 2**20
 CHUNK_MAX = 2**26
+PLAIN_MAX = 2**31  # Of a chunk that isn't packed: its last message, in an envelope if need be, and what is before it.
 CHANNELS_MAX = 2**16 - 1  # Their numbers have 16 bits, and we leave out 0.
 
 _MESSAGE = struct.Struct("<BQHIQQ")  # Opcode, length; channel, sequence number, log time, publish time.
@@ -153,10 +154,11 @@ class ChunkedFile:
         data = b"".join(self._parts)
         earliest = min((min(entry[::2]) for entry in self._entries.values()), default=0)
         latest = max((max(entry[::2]) for entry in self._entries.values()), default=0)
-        packed = self._compress(data)
+        compression = "zstd" if len(data) <= CHUNK_MAX else ""
+        packed = self._compress(data) if compression else data
         chunk = _packed(
             Chunk(
-                compression="zstd",
+                compression=compression,
                 data=packed,
                 message_start_time=earliest,
                 message_end_time=latest,
@@ -182,7 +184,7 @@ class ChunkedFile:
                     chunk_length=len(chunk),
                     message_index_offsets=offsets,
                     message_index_length=len(indexes),
-                    compression="zstd",
+                    compression=compression,
                     compressed_size=len(packed),
                     uncompressed_size=len(data),
                 )

@@ -5,7 +5,8 @@ was cut off doesn't have. So whole and cut files are read in the same way. Recor
 tail of a file that was cut off, are taken together as if they were in one.
 
 Nothing that the file says is believed before it has been held against a limit: a small file can't fill the memory of
-whoever looks at it. What is read at once is at most `CHUNK_MAX`, packed or unpacked; what is kept, `KEPT_MAX`.
+whoever looks at it. What is read at once is at most `CHUNK_MAX`, packed or unpacked; what stands in the file as it is,
+and so is no less in the file than in memory, `PLAIN_MAX`; what is kept, `KEPT_MAX`.
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from mcap.writer import MCAP0_MAGIC
 from worldline.model.errors import UsageError, shown
 from worldline.model.printable import printable
 from worldline.model.time import FOREVER
-from worldline.recording.chunks import CHUNK_MAX, CHUNK_SIZE
+from worldline.recording.chunks import CHUNK_MAX, CHUNK_SIZE, PLAIN_MAX
 from worldline.recording.facts import HEADER_NAME, OUTCOME_NAME
 
 KEPT_MAX = 2**28
 
 _PREFIX = struct.Struct("<BQ")  # Opcode and length of every record.
 _SPAN = struct.Struct("<QQ")  # The first fields of a chunk: earliest and latest log time.
+_CHUNK_HEAD = struct.Struct("<QQQII")  # Its span, size and checksum, and how long the name of its packing is.
 _PRIVATE = 0x80  # Opcodes from here on are for anybody's own records.
 _KNOWN = frozenset(int(opcode) for opcode in Opcode)
 _MESSAGE = struct.Struct("<HIQQ")
@@ -182,7 +184,7 @@ class Scan:
 
     def _note_loose(self, file: BinaryIO, opcode: int, offset: int, length: int) -> None:
         """Note a record that stands in no chunk, with those before it if they aren't too many already."""
-        if length > CHUNK_MAX:
+        if length > PLAIN_MAX:
             raise Damaged(f"claims {length:,} bytes")
         earliest, latest = FOREVER, 0
         if opcode == Opcode.MESSAGE:
@@ -223,7 +225,12 @@ class Scan:
 
     def packed(self, file: BinaryIO, chunk: Place) -> bytes:
         """Return a chunk as it stands in the file."""
-        if chunk.length > CHUNK_MAX + _CHUNK_HEAD_MAX:
+        longest = CHUNK_MAX
+        if chunk.length > longest + _CHUNK_HEAD_MAX:
+            file.seek(chunk.offset)
+            if chunk.loose or not _CHUNK_HEAD.unpack(file.read(_CHUNK_HEAD.size))[-1]:
+                longest = PLAIN_MAX
+        if chunk.length > longest + _CHUNK_HEAD_MAX:
             raise Damaged(f"the chunk at byte {chunk.offset:,} claims {chunk.length:,} bytes")
         file.seek(chunk.offset)
         return file.read(chunk.length)
@@ -242,17 +249,18 @@ class Scan:
             while offset < size:
                 opcode, length = _PREFIX.unpack_from(data, offset)
                 offset += _PREFIX.size
-                body = data[offset : offset + length]
-                offset += length
+                begin, offset = offset, offset + length
                 if offset > size:
                     raise Damaged(f"the chunk at byte {chunk.offset:,} ends within a record")
                 if opcode == Opcode.MESSAGE:
-                    channel, sequence, log_time, publish_time = _MESSAGE.unpack_from(body)
-                    yield Message(channel, log_time, body[_MESSAGE.size :], publish_time, sequence)
+                    if length < _MESSAGE.size:
+                        raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records")
+                    channel, sequence, log_time, publish_time = _MESSAGE.unpack_from(data, begin)
+                    yield Message(channel, log_time, data[begin + _MESSAGE.size : offset], publish_time, sequence)
                 elif opcode == Opcode.CHANNEL:
-                    yield Channel.read(_stream(body))
+                    yield Channel.read(_stream(data[begin:offset]))
                 elif opcode == Opcode.SCHEMA:
-                    yield Schema.read(_stream(body))
+                    yield Schema.read(_stream(data[begin:offset]))
         except DAMAGE as error:
             raise Damaged(f"the chunk at byte {chunk.offset:,} contains something other than records") from error
 
@@ -262,7 +270,7 @@ def _unpacked(record: bytes, offset: int) -> bytes:
     try:
         chunk = Chunk.read(_stream(record))
         size = chunk.uncompressed_size
-        if size > CHUNK_MAX:
+        if size > CHUNK_MAX and chunk.compression:
             raise Damaged(f"the chunk at byte {offset:,} claims {size:,} bytes unpacked")
         data = _decompressed(chunk.compression, chunk.data, size)
     except DAMAGE as error:

@@ -1,14 +1,21 @@
 cimport cython
 
-from worldline.model.frames cimport frame
+from worldline.model.frames cimport frame, frames, header
 
-cdef Py_ssize_t _FEW, _PORTION, _OVERHEAD, _FEW_EVENTS
-cdef object _encode, _decode_events, _decode_event, _split, _decode_answer
+cdef Py_ssize_t _FEW, _PORTION, _HEAVY, _OVERHEAD, _FEW_EVENTS
+cdef tuple _REQUESTS
+cdef object Grant, Publish, _encode, _encode_into, _decode_events, _decode_event, _split, _decode_answer
 
 @cython.locals(body=bytes)
-cpdef bytes encode_events(list events, Py_ssize_t longest=*)
+cpdef encode_events(list events, Py_ssize_t longest=*)
 @cython.locals(body=bytes)
 cpdef bytes encode_answer(object answer, Py_ssize_t longest=*)
+cdef bint _is_heavy_publish(list events) except -1
+@cython.locals(messages=list)
+cpdef bint is_heavy(object answer) except -1
+cpdef add_grant(bytearray out, object grant, Py_ssize_t longest=*)
+@cython.locals(start=Py_ssize_t, body=Py_ssize_t, length=Py_ssize_t)
+cdef _add(bytearray out, object said, Py_ssize_t longest)
 cpdef list decode_events(object body)
 @cython.locals(first=Py_ssize_t)
 cpdef Py_ssize_t count_events(object body) except -1

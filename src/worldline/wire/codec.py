@@ -2,7 +2,7 @@
 
 A participant's frame holds a list of events: all that it has said since its last one, ending with its request, if it
 waits for an answer. The server's frame holds one answer. An answer with more messages than fit into a frame is
-preceded by frames that only deliver.
+preceded by frames that only deliver. A single event or message that is too long for a frame goes into several.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import msgspec
 from msgspec import msgpack
 from msgspec.structs import replace
 
-from worldline.lock.events import Grant, ParticipantEvent
-from worldline.model.errors import PeerError, UsageError, shortened
-from worldline.model.frames import frame
+from worldline.lock.events import Advance, Grant, Next, ParticipantEvent, Peek, Publish
+from worldline.model.errors import PeerError, shortened
+from worldline.model.frames import HEADER_SIZE, frame, frames, header
 from worldline.model.message import Message
 from worldline.wire.frames import FRAME_MAX
 from worldline.wire.words import Answer, Deliver, Told
@@ -25,15 +25,18 @@ T = TypeVar("T")
 
 _FEW = 64  # So few messages are encoded first, and measured then.
 _PORTION = 2**20
+_HEAVY = 2**16  # A payload of this size isn't copied more often than it must be.
 EVENTS_SAID_MAX = 2**14
 """How many events a client says in one frame. Servers take more, from clients that know no such limit."""
 
 _OVERHEAD = 64
+_REQUESTS = (Advance, Next, Peek)
 
 _FEW_EVENTS = 0xA0  # Up to this first byte, an array has at most 15 items.
 _COUNTED = {0xDC: 3, 0xDD: 5}  # The first byte of a longer array, and how many bytes say how long it is, this included.
 
 _encode: Callable[[object], bytes] = msgpack.Encoder().encode
+_encode_into: Callable[[object, bytearray, int], None] = msgpack.Encoder().encode_into
 _decode_events: Callable[[bytes], list[Told]] = msgpack.Decoder(list[Told]).decode
 _decode_event: Callable[[msgspec.Raw], Told] = msgpack.Decoder(Told).decode
 _split: Callable[[bytes], list[msgspec.Raw]] = msgpack.Decoder(list[msgspec.Raw]).decode
@@ -42,16 +45,25 @@ _decode_answer: Callable[[bytes], Answer] = msgpack.Decoder(Answer).decode
 
 def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> bytes:
     """Return what a participant says as a frame, or as several if it is too long for one."""
+    if _is_heavy_publish(events):
+        said = bytearray()
+        _add(said, events, longest)
+        return said  # type: ignore[return-value] # It isn't changed any more.
     body = _encode(events)
+    if len(events) == 1:
+        return frames(body, longest)
     if len(body) <= longest and len(events) <= EVENTS_SAID_MAX:
         return frame(body)
-    if len(events) == 1:
-        raise UsageError(
-            f"{type(events[0]).__name__} is too long to be said, with {len(body):,} bytes",
-            advice=f"the server takes frames of {longest:,} bytes",
-        )
     middle = len(events) // 2
     return encode_events(events[:middle], longest) + encode_events(events[middle:], longest)
+
+
+def _is_heavy_publish(events: list[ParticipantEvent]) -> bool:
+    """Whether a large payload is published, with at most a request behind it."""
+    if not events or len(events) > 2 or (len(events) == 2 and not isinstance(events[1], _REQUESTS)):
+        return False
+    first = events[0]
+    return isinstance(first, Publish) and len(first.payload) >= _HEAVY
 
 
 def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
@@ -61,8 +73,38 @@ def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
         if len(body) <= longest or not isinstance(answer, Grant):
             return frame(body)
     *first, last = _portions(answer.messages, longest)
-    frames = [frame(_encode(Deliver(portion))) for portion in first]
-    return b"".join([*frames, frame(_encode(replace(answer, messages=last)))])
+    ahead = [frames(_encode(Deliver(portion)), longest) for portion in first]
+    return b"".join([*ahead, frames(_encode(replace(answer, messages=last)), longest)])
+
+
+def is_heavy(answer: Answer) -> bool:
+    """Whether an answer is better put right behind what is to be sent than encoded by itself."""
+    if answer.__class__ is not Grant:
+        return False
+    messages: list[Message] = answer.messages
+    return len(messages) > 0 and len(messages[0].payload) >= _HEAVY
+
+
+def add_grant(out: bytearray, grant: Grant, longest: int = FRAME_MAX) -> None:
+    """Put a grant behind what is to be sent, after frames with those of its messages that don't fit into it."""
+    *first, last = _portions(grant.messages, longest)
+    for portion in first:
+        _add(out, Deliver(portion), longest)
+    _add(out, replace(grant, messages=last) if first else grant, longest)
+
+
+def _add(out: bytearray, said: object, longest: int) -> None:
+    """Put a frame behind what is to be sent, or several if it is too long for one; its body is encoded right there."""
+    start = len(out)
+    body = start + HEADER_SIZE
+    _encode_into(said, out, body)
+    length = len(out) - body
+    if length <= longest:
+        out[start:body] = header(length)
+    else:
+        whole = bytes(memoryview(out)[body:])
+        del out[start:]
+        out += frames(whole, longest)
 
 
 def _portions(messages: list[Message], longest: int) -> Iterator[list[Message]]:

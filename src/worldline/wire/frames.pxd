@@ -2,4 +2,4 @@ from worldline.model.frames cimport Cutter
 
 
 cdef class Frames(Cutter):
-    pass
+    cpdef admit(self, long long payload_max)

@@ -2,7 +2,7 @@
 
     server       Challenge(protocol, version, nonce)
     participant  Hello(version, federation, name, nonce, proof, agreement)
-    server       Welcome(proof, heartbeat, frame_max, declared, period), or Refused(code, reason)
+    server       Welcome(proof, heartbeat, frame_max, declared, period, payload_max), or Refused(code, reason)
 
 A proof is an HMAC under the participant's token over both nonces and the names, with a different word for each side,
 so neither the token nor anything that could be used again crosses the wire. Without a token its place is taken by an
@@ -17,6 +17,7 @@ import hmac
 from msgspec import Struct, msgpack
 
 from worldline.lock.events import Join
+from worldline.model.payload import PAYLOAD_MAX
 
 PROTOCOL = "worldline"
 VERSION = 1
@@ -61,12 +62,14 @@ class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
     frame_max: int
     declared: Join | None = None
     period: int = 0
+    payload_max: int = PAYLOAD_MAX
 
     def body(self) -> bytes:
-        """Return it as it is sent: with nothing declared, as short as it can be."""
-        if self.declared is None:
-            return _encode(("welcome", self.proof, self.heartbeat, self.frame_max))
-        return _encode(self)
+        """Return it as it is sent: as short as it can be, if nothing is declared or all is as usual."""
+        said = ("welcome", self.proof, self.heartbeat, self.frame_max, self.declared, self.period, self.payload_max)
+        if self.payload_max != PAYLOAD_MAX:
+            return _encode(said)
+        return _encode(said[:4] if self.declared is None else said[:6])
 
 
 class Refused(Struct, frozen=True, array_like=True, tag="refused"):
