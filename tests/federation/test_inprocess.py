@@ -404,3 +404,12 @@ def test_whoever_runs_without_waiting_is_named_with_the_time_that_it_takes(monke
         r"a has been running for \d+ s without waiting, at \d+(\.\d+)?m?s, and keeps everybody else waiting",
         seen[0].why,
     )
+
+
+def test_a_program_may_keep_things_with_its_participant() -> None:
+    def program(me: Participant) -> None:
+        me.count = 1  # type: ignore[attr-defined]
+        me.advance(by=1)
+        assert me.count == 1  # type: ignore[attr-defined]
+
+    run(Federation({"a": Program(program)}))

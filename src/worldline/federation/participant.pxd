@@ -2,6 +2,7 @@ from worldline.lock.ledger cimport Ledger
 
 
 cdef class Operations:
+    cdef dict __dict__  # Programs may keep things there.
     cdef public Ledger _ledger
     cdef public object _courier
     cdef public object _lock
