@@ -125,7 +125,7 @@ class Path:
         """Return when the last byte has left, behind what is still being sent on this path."""
         if sent < self._opened:  # From before the receiver was there: under way, but not in the way of anything.
             return departure + transmission
-        self._busy_until = max(departure, self._busy_until) + transmission
+        self._busy_until = min(max(departure, self._busy_until) + transmission, FOREVER)
         return self._busy_until
 
     def _arrive(self, sent: int, earliest: int) -> int:
@@ -235,5 +235,5 @@ class Lifetime:
 
 
 def _transmission(size: int, bandwidth: int) -> int:
-    """Return how long it takes to send so many bytes, rounded up to whole nanoseconds."""
-    return -(-size * SECOND // bandwidth)
+    """Return how long it takes to send so many bytes, rounded up to whole nanoseconds; at most for ever."""
+    return min(-(-size * SECOND // bandwidth), FOREVER)
