@@ -16,7 +16,7 @@ cdef class Path:
     cdef readonly long long latency_min
     cdef readonly bint queues
 
-    @cython.locals(departure="long long", drawn="long long", arrival="long long")
+    @cython.locals(departure="long long", stays=bint, drawn="long long", arrival="long long")
     cpdef tuple carry(self, long long sent, number, size)
     cpdef bint is_idle(self, long long now)
     @cython.locals(departure="long long")

@@ -86,14 +86,15 @@ class Path:
         """
         link = self._link
         departure = self._departure(sent)
+        stays = departure == FOREVER
         lost = None
         if link.loss_at_sender and unit(draw_bits(self._key_at_sender, number)) < link.loss_at_sender:
             lost = LOST_AT_SENDER
-        elif departure == FOREVER:
+        elif stays:
             lost = CUT_OFF
         elif link.bandwidth is not None:
             departure = self._queue(sent, departure, _transmission(size, link.bandwidth))
-        if departure == FOREVER:
+        if stays:
             departure = sent
         if lost is None and link.loss_at_receiver and unit(draw_bits(self._key, number, _LOSS)) < link.loss_at_receiver:
             lost = LOST_AT_RECEIVER
