@@ -24,6 +24,7 @@ CAST = """
 import itertools, os, signal, subprocess, sys, time
 
 def waiting(self):
+    self.subscribe("news")  # That anybody may send.
     print("pid", os.getpid())
     self.advance(to="1h")
 
@@ -42,6 +43,7 @@ def parent(self):
     print("pid", alone.pid)
     print("pid", daemon.stdout.decode().strip())
     if self.name == "parent":
+        self.subscribe("news")
         self.advance(to="1h")
 
 brief = parent
