@@ -5,6 +5,9 @@ from worldline.federation.eagerness cimport Eagerness
 
 
 cdef bint _IS_COMPILED
+cdef int _AT_ONCE
+cdef Py_ssize_t _LEAST
+cdef object _clock
 
 
 cdef class SocketConnection:
@@ -45,5 +48,5 @@ cdef class SocketConnection:
     cdef _send_all(self)
     @cython.locals(done=Py_ssize_t)
     cdef _send(self, object data)
-    @cython.locals(asks=bint, heard=double)
+    @cython.locals(asks=bint, heard=double, options=int)
     cdef _receive(self, int flags=*)

@@ -51,6 +51,10 @@ _WAKE_S = 1.0
 _FAREWELL_S = 2.0
 _SHAKE_S_MAX = 0.002
 _IS_COMPILED = not uncompiled_because
+_AT_ONCE = int(socket.MSG_DONTWAIT)
+_LEAST = READ_LEAST
+
+_clock = time.monotonic
 
 
 class SocketConnection:
@@ -82,7 +86,7 @@ class SocketConnection:
         self._unread: list[bytes] = []
         self._sizes: list[int] = []  # How much was read where long frames are put together, each time.
         self._size = READ_LEAST
-        self._eagerness = Eagerness(time.monotonic)
+        self._eagerness = Eagerness(_clock)
         self._written = 0.0
         self._looked = 0.0
         self._patience_s = GREETING_S
@@ -126,7 +130,7 @@ class SocketConnection:
             return self._answer()
 
     def is_due(self, urgent: bool) -> bool:
-        now = time.monotonic()
+        now = _clock()
         if now - self._looked > _LOOK_AFTER_S:
             self._looked = now
             self.look()
@@ -145,7 +149,7 @@ class SocketConnection:
         """See whether the server has said something that nobody has asked for: it can only be the end."""
         with self._reading:
             self._conversation.look()
-            self._receive(socket.MSG_DONTWAIT)
+            self._receive(_AT_ONCE)
             self._conversation.look()
 
     def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
@@ -218,8 +222,8 @@ class SocketConnection:
 
     def _send(self, data: bytes) -> None:
         """Send what fits. A server may let a participant wait that is far ahead."""
-        self._written = time.monotonic()
-        done = sum(self._sent)
+        self._written = _clock()
+        done = sum(self._sent) if self._sent else 0
         if done < len(data):
             try:
                 rest = memoryview(data)[done:] if done else data
@@ -229,7 +233,7 @@ class SocketConnection:
                     self._sent.extend(map(self._socket.send, (rest,)))
             except BlockingIOError:
                 with self._reading:
-                    self._receive(socket.MSG_DONTWAIT)
+                    self._receive(_AT_ONCE)
                     self._conversation.look()
                 self._check_patience()
                 return
@@ -267,7 +271,7 @@ class SocketConnection:
             room = self._conversation.room() if self._socket is self._plain else None
             try:
                 if room is None:
-                    options = flags or asks * socket.MSG_DONTWAIT
+                    options = _AT_ONCE if asks else flags
                     if _IS_COMPILED:
                         self._unread.append(self._socket.recv(self._size, options))
                     else:
@@ -275,7 +279,7 @@ class SocketConnection:
                 else:
                     with room:  # The room can't grow as long as anybody has a view of it, such as a traceback.
                         self._sizes.extend(
-                            map(self._plain.recv_into, (room,), (0,), (flags or asks * socket.MSG_DONTWAIT,))
+                            map(self._plain.recv_into, (room,), (0,), (_AT_ONCE if asks else flags,))
                         )
             except BlockingIOError:
                 if flags:
@@ -288,13 +292,13 @@ class SocketConnection:
                 raise self._conversation.lost(broken(error)) from error
         if not (self._sizes[0] if self._sizes else self._unread[0]):
             raise self._conversation.lost(self._given_up or "the server closed the connection")
-        heard = time.monotonic()
+        heard = _clock()
         self._eagerness.came(self._written, heard)
         if self._silence_s is not None:
             self._heard = heard
         if self._sizes:
             self._conversation.fill(self._sizes)
-        else:
+        elif self._size != _LEAST or len(self._unread[0]) == _LEAST:
             self._size = next_read(self._size, len(self._unread[0]))
         self._conversation.move(self._unread)
 
