@@ -25,6 +25,7 @@ cdef class SocketConnection:
     cdef list _sizes
     cdef Py_ssize_t _size
     cdef Eagerness _eagerness
+    cdef object _comes
     cdef double _written
     cdef double _looked
     cdef double _patience_s
@@ -48,5 +49,5 @@ cdef class SocketConnection:
     cdef _send_all(self)
     @cython.locals(done=Py_ssize_t)
     cdef _send(self, object data)
-    @cython.locals(asks=bint, heard=double, options=int)
+    @cython.locals(heard=double)
     cdef _receive(self, int flags=*)
