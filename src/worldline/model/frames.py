@@ -88,7 +88,8 @@ class Cutter:
     def push(self, unread: list[bytes]) -> None:
         """Take the first that has come in, to be cut."""
         data = unread[0]
-        self._rest = data if self._at == len(self._rest) else self._rest[self._at :] + data
+        fresh = self._at == len(self._rest) and type(data) is bytes
+        self._rest = data if fresh else self._rest[self._at :] + data
         self._at = 0
         del unread[0]
 
