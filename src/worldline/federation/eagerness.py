@@ -2,9 +2,9 @@
 
 While answers come in briskly, falling asleep and being woken, and finding the processor's caches full of other things,
 costs more than most answers take. So one asks for a while, and lets others have the processor in between. Where that
-takes long, and brings nothing, strangers need it: who sleeps is then woken sooner than who asks gets another turn, so
-one doesn't ask for some time; for longer, if it is so again afterwards. If it has brought what one waits for, whoever
-sends that was given the processor, and nothing could be quicker.
+takes long, strangers may need it: who sleeps is then woken sooner than who asks gets another turn. So one doesn't ask
+for some time then, for so many times as long as it took that little is lost in all. But if it didn't take very long,
+and has brought what one waits for, then whoever sends that had the processor, and nothing could be quicker.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from collections.abc import Callable
 
 _ASKED_S = 0.0002
 _BRISK_S = 2 * _ASKED_S
-_CROWDED_S = 0.00005
-_PAUSE_LEAST_S = 0.001
-_PAUSE_MAX_S = 0.256
-_UNCROWDED_S = 0.004  # Who could ask for so long may take what stops it next for the first of its kind.
+_LONG_S = 0.00005
+_VERY_LONG_S = 0.0003
+_PAUSES = 64  # For so many times as long as it took one doesn't ask.
 
 
 class Eagerness:
@@ -26,9 +25,8 @@ class Eagerness:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._brisk = False  # What was last waited for came soon.
-        self._yielded_long = False  # Somebody else had the processor, and what came of it isn't known yet.
-        self._pause_s = _PAUSE_LEAST_S  # How long it sleeps the next time that others need the processor,
-        self._resumes = 0.0  # and when it may ask again after the last time.
+        self._lost_s = 0.0  # How long somebody else had the processor, if what came of it isn't known yet.
+        self._resumes = 0.0  # When it may ask again.
 
     def asks(self, since: float) -> bool:
         """Whether to ask, and not to sleep at once."""
@@ -37,19 +35,21 @@ class Eagerness:
     def asks_again(self, since: float) -> bool:
         """Let others have the processor; return whether to ask again then."""
         before = self._clock()
-        if self._yielded_long:
-            self._yielded_long = False
-            if before - self._resumes > _UNCROWDED_S:
-                self._pause_s = _PAUSE_LEAST_S
-            self._resumes = before + self._pause_s
-            self._pause_s = min(2 * self._pause_s, _PAUSE_MAX_S)
+        if self._lost_s:
+            self._resumes = before + _PAUSES * self._lost_s
             return False
         os.sched_yield()
         now = self._clock()
-        self._yielded_long = now - before > _CROWDED_S
-        return self._yielded_long or now - since < _ASKED_S
+        took = now - before
+        if took > _VERY_LONG_S:
+            self._resumes = now + _PAUSES * took
+            return False
+        if took > _LONG_S:
+            self._lost_s = took
+            return True
+        return now - since < _ASKED_S
 
     def came(self, since: float, now: float) -> None:
         """Note when something has come."""
         self._brisk = now - since < _BRISK_S
-        self._yielded_long = False
+        self._lost_s = 0.0
