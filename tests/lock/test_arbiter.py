@@ -393,6 +393,14 @@ def test_a_stop_ends_those_who_already_wait_for_more() -> None:
     assert granted == {name: Grant(name, 20, [], final=True) for name in "abc"}
 
 
+def test_what_followed_from_nothing_stays_empty_for_whoever_keeps_it() -> None:
+    made = table(a=LISTENS, b=LISTENS)
+    nothing = made.arbiter.hear("a", [Advance(20)])
+    assert nothing == []
+    assert made.arbiter.hear("b", [Advance(20)])
+    assert nothing == []
+
+
 def test_a_later_stop_changes_nothing() -> None:
     stopping = table(end=30, a=CONTROLS)
     stopping.say("a", Stop(40))

@@ -1,6 +1,3 @@
-cimport cython
-
-
 cdef class PolledSockets:
     cdef object _epoll
     cdef dict _actions

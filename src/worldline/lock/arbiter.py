@@ -189,9 +189,7 @@ class Arbiter:
             self._settle()
         if self._observer is not None and self.events >= self._tells_at:
             self.tell_passed()
-        actions = self._actions
-        if actions:
-            self._actions = []
+        actions, self._actions = self._actions, []
         return actions
 
     def _take(self, member: Member, event: Any) -> None:
