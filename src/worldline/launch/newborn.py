@@ -52,7 +52,8 @@ def live(command: Sequence[str], directory: str, environment: Mapping[str, str])
         sys.path[0] = directory
     sys.orig_argv = list(command)
     sys.argv = [worker.__file__, *command[3:]]
-    sys.modules["__main__"] = worker
+    sys.modules["__main__"] = sys.modules.pop(worker.__name__)
+    worker.__name__ = "__main__"
     with contextlib.suppress(OSError, ValueError, IndexError):
         _show(command)
     worker.main()
