@@ -15,11 +15,11 @@ HOT = (
     *(f"spacetime/{name}" for name in ("geometry", "lanes", "stepping", "population", "traffic", "core")),
 )
 # Ordinary Python; all C types are in the .pxd beside each.
-IN_PLACE = runpy.run_path("src/worldline/builds.py")["COMPILED"]
+BUILDS = runpy.run_path("src/worldline/builds.py")
 
 
 def extensions():
-    if os.environ.get("WORLDLINE_UNCOMPILED"):  # Whoever sets this compiles later, or never.
+    if BUILDS["is_unwanted"]():  # Whoever wants that compiles later, or never.
         return []
     try:
         from Cython.Build import cythonize
@@ -37,7 +37,7 @@ def extensions():
             quiet=True,
         ),
         *cythonize(
-            [_extension(name, f"{name.partition('.')[2].replace('.', '/')}.py") for name in IN_PLACE],
+            [_extension(name, f"{name.partition('.')[2].replace('.', '/')}.py") for name in BUILDS["COMPILED"]],
             build_dir="build/cython",
             nthreads=os.cpu_count(),
             quiet=True,

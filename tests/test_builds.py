@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import runpy
 import subprocess
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from shutil import copytree
+from types import SimpleNamespace
 
 import pytest
 
@@ -91,6 +93,24 @@ def test_the_sources_are_used_for_all_if_one_isnt_compiled(tmp_path: Path) -> No
 
 def _without(where: str, names: list[str], patterns: list[str]) -> set[str]:
     return {name for name in names if any(Path(name).match(pattern) for pattern in (*patterns, "__pycache__"))}
+
+
+@pytest.mark.parametrize(("wish", "is_unwanted"), [(None, False), ("", False), ("0", False), ("1", True)])
+def test_the_same_wish_has_nothing_compiled_and_nothing_compiled_used(
+    wish: str | None, is_unwanted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[list[object]] = []
+    monkeypatch.setattr("setuptools.setup", lambda *, ext_modules, **_: made.append(ext_modules))
+    monkeypatch.setitem(sys.modules, "Cython.Build", SimpleNamespace(cythonize=lambda modules, **_: modules))
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])  # Where sources are wanted, they are found there.
+    monkeypatch.chdir(ROOT.parent.parent)
+    if wish is None:
+        monkeypatch.delenv(UNCOMPILED, raising=False)
+    else:
+        monkeypatch.setenv(UNCOMPILED, wish)
+    runpy.run_path("setup.py")
+    assert [bool(modules) for modules in made] == [not is_unwanted]
+    assert builds.is_unwanted() is is_unwanted
 
 
 @pytest.mark.parametrize(
