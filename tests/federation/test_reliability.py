@@ -340,16 +340,19 @@ def test_a_server_that_is_stopped_and_resumed_blames_nobody_and_is_blamed_by_nob
 # --- A machine is lost ---
 
 
-def test_the_system_asks_a_silent_machine_for_signs_of_life() -> None:
-    def settings(plug: socket.socket) -> list[int]:
+@pytest.mark.parametrize(
+    ("unreachable_s", "settings"), [(20.0, [1, 8, 4, 3]), (1e6, [1, 32767, 32767, 3])], ids=["usual", "very long"]
+)
+def test_the_system_asks_a_silent_machine_for_signs_of_life(unreachable_s: float, settings: list[int]) -> None:
+    def found(plug: socket.socket) -> list[int]:
         tcp = [plug.getsockopt(socket.IPPROTO_TCP, option) for option in KEEPALIVE]
         return [plug.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE), *tcp]
 
-    with Server(plan(["a"]), limits=Limits(unreachable_s=20.0)) as server:
+    with Server(plan(["a"]), limits=Limits(unreachable_s=unreachable_s)) as server:
         with connect(str(server.address), "a") as me:
-            assert settings(me._wire._plain) == [1, 8, 4, 3]
+            assert found(me._wire._plain) == settings
             (plug,) = server._connections
-            assert settings(plug._socket) == [1, 8, 4, 3]
+            assert found(plug._socket) == settings
         assert server.wait(PROMPT_S).digest
 
 

@@ -161,6 +161,29 @@ def test_garbage_from_a_server_is_a_peers_error(body: bytes) -> None:
         mine.settle(body)
 
 
+@pytest.mark.parametrize(
+    "absurd",
+    [
+        {"heartbeat": -1},
+        {"heartbeat": 2**64 - 1},
+        {"frame_max": 0},
+        {"frame_max": 2**31},
+        {"frame_max": 2**64 - 1},
+        {"period": -1},
+        {"period": 2**64 - 1},
+        {"payload_max": -1},
+        {"payload_max": 2**64 - 1},
+    ],
+    ids=str,
+)
+def test_a_welcome_with_absurd_numbers_is_a_peers_error(absurd: dict[str, int]) -> None:
+    mine = greeting()
+    mine.hello(msgpack.encode(CHALLENGE))
+    said = structs.replace(Welcome(server_proof(TOKEN, CHALLENGE, HELLO), 1, 2), **absurd)
+    with pytest.raises(PeerError, match="can't be read: Expected `int`"):
+        mine.settle(msgpack.encode(said))
+
+
 def test_neither_token_nor_anything_that_serves_again_crosses_the_wire() -> None:
     first, second = (
         greeting().hello(msgpack.encode(CHALLENGE)),

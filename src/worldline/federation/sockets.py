@@ -17,6 +17,7 @@ from worldline.model import LossError, UsageError
 _RETRY_S = 0.05
 _UNREACHABLE_S = 10.0  # As long as nothing else has been agreed.
 _LEAST_S = 2.0  # Idle connections are probed every second at the most: what is shorter can't be told from being idle.
+_PROBE_S_MAX = 2**15 - 1  # The longest that Linux takes.
 _GONE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN)
 _PROBES, _UNACKNOWLEDGED, _LAST_HEARD_MS, _INFO_SIZE = 3, 24, 56, 60  # Where these stand in Linux's `struct tcp_info`.
 
@@ -48,8 +49,8 @@ def expect_signs_of_life(connection: socket.socket, unreachable_s: float) -> Non
     """
     if connection.family not in (socket.AF_INET, socket.AF_INET6):
         return  # On one machine, a connection lives as long as both of its ends.
-    interval_s = max(1, int(unreachable_s / 5))
-    idle_s = max(1, int(unreachable_s) - 3 * interval_s)
+    interval_s = max(1, min(int(unreachable_s / 5), _PROBE_S_MAX))
+    idle_s = max(1, min(int(unreachable_s) - 3 * interval_s, _PROBE_S_MAX))
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     options = {"TCP_KEEPIDLE": idle_s, "TCP_KEEPALIVE": idle_s, "TCP_KEEPINTVL": interval_s, "TCP_KEEPCNT": 3}
     for option, value in options.items():

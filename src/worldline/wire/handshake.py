@@ -13,17 +13,24 @@ from outside, since entropy is IO. What both sides must agree on is judged next,
 from __future__ import annotations
 
 import hmac
+from typing import Annotated
 
-from msgspec import Struct, msgpack
+from msgspec import Meta, Struct, msgpack
 
 from worldline.lock.events import Join
 from worldline.model.payload import PAYLOAD_MAX
+from worldline.model.time import TIME_MAX
 
 PROTOCOL = "worldline"
 VERSION = 1
 NONCE_SIZE = 16
 HELLO_MAX = 4096
 """The longest frame before somebody is admitted."""
+
+
+_Time = Annotated[int, Meta(ge=0, le=TIME_MAX)]
+_FrameSize = Annotated[int, Meta(ge=1, lt=2**31)]  # What a frame's header has room for.
+_PayloadSize = Annotated[int, Meta(ge=0, le=2**62)]
 
 
 class Challenge(Struct, frozen=True, array_like=True, tag="challenge"):
@@ -58,11 +65,11 @@ class Welcome(Struct, frozen=True, array_like=True, tag="welcome"):
     """
 
     proof: bytes
-    heartbeat: int
-    frame_max: int
+    heartbeat: _Time
+    frame_max: _FrameSize
     declared: Join | None = None
-    period: int = 0
-    payload_max: int = PAYLOAD_MAX
+    period: _Time = 0
+    payload_max: _PayloadSize = PAYLOAD_MAX
 
     def body(self) -> bytes:
         """Return it as it is sent: as short as it can be, if nothing is declared or all is as usual."""
