@@ -134,6 +134,33 @@ def test_a_trunk_is_a_stranger_until_somebody_is_admitted_on_it() -> None:
     assert not trunk.gone
 
 
+@pytest.mark.parametrize("strangers", [1, 4])
+def test_the_trunk_that_makes_room_is_never_that_of_the_circuit_for_which_it_is_made(strangers: int) -> None:
+    house = House("a", "b", token=b"secret", limits=Limits(strangers_max=strangers))
+    trunk = TrunkPeer(house)
+    idle = [house.connect() for _ in range(strangers - 1)]
+    refused = trunk.circuit(0)
+    refused.greet("a", token=b"guess")
+    assert refused.read()[0][:2] == ["refused", "token"]
+    trunk.circuit(1).greet("a")
+    trunk.circuit(2).greet("b")
+    assert [trunk.circuit(number).read()[0][0] for number in (1, 2)] == ["welcome", "welcome"]
+    assert [peer.session.closing for peer in idle] == [False] * len(idle)
+    assert house.host._strangers == [peer.session for peer in idle]
+    assert not house.host.over
+
+
+def test_a_trunk_on_which_everybody_is_refused_stays_a_stranger() -> None:
+    house = House("a", "b", token=b"secret", limits=Limits(strangers_max=2))
+    trunk = TrunkPeer(house)
+    for number in range(5):
+        house.pass_time(2.1)
+        trunk.circuit(number).greet("a", token=b"guess")
+    assert house.host._strangers == []
+    trunk.pump()
+    assert trunk.words[-1] == ["refused", "protocol", "it didn't say who it was in time"]
+
+
 def test_a_stranger_learns_nothing_and_has_one_circuit_at_a_time() -> None:
     house = House("a", "b", token=b"secret", federation="cell")
     trunk = TrunkPeer(house)

@@ -273,26 +273,32 @@ class Host:
 
     def open(self, now: float) -> Session:
         """Take in a new connection."""
-        session = self._meet(Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE)), now)
+        session = Session(Challenge(PROTOCOL, VERSION, self._entropy(NONCE_SIZE)), now)
+        self._meet(session)
         self._put(session, frame(_encode(session.challenge)))
         return session
 
     def open_circuit(self, carrier: Session, owner: SessionOwner) -> Session:
-        """Take in another connection, over a trunk; its challenge is that of the trunk."""
-        session = self._meet(carrier.challenge, carrier.heard)
+        """Take in another connection, over a trunk; its challenge is that of the trunk.
+
+        On a trunk that is a stranger itself, it isn't another one: its first circuit would send away the very trunk
+        that it belongs to, if that is the oldest of too many.
+        """
+        session = Session(carrier.challenge, carrier.heard)
         session.owner = owner
+        if carrier not in self._strangers:
+            self._meet(session)
         return session
 
-    def _meet(self, challenge: Challenge, now: float) -> Session:
-        session = Session(challenge, now)
+    def _meet(self, session: Session) -> None:
         if len(self._strangers) >= self.limits.strangers_max:  # Who has said nothing for longest makes room.
             self._refuse(self._strangers[0], CROWDED, "too many connections are waiting to be admitted")
         self._strangers.append(session)
-        return session
 
-    def trust(self, carrier: Session) -> None:
-        """Somebody has been admitted on a trunk: it is no stranger any more."""
-        self._strangers.remove(carrier)
+    def trust(self, session: Session) -> None:
+        """It is no stranger any more: it has been admitted, or somebody on the trunk that it is."""
+        if session in self._strangers:
+            self._strangers.remove(session)
 
     def seat(self, name: str, owner: SessionOwner, now: float) -> Session:
         """Admit a participant that lives in this very thread, and needn't prove who it is."""
@@ -502,7 +508,7 @@ class Host:
         if refusal is not None:
             self._refuse(session, *refusal)
             return
-        self._strangers.remove(session)
+        self.trust(session)
         self._admit(session, hello.name)
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.heartbeat_s * 1e9)
@@ -701,8 +707,7 @@ class Host:
 
     def _refuse(self, session: Session, code: str, reason: str) -> None:
         """Tell a connection why it ends, and end it."""
-        if session in self._strangers:
-            self._strangers.remove(session)
+        self.trust(session)
         if not self.over:
             self.notices.append(f"refused {session.claims or 'a connection'}: {reason}")
         self._put(session, encode_answer(Refused(code, reason)))
