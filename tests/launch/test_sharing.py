@@ -10,10 +10,13 @@ import pytest
 
 from tests.federation.transports import nothing_left
 from tests.launch.test_launcher import launch
-from worldline import run
+from worldline import Server, plan, run
+from worldline.federation.environment import ADDRESS
 from worldline.launch.launcher import Launch, federation_of
 from worldline.launch.setup import ParticipantSetup, Setup, read_setup
+from worldline.launch.shared_worker import SharedParticipant, failed_in_share, work, write_share
 from worldline.launch.sharing import shares
+from worldline.launch.time_stamps import TimeStamps
 from worldline.model import MS, LossError, ModelError, UsageError
 
 HERE, THERE = Path("/here"), Path("/there")
@@ -201,6 +204,32 @@ def test_one_that_fails_after_it_has_left_is_named(tmp_path: Path) -> None:
         "odd: its process, which it shared with a, b, c and 1 more, ended with exit code 1 after it had left "
         "(its last line was: ValueError: too late)"
     )
+
+
+ODD = """
+import asyncio
+
+def bad(me):
+    me.advance(to="1ms")
+    raise asyncio.CancelledError("stop it")
+
+def good(me):
+    me.advance(to="1ms")
+"""
+
+
+def test_whatever_one_raises_ends_that_one_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only exceptions that programs are expected to raise: the others of its process end as anywhere else."""
+    (tmp_path / "odd.py").write_text(ODD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("worldline.federation.call.be_brief", lambda: None)  # That's for a process of its own.
+    share = tmp_path / "share.json"
+    write_share(share, [SharedParticipant("a", "odd:bad", ""), SharedParticipant("b", "odd:good", "")])
+    with Server(plan(["a", "b"])) as server:
+        monkeypatch.setenv(ADDRESS, str(server.address))
+        assert work(share, TimeStamps()) == 1
+        assert "its program raised CancelledError: stop it" in str(server.host.failure)
+    assert failed_in_share(share)[0] == "a"
 
 
 def test_one_that_cant_be_loaded_is_named_before_anybody_joins(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def work(file: Path, stamps: TimeStamps) -> int:
                 live(programs[circuit.name], participant)
         except SystemExit as error:
             codes[circuit.name] = _exit_code(error)
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:  # Whatever it is, the others of this process go on.
             (bystanders if is_bystander(error) else codes)[circuit.name] = last_words(error)
 
     crew.run(run)
