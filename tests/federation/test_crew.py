@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from msgspec import msgpack
 
-from tests.federation.transports import PATIENCE_S, Strand, eventually, in_server, nothing_left, states
+from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually, in_server, nothing_left, states
 from worldline import Federation, Network, Participant, Program, Server, link, plan, run
 from worldline.federation import circuits
 from worldline.federation.call import Call
@@ -114,6 +114,27 @@ def test_one_that_computes_for_long_is_named_and_what_it_said_is_told(monkeypatc
         assert crew.result() == {"a": None, "b": None}
         assert other.result() == {"c": None}
     assert server.host.remarks() == []
+
+
+def test_one_that_is_held_within_an_operation_doesnt_hold_up_the_pulse(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(circuits, "_BUSY_S", 0.02)
+    released = threading.Event()
+
+    def operate(me: Participant) -> None:
+        me.advance(MS)
+        with me._lock:  # As every operation does, which may have to wait for the server then.
+            assert released.wait(PATIENCE_S)
+
+    with Server(plan(["a", "b"])) as server:
+        crew = work(server, {"a": operate, "b": lambda me: me.advance(5 * MS)})
+        try:
+            eventually(
+                lambda: any("a has been running" in remark for remark in in_server(server, server.host.remarks)),
+                PROMPT_S,
+            )
+        finally:
+            released.set()
+        assert crew.result() == {"a": None, "b": None}
 
 
 def test_when_the_run_is_broken_off_everybody_in_the_crew_is_told_by_whom() -> None:

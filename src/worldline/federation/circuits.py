@@ -60,7 +60,7 @@ class Circuit:
     """One participant's way to its server, over a trunk that it shares with others.
 
     `pause` is set by whoever runs its program, and returns when there may be something new. `catch_up` tells what was
-    left lying, from any thread.
+    left lying, from any thread, and never waits.
     """
 
     pause: Callable[[], None]

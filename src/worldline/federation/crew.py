@@ -50,7 +50,7 @@ class Crew:
     def participant(self, circuit: Circuit) -> WiredParticipant:
         """Return the participant of a circuit, in the strand of its program; raise if it wasn't admitted."""
         self._participants[circuit] = participant = WiredParticipant(circuit.ledger(), circuit)
-        circuit.catch_up = participant.catch_up
+        circuit.catch_up = participant.catch_up_if_idle
         return participant
 
     def run(self, live: Live) -> None:

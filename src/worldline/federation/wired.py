@@ -6,7 +6,7 @@ of its own or a circuit of one that is shared, is for the wire to know.
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.forks import ForkedLock, remember
@@ -79,6 +79,15 @@ class WiredParticipant(InterruptibleParticipant):
         if self._ledger.state is State.COMPUTING and not self.ended:
             self._wire.look()
         super().leave()
+
+    def catch_up_if_idle(self) -> None:
+        """Do as `catch_up`, unless an operation is under way: where its wire is held back, that may take long."""
+        lock: Any = self._lock
+        if lock.acquire(blocking=False):
+            try:
+                self._catch_up()
+            finally:
+                lock.release()
 
     def close(self) -> None:
         """Hang up. Without `leave`, the others consider this participant lost."""
