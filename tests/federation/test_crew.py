@@ -210,6 +210,21 @@ def test_a_server_that_carries_no_trunk_is_refused_in_clear_words(
         trunk.close()
 
 
+@pytest.mark.parametrize("unsent", [b"", bytes(2**24)], ids=["says nothing", "takes nothing"])
+def test_a_server_that_does_nothing_any_more_isnt_waited_for_if_somebody_failed(
+    unsent: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(circuits, "_WAKE_S", 0.01)
+    monkeypatch.setattr(circuits, "_FAREWELL_S", 0.05)
+    ours, theirs = socket.socketpair()
+    with theirs:
+        trunk = WorkerTrunk(ours, lambda _: None)
+        circuit = Circuit(trunk, 0, Call("tcp://127.0.0.1:1", "a"))
+        trunk.say(circuit, unsent)
+        trunk.hang_up(circuit, patient=False)
+        Strand(trunk.close).result(PROMPT_S)
+
+
 def test_the_end_by_order_is_everybodys() -> None:
     with Server(plan(["a", "b"])) as server:
         server.hold_at(0)

@@ -202,6 +202,7 @@ class WorkerTrunk:
         self._is_patient = True  # Nobody has come to a bad end.
         self._is_mute = False  # Nothing can be sent any more; what the server says of that is still to be read.
         self._over: str | None = None  # Why nothing comes in any more.
+        self._deadline: float | None = None  # When waiting for the server ends, if it does.
         self._done = threading.Event()
         self._pulse = threading.Thread(target=self._live, name="worldline pulse", daemon=True)
         wake_every(connection, _WAKE_S)
@@ -246,14 +247,14 @@ class WorkerTrunk:
 
     def close(self) -> None:
         """Hang up. If all went well, only when the server has taken all that it was told, however long that takes."""
+        self._deadline = None if self._is_patient else time.monotonic() + _FAREWELL_S
         self._done.set()
         if self._pulse.ident is not None:
             self._pulse.join()  # It may be sending.
-        deadline = None if self._is_patient else time.monotonic() + _FAREWELL_S
         self.flush()
         with contextlib.suppress(OSError):
             self._socket.shutdown(socket.SHUT_WR)
-        while self._over is None and (deadline is None or time.monotonic() < deadline):
+        while self._over is None and not self._is_late():
             self.listen()
         self._socket.close()
 
@@ -302,7 +303,7 @@ class WorkerTrunk:
             try:
                 left = left[self._socket.send(left) :]
             except BlockingIOError:
-                self._is_mute = is_unreachable(self._plain, 4 * self.heartbeat_s)
+                self._is_mute = self._is_late() or is_unreachable(self._plain, 4 * self.heartbeat_s)
             except OSError:
                 self._is_mute = True  # Why, the server may have said before, and whoever reads finds out.
 
@@ -312,10 +313,10 @@ class WorkerTrunk:
             try:
                 data = self._socket.recv(_RECEIVE_MAX, flags)
             except BlockingIOError:
-                if not flags and is_unreachable(self._plain, 4 * self.heartbeat_s):
-                    self._end(f"the server's machine hasn't answered for {4 * self.heartbeat_s:.0f} seconds")
-                elif flags:
+                if flags or self._is_late():
                     return
+                if is_unreachable(self._plain, 4 * self.heartbeat_s):
+                    self._end(f"the server's machine hasn't answered for {4 * self.heartbeat_s:.0f} seconds")
                 continue
             except OSError as error:
                 self._end(broken(error))
@@ -328,6 +329,9 @@ class WorkerTrunk:
             except WorldlineError as error:
                 self._end(error.problem)
             return
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() > self._deadline
 
     def _take(self, bodies: Iterable[bytes]) -> None:
         for body in bodies:
