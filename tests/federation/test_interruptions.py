@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import pytest
 from hypothesis import given
@@ -18,7 +21,10 @@ from hypothesis import strategies as st
 
 from tests.federation.transports import PROMPT_S, Strand, eventually, held_up, in_server, make_certificate, nothing_left
 from worldline import Federation, Network, Participant, Program, Server, connect, connect_async, link, plan, run
+from worldline.federation import encrypted
 from worldline.federation.aio import AsyncParticipant
+from worldline.federation.encrypted import Encrypted
+from worldline.federation.sockets import client_context, server_context
 from worldline.model import MS, LossError, Message, UsageError
 
 
@@ -27,6 +33,8 @@ def _tidy() -> Iterator[None]:
     with nothing_left():
         yield
 
+
+T = TypeVar("T")
 
 NETWORK = Network(default=link("uniform(1ms, 4ms)"))
 DECLARED: Any = {"publishes": ["t"], "subscribes": {"t": "newest(2)"}}
@@ -216,6 +224,65 @@ def test_a_frame_whose_sending_is_interrupted_is_finished_first(kind: str, tmp_p
             me.publish("t", b"more")
             me.advance(to="5ms")
         assert server.wait(PROMPT_S).digest == expected.digest
+
+
+class InterruptedCalls:
+    """Raises a `Tick` after the given number of C calls in a file, where a signal's handler would run."""
+
+    def __init__(self, file: str, calls: int) -> None:
+        self._file = file
+        self._left = calls
+        self.is_over = False
+
+    def __enter__(self) -> Self:
+        sys.setprofile(self._look)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _look(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "c_return" and frame.f_code.co_filename == self._file and not self.is_over:
+            self._left -= 1
+            if self._left < 0:
+                self.is_over = True
+                raise Tick
+
+
+def tls_pair(folder: Path) -> tuple[Encrypted, ssl.SSLSocket]:
+    certificate, key = make_certificate(folder)
+    ours, theirs = socket.socketpair()
+    serving = server_context(certificate, key)
+    other = Strand(lambda: serving.wrap_socket(theirs, server_side=True))
+    made = client_context(certificate).wrap_socket(ours, server_hostname="localhost")
+    return Encrypted(made, PROMPT_S), other.result()
+
+
+def test_tls_writes_and_reads_once_whatever_call_is_interrupted(tmp_path: Path) -> None:
+    mine, other = tls_pair(tmp_path)
+
+    def seen_through(call: Callable[[], T], interrupted: InterruptedCalls) -> T:
+        with interrupted, suppress(Tick):
+            return call()
+        return call()
+
+    ticks, is_over = 0, True
+    while is_over:
+        word = b"%d." % ticks
+        sending = InterruptedCalls(encrypted.__file__, ticks)
+        assert seen_through(lambda: mine.send(word), sending) == len(word)  # noqa: B023 - called at once.
+        assert other.recv(100) == word
+        other.send(word)
+        reading = InterruptedCalls(encrypted.__file__, ticks)
+        assert seen_through(lambda: mine.recv(100), reading) == word
+        is_over = sending.is_over or reading.is_over
+        ticks += 1
+    assert ticks > 1
+    other.close()
+    assert mine.recv(100) == b""
+    mine.close()
+    with pytest.raises(OSError, match="the connection is closed"):
+        mine.send(b"")
 
 
 def test_who_gives_up_an_interrupted_wait_and_leaves_is_told_and_the_others_too() -> None:
