@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import gc
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from msgspec import msgpack
 
 from tests.federation.transports import PATIENCE_S, PROMPT_S, Strand, eventually, in_server, nothing_left, states
-from worldline import Federation, Network, Participant, Program, Server, link, plan, run
+from worldline import Federation, Network, Participant, Program, Server, connect, link, plan, run
 from worldline.federation import circuits
 from worldline.federation.call import Call
 from worldline.federation.circuits import Circuit, WorkerTrunk
 from worldline.federation.crew import Crew
 from worldline.federation.limits import Limits
-from worldline.federation.strand import THREADS
+from worldline.federation.strand import THREADS, ThreadStrand, strand_kind
 from worldline.lock import State
 from worldline.model import MS, LossError, PeerError, UsageError
 from worldline.model.errors import BrokenOff
@@ -167,6 +171,146 @@ def test_whoever_is_refused_is_alone_in_that() -> None:
     for name in ("x", "y"):
         assert isinstance(ends[name], UsageError)
         assert f"nobody expects '{name}'" in str(ends[name])
+
+
+class Tick(Exception):  # noqa: N818 - it is no error.
+    """What a signal's handler raises."""
+
+
+@contextmanager
+def handling(signum: signal.Signals, handle: Callable[[], None]) -> Iterator[None]:
+    before = signal.signal(signum, lambda *_: handle())
+    gc.disable()  # What it calls would be interrupted, too, and nobody could know of it.
+    try:
+        yield
+    finally:
+        gc.enable()
+        signal.signal(signum, before)
+
+
+def raise_tick() -> None:
+    raise Tick
+
+
+def chatter(me: Participant, patient: Callable[[Callable[[], object]], object]) -> None:
+    for turn in range(200):
+        me.publish("t", turn.to_bytes(2))
+        target = (turn + 1) * MS
+        patient(lambda: me.advance(to=target))  # noqa: B023 - called at once.
+    patient(lambda: me.next(until=me.now + MS))
+
+
+CHATTERING = Federation(
+    {
+        name: Program(lambda me: chatter(me, lambda call: call()), publishes=["t"], subscribes=["t"])
+        for name in ("a", "b", "c")
+    },
+    network=Network(default=link("1ms")),
+)
+
+
+def interrupted_crew(server: Server, play: Callable[[Crew, Participant], None]) -> dict[str, BaseException]:
+    """Have two of three do this as a crew in this thread, the one in which handlers run; return who has failed."""
+    declared: Any = {"publishes": ["t"], "subscribes": ["t"]}
+    crew = Crew([Call(str(server.address), name, **declared) for name in ("a", "b")])
+    failures: dict[str, BaseException] = {}
+
+    def live(circuit: Circuit) -> None:
+        try:
+            with crew.participant(circuit) as me:
+                play(crew, me)
+        except Exception as error:
+            failures[circuit.name] = error
+
+    crew.run(live)
+    return failures
+
+
+def calm(server: Server) -> None:
+    with connect(server, "c", publishes=["t"], subscribes=["t"]) as me:
+        chatter(me, lambda call: call())
+
+
+@pytest.fixture
+def greenlets() -> None:
+    if strand_kind() is ThreadStrand:
+        pytest.skip("programs aren't in the thread that handlers run in")
+
+
+@pytest.mark.usefixtures("greenlets")
+def test_a_handler_that_raises_while_all_wait_interrupts_the_wait_of_the_one_that_went_on_last() -> None:
+    ticks: list[str] = []
+    main = threading.main_thread().ident
+    assert main is not None
+
+    def patient(me: Participant, call: Callable[[], object]) -> object:
+        while True:
+            try:
+                return call()
+            except Tick:
+                ticks.append(me.name)
+
+    def interrupt(server: Server) -> None:
+        for times in range(3):
+            eventually(lambda: len(ticks) == times)  # noqa: B023 - called at once.
+            eventually(lambda: set(states(server).values()) == {State.ADVANCING.value})
+            signal.pthread_kill(main, signal.SIGUSR1)
+        eventually(lambda: len(ticks) == 3)
+        server.hold_at(None)
+
+    with handling(signal.SIGUSR1, raise_tick), Server(CHATTERING.plan()) as server:
+        server.hold_at(0)
+        other = Strand(lambda: calm(server))
+        interrupting = Strand(lambda: interrupt(server))
+        failures = interrupted_crew(server, lambda _, me: chatter(me, lambda call: patient(me, call)))
+        interrupting.result()
+        other.result()
+        assert failures == {}
+        assert server.wait(PROMPT_S).digest == run(CHATTERING).digest
+    assert len(ticks) == 3
+    assert len(set(ticks)) == 1
+
+
+@pytest.mark.usefixtures("greenlets")
+def test_a_crew_may_be_interrupted_anywhere() -> None:
+    ticks = 0
+    waiting: list[Participant] = []
+    crews: list[Crew] = []
+
+    def handle() -> None:
+        """Raise only where a program waits: what it does otherwise may be left half done."""
+        if len(waiting) < 2 or crews[0]._raised:
+            return
+        running = crews[0]._trunk.running
+        if running is None or crews[0]._participants[running]._waits:
+            raise Tick
+
+    def play(crew: Crew, me: Participant) -> None:
+        def patient(call: Callable[[], object]) -> object:
+            nonlocal ticks
+            while True:
+                try:
+                    waiting.append(me)
+                    return call()
+                except Tick:
+                    ticks += 1
+                finally:
+                    waiting.remove(me)
+
+        crews[:] = [crew]
+        chatter(me, patient)
+
+    with handling(signal.SIGALRM, handle), Server(CHATTERING.plan()) as server:
+        other = Strand(lambda: calm(server))
+        signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+        try:
+            failures = interrupted_crew(server, play)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        other.result()
+        assert failures == {}
+        assert server.wait(PROMPT_S).digest == run(CHATTERING).digest
+    assert ticks
 
 
 def trunk_to(*said: bytes) -> tuple[WorkerTrunk, Call]:

@@ -9,6 +9,11 @@ when nobody can. What is to be sent is put into a queue, and one write sends all
   that program has said and left lying.
 
 If the server holds a circuit, because its participant is far ahead of others, telling makes that one wait.
+
+A signal's handler may raise anywhere here, in the program that waits or in whoever reads for all. As in `connection`,
+nothing is lost or done twice then: what is written or read stays in a queue until the note of it, and where two
+statements belong together, the only call is the last of them. A circuit is woken before it is given something, and so
+perhaps for nothing, rather than not at all.
 """
 
 from __future__ import annotations
@@ -17,8 +22,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from threading import get_ident
 
 from worldline.federation.call import Call
@@ -34,7 +38,6 @@ from worldline.wire.handshake import Refused
 from worldline.wire.trunk import (
     LONGEST,
     NUMBER_SIZE,
-    PIECE_MAX,
     HoldCircuit,
     RunningCircuit,
     circuit_of,
@@ -42,6 +45,7 @@ from worldline.wire.trunk import (
     is_piece,
     opening,
     piece,
+    pieces,
     word,
 )
 
@@ -75,6 +79,8 @@ class Circuit:
         self.refused: WorldlineError | None = None  # Why it wasn't admitted.
         self.disowned = False
         self.catch_up: Callable[[], None] = lambda: None
+        self.interruption: BaseException | None = None  # What a handler has raised, to be raised in the program's wait.
+        self.unread: list[bytes] = []  # What the trunk has brought.
         self._ledger: Ledger | None = None
         self._trunk = trunk
         self._call = call
@@ -91,10 +97,11 @@ class Circuit:
         """Take the server's verdict, if it is there; return whether it is, or was."""
         if self._ledger is not None or self.refused is not None:
             return True
-        body = self.conversation.body()
-        if body is None and self.closed is None:
-            return False
         try:
+            self._hear()
+            body = self.conversation.body()
+            if body is None and self.closed is None:
+                return False
             if body is None:
                 raise self.conversation.lost(self.closed or _CLOSED)
             welcome = self._call.greeting.settle(body)
@@ -121,7 +128,7 @@ class Circuit:
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         self._check()
-        self._trunk.say(self, self.conversation.encode(events))
+        self._say(events)
         self._told = time.monotonic()
         while self.is_held and get_ident() == self._thread:
             self._wait()
@@ -129,11 +136,9 @@ class Circuit:
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         if events:
-            said = self.conversation.encode(events)
-            del events[:]
             self.conversation.check()
-            self._trunk.say(self, said)
-        while (answer := self.conversation.answer()) is None:
+            self._say(events)
+        while (answer := self._answer()) is None:
             if self.closed is not None:
                 raise self.conversation.lost(self.closed)
             self._wait()
@@ -154,7 +159,7 @@ class Circuit:
     def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
         with contextlib.suppress(WorldlineError):
             if events:
-                self._trunk.say(self, self.conversation.encode(events))
+                self._say(events)
         self._trunk.say(self, failure(cause))
 
     def close(self, *, patient: bool = False) -> None:
@@ -167,12 +172,32 @@ class Circuit:
         self.disowned = True
         self.conversation.end = not_ours(self.name)
 
+    def _say(self, events: list[ParticipantEvent]) -> None:
+        said = pieces(self.number, self.conversation.encode(events))
+        del events[:]  # With the next line, one step: its call is the last of it.
+        self._trunk.unsent.extend(said)
+
     def _wait(self) -> None:
         self.waits = True
         self.pause()
+        raised, self.interruption = self.interruption, None
+        if raised is not None:
+            raise raised
+
+    def _answer(self) -> Action | None:
+        self._hear()
+        return self.conversation.answer()
+
+    def _hear(self) -> None:
+        """Take what the trunk has brought, and what was left over when the program was interrupted."""
+        self.conversation.move(self.unread)
+        while self.unread:
+            self.conversation.move(self.unread)
 
     def _check(self) -> None:
         """Raise if the server has ended it."""
+        if get_ident() == self._thread:  # The pulse would get in its way.
+            self._hear()
         self.conversation.look()
         if self.closed is not None:
             raise self.conversation.lost(self.closed)
@@ -195,7 +220,11 @@ class WorkerTrunk:
         self._frames = Frames(LONGEST)
         self._circuits: dict[int, Circuit] = {}
         self._challenge: bytes | None = None
-        self._unsent: deque[bytes] = deque()
+        self.unsent: list[bytes] = []  # Frames, whoever says them.
+        self._sending = b""  # What was taken from there,
+        self._sent: list[int] = []  # and how much of it was written, each time.
+        self._unread: list[bytes] = []
+        self._bodies: list[bytes] = []
         self._writing = threading.Lock()
         self._reading = threading.Lock()
         self._written = time.monotonic()
@@ -213,7 +242,7 @@ class WorkerTrunk:
     def open(self, calls: Sequence[Call]) -> list[Circuit]:
         """Have the participants admitted, each on its own proof; who is refused has the reason in its circuit."""
         challenge = self._greeted()
-        self._unsent.append(opening())
+        self.unsent.append(opening())
         circuits = [Circuit(self, number, call) for number, call in enumerate(calls)]
         is_trusted = False
         for circuit in circuits:
@@ -232,10 +261,13 @@ class WorkerTrunk:
         """Send what there is, and take in what is there."""
         self.due = now + _SEND_AFTER_S
         self.flush()
-        if self._reading.acquire(blocking=False):  # Otherwise somebody listens already.
-            try:
+        is_mine: list[bool] = []
+        try:
+            is_mine.extend(map(self._reading.acquire, (False,)))
+            if is_mine[0]:  # Otherwise somebody listens already.
                 self._receive(socket.MSG_DONTWAIT)
-            finally:
+        finally:
+            if is_mine and is_mine[0]:
                 self._reading.release()
 
     def listen(self) -> None:
@@ -262,7 +294,8 @@ class WorkerTrunk:
         """Let go of it in a forked process: not a word, and nothing that keeps the other process's connection open."""
         self._is_mute, self._over = True, _CLOSED
         self._reading, self._writing = threading.Lock(), threading.Lock()
-        self._unsent.clear()
+        self.unsent.clear()
+        self._sending = b""
         self._socket.close()
         for circuit in self._circuits.values():
             circuit.disown()
@@ -271,85 +304,107 @@ class WorkerTrunk:
 
     def say(self, circuit: Circuit, stream: bytes) -> None:
         """Have something sent on a circuit, soon."""
-        if len(stream) <= PIECE_MAX:
-            self._unsent.append(piece(circuit.number, stream))
-            return
-        for start in range(0, len(stream), PIECE_MAX):
-            self._unsent.append(piece(circuit.number, stream[start : start + PIECE_MAX]))
+        self.unsent.extend(pieces(circuit.number, stream))
 
     def hang_up(self, circuit: Circuit, *, patient: bool) -> None:
         self._is_patient = self._is_patient and patient
         if self._circuits.pop(circuit.number, None) is not None:
-            self._unsent.append(piece(circuit.number, b""))
+            self.unsent.append(piece(circuit.number, b""))
 
     def flush(self) -> None:
         """Send what there is."""
-        if not self._unsent:
+        if not (self.unsent or self._sending):
             return
         if self._shake is not None:
             time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
         with self._writing:
-            said = []
-            while self._unsent:
-                said.append(self._unsent.popleft())
-            self._write(b"".join(said))
+            self._write_all()
 
     # --- Writing and reading ---
 
-    def _write(self, data: bytes) -> None:
+    # These loops are apart from where the locks are held: see `connection`.
+
+    def _write_all(self) -> None:
+        self._write()
+        while self.unsent:
+            count = len(self.unsent)
+            said = b"".join(self.unsent[:count])
+            self._sending = said  # With the next line, one step: there is no call.
+            del self.unsent[:count]
+            self._write()
+
+    def _write(self) -> None:
+        """Write what was taken to be sent, or what is left of it."""
         self._written = time.monotonic()
-        left = memoryview(data)
-        while left and not self._is_mute:
+        while not self._is_mute:
+            done, whole = sum(self._sent), len(self._sending)
+            if done == whole:
+                break
             try:
-                left = left[self._socket.send(left) :]
+                self._sent.extend(map(self._socket.send, (memoryview(self._sending)[done:],)))
             except BlockingIOError:
                 self._is_mute = self._is_late() or is_unreachable(self._plain, 4 * self.heartbeat_s)
             except OSError:
                 self._is_mute = True  # Why, the server may have said before, and whoever reads finds out.
+        self._sending, self._sent = b"", []
 
     def _receive(self, flags: int) -> None:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
-        while self._over is None:
+        if self._take_all():
+            return  # It was left over when somebody was interrupted.
+        while not self._unread:
+            if self._over is not None:
+                return
             try:
-                data = self._socket.recv(_RECEIVE_MAX, flags)
+                self._unread.extend(map(self._socket.recv, (_RECEIVE_MAX,), (flags,)))
             except BlockingIOError:
                 if flags or self._is_late():
                     return
                 if is_unreachable(self._plain, 4 * self.heartbeat_s):
                     self._end(f"the server's machine hasn't answered for {4 * self.heartbeat_s:.0f} seconds")
-                continue
             except OSError as error:
                 self._end(broken(error))
-                return
-            if not data:
-                self._end(_CLOSED)
-                return
-            try:
-                self._take(self._frames.feed(data))
-            except WorldlineError as error:
-                self._end(error.problem)
+        if not self._unread[0]:
+            self._end(_CLOSED)
             return
+        self._frames.push(self._unread)
+        self._take_all()
 
     def _is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() > self._deadline
 
-    def _take(self, bodies: Iterable[bytes]) -> None:
-        for body in bodies:
-            if not body:
-                continue
-            if self._challenge is None:
-                self._challenge = body
-            elif is_piece(body):
-                circuit = self._circuits.get(circuit_of(body))
-                if circuit is None:
-                    continue  # It has hung up.
-                if len(body) == NUMBER_SIZE:
-                    circuit.closed = _CLOSED
-                else:
-                    circuit.conversation.feed(body[NUMBER_SIZE:])
-                self._rouse(circuit)
+    def _take_all(self) -> bool:
+        """Do as the server says; whether it has said anything."""
+        took = False
+        try:
+            while self._over is None and (self._bodies or self._frames.cut(self._bodies)):
+                took = True
+                self._take(self._bodies[0])
+        except WorldlineError as error:
+            self._end(error.problem)
+        return took
+
+    def _take(self, body: bytes) -> None:
+        """Do as the server says with the first body, and forget that."""
+        if not body:
+            del self._bodies[0]
+        elif self._challenge is None:
+            self._challenge = body
+            del self._bodies[0]
+        elif not is_piece(body):
+            self._heed(body)
+        elif (circuit := self._circuits.get(circuit_of(body))) is None:
+            del self._bodies[0]  # It has hung up.
+        else:
+            is_end = len(body) == NUMBER_SIZE
+            self._rouse(circuit)
+            if is_end:
+                circuit.closed = _CLOSED
+                del self._bodies[0]
             else:
-                self._heed(body)
+                said = body[NUMBER_SIZE:]
+                del self._bodies[0]  # With the next line, one step: its call is the last of it.
+                circuit.unread.append(said)
 
     def _heed(self, body: bytes) -> None:
         """Do what the server says of the trunk itself."""
@@ -357,19 +412,22 @@ class WorkerTrunk:
         if isinstance(said, Refused):
             self._end(refusal(said, "").problem)
         elif (circuit := self._circuits.get(said.circuit)) is not None:
-            circuit.is_held = isinstance(said, HoldCircuit)
+            is_held = isinstance(said, HoldCircuit)
             self._rouse(circuit)
+            circuit.is_held = is_held
+        del self._bodies[0]
 
     def _rouse(self, circuit: Circuit) -> None:
+        """Let the program of a circuit go on: if it is interrupted after that, it finds nothing, and waits again."""
         if circuit.waits:
-            circuit.waits = False
+            circuit.waits = False  # With the next line, one step: its call is the last of it.
             self._wake(circuit)
 
     def _end(self, problem: str) -> None:
-        self._over = problem
-        for circuit in self._circuits.values():
-            circuit.closed = circuit.closed or problem
+        for circuit in list(self._circuits.values()):
             self._rouse(circuit)
+            circuit.closed = circuit.closed or problem
+        self._over = problem  # Last: until then, it is found out again.
 
     # --- The handshake ---
 
@@ -399,10 +457,10 @@ class WorkerTrunk:
                 turns, since, said = self.turns, now, now
             elif now - said > _BUSY_S:
                 said = now
-                self._unsent.append(word(RunningCircuit(running.number, int(now - since))))
+                self.unsent.append(word(RunningCircuit(running.number, int(now - since))))
             if running is not None and not running.is_held:
                 with contextlib.suppress(WorldlineError):  # Its own thread meets the same.
                     running.catch_up()
-            if not self._unsent and now - self._written > self.heartbeat_s:
-                self._unsent.append(HEARTBEAT)
+            if not self.unsent and now - self._written > self.heartbeat_s:
+                self.unsent.append(HEARTBEAT)
             self.flush()

@@ -2,6 +2,11 @@
 
 Whoever has an answer goes on until it waits for the next one. When nobody can go on, the trunk is listened to. Who goes
 on first shows in nothing: that is what the lock is for.
+
+Where strands are greenlets, a signal's handler that raises while everybody waits raises here, in none of the programs.
+Then the one that went on last gets it, if it hasn't come to its end, out of the wait in which it is; or another one.
+So whatever is done here may be interrupted: at worst somebody goes on for nothing, and waits again. Where they are
+threads, programs aren't in the thread that handlers run in, and what those raise ends the process.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from collections.abc import Callable, Sequence
 from worldline.federation.call import Call
 from worldline.federation.circuits import Circuit, WorkerTrunk
 from worldline.federation.client import dial_server
-from worldline.federation.strand import Strand, strand_kind
+from worldline.federation.strand import Strand, ThreadStrand, strand_kind
 from worldline.federation.wired import WiredParticipant
 from worldline.model import Stream
 
@@ -29,6 +34,9 @@ class Crew:
         self._shake = shake
         self._strands: dict[Circuit, Strand] = {}
         self._participants: dict[Circuit, WiredParticipant] = {}
+        self._last: Circuit | None = None  # Who went on last.
+        self._raised: list[BaseException] = []  # What handlers have raised here, and nobody has got yet.
+        self._failures: list[BaseException] = []
         dialed = dial_server(calls[0])
         try:
             self._trunk = WorkerTrunk(dialed, self._ready.append, shake)
@@ -61,29 +69,60 @@ class Crew:
             circuit.pause = strand.pause
             self._strands[circuit] = strand
             self._ready.append(circuit)
+        while self._strands and not self._failures:
+            try:
+                self._live()
+            except BaseException as error:
+                if kind is ThreadStrand:
+                    raise
+                self._raised.append(error)
+        for failure in self._failures:
+            raise failure
+        self._trunk.close()
+
+    def _live(self) -> None:
+        """Let everybody go on who can, and listen, until all have come to an end."""
         trunk, ready = self._trunk, self._ready
-        while self._strands:
+        self._see_off()
+        while self._raised and self._strands:
+            self._pass_on(self._raised[0])
+        while self._strands and not self._failures:
             while ready:
-                self._go_on(ready.popleft() if self._shake is None else self._drawn())
+                self._go_on(ready[0] if self._shake is None else self._drawn())
                 now = time.monotonic()
                 if now > trunk.due:
                     trunk.keep_up(now)
             if self._strands:
                 trunk.listen()
-        trunk.close()
 
     def _go_on(self, circuit: Circuit) -> None:
-        strand = self._strands[circuit]
-        self._trunk.running = circuit
-        self._trunk.turns += 1
-        strand.resume()
+        strand = self._strands.get(circuit)
+        if strand is not None:  # Otherwise it was woken for nothing.
+            self._last = self._trunk.running = circuit
+            self._trunk.turns += 1
+            strand.resume()
+            self._see_off()
+        del self._ready[0]
+
+    def _see_off(self) -> None:
+        """See whether the one that went on last has come to its end."""
         self._trunk.running = None
-        if strand.finished:
-            del self._strands[circuit]
+        strand = None if self._last is None else self._strands.get(self._last)
+        if strand is not None and strand.finished:
+            assert self._last is not None
             if strand.failure is not None:
-                raise strand.failure
+                self._failures.append(strand.failure)
+            del self._strands[self._last]
+
+    def _pass_on(self, error: BaseException) -> None:
+        """Have what a handler has raised raised in a program that waits."""
+        last = self._last
+        circuit = last if last is not None and last in self._strands else next(iter(self._strands))
+        self._ready.append(circuit)
+        circuit.interruption = error
+        del self._raised[0]
 
     def _drawn(self) -> Circuit:
         assert self._shake is not None
         self._ready.rotate(self._shake.randrange(len(self._ready)))
-        return self._ready.popleft()
+        return self._ready[0]

@@ -82,6 +82,13 @@ def piece(circuit: int, said: bytes | bytearray) -> bytes:
     return (NUMBER_SIZE + len(said)).to_bytes(HEADER_SIZE, "big") + circuit.to_bytes(NUMBER_SIZE, "big") + said
 
 
+def pieces(circuit: int, stream: bytes) -> list[bytes]:
+    """Return what is said on a circuit as frames, however long it is."""
+    if len(stream) <= PIECE_MAX:
+        return [piece(circuit, stream)]
+    return [piece(circuit, stream[start : start + PIECE_MAX]) for start in range(0, len(stream), PIECE_MAX)]
+
+
 def is_piece(body: bytes) -> bool:
     """Whether a frame's body is a piece of what is said on a circuit, and not about the trunk."""
     return body[0] < 0x80
