@@ -118,13 +118,13 @@ def _altered(recording: Recording, problem: str) -> UsageError:
 
 def _headers(a: Recording, b: Recording) -> list[FieldDifference]:
     """Return what the recorders knew before the runs began, and isn't the same."""
-    texts = [
-        msgspec.json.encode(
-            {name: value for name, value in msgspec.to_builtins(each.header).items() if name not in _ROSTERS}
-        )
-        for each in (a, b)
-    ]
-    return field_differences(*texts)
+    return field_differences(*(msgspec.json.encode(_compared_header(each)) for each in (a, b)))
+
+
+def _compared_header(recording: Recording) -> dict[str, object]:
+    header = msgspec.to_builtins(recording.header)
+    settings = {name: value for name, _, value in (each.partition("=") for each in recording.header.settings)}
+    return {name: value for name, value in header.items() if name not in _ROSTERS} | {"settings": settings}
 
 
 def _end(recording: Recording, account: Account) -> str | None:

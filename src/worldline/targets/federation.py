@@ -62,6 +62,8 @@ class ReadyFederation(Ready):
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
     encoding: str = ""
+    target: str = ""
+    settings: tuple[str, ...] = ()
     seed: int = field(init=False)
     _launch: Launch | None = field(default=None, init=False)
 
@@ -111,8 +113,18 @@ class ReadyFederation(Ready):
                 for name, topic in topics.items()
                 if topic.schema_encoding
             },
+            provenance=self.provenance(),
             overwrite=True,
         )
+
+    def files(self) -> list[Path]:
+        """Return where the code of its participants begins: modules of entries, and files that commands name."""
+        if self.setup is None:
+            return super().files()
+        from worldline.launch.startable import files_of
+
+        parts = self.setup.parts.values()
+        return [file for part in parts for file in files_of(part.entry, part.command, part.directory)]
 
     def warmed_up(self) -> ReadyFederation:
         """Return it with what starts its processes, if it has any: that takes a moment to be ready itself."""
@@ -200,6 +212,8 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
         names=tuple(setup.parts),
         setup=setup,
         federation=federation,
+        target=str(file),
+        settings=options.settings,
     )
 
 

@@ -60,7 +60,7 @@ class ReadyWorld(Ready):
         return self._plan
 
     def recorder(self, target: Path) -> Recorder:
-        return world_recorder(target, self.name, self._plan)
+        return world_recorder(target, self.name, self._plan, provenance=self.provenance())
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
         look = looks(watch, self._end)
