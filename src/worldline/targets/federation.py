@@ -15,6 +15,7 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
 from worldline.model.errors import Interrupted, UsageError, shown
+from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan
 from worldline.model.time import rounded_time
 from worldline.targets.ready import Options, Ready, end_of
@@ -75,6 +76,13 @@ class ReadyFederation(Ready):
     @property
     def topics(self) -> dict[str, Topic]:
         return {} if self.setup is None else self.setup.topics
+
+    @property
+    def payload_max(self) -> int:
+        """The largest payload of a message."""
+        if self.setup is not None:
+            return self.setup.limits.payload_max
+        return PAYLOAD_MAX if self.federation is None else self.federation.payload_max
 
     def declared_topics(self) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
         """Return what each participant publishes and what it subscribes to, by name, as far as that is known here."""
