@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from inspect import iscoroutine, isgenerator
 
-from msgspec.structs import replace
-
 from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.participant import Participant
 from worldline.federation.program import Program
@@ -21,6 +19,7 @@ from worldline.lock.arbiter import Arbiter
 from worldline.lock.feeding import Feeding, FeedingOver
 from worldline.model import ModelError, Plan, UsageError, WorldlineError
 from worldline.model.blame import located
+from worldline.model.path import Paths
 from worldline.model.payload import PAYLOAD_MAX
 
 Call = Callable[[Callable[[Participant], object], Participant], object]
@@ -94,8 +93,11 @@ def _play(program: Program, participant: Participant, call: Call) -> None:
 
 
 def reach_in(plan: Plan, joins: Mapping[str, Join], name: str) -> int:
-    """Return how far a participant may peek in a run of these: that follows from what all declare (`lock/edges.py`)."""
-    everybody = replace(plan, roster=tuple(sorted((*plan.roster, *plan.guests))), guests=())
-    arbiter = Arbiter(everybody, None)
-    actions = [action for each in everybody.roster for action in arbiter.hear(each, [joins.get(each, Join())])]
+    """Return how far a participant may peek in a run of these: that follows from what they declare."""
+    if name not in plan.roster:  # Somebody has invited it, so anybody could be invited.
+        paths = Paths(plan.network, plan.seed)
+        topics = [each.topic for each in joins[name].subscribes if each.buffer.limit != 0]
+        return min([plan.network.control_latency, *(paths.least_into(topic, name) for topic in topics)])
+    arbiter = Arbiter(plan, None)
+    actions = [action for each in plan.roster for action in arbiter.hear(each, [joins.get(each, Join())])]
     return next(action.reach for action in actions if isinstance(action, StartRun) and action.to == name)

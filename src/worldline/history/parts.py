@@ -84,15 +84,24 @@ class RecordedParts:
 
     def next_said(self, name: str) -> SaidThen | None:
         """Take the next thing that a member said; None if the account has no more of it."""
+        if not self.says_more(name):
+            return None
+        part = self._part(name)
+        found = part.said.pop(part.taken)
+        part.taken += 1
+        return found
+
+    def says_more(self, name: str) -> bool:
+        """Whether there is more that a member said."""
         part = self._part(name)
         while True:
             while part.taken not in part.said:
                 if not self._step():
-                    return None
-            found = part.said.pop(part.taken)
+                    return False
+            if part.said[part.taken] is not None:
+                return True
+            del part.said[part.taken]  # Nothing to be compared.
             part.taken += 1
-            if found is not None:
-                return found
 
     def arrivals(self, name: str, count: int) -> tuple[list[Message], int]:
         """Take the next messages that a member was given, so many at most, and say before when that is all there is.

@@ -10,7 +10,8 @@ F1. A grant carries everything that arrived before its horizon on topics that ar
     before. What has been taken from the recording and nobody subscribes to is kept until its time has passed.
 F2. What an unsubscription takes back from the ledger is kept as well: a later subscription may ask for it again.
 F3. The run ends for the participant when it did in the recording. If it left by itself and now goes on, that is a
-    difference. Whether it left by itself isn't recorded, but follows where others went on for longer.
+    difference. Whether it left by itself isn't recorded, but follows where others went on for longer. It may peek
+    beyond: what it then saw, and never received, isn't recorded, and it is told that nothing comes.
 F4. Nothing is answered that isn't known: where the recording ends before its run did, the participant is stopped.
 """
 
@@ -223,9 +224,13 @@ class Feeding:
             self._take(end)
         horizon = min(self._known, end + self._is_given_at_end)
         final = horizon < until and not first < horizon
+        if final and not self._ends_here(request, until):
+            if isinstance(request, Peek):
+                horizon, final = until, False
+            else:
+                self._differ(self._utterance("leaves", now=end), self._utterance("goes on", until=until))
         if final:
             horizon = max(min(horizon, end), self.now)
-            self._check_end(request, until)
         self._given.extend(messages)
         if not isinstance(request, Peek):
             self._move(first if first < min(horizon, until) else min(horizon, until))
@@ -242,19 +247,20 @@ class Feeding:
     def _take(self, end: int) -> None:
         """Take more from the recording."""
         found, known = self._parts.arrivals(self.name, _GRANTED_AT_ONCE)
-        if known <= self._known:  # More would be needed, and there is no more (F4).
+        if not found and known <= self._known:  # More would be needed, and there is no more (F4).
             self.stop()
         self._known = known
         self._kept += found
         # A moment is given as a whole only by `next`; at the end of a run, nothing is.
         self._is_given_at_end = self._is_given_at_end or any(each.arrival == end for each in found[-1:])
 
-    def _check_end(self, request: Advance | Next | Peek, until: int) -> None:
-        """See whether the run ended here for the participant, or whether it left by itself (F3)."""
+    def _ends_here(self, request: Advance | Next | Peek, until: int) -> bool:
+        """Whether the run ended for the participant, as far as is known, rather than that it left by itself (F3)."""
         end = self._stay.ended
         waits_in_vain = isinstance(request, Next) and until == FOREVER and self.now == end
-        if not (waits_in_vain or end in (self._plan.end, self._last)):
-            self._differ(self._utterance("leaves", now=end), self._utterance("goes on", until=until))
+        if end == self._plan.end:
+            return True
+        return (waits_in_vain or end == self._last) and not self._parts.says_more(self.name)
 
     # --- What differs ---
 
