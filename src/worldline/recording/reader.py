@@ -7,7 +7,7 @@ from enum import Enum
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mcap.records import Channel, Message
 
@@ -22,6 +22,9 @@ from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossC
 from worldline.recording.scan import Damaged, Scan
 from worldline.recording.survey import Survey
 from worldline.recording.walk import lost_of, path_of
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 class Arrival(NamedTuple):
@@ -153,6 +156,10 @@ class Recording:
 
         return self._in_order(arrival, start, end)
 
+    def check_topics(self, topics: Collection[str]) -> None:
+        """Refuse topics that the recording doesn't have."""
+        self._check_known("topic", topics, self._topics)
+
     def _check_known(self, what: str, names: Collection[str] | None, known: Callable[[], set[str]]) -> None:
         """Refuse a name that the recording doesn't have: nothing would ever be found of it."""
         there = known() if names else set()
@@ -199,6 +206,16 @@ class Recording:
             return Loss(at, sent, lost.sender, lost.sequence, lost.receiver, lost.copy, lost.topic, lost.reason)
 
         return self._in_order(loss, start, end)
+
+    def frame(self, topic: str) -> DataFrame:
+        """Return everything on a topic as a pandas DataFrame: a row for each message and receiver, in order of sending.
+
+        Its columns are `sent`, `arrival`, `sender`, `receiver`, `sequence`, `copy` and `lost`, and the fields of the
+        payloads. Times are nanoseconds. It needs pandas, which Worldline doesn't install.
+        """
+        from worldline.recording.tables import frame_of  # Here, since that needs what is in this module.
+
+        return frame_of(self, topic)
 
     def counts(self) -> dict[str, Count]:
         """Count what is in the file, by topic."""
