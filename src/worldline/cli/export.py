@@ -12,6 +12,7 @@ from worldline.cli.console import PlainConsole, warn
 from worldline.cli.interruption import interruptible
 from worldline.model import UsageError
 from worldline.recording import Recording
+from worldline.recording.accounting import intact, recorded_account
 from worldline.recording.chrome_trace import chrome_trace_of
 from worldline.recording.narrating import narrate
 from worldline.recording.tables import csv_of, parquet_of
@@ -58,13 +59,15 @@ def export(
     recording = Recording(file)
     path = output if output is not None else _default(file, chosen)
     destination(path)  # What can't be written is refused before anything is read.
+    recording.check_topics([] if topic is None else [topic])
+    account = recorded_account(intact(recording))
     with interruptible():
         if chosen is ExportForm.CSV:
-            save_parts(path, csv_of(recording, topic))
+            save_parts(path, csv_of(account.sendings, topic))
         elif chosen is ExportForm.PARQUET:
-            save(path, parquet_of(recording, topic))
+            save(path, parquet_of(account.sendings, topic))
         elif chosen is ExportForm.CHROME_TRACE:
-            save_parts(path, chrome_trace_of(recording, topic))
+            save_parts(path, chrome_trace_of(recording.header.federation or file.name, account, topic))
         else:
             _export_to_lcm(recording, path, topic)
     PlainConsole().print(f"written to {path}")

@@ -14,7 +14,7 @@ from worldline.history.retelling import RetoldDifference
 from worldline.model import Interrupted, WorldlineError
 
 _OURS = Path(worldline.cli.__file__).parents[1]
-_RUNS = "worldline.cli.replay_live"  # Whoever called that isn't part of what is run.
+_RUNS = ("worldline.cli.replay_live", "run_again")  # Whoever called that isn't part of what is run.
 
 
 class ReplayDebugger:
@@ -68,7 +68,7 @@ class _QuittableDebugger(Debugger):
 def _users_frame() -> FrameType | None:
     """Return the innermost frame of what is run again, if it is in the middle of something: its line that called us."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__") != _RUNS:
+    while frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_name) != _RUNS:
         file = Path(frame.f_code.co_filename)
         if _OURS not in file.parents and not _is_pythons_own(frame):
             return frame

@@ -28,7 +28,7 @@ Call = Callable[[Callable[[Participant], object], Participant], object]
 
 @dataclass
 class SoloReplay:
-    """What came of it. `is_whole`: it went on to where it left in the recorded run, or to where that was broken off."""
+    """What came of it. Unless it `is_whole`, it was stopped: it differs, or the recording ends before its run did."""
 
     name: str
     now: int = 0
@@ -68,8 +68,8 @@ def replay_alone(
         _play(program, participant, call)
         participant.leave()
         done.is_whole = True
-    except FeedingOver:
-        done.is_whole = not found  # Otherwise the recording ends here.
+    except FeedingOver:  # It differs, or the recording ends here.
+        pass
     except WorldlineError as error:
         raise located(error).concerning(feeding.name, ledger.now) from error.__cause__
     except Exception as error:
@@ -99,5 +99,5 @@ def reach_in(plan: Plan, joins: Mapping[str, Join], name: str) -> int:
         topics = [each.topic for each in joins[name].subscribes if each.buffer.limit != 0]
         return min([plan.network.control_latency, *(paths.least_into(topic, name) for topic in topics)])
     arbiter = Arbiter(plan, None)
-    actions = [action for each in plan.roster for action in arbiter.hear(each, [joins.get(each, Join())])]
+    actions = [action for each in plan.roster for action in arbiter.handle(each, joins.get(each, Join()))]
     return next(action.reach for action in actions if isinstance(action, StartRun) and action.to == name)

@@ -17,11 +17,11 @@ from worldline.recording.walk import sendings
 
 def intact(recording: Recording) -> Recording:
     """Refuse a file that isn't what was written, before anything in it is taken for a difference."""
-    if recording.scan.whole:
-        damage = recording.damage_in_short()
-    else:  # It has no checksums, so there is nothing for it but to unpack it.
-        verdict = recording.verify()
-        damage = verdict.text if verdict.condition is Condition.ALTERED else None
+    # A file that isn't whole has no checksums, so there is nothing for it but to unpack it; and that tells the place.
+    if recording.scan.whole and recording.damage_in_short() is None:
+        return recording
+    verdict = recording.verify()
+    damage = verdict.text if verdict.condition is Condition.ALTERED else None
     if damage is not None:
         raise _altered(recording, damage)
     return recording

@@ -1,4 +1,4 @@
-"""A recording as a trace that Chrome (about://tracing) and Perfetto show: members as rows, messages as arrows.
+"""A run as a trace that Chrome (about://tracing) and Perfetto show: members as rows, messages as arrows.
 
 Times there are microseconds; fractions keep the nanoseconds. An arrow leads from a slice to a slice, so a send and a
 reception are slices, of a nanosecond each.
@@ -11,10 +11,9 @@ from typing import Any
 
 import msgspec
 
+from worldline.history.account import Account
 from worldline.history.steps import NOTES, named
 from worldline.history.values import payload_text
-from worldline.recording.accounting import intact, recorded_account
-from worldline.recording.reader import Recording
 
 _US = 1000
 _MOMENT = 1 / _US
@@ -22,12 +21,11 @@ _PIECE = 2**16
 _encode = msgspec.json.Encoder().encode
 
 
-def chrome_trace_of(recording: Recording, topic: str | None = None) -> Iterator[bytes]:
-    """Yield pieces of the JSON of a topic, or of everything."""
-    recording.check_topics([] if topic is None else [topic])
+def chrome_trace_of(name: str, account: Account, topic: str | None = None) -> Iterator[bytes]:
+    """Yield pieces of the JSON of a topic, or of everything, of a run of that name."""
     piece = bytearray(b'{"displayTimeUnit":"ns","traceEvents":[')
-    piece += _encode(_naming("process_name", 0, recording.header.federation or str(recording.path.name)))
-    for event in _events(recording, topic):
+    piece += _encode(_naming("process_name", 0, name))
+    for event in _events(account, topic):
         piece += b",\n" + _encode(event)
         if len(piece) >= _PIECE:
             yield bytes(piece)
@@ -35,8 +33,7 @@ def chrome_trace_of(recording: Recording, topic: str | None = None) -> Iterator[
     yield bytes(piece) + b"]}\n"
 
 
-def _events(recording: Recording, topic: str | None) -> Iterator[dict[str, Any]]:
-    account = recorded_account(intact(recording))
+def _events(account: Account, topic: str | None) -> Iterator[dict[str, Any]]:
     rows: dict[str, int] = {}
     for name in sorted(account.stays):
         rows[name] = len(rows) + 1

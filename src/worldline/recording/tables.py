@@ -1,4 +1,4 @@
-"""A recording as tables: rows of plain values, for CSV, Parquet and pandas.
+"""What was sent in a run as tables: rows of plain values, for CSV, Parquet and pandas.
 
 There is a row for each message and receiver, whether it was reached or the message got lost; a message that concerned
 nobody has one without a receiver. They are in the order of the file, by the times of sending.
@@ -10,17 +10,13 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
+from worldline.history.account import Sending
 from worldline.history.values import decoded, is_nothing
 from worldline.model.errors import UsageError
-from worldline.recording.accounting import intact, recorded_account
-from worldline.recording.reader import Recording
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 FACTS = ("sent", "arrival", "sender", "receiver", "sequence", "copy", "lost")
 """The columns that every table has. Times are nanoseconds."""
@@ -36,23 +32,21 @@ Row = tuple[str, bytes, tuple[Any, ...]]
 """Topic, payload, and the facts."""
 
 
-def rows(recording: Recording, topics: Sequence[str] = ()) -> Iterator[Row]:
-    """Yield the rows of these topics, or of all that was sent and noted."""
-    recording.check_topics(topics)
-    wanted = frozenset(topics)
-    for at, sender, topic, payload, fates, number in recorded_account(intact(recording)).sendings:
-        if wanted and topic not in wanted:
+def rows(sendings: Iterable[Sending], topic: str | None = None) -> Iterator[Row]:
+    """Yield the rows of a topic, or of all that was sent and noted."""
+    for at, sender, its_topic, payload, fates, number in sendings:
+        if topic is not None and its_topic != topic:
             continue
         for arrival, receiver, copy, lost in fates:
-            yield topic, payload or b"", (at, arrival, sender, receiver, number, copy, lost)
+            yield its_topic, payload or b"", (at, arrival, sender, receiver, number, copy, lost)
         if not fates:
-            yield topic, payload or b"", (at, None, sender, None, number, None, None)
+            yield its_topic, payload or b"", (at, None, sender, None, number, None, None)
 
 
-def columns(recording: Recording, topic: str) -> dict[str, list[Any]]:
+def columns(sendings: Iterable[Sending], topic: str) -> dict[str, list[Any]]:
     """Return a topic as columns: the facts, and the fields of its payloads by their dotted names."""
     found: dict[str, list[Any]] = {name: [] for name in FACTS}
-    for count, (_, payload, facts) in enumerate(rows(recording, [topic])):
+    for count, (_, payload, facts) in enumerate(rows(sendings, topic)):
         for name, value in zip(FACTS, facts, strict=True):
             found[name].append(value)
         for name, value in _fields(payload).items():
@@ -89,21 +83,21 @@ def _flattened(path: str, value: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
 # --- What is made of them ---
 
 
-def frame_of(recording: Recording, topic: str) -> DataFrame:
+def frame_of(sendings: Iterable[Sending], topic: str) -> Any:
     """Return a topic as a pandas DataFrame."""
     pandas = _library("pandas", "a frame")
-    table = columns(recording, topic)
+    table = columns(sendings, topic)
     whole = {
         name: pandas.array(table[name], dtype="Int64") for name in _WHOLE_NUMBERS
     }  # Exact, also where one is missing.
     return pandas.DataFrame({**table, **whole})
 
 
-def parquet_of(recording: Recording, topic: str | None) -> bytes:
+def parquet_of(sendings: Iterable[Sending], topic: str | None) -> bytes:
     """Return a topic, or everything, as a Parquet file."""
     arrow = _library("pyarrow", "Parquet")
     writer = import_module("pyarrow.parquet")
-    table = columns(recording, topic) if topic is not None else _everything(recording)
+    table = columns(sendings, topic) if topic is not None else _everything(sendings)
     file = io.BytesIO()
     writer.write_table(arrow.table({name: _arrow_array(arrow, values) for name, values in table.items()}), file)
     return file.getvalue()
@@ -117,21 +111,21 @@ def _arrow_array(arrow: Any, values: list[Any]) -> Any:
         return arrow.array([None if each is None else _text(each) for each in values])
 
 
-def _everything(recording: Recording) -> dict[str, list[Any]]:
+def _everything(sendings: Iterable[Sending]) -> dict[str, list[Any]]:
     found: dict[str, list[Any]] = {name: [] for name in (*FACTS, "topic", PAYLOAD)}
-    for topic, payload, facts in rows(recording):
+    for topic, payload, facts in rows(sendings):
         for name, value in zip(found, (*facts, topic, payload), strict=True):
             found[name].append(value)
     return found
 
 
-def csv_of(recording: Recording, topic: str | None) -> Iterator[bytes]:
+def csv_of(sendings: Iterable[Sending], topic: str | None) -> Iterator[bytes]:
     """Yield a topic, or everything, as pieces of a CSV file."""
     if topic is None:
-        lines: Iterable[Sequence[Any]] = ((*facts, name, payload) for name, payload, facts in rows(recording))
+        lines: Iterable[Sequence[Any]] = ((*facts, name, payload) for name, payload, facts in rows(sendings))
         yield from _csv((*FACTS, "topic", PAYLOAD), lines)
     else:
-        table = columns(recording, topic)
+        table = columns(sendings, topic)
         yield from _csv(tuple(table), zip(*table.values(), strict=True))
 
 
