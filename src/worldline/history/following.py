@@ -11,11 +11,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from worldline.history.observer import Observer
-from worldline.history.parts import RecordedParts, SaidThen, uttered
-from worldline.history.retelling import SENDS, RetoldDifference, Utterance, compared
+from worldline.history.account import Fate
+from worldline.history.observer import LOG, Observer
+from worldline.history.parts import RecordedParts, SaidThen
+from worldline.history.retelling import RetoldDifference, Utterance, compared
 
-_NOBODY = SaidThen(Utterance("", 0))
+_TO_ANYBODY: list[Fate] = [(0, "", 0, None)]  # Makes a message of it, whatever its topic is called.
+_UNKNOWN = SaidThen(0, 0, "", b"", [])
 
 
 class Following(Observer):
@@ -36,23 +38,22 @@ class Following(Observer):
             self._differ(who, None, Utterance("begins", at))
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
-        then = self._compare(who, Utterance(SENDS, at, self.counts[who], topic, payload))
+        then = self._compare(who, SaidThen(at, self.counts[who], topic, payload, _TO_ANYBODY))
         self._latest[who] = number, then
         self.counts[who] += 1
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
-        latest, then = self._latest.get(sender, (None, _NOBODY))
-        if latest == number and then is not _NOBODY and receiver not in then.to:
+        latest, then = self._latest.get(sender, (None, _UNKNOWN))
+        if latest == number and then is not _UNKNOWN and receiver not in then.to:
             before, now = (
                 then.utterance._replace(details=(("to", ", ".join(names)),))
-                for names in (sorted(then.to) or ["nobody"], [receiver])
+                for names in (then.to or ["nobody"], [receiver])
             )
             self._differ(sender, before, now)
 
     def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: Any = None) -> None:
-        said = None if payload is None else uttered(topic, at, self.counts[who], payload)
-        if said is not None:
-            self._compare(who, said)
+        if payload is not None and topic != LOG:  # Nothing depends on what is logged.
+            self._compare(who, SaidThen(at, self.counts[who], topic, payload, []))
 
     def ended(self, who: str, at: int, chain: bytes) -> None:
         stay = self._parts.stay(who)
@@ -72,14 +73,14 @@ class Following(Observer):
     def _end(self, who: str, at: int, verb: str, **details: Any) -> Utterance:
         return Utterance(verb, min(at, self.now), self.counts[who], details=tuple(details.items()))
 
-    def _compare(self, who: str, now: Utterance) -> SaidThen:
+    def _compare(self, who: str, now: SaidThen) -> SaidThen:
         """Compare what a member says with what it said next, and return that."""
         then = self._parts.next_said(who)
         if then is None and not self._parts.is_complete:  # What it said then isn't known.
-            return _NOBODY
-        if then is None or then.utterance != now:
-            self._differ(who, None if then is None else then.utterance, now)
-        return then or _NOBODY
+            return _UNKNOWN
+        if then is None or then[:4] != now[:4]:
+            self._differ(who, None if then is None else then.utterance, now.utterance)
+        return then or _UNKNOWN
 
     def _differ(self, who: str, then: Utterance | None, now: Utterance | None) -> None:
         difference = compared(who, then, now)

@@ -18,7 +18,7 @@ from collections.abc import Collection
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from worldline.history.account import Account, Membership
+from worldline.history.account import Account, Fate, Membership
 from worldline.history.observer import LOG
 from worldline.history.retelling import SENDS, Utterance
 from worldline.history.steps import NOTES
@@ -27,19 +27,24 @@ from worldline.model.time import FOREVER
 
 
 class SaidThen(NamedTuple):
-    """What a member said, and whom it concerned."""
+    """What a member said: a message by its number, or a note, with how many messages came before it; and its fates."""
 
-    utterance: Utterance
-    to: frozenset[str] = frozenset()
+    at: int
+    number: int
+    topic: str
+    payload: bytes
+    fates: list[Fate]
 
+    @property
+    def utterance(self) -> Utterance:
+        if self.topic in NOTES and not self.fates:
+            return Utterance(NOTES[self.topic], self.at, self.number, self.topic, self.payload, (("at", self.at),))
+        return Utterance(SENDS, self.at, self.number, self.topic, self.payload)
 
-def uttered(topic: str, at: int, number: int, payload: bytes) -> Utterance | None:
-    """Return what a member sends or notes as an utterance; None for a line in its log, on which nothing depends."""
-    if topic == LOG:
-        return None
-    if topic in NOTES:
-        return Utterance(NOTES[topic], at, number, topic, payload, (("at", at),))
-    return Utterance(SENDS, at, number, topic, payload)
+    @property
+    def to(self) -> list[str]:
+        """Whom it concerned."""
+        return sorted({fate[1] for fate in self.fates})
 
 
 class _MemberPart:
@@ -86,10 +91,9 @@ class RecordedParts:
         """Take the next thing that a member said; None if the account has no more of it."""
         if not self.says_more(name):
             return None
-        part = self._part(name)
-        found = part.said.pop(part.taken)
+        part = self._parts[name]
         part.taken += 1
-        return found
+        return part.said.pop(part.taken - 1)
 
     def says_more(self, name: str) -> bool:
         """Whether there is more that a member said."""
@@ -134,23 +138,19 @@ class RecordedParts:
             return False
         at, sender, topic, payload, fates, number = sending
         self._reached = at
-        part = self._part(sender)
+        part = self._parts.get(sender) or self._part(sender)
         wanted = self._wanted
-        is_wanted = wanted is None or sender in wanted
-        if topic in NOTES and not fates:
+        is_note = topic in NOTES and not fates
+        if is_note:
             part.notes.append(number)
-            if is_wanted:
-                said = uttered(topic, at, number - len(part.notes) + 1, payload or b"")
-                part.said[number] = None if said is None else SaidThen(said)
-            return True
         # All notes of lower numbers were made by the time of sending, and have been walked over.
         count = number - bisect_left(part.notes, number) if part.notes else number
-        if is_wanted:
-            sent = Utterance(SENDS, at, count, topic, payload or b"")
-            part.said[number] = SaidThen(sent, frozenset(fate[1] for fate in fates))
+        if wanted is None or sender in wanted:
+            said = SaidThen(at, count, topic, payload or b"", fates)
+            part.said[number] = None if topic == LOG and is_note else said
         if wanted is not None:
             for arrival, receiver, copy, lost in fates:
-                if lost is None and receiver in wanted:
+                if receiver in wanted and lost is None:
                     message = Message(arrival, at, sender, count, copy, topic, payload or b"")
                     heappush(self._part(receiver).arrivals, message)
         return True

@@ -50,6 +50,9 @@ _GRANTED_AT_ONCE = 512
 """How many messages a grant carries: many, since asking costs more than keeping them for a while."""
 
 
+_REQUESTS = frozenset((Join, Advance, Next, Peek))
+
+
 class FeedingOver(BaseException):
     """The participant is stopped here. Not an `Exception`: a program that catches all of those would go on."""
 
@@ -105,9 +108,17 @@ class Feeding:
         if self._over is not None:
             raise self._over
         for event in events:
-            self._hear(event)
-        if events and isinstance(events[-1], Advance | Next | Peek | Join):
-            self._request = events[-1]
+            kind = event.__class__
+            if kind is Publish:
+                self._hear_send(event)  # type: ignore[arg-type]
+            elif kind is Reached and not self._kept and self._paced is None:
+                self.now = event.now  # type: ignore[union-attr] # Nearly always there is nothing to be looked after.
+            elif kind in _REQUESTS:
+                self._request = event  # type: ignore[assignment]
+                if kind is Join:
+                    self._hear(event)
+            else:
+                self._hear(event)
         events.clear()
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
@@ -128,9 +139,7 @@ class Feeding:
 
     def _hear(self, event: Any) -> None:
         kind = event.__class__
-        if kind is Publish:
-            self._hear_send(event)
-        elif kind is Reached:
+        if kind is Reached:
             self._move(event.now)
         elif kind is Join:
             for subscription in event.subscribes:
@@ -154,15 +163,15 @@ class Feeding:
             self._hear_leave(event)
 
     def _hear_send(self, event: Publish) -> None:
-        now = Utterance(SENDS, event.at, self.sent, event.topic, event.payload)
+        number = self.sent
         self.sent += 1
         said = self._parts.next_said(self.name)
         if said is None and not self._parts.is_complete:  # What it sent then isn't known.
             return
-        then = None if said is None else said.utterance
         self.compared += 1
-        if then != now:
-            self._differ(then, now)
+        if said is None or said[:4] != (event.at, number, event.topic, event.payload):
+            now = Utterance(SENDS, event.at, number, event.topic, event.payload)
+            self._differ(None if said is None else said.utterance, now)
 
     def _hear_invitation(self, event: Invite) -> None:
         came = self._parts.stay(event.newcomer)
@@ -203,8 +212,6 @@ class Feeding:
             missed = self._kept.pop(0)
             then = Utterance(f"receives {missed.topic} from {missed.sender}", missed.arrival, self.sent)
             self._differ(then, Utterance(f"doesn't subscribe to {missed.topic}", missed.arrival, self.sent))
-        while self._given and self._given[0].arrival < self.now:
-            self._given.popleft()
 
     # --- What it is answered ---
 
@@ -231,6 +238,8 @@ class Feeding:
                 self._differ(self._utterance("leaves", now=end), self._utterance("goes on", until=until))
         if final:
             horizon = max(min(horizon, end), self.now)
+        while self._given and self._given[0].arrival < self.now:
+            self._given.popleft()
         self._given.extend(messages)
         if not isinstance(request, Peek):
             self._move(first if first < min(horizon, until) else min(horizon, until))
