@@ -134,6 +134,8 @@ def test_an_lcm_log_is_the_one_that_the_run_would_have_written(worldline: Comman
     live = Path("live.log").read_bytes()
     assert len(live) > 500
     assert Path("pair.log").read_bytes() == live
+    assert worldline("replay", "pair.mcap", "--speed", "max", "--lcm", "played.log", "-q") == (0, "", "")
+    assert Path("played.log").read_bytes() == live
 
 
 class _Pandas(ModuleType):

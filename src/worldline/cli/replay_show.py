@@ -66,13 +66,15 @@ class MessageLines(Observer):
     def __init__(self, part: ShownPart, say: Callable[[str], None]) -> None:
         self._part = part
         self._say = say
-        self._messages: dict[tuple[str, int], tuple[str, bytes, int]] = {}
+        self._messages: dict[tuple[str, int], tuple[str, bytes]] = {}
+        self._expiries: list[tuple[int, str, int]] = []  # A heap: when each of them has reached everybody.
         self._ahead: list[tuple[int, str, int, str, int, str]] = []
         self._unheard: dict[tuple[str, int], int] = {}
         self.count = 0
 
     def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
-        self._messages[who, number] = topic, payload, until
+        self._messages[who, number] = topic, payload
+        heappush(self._expiries, (until, who, number))
         self._unheard[who, number] = at
 
     def arrives(self, sender: str, number: int, receiver: str, at: int, copy: int, lost: str | None) -> None:
@@ -89,11 +91,12 @@ class MessageLines(Observer):
         self._unheard.clear()
         while self._ahead and self._ahead[0][0] < time:
             at, sender, number, receiver, _, lost = heappop(self._ahead)
-            topic, payload, _ = self._messages[sender, number]
+            topic, payload = self._messages[sender, number]
             if not self._part.topics or topic in self._part.topics:
                 self._print(at, f"{named(sender)} → {printable(receiver)}  {lost}{printable(topic)}", payload)
-        for key in [key for key, (_, _, until) in self._messages.items() if until < time]:
-            del self._messages[key]
+        while self._expiries and self._expiries[0][0] < time:
+            _, sender, number = heappop(self._expiries)
+            del self._messages[sender, number]
 
     def _print(self, at: int, what: str, payload: bytes) -> None:
         if self._part.start <= at < self._part.end:
