@@ -238,6 +238,15 @@ def test_an_edited_entity(worldline: Command, tmp_path: Path, monkeypatch: pytes
     assert "(Pdb) (3, 7)\n" in output
 
 
+def test_a_recording_of_nodes_names_a_target_if_run_could_say_as_much(worldline: Command) -> None:
+    assert worldline("nodes", "raft", "--until", "1s", "-q", "--record", "plain.mcap")[0] == 0
+    assert worldline("replay", "plain.mcap", "--only", "2", "-q")[0] == 0
+    options = ("--topology", "clique:3", "--until", "1s", "-q", "--record", "other.mcap")
+    assert worldline("nodes", "raft", *options)[0] == 0
+    code, _, errors = worldline("replay", "other.mcap", "--only", "2")
+    assert (code, errors) == (2, "worldline: other.mcap doesn't say what was run (name it: --target FILE)\n")
+
+
 def test_a_plan_that_isnt_the_recorded_one_is_warned_of(worldline: Command, tmp_path: Path) -> None:
     (tmp_path / "then").mkdir()
     (tmp_path / "then" / "counting.py").write_text(KERNEL)
