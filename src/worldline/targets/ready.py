@@ -106,10 +106,14 @@ class Ready(ABC):
         sources = sources_of(self.files(), file.parent)
         return Provenance(
             target=f"{file.name}:{name}" if name else file.name,
-            settings=self.settings,
+            settings=self.telling_settings(),
             code=sources.code,
             libraries=sources.libraries,
         )
+
+    def telling_settings(self) -> tuple[str, ...]:
+        """Return the settings that the result depends on: all, in most rooms."""
+        return self.settings
 
     def files(self) -> list[Path]:
         """Return the files in which the code begins that is run. What comes with Worldline is known by its version."""
