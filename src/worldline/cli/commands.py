@@ -27,6 +27,8 @@ ABOUT = {
     "check": "Run a federation under many schedules and compare every delivery; any difference is non-determinism.",
     "verify": "Run a target twice, and across executors, hash seeds, start orders and builds; compare the digests.",
     "diff": "Show where two runs diverge: each member's first difference, the earliest cause, and what followed.",
+    "replay": "Play a recording, or run members of it again on their own and compare what they do.",
+    "export": "Write a recording as CSV, Parquet, an LCM log or a Chrome trace.",
     "info": "Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.",
     "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",
     "nodes": "Run a distributed algorithm and print what happens, or try it on many seeds.",
