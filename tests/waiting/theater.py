@@ -123,18 +123,22 @@ class Theater:
             self.later(to)
 
     def go_on(self, actor: Actor) -> None:
+        if not self.plays_on(actor):
+            actor.ledger.leave()
+            self.tell(actor)
+
+    def plays_on(self, actor: Actor) -> bool:
+        """Let an actor play until it has to wait, or is done; whether it isn't."""
         try:
             if actor.ledger.ended:
-                raise StopIteration
+                return False
             wanted = actor.play.send(actor.answer) if actor.begun else next(actor.play)
             actor.begun = True
             while (served := self.serve(actor, *wanted)) is not None and not actor.ledger.ended:
                 wanted = actor.play.send(served)
-            if served is not None:
-                raise StopIteration
         except (StopIteration, RunEnded):
-            actor.ledger.leave()
-            self.tell(actor)
+            return False
+        return served is None
 
     def serve(self, actor: Actor, kind: str, value: int | None) -> list[Message] | None:
         """Let an actor have what it waits for, if it needn't wait."""

@@ -34,6 +34,11 @@ OwnKey = Annotated[Path | None, typer.Option(help="The certificate's key, if in 
 _ADDRESS = re.compile(r"(?:tcp|tls|unix):.*|\[?[\w.:-]*\]?:\d+")
 
 
+def is_noted(run: str) -> bool:
+    """Whether what an operator names is a file, and not a run that goes on."""
+    return Path(run).suffix in (".mcap", ".timing")
+
+
 def connected(
     run: str | None,
     token_file: Path | None = None,

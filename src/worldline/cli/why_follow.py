@@ -60,7 +60,7 @@ def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
         time.sleep(pause_s)
 
 
-def _print_line(situation: Situation, sample: WaitingSample) -> None:
+def _print_line(situation: Situation, _: WaitingSample) -> None:
     found = holds(situation)
     told = holder_in_words(found[0], situation) if found else "nobody waits"
     PlainConsole().print(f"{headline(situation)}; {told}")
@@ -68,9 +68,7 @@ def _print_line(situation: Situation, sample: WaitingSample) -> None:
 
 def _print_json(situation: Situation, sample: WaitingSample) -> None:
     plain = as_plain(situation)
-    plain["waited"] = [
-        {**msgspec.to_builtins(each.hop), "seconds": round(each.seconds, 3)} for each in sample.links()
-    ]
+    plain["waited"] = [{**msgspec.to_builtins(each.hop), "seconds": round(each.seconds, 3)} for each in sample.links()]
     print(msgspec.json.encode(plain).decode(), flush=True)
 
 

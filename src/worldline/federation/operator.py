@@ -141,7 +141,7 @@ class Operator:
     def _answer(self, within_s: float | None) -> OperatorAnswer:
         try:
             answer = decode_operator_answer(self._body(within_s))
-        except _HungUp as error:
+        except _HangUpError as error:
             raise LossError(f"the server at {self.address} has gone: {error}") from error
         if isinstance(answer, RunOver):
             self._over = answer
@@ -176,9 +176,9 @@ class Operator:
                     raise self._silent(within_s or 0.0) from None
                 continue
             except OSError as error:
-                raise _HungUp(broken(error)) from error
+                raise _HangUpError(broken(error)) from error
             if not data:
-                raise _HungUp("it closed the connection")
+                raise _HangUpError("it closed the connection")
             self._frames.push([data])
 
     def _silent(self, seconds: float) -> LossError:
@@ -194,5 +194,5 @@ class Operator:
             raise (None if is_distrust else recognized(self.address)) or untrusted(error) from error
 
 
-class _HungUp(Exception):
+class _HangUpError(Exception):
     """The server has closed the connection."""

@@ -151,7 +151,7 @@ class ServerConnection:
         if not self._looked:
             self._looked = True
             self._process = process_of(self._socket)
-        return self._process  # type: ignore[no-any-return] # a C field
+        return self._process
 
     def expire(self, now: float, patience_s: float) -> None:
         """End it if it is to end and hasn't for so long, because the other end doesn't read or doesn't go."""

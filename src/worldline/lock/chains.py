@@ -78,7 +78,7 @@ def holds(situation: Situation) -> tuple[Hold, ...]:
         return tuple(
             Hold(each.name, Cause.SENDER, (), ())
             for each in situation.standings
-            if each.state is State.COMPUTING or each.done and each.state is not State.LEFT
+            if each.state is State.COMPUTING or (each.done and each.state is not State.LEFT)
         )
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0][0] or ""))
     return tuple(Hold(root, cause, names, tuple(held)) for (root, cause, names), held in ordered)

@@ -1,7 +1,7 @@
 """A run at one moment, as a value: where everybody is, who waits for whom, and why.
 
-It is what an operator is told, so it can travel, and everything that is shown of a run is made from it alone. Wall-clock
-times are passed in, since the lock has no clock.
+It is what an operator is told, so it can travel, and everything that is shown of a run is made from it alone. Times of
+the wall clock are passed in, since the lock has none.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ from worldline.saving.destination import destination
 from worldline.waiting.heard import (
     Heard,
     TimingHeader,
-    decode_heard,
     decode_header,
-    encode_heard,
+    decode_heard,
     encode_header,
+    encode_heard,
     stripped,
 )
 

@@ -13,6 +13,7 @@ What comes out is what the change would have saved in the run that was noted, on
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ from worldline.waiting.playing import Changed, Played, play
 from worldline.waiting.scripts import Script, scripts_of
 from worldline.waiting.tally import WaitingTally, waits_in
 
-HEARD_MAX = 20_000
+HEARD_MAX = 5_000
 """How much of a timing is looked at, in frames: what comes later is mostly more of the same."""
 
 _LINKS_TRIED = 4
@@ -108,7 +109,7 @@ class Advisor:
     def _longer(self, hop: Hop) -> list[int]:
         """Return latencies to try: a few times as long, and as long as it is from one message to the next."""
         sends = [deed.at for deed in _sendings(self.scripts[hop.sender]) if deed.topic == hop.topic]
-        gaps = sorted(later - earlier for earlier, later in zip(sends, sends[1:], strict=False))
+        gaps = sorted(later - earlier for earlier, later in pairwise(sends))
         usual = [gaps[len(gaps) // 2]] if gaps else []
         found = {factor * hop.latency for factor in _FACTORS} | set(usual)
         return sorted(each for each in found if hop.latency < each < TIME_MAX)
@@ -162,4 +163,3 @@ def _sendings(script: Script) -> list[Sending]:
 
 def _promises(script: Script) -> bool:
     return any(isinstance(deed.event, Promise) for point in script.points for deed in point.deeds)
-

@@ -1,8 +1,8 @@
 """Plays scripts on a wall clock that is itself simulated: the arbiter runs again, on another network if need be.
 
-Everybody takes as long for what it does as it did in the run, and waits as long as the arbiter has it wait. Nobody takes
-a core from anybody, and what a machine adds for having more to do at once isn't known here. The ledgers are real ones,
-so what was granted ahead is used as it would be; and what only tells is told when a client would tell it.
+Everybody takes as long for what it does as it did in the run, and waits as long as the arbiter has it wait. Nobody
+takes a core from anybody, and what a machine adds for having more to do at once isn't known here. The ledgers are real
+ones, so what was granted ahead is used as it would be; and what only tells is told when a client would tell it.
 """
 
 from __future__ import annotations

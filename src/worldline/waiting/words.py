@@ -12,7 +12,7 @@ from worldline.model.counting import counted
 from worldline.model.time import FOREVER, format_time
 from worldline.waiting.hints import hints
 
-_DIGITS = 2
+_LONG_S = 1.0  # Whoever sleeps for less may well have been computing just now.
 
 
 def in_words(situation: Situation) -> list[str]:
@@ -84,19 +84,16 @@ def _of_hold(hold: Hold, situation: Situation) -> list[str]:
         if situation.paused is not None and situation.paused <= situation.barrier:
             at = format_time(situation.paused)
             return [f"an operator holds {_everybody(hold, situation)} at {at}: `worldline resume` lets them go on"]
-        return [
-            f"the barrier at {format_time(situation.barrier)} holds {_everybody(hold, situation)}: "
-            "the run keeps to real time, or whoever started it decides when it goes on"
-        ]
+        at = format_time(situation.barrier)
+        whose = "the run keeps to real time, or whoever started it decides when it goes on"
+        return [f"the barrier at {at} holds {_everybody(hold, situation)}: {whose}"]
     return [f"{', '.join(hold.held)} will be told that the run is over, when it is: its start lies beyond the end"]
 
 
 def _whom(hold: Hold, situation: Situation) -> str:
     if not hold.held:
         return "keeps nobody waiting, but the run doesn't end without it"
-    longest = max(
-        (each.activity.seconds or 0.0 for each in situation.standings if each.name in hold.held), default=0.0
-    )
+    longest = max((each.activity.seconds or 0.0 for each in situation.standings if each.name in hold.held), default=0.0)
     them = f"{counted(len(hold.held), 'participant')} {'waits' if len(hold.held) == 1 else 'wait'} for it"
     return f"holds {_everybody(hold, situation)}: {them}, the longest for {seconds(longest)}"
 
@@ -120,10 +117,10 @@ def doing_in_words(standing: Standing) -> list[str]:
         lines = [f"it is at {format_time(standing.now)}, {standing.state.value}{since}"]
     if activity.condition == "stopped":
         lines.append(f"its process {activity.process} is stopped: kill -CONT {activity.process} lets it go on")
-    elif activity.condition == "sleeping":
+    elif activity.condition == "sleeping" and (activity.seconds or 0.0) >= _LONG_S:
         lines.append(f"its process {activity.process} is asleep: its program waits for something outside of the run")
-    elif activity.condition:
-        lines.append(f"its process is {activity.process}, {activity.condition}")
+    elif activity.process is not None:
+        lines.append(f"its process is {activity.process}")
     if activity.remark:
         lines.append(activity.remark)
     return lines

@@ -1,7 +1,7 @@
 """What an operator and a server say to each other, once the operator has been welcomed.
 
-An operator says hello as a participant does, with an empty name, which no participant can have, and proves that it knows
-the secret. After that it says one word at a time, each a frame of its own, and waits for the answer. These are
+An operator says hello as a participant does, with an empty name, which no participant can have, and proves that it
+knows the secret. After that it says one word at a time, each a frame of its own, and waits for the answer. These are
 MessagePack maps with a `type`: operators come with the server, and nobody has to write one from a description.
 """
 
