@@ -54,8 +54,10 @@ def write_ring(folder: Path, milliseconds: int) -> Path:
 class _Watching:
     """Measures a run from its first moment to its last, and what a look takes of the processor."""
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Launch, *, is_followed: bool) -> None:
         self.launch = launch
+        self.is_followed = is_followed
+        self.begun_at = 0
         self.began: float | None = None
         self.used = 0.0
         self.looks: list[float] = []
@@ -68,8 +70,9 @@ class _Watching:
             self.looks.append(time.thread_time() - began)
 
     def begin(self, status: Status) -> None:
-        if status.time > 0 and self.began is None:
-            self.began, self.used = time.perf_counter(), time.process_time()
+        """Begin to measure, once whoever follows the run is there: starting that isn't part of looking."""
+        if self.began is None and status.time > 0 and (self.launch.server.host._trunks or not self.is_followed):
+            self.began, self.used, self.begun_at = time.perf_counter(), time.process_time(), status.time
 
 
 @contextmanager
@@ -94,14 +97,16 @@ def run_once(file: Path, kind: str) -> tuple[float, float, list[float]]:
     setup = read_setup(file)
     writer = TimingWriter(file.with_suffix(".timing"), "ring", setup.plan) if kind == "timing" else None
     launch = Launch(setup, hear=lambda *_: None, witness=writer)
-    watching = _Watching(launch)
+    watching = _Watching(launch, is_followed=kind == "followed")
     with following(wanted=kind == "followed"):
         launch.run(watching if kind == "looks" else watching.begin)
         ended, used = time.perf_counter(), time.process_time()
     if writer is not None:
         writer.close()
     assert watching.began is not None, "the run is too short: nobody has seen it"
-    return ended - watching.began, used - watching.used, watching.looks
+    assert setup.plan.end is not None
+    part = (setup.plan.end - watching.begun_at) / setup.plan.end  # Of the run.
+    return (ended - watching.began) / part, (used - watching.used) / part, watching.looks
 
 
 def measure(rounds: int, milliseconds: int) -> tuple[dict[str, tuple[float, float]], float]:
