@@ -34,6 +34,7 @@ def test_a_run_is_entered_and_taken_out_again() -> None:
     assert [entry.address for entry in running()] == ["tcp://127.0.0.1:8"]
     other()
     assert running() == []
+    assert not runtime_folder().exists()  # Nothing is left behind.
 
 
 def test_only_the_user_can_read_what_is_there() -> None:

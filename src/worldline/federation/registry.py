@@ -22,6 +22,7 @@ from worldline.model.errors import UsageError
 
 _PRIVATE = 0o700
 _ENTRY = ".run"
+_ATTEMPTS = 3
 
 
 class RunEntry(Struct, frozen=True, kw_only=True):
@@ -49,27 +50,28 @@ def enter(name: str, address: str, token: str | None) -> Callable[[], None]:
     """Enter a run of this process; return what takes the entry back."""
     process = os.getpid()
     entry = RunEntry(name=name, address=address, token=token, process=process, born=birth_of(process))
-    try:
-        folder = _opened(runtime_folder())
-        path = _free_place(folder, process)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(msgspec.json.encode(entry))
-    except (OSError, UsageError):
-        return lambda: None
+    path: Path | None = None
+    for _ in range(_ATTEMPTS):  # The last one to leave takes the folder away, perhaps just now.
+        with suppress(OSError, UsageError):
+            path = _written(_opened(runtime_folder()), entry)
+            break
 
     def leave() -> None:
-        with suppress(OSError):
-            path.unlink()
+        if path is not None:
+            with suppress(OSError):
+                path.unlink()
+                path.parent.rmdir()  # Unless others have entries there.
 
     return leave
 
 
 def running(name: str | None = None) -> list[RunEntry]:
     """Return the runs of this name, or all; those that are gone are forgotten."""
+    folder = runtime_folder()
+    if not folder.exists():
+        return []
     try:
-        folder = _opened(runtime_folder())
-        paths = sorted(path for path in folder.iterdir() if path.suffix == _ENTRY)
+        paths = sorted(path for path in _opened(folder).iterdir() if path.suffix == _ENTRY)
     except OSError:
         return []
     found = [entry for path in paths if (entry := _read(path)) is not None]
@@ -90,10 +92,13 @@ def _opened(folder: Path) -> Path:
     return folder
 
 
-def _free_place(folder: Path, process: int) -> Path:
+def _written(folder: Path, entry: RunEntry) -> Path:
     number = 0
-    while (path := folder / f"{process}-{number}{_ENTRY}").exists():
+    while (path := folder / f"{entry.process}-{number}{_ENTRY}").exists():
         number += 1
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(msgspec.json.encode(entry))
     return path
 
 
