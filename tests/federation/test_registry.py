@@ -12,7 +12,11 @@ from worldline import Server
 from worldline.federation import registry
 from worldline.federation.peer_process import birth_of
 from worldline.federation.registry import RunEntry, enter, running, runtime_folder
+from worldline.metasim import MetasimServer
 from worldline.model import UsageError, plan
+from worldline.world.description import WorldDescription
+from worldline.world.kinematic_engine import KinematicEngine
+from worldline.world.primary import Primary
 
 NOBODY = 4_194_304 + 7  # More than Linux gives out.
 
@@ -91,6 +95,18 @@ def test_a_server_with_a_name_is_found_while_it_listens() -> None:
     nameless.open()
     assert running() == []
     nameless.close()
+
+
+def test_metasim_servers_and_primaries_have_a_name_of_their_own() -> None:
+    metasim = MetasimServer(["plant"], 0.01)
+    metasim.open()
+    assert [entry.name for entry in running()] == ["metasim"]
+    metasim.__exit__(RuntimeError, RuntimeError("enough"), None)
+    primary = Primary(KinematicEngine(WorldDescription(name="empty", models={})), 1)
+    primary.open()
+    assert [entry.name for entry in running()] == ["world"]
+    primary._server.close()
+    assert running() == []
 
 
 def test_where_everybody_has_a_token_the_operator_has_its_own() -> None:

@@ -325,8 +325,8 @@ def test_one_that_computes_for_long_is_named_and_not_those_who_wait_for_it() -> 
 def test_an_operator_is_told_who_runs_and_who_has_to_wait_in_its_process() -> None:
     house = House("a", "b", "c")
     a, _, c = started(house)
-    a.trunk.send(frame(msgpack.encode(["running", 1, 7])))
     c.say(["next", 5 * MS])
+    a.trunk.send(frame(msgpack.encode(["running", 1, 7])))
     house.clock += 2.0
     found = activities_of(house.host, Milestones(), house.clock)
     assert {activity.process for name, activity in found.items() if name != "c"} == {17}
