@@ -210,7 +210,7 @@ def test_pausing_and_stepping_dont_show_in_the_result(digest: bytes) -> None:
             assert operator.step(by=20 * MS) == 20 * MS
             assert all(standing.now <= 25 * MS for standing in seen(operator).standings)
             assert seen(operator).paused == 20 * MS
-            assert server.host.remarks() == ["an operator holds it at 20ms"]
+            assert server.remarks() == ["an operator holds it at 20ms"]
             assert operator.step() == 21 * MS  # The clock ticks.
             assert operator.step() == 24 * MS + 1  # The answer to its last tick arrives: all of that moment is known.
             assert operator.step(to=100 * MS) == 100 * MS

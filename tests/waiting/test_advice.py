@@ -138,7 +138,7 @@ def test_the_account_of_a_run() -> None:
     before = run(made, CELL)
     advisor = Advisor(made, before.heard)
     lines = account_in_words("cell", advisor.tally, before.took)
-    assert lines[0].startswith("cell: 4 participants, 1.0 s; together they waited")
+    assert lines[0].startswith("cell: 4 participants, 1038 ms; together they waited 2676 ms")
     assert lines[3].startswith("planner → arm  (commands 5ms)")
     (best, *_) = advice_in_words(advisor.advice())
     assert best.startswith("camera → planner (images) 5ms → 25ms would remove 6")

@@ -141,7 +141,7 @@ class Service:
                 server = self._server(observer)
                 server.host.arbiter.witness = self.witness
                 watch = watch_on(screen, self.patience_s)
-                screen.time_of, screen.remarks = server.host.arbiter.time_of, server.host.remarks
+                screen.time_of, screen.remarks = server.host.arbiter.time_of, server.remarks
                 address = server.open()
                 screen.conclude(f"{ready.name} on {address}, waiting for {', '.join(server.host.missing())}")
                 interruption.first, interruption.again = server.end, partial(hurry, screen, recording, ready)

@@ -95,9 +95,8 @@ class OperatorDesk:
     def keep_time(self) -> None:
         """Nobody's heart is listened for."""
 
-    def remark(self) -> str | None:
-        paused = self._server.paused_at
-        return None if paused == FOREVER else f"an operator holds it at {format_time(paused)}"
+    def remark(self) -> None:
+        """What an operator has done is the server's to say: it may have gone since."""
 
     def give_up(self) -> list[Session]:
         return []

@@ -49,6 +49,7 @@ from worldline.model import (
     UsageError,
     WorldlineError,
     as_time,
+    format_time,
 )
 from worldline.model.time import TimeLike
 
@@ -343,6 +344,11 @@ class Server:
     def clock(self) -> float:
         """Return the time by the server's own clock, in seconds."""
         return self._clock()
+
+    def remarks(self) -> list[str]:
+        """Say who is in the way, and whether an operator is."""
+        held = [] if self.paused_at == FOREVER else [f"an operator holds it at {format_time(self.paused_at)}"]
+        return held + self.host.remarks()
 
     def pause_at(self, until: int) -> None:
         """Let nobody pass this time as long as the operator wants; FOREVER ends that. In the server's thread."""

@@ -165,7 +165,7 @@ class ReadyFederation(Ready):
 
     def remarks(self) -> list[str]:
         """Say what else there is to be said of how it goes."""
-        return [] if self._launch is None else self._launch.server.host.remarks()
+        return [] if self._launch is None else self._launch.server.remarks()
 
     def extent(self, outcome: Outcome) -> str:
         return rounded_time(max(outcome.times.values(), default=0))
