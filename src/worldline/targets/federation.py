@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from worldline.launch.processes import Hear
     from worldline.launch.setup import ParticipantSetup, Setup
     from worldline.launch.topics import Topic
+    from worldline.lock.witness import Witness
     from worldline.recording.writer import Recorder
 
 _OPTIONS = {"seed": "--seed", "until": "--until"}
@@ -43,7 +44,7 @@ class ReadyFederation(Ready):
     `encoding` says how payloads are encoded on topics of which its file says nothing. What is sent appears on the LCMs
     `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a
     number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
-    `keeping` what starts them, and `hear` is told what they print.
+    `keeping` what starts them, and `hear` is told what they print. `witness` hears what their arbiter is told.
     """
 
     kind = "federation"
@@ -59,6 +60,7 @@ class ReadyFederation(Ready):
     shake: int | None = None
     listen: str | None = None
     keeping: KeeperClient | None = None
+    witness: Witness | None = None
     hear: Hear = lambda _who, _at, _line: None
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
@@ -161,6 +163,7 @@ class ReadyFederation(Ready):
             workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
             hear=self.hear,
             keeping=self.keeping,
+            witness=self.witness,
         )
         return self._launch.run(watch)
 
@@ -182,7 +185,7 @@ class ReadyFederation(Ready):
 
     def remarks(self) -> list[str]:
         """Say what else there is to be said of how it goes."""
-        return [] if self._launch is None else self._launch.server.host.remarks()
+        return [] if self._launch is None else self._launch.server.remarks()
 
     def extent(self, outcome: Outcome) -> str:
         return rounded_time(max(outcome.times.values(), default=0))
