@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,8 +19,10 @@ from tests.lock.harness import Harness
 from tests.lock.worlds import World, make_world
 from tests.wire.peers import BEAT, House, Peer
 from tests.wire.trunks import CircuitPeer, TrunkPeer
+from worldline.federation.activities import activities_of
 from worldline.federation.host import Limits, Session
-from worldline.lock import Abort, State
+from worldline.federation.milestones import Milestones
+from worldline.lock import OPERATOR, Abort, State
 from worldline.model import MS, InternalError, LossError, PeerError
 from worldline.model.frames import Cutter, frame
 from worldline.wire.codec import decode_answer
@@ -147,6 +150,20 @@ def test_the_trunk_that_makes_room_is_never_that_of_the_circuit_for_which_it_is_
     assert [trunk.circuit(number).read()[0][0] for number in (1, 2)] == ["welcome", "welcome"]
     assert [peer.session.closing for peer in idle] == [False] * len(idle)
     assert house.host._strangers == [peer.session for peer in idle]
+    assert not house.host.over
+
+
+def test_an_operator_on_the_first_circuit_of_a_trunk_doesnt_vouch_for_it() -> None:
+    house = House("a", "b")
+    desk = SimpleNamespace(turn=lambda: False, fill=lambda: None, keep_time=lambda: None, give_up=list)
+    house.host.desk = lambda _: desk  # type: ignore[assignment, return-value]
+    trunk = TrunkPeer(house)
+    trunk.circuit(0).greet(OPERATOR)
+    assert trunk.circuit(0).read()[0][0] == "welcome"
+    assert house.host._strangers == [trunk.session]
+    house.pass_time(11.0)
+    trunk.pump()
+    assert trunk.gone
     assert not house.host.over
 
 
@@ -345,6 +362,19 @@ def test_one_that_computes_for_long_is_named_and_not_those_who_wait_for_it() -> 
     b.say(LEAVE)
     assert house.host.remarks() == []
     finish(house, a, c)
+
+
+def test_an_operator_is_told_who_runs_and_who_has_to_wait_in_its_process() -> None:
+    house = House("a", "b", "c")
+    a, _, c = started(house)
+    c.say(["next", 5 * MS])
+    a.trunk.send(frame(msgpack.encode(["running", 1, 7])))
+    house.clock += 2.0
+    found = activities_of(house.host, Milestones(), house.clock)
+    assert {activity.process for name, activity in found.items() if name != "c"} == {17}
+    assert found["a"].remark == "b, in the same process, has been running for 7 s"
+    assert (found["b"].remark, found["b"].seconds) == ("", 9.0)
+    assert found["c"].remark == ""  # It waits, whoever runs.
 
 
 # --- Those who are held ---

@@ -69,6 +69,11 @@ def field_differences(a: bytes, b: bytes) -> list[FieldDifference]:
     return [FieldDifference("", Raw(start, a[start:end], len(a)), Raw(start, b[start:end], len(b)))]
 
 
+def value_differences(a: Any, b: Any) -> list[FieldDifference]:
+    """Return where two plain values differ: dicts, lists, texts and numbers."""
+    return list(_differences("", a, b))
+
+
 def both_decoded(a: bytes, b: bytes) -> tuple[Any, Any] | None:
     """Return two payloads as plain values, if both can be had in the same way."""
     for decode in (_from_json, _from_msgpack):
@@ -76,6 +81,17 @@ def both_decoded(a: bytes, b: bytes) -> tuple[Any, Any] | None:
         if one is not _MISSING and other is not _MISSING:
             return one, other
     return None
+
+
+def decoded(payload: bytes) -> Any:
+    """Return a payload as plain values, if it is JSON or MessagePack; `is_nothing` tells if it is neither."""
+    value = _from_json(payload)
+    return _from_msgpack(payload) if value is _MISSING else value
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether there is no such value."""
+    return value is _MISSING
 
 
 def is_reordered(a: bytes, b: bytes) -> bool:

@@ -23,6 +23,7 @@ from worldline.launch.sharing import ProcessShares
 from worldline.launch.socket_folder import socket_folder
 from worldline.launch.startable import search_path
 from worldline.lock import State
+from worldline.lock.witness import Witness
 from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
 
 _WATCH_S = 0.1
@@ -66,7 +67,8 @@ class Launch:
     `hear` is told what participants print. With `workers`, those that can share so many processes. With `shake`, a
     number, processes are started in a random order, with random delays between them and between their frames: nothing
     of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
-    can open, which is gone afterwards. `keeping` is a keeper that was made ahead of time.
+    can open, which is gone afterwards. `keeping` is a keeper that was made ahead of time. `witness` hears all that the
+    arbiter is told.
     """
 
     def __init__(
@@ -80,6 +82,7 @@ class Launch:
         workers: int | None = None,
         hear: Hear,
         keeping: KeeperClient | None = None,
+        witness: Witness | None = None,
     ) -> None:
         check_startable(setup)
         self._setup = setup
@@ -104,6 +107,7 @@ class Launch:
         except WorldlineError:
             self._tidy()
             raise
+        self.server.host.arbiter.witness = witness
         self._shares = ProcessShares(setup.parts, workers)
         self._order = CauseFirst(hear, self._culprit)
         self._processes = ParticipantProcesses(self._order.hear, self._fell_silent, keeping)

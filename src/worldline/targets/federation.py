@@ -15,6 +15,7 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
 from worldline.model.errors import Interrupted, UsageError, shown
+from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan
 from worldline.model.time import rounded_time
 from worldline.targets.ready import Options, Ready, end_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from worldline.launch.processes import Hear
     from worldline.launch.setup import ParticipantSetup, Setup
     from worldline.launch.topics import Topic
+    from worldline.lock.witness import Witness
     from worldline.recording.writer import Recorder
 
 _OPTIONS = {"seed": "--seed", "until": "--until"}
@@ -42,7 +44,7 @@ class ReadyFederation(Ready):
     `encoding` says how payloads are encoded on topics of which its file says nothing. What is sent appears on the LCMs
     `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a
     number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
-    `keeping` what starts them, and `hear` is told what they print.
+    `keeping` what starts them, and `hear` is told what they print. `witness` hears what their arbiter is told.
     """
 
     kind = "federation"
@@ -58,10 +60,13 @@ class ReadyFederation(Ready):
     shake: int | None = None
     listen: str | None = None
     keeping: KeeperClient | None = None
+    witness: Witness | None = None
     hear: Hear = lambda _who, _at, _line: None
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
     encoding: str = ""
+    target: str = ""
+    settings: tuple[str, ...] = ()
     seed: int = field(init=False)
     _launch: Launch | None = field(default=None, init=False)
 
@@ -73,6 +78,13 @@ class ReadyFederation(Ready):
     @property
     def topics(self) -> dict[str, Topic]:
         return {} if self.setup is None else self.setup.topics
+
+    @property
+    def payload_max(self) -> int:
+        """The largest payload of a message."""
+        if self.setup is not None:
+            return self.setup.limits.payload_max
+        return PAYLOAD_MAX if self.federation is None else self.federation.payload_max
 
     def declared_topics(self) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
         """Return what each participant publishes and what it subscribes to, by name, as far as that is known here."""
@@ -111,8 +123,18 @@ class ReadyFederation(Ready):
                 for name, topic in topics.items()
                 if topic.schema_encoding
             },
+            provenance=self.provenance(),
             overwrite=True,
         )
+
+    def files(self) -> list[Path]:
+        """Return where the code of its participants begins: modules of entries, and files that commands name."""
+        if self.setup is None:
+            return super().files()
+        from worldline.launch.startable import files_of
+
+        parts = self.setup.parts.values()
+        return [file for part in parts for file in files_of(part.entry, part.command, part.directory)]
 
     def warmed_up(self) -> ReadyFederation:
         """Return it with what starts its processes, if it has any: that takes a moment to be ready itself."""
@@ -141,6 +163,7 @@ class ReadyFederation(Ready):
             workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
             hear=self.hear,
             keeping=self.keeping,
+            witness=self.witness,
         )
         return self._launch.run(watch)
 
@@ -162,7 +185,7 @@ class ReadyFederation(Ready):
 
     def remarks(self) -> list[str]:
         """Say what else there is to be said of how it goes."""
-        return [] if self._launch is None else self._launch.server.host.remarks()
+        return [] if self._launch is None else self._launch.server.remarks()
 
     def extent(self, outcome: Outcome) -> str:
         return rounded_time(max(outcome.times.values(), default=0))
@@ -200,6 +223,8 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
         names=tuple(setup.parts),
         setup=setup,
         federation=federation,
+        target=str(file),
+        settings=options.settings,
     )
 
 
