@@ -18,9 +18,11 @@ from worldline.cli.participant_output import ParticipantOutput
 from worldline.cli.public_lcm import shown_on_lcm
 from worldline.cli.recorded import NotRecorded, recording_of
 from worldline.cli.screen import Screen
+from worldline.cli.unusual_runs import unusually_run
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
 from worldline.history.observer import Observer
+from worldline.history.status import THE_RUN, Status
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, ModelError
 from worldline.model.blame import trace_of
@@ -38,7 +40,17 @@ def run_federation(
     began = time.monotonic()
     ready = replace(ready, hear=screen.say)
     say = None if as_json else screen.note
-    with screen, Interruption() as interruption:
+
+    def look(status: Status) -> None:
+        nonlocal began
+        if ready.unusual is not None and ready.unusual.awaited:
+            if any(wait.who == THE_RUN for wait in status.waits):
+                began = time.monotonic()  # Waiting for people is no part of the run.
+            for notice in ready.notices():
+                screen.note(notice)
+        screen.refresh(status)
+
+    with screen, Interruption() as interruption, unusually_run(ready, screen) as ready:
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
         with (
             recording_of(ready, shelf, say) as recording,
@@ -49,7 +61,7 @@ def run_federation(
                 if ready.federation is not None:
                     outcome = _in_one_process(ready, ready.federation, screen, observer)
                 else:
-                    outcome = ready.run(observer, screen.refresh)
+                    outcome = ready.run(observer, look)
             recording.conclude(outcome)
         conclude(ready, screen, outcome, time.monotonic() - began)
         ready.told(outcome)

@@ -5,7 +5,6 @@ What is served, and how, is put together in `Service`, for other commands that s
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,14 +19,14 @@ from worldline.cli.options import EndTime, Force, NoRecord, Quiet, Seed, Setting
 from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
 from worldline.cli.recorded import recording_of
 from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of
+from worldline.cli.tokens import read_token, token_in
 from worldline.federation.declaration import Plain
 from worldline.federation.environment import TOKEN
 from worldline.federation.limits import Limits
 from worldline.federation.server import Server, check_listening, check_tokens
 from worldline.history.observer import Observer
 from worldline.history.status import Status
-from worldline.launch.launcher import stated_by
-from worldline.launch.setup import Setup
+from worldline.launch.setup import Setup, nobody, stated_by
 from worldline.lock import Phase
 from worldline.model import UsageError
 from worldline.recording import Shelf
@@ -76,7 +75,7 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
-    ready = from_file(file, Options(seed=seed, until=until, settings=tuple(settings or ())), startable=False)
+    ready = from_file(file, Options(seed=seed, until=until, settings=tuple(settings or ())), starts=nobody)
     warn_of(ready)
     setup = ready.setup
     assert setup is not None
@@ -164,11 +163,6 @@ class Service:
         )
 
 
-def token_in(file: Path | None) -> str | None:
-    """Read the token; never from the command line, where everybody on the machine could see it."""
-    return os.environ.get(TOKEN) or None if file is None else _read(file)
-
-
 def _tokens(directory: Path, setup: Setup, file: Path | None) -> dict[str, str]:
     """Read a token for each participant."""
     if file is not None:
@@ -178,16 +172,4 @@ def _tokens(directory: Path, setup: Setup, file: Path | None) -> dict[str, str]:
     for name in setup.parts:
         if "/" in name or name in (".", ".."):
             raise UsageError(f"no file can have the name of {name}", advice="rename it, or use --token-file")
-    return {name: _read(directory / name) for name in setup.parts}
-
-
-def _read(file: Path) -> str:
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise UsageError(f"the token can't be read from {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the token file {file} isn't UTF-8 text", advice="a token is one line of text") from error
-    if not token:
-        raise UsageError(f"the token file {file} is empty")
-    return token
+    return {name: read_token(directory / name) for name in setup.parts}

@@ -481,9 +481,7 @@ class Host:
         token = self._token_of(hello.name)
         expected = client_proof(token, session.challenge, hello.federation, hello.name, hello.nonce, hello.agreement)
         if not is_genuine(hello.proof, expected):
-            self._refuse(
-                session, BAD_TOKEN, "the token is wrong, or missing" if self._token else "this server uses no token"
-            )
+            self._refuse(session, BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token")
             return
         if hello.federation not in ("", self.federation):
             self._refuse(

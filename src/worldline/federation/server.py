@@ -59,7 +59,8 @@ class Server:
     """Serves one run to participants that connect.
 
     It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
-    `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's.
+    `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's;
+    None there: that one needs none.
     For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
     authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
     another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
@@ -74,7 +75,7 @@ class Server:
         address: str | Address = "tcp://127.0.0.1:0",
         *,
         federation: str = "",
-        token: str | Mapping[str, str] | None = None,
+        token: str | Mapping[str, str | None] | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
         authority: Path | str | None = None,
@@ -571,13 +572,14 @@ def _as_ours(error: BaseException) -> WorldlineError:
 
 def check_listening(
     address: str | Address,
-    token: str | Mapping[str, str] | None,
+    token: str | Mapping[str, str | None] | None,
     certificate: Path | str | None,
     authority: Path | str | None = None,
 ) -> Address:
     """Return where to listen, if that is safe."""
     where = parse_address(address)
-    if not where.is_local and not token:
+    is_open = not token or (isinstance(token, Mapping) and None in token.values())
+    if is_open and not where.is_local:
         raise ConfigurationError(
             f"{where} can be reached from other machines, and there is no token",
             advice="give a token, or listen on 127.0.0.1",
@@ -589,18 +591,18 @@ def check_listening(
     return where
 
 
-def _as_keys(token: str | Mapping[str, str] | None) -> bytes | dict[str, bytes]:
+def _as_keys(token: str | Mapping[str, str | None] | None) -> bytes | dict[str, bytes]:
     if isinstance(token, Mapping):
-        return {name: each.encode() for name, each in token.items()}
+        return {name: (each or "").encode() for name, each in token.items()}
     return (token or "").encode()
 
 
-def check_tokens(plan: Plan, token: str | Mapping[str, str] | None) -> None:
+def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None) -> None:
     """Refuse tokens by name that leave somebody out, or that are for nobody."""
     if not isinstance(token, Mapping):
         return
     names = (*plan.roster, *plan.guests)
-    without = [name for name in names if not token.get(name)]
+    without = [name for name in names if token.get(name, "") == ""]
     if without:
         raise ConfigurationError(f"there is no token for {', '.join(without)}", advice="everybody needs one")
     if strangers := [name for name in token if name not in names]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
+import signal
 import time
+from collections.abc import Callable
 
-from worldline.federation.declaration import Declaration, Plain
+from worldline.federation.address import Address
 from worldline.federation.environment import LaunchEnvironment
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation, Program
@@ -18,28 +19,19 @@ from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
 from worldline.launch.keeper_client import KeeperClient
 from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
-from worldline.launch.setup import ParticipantSetup, Setup, check_startable
+from worldline.launch.setup import Setup, check_startable, stated_by
 from worldline.launch.sharing import ProcessShares
 from worldline.launch.socket_folder import socket_folder
 from worldline.launch.startable import search_path
+from worldline.launch.unusual_parts import Terminal, UnusualParts
 from worldline.lock import State
-from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
+from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
 
 _WATCH_S = 0.1
 _GRACE_S = 2.0  # For processes of a run that was broken off.
 _LINGER_S = 10.0  # For those of one that ended well: to leave Python may take seconds where twenty do so at once.
 _DELAY_S_MAX = 0.05
-
-
-def stated_by(part: ParticipantSetup) -> Plain:
-    """Return what a participant's part of the file declares for it."""
-    return Declaration(
-        publishes=part.publishes,
-        subscribes=part.subscribes,
-        period=part.period,
-        latency_least=part.latency_least,
-        controls=part.controls,
-    ).said()
+_BY_HAND = (Interrupted.exit_code, -signal.SIGINT)  # How a process ends when a person ends it with Ctrl-C.
 
 
 def federation_of(setup: Setup) -> Federation:
@@ -66,7 +58,8 @@ class Launch:
     `hear` is told what participants print. With `workers`, those that can share so many processes. With `shake`, a
     number, processes are started in a random order, with random delays between them and between their frames: nothing
     of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
-    can open, which is gone afterwards. `keeping` is a keeper that was made ahead of time.
+    can open, which is gone afterwards; `opened` is told where. `unusual` says who isn't started like the rest, and
+    `terminal` is for the one that is debugged. `keeping` is a keeper that was made ahead of time.
     """
 
     def __init__(
@@ -79,13 +72,20 @@ class Launch:
         shake: int | None = None,
         workers: int | None = None,
         hear: Hear,
+        opened: Callable[[Address], None] = lambda _: None,
+        unusual: UnusualParts | None = None,
+        terminal: Terminal | None = None,
         keeping: KeeperClient | None = None,
     ) -> None:
-        check_startable(setup)
+        self._unusual = unusual or UnusualParts()
+        self._unusual.check(setup)
+        check_startable(setup, self._unusual.starts)
         self._setup = setup
+        self._opened = opened
+        self._terminal = terminal
+        self._interrupted = False
         self._shake = None if shake is None else Stream(shake, "launch")
-        # Nobody else is expected, and nobody can take another's name.
-        self._tokens = {name: secrets.token_hex(16) for name in setup.parts}
+        self._tokens = self._unusual.tokens(setup)
         self._folder = None
         if address is None:
             self._folder = socket_folder()
@@ -96,15 +96,15 @@ class Launch:
                 address,
                 federation=setup.name,
                 token=self._tokens,
-                declared={name: stated_by(part) for name, part in setup.parts.items()},
+                declared=self._unusual.declared(setup),
                 observer=observer,
                 pace=pace,
-                limits=setup.limits,
+                limits=self._unusual.limits(setup),
             )
         except WorldlineError:
             self._tidy()
             raise
-        self._shares = ProcessShares(setup.parts, workers)
+        self._shares = ProcessShares(self._unusual.started(setup), workers, apart=self._unusual.apart)
         self._order = CauseFirst(hear, self._culprit)
         self._processes = ParticipantProcesses(self._order.hear, self._fell_silent, keeping)
 
@@ -119,6 +119,8 @@ class Launch:
             self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
+            if self._unusual.debugged is not None:
+                self._processes.wait_for(self._unusual.debugged, unless=lambda: self._interrupted)
             if failed:
                 self._processes.finish(_GRACE_S, 0)
             else:
@@ -149,6 +151,11 @@ class Launch:
         """Return who of a process has taken part, and wasn't a guest that nobody has invited."""
         return [name for name in self._shares.of(process) if name in outcome.times]
 
+    def interrupt(self, error: WorldlineError) -> None:
+        """Break the run off, for somebody who wants it to end."""
+        self._interrupted = True
+        self.server.end(error)
+
     def hurry(self) -> None:
         """End all processes here and now."""
         self._processes.kill()
@@ -162,7 +169,9 @@ class Launch:
             self._processes.remove(self._folder.name)
         if (folder := self._shares.folder()) is not None:
             self._processes.remove(folder)
-        address = str(self.server.open())
+        opened = self.server.open()
+        self._opened(opened)
+        address = str(opened)
         parts = self._shares.processes(self._tokens)
         if self._shake is not None:
             self._shake.shuffle(parts)
@@ -177,7 +186,10 @@ class Launch:
             )
             if self._shake is not None:
                 time.sleep(self._shake.uniform(0, _DELAY_S_MAX))
-            self._processes.start(part, surroundings)
+            if part.name == self._unusual.debugged and self._terminal is not None:
+                self._processes.start_at(self._terminal, part, surroundings)
+            else:
+                self._processes.start(part, surroundings)
 
     def _watch(self, status: Status, watch: Watch | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
@@ -201,9 +213,11 @@ class Launch:
 
     def _explained(self, failure: WorldlineError) -> WorldlineError:
         """Add what is known of the process to what is known of its connection, if that is all that is known."""
+        name = failure.participant or ""
+        if name == self._unusual.debugged and self._processes.exit_code(name) in _BY_HAND:
+            return Interrupted("it was ended at its terminal", participant=name, at=failure.at)
         if not isinstance(failure, LossError):
             return failure
-        name = failure.participant or ""
         process = self._shares.process_of(name)
         how = self._processes.failed().get(process)
         if process in self._processes.ended():
@@ -217,6 +231,8 @@ class Launch:
         self._shares.note_end(process)
         for name in self._shares.of(process):
             self._order.fell_silent(name)
+        if process == self._unusual.debugged and self._terminal is not None:
+            self._terminal.give_back()
 
     def _culprit(self) -> str | None:
         failure = self.server.host.failure
