@@ -69,6 +69,11 @@ def field_differences(a: bytes, b: bytes) -> list[FieldDifference]:
     return [FieldDifference("", Raw(start, a[start:end], len(a)), Raw(start, b[start:end], len(b)))]
 
 
+def value_differences(a: Any, b: Any) -> list[FieldDifference]:
+    """Return where two plain values differ: dicts, lists, texts and numbers."""
+    return list(_differences("", a, b))
+
+
 def both_decoded(a: bytes, b: bytes) -> tuple[Any, Any] | None:
     """Return two payloads as plain values, if both can be had in the same way."""
     for decode in (_from_json, _from_msgpack):
