@@ -26,6 +26,7 @@ class FederationOptions(NamedTuple):
     without: tuple[str, ...] = ()
     token: str | None = None
     debug: tuple[str, ...] = ()
+    twin: tuple[str, ...] = ()
 
     def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
         """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
@@ -58,18 +59,18 @@ class FederationOptions(NamedTuple):
     @property
     def unusual(self) -> bool:
         """Whether somebody isn't started like the rest."""
-        return bool(self.without or self.debug)
+        return bool(self.without or self.debug or self.twin)
 
     def _unusual(self, ready: ReadyFederation) -> UnusualParts:
         from worldline.launch.unusual_parts import UnusualParts
 
         assert ready.setup is not None
-        unusual = UnusualParts(awaited=self.without, token=self.token, debugged=_only(self.debug))
+        unusual = UnusualParts(awaited=self.without, token=self.token, debugged=_only(self.debug), twinned=self.twin)
         unusual.check(ready.setup)
         return unusual
 
     def _refuse_without_processes(self) -> None:
-        given = {"--realtime": self.realtime, "--without": self.without or None}
+        given = {"--realtime": self.realtime, "--without": self.without or None, "--twin": self.twin or None}
         for option, value in given.items():
             if value is not None:
                 raise UsageError(f"{option} needs processes")
@@ -86,6 +87,7 @@ class FederationOptions(NamedTuple):
             "--lcm-serve": self.lcm_serve,
             "--without": self.without or None,
             "--debug": self.debug or None,
+            "--twin": self.twin or None,
         }
         for option, value in given.items():
             if value is not None:

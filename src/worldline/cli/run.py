@@ -113,6 +113,16 @@ def run(
             help="Give this participant the terminal, so that breakpoint() and pdb work in it.",
         ),
     ] = None,
+    twin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--twin",
+            rich_help_panel=_FEDERATIONS,
+            metavar="NAME",
+            help="Run a second copy of this participant under another hash seed, and compare what both say. Can be"
+            " repeated.",
+        ),
+    ] = None,
     lcm: LcmTargets = None,
     lcm_serve: LcmServe = None,
 ) -> None:
@@ -138,6 +148,7 @@ def run(
         without=options.without,
         token=token_in(token_file) if without else None,
         debug=tuple(debug or ()),
+        twin=tuple(twin or ()),
     )
     shelf = shelf_for(record, None, no_record=no_record, force=force)
     if as_json and shelf is not None and shelf.is_standard_output:

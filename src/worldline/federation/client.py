@@ -70,7 +70,11 @@ def connect(
     forever, since it may be stopped.
     """
     call = Call(address, name, **given)
-    dialed = dial_server(call, patience_s)
+    return connected(call, dial_server(call, patience_s), silence_s)
+
+
+def connected(call: Call, dialed: socket.socket | Encrypted, silence_s: float | None = None) -> Client:
+    """Return the participant at the end of a connection that has just been made."""
     try:
         doubt = None if call.known else call.recognize
         connection = SocketConnection(dialed, call.greeting, call.name, call.shake, doubt=doubt, silence_s=silence_s)

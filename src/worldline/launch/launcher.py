@@ -23,6 +23,8 @@ from worldline.launch.setup import Setup, check_startable, stated_by
 from worldline.launch.sharing import ProcessShares
 from worldline.launch.socket_folder import socket_folder
 from worldline.launch.startable import search_path
+from worldline.launch.twin_verdict import TwinVerdict
+from worldline.launch.twins import RunTwins
 from worldline.launch.unusual_parts import Terminal, UnusualParts
 from worldline.lock import State
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
@@ -105,12 +107,15 @@ class Launch:
             self._tidy()
             raise
         self._shares = ProcessShares(self._unusual.started(setup), workers, apart=self._unusual.apart)
+        self._twins = RunTwins(self._unusual.twinned, setup.parts)
+        self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(hear, self._culprit)
-        self._processes = ParticipantProcesses(self._order.hear, self._fell_silent, keeping)
+        self._processes = ParticipantProcesses(self._hear, self._fell_silent, keeping)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
         failed = True
+        began = time.monotonic()
         try:
             try:
                 self._start()
@@ -121,24 +126,31 @@ class Launch:
         finally:
             if self._unusual.debugged is not None:
                 self._processes.wait_for(self._unusual.debugged, unless=lambda: self._interrupted)
+            if not failed:
+                self._wait_for_twins(began)
+            self._look_at_twins()  # Before the keeper ends, which takes their folders with it.
             if failed:
                 self._processes.finish(_GRACE_S, 0)
             else:
                 self._processes.finish(_LINGER_S)
             self._order.release()
             self._shares.close()
+            self._twins.close()
             self._tidy()
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
         return self.server.outcome()
 
     def check_ends(self, outcome: Outcome) -> None:
-        """Raise if a process has failed after its participant had left: the run is whole, but something is wrong."""
+        """Raise if something is wrong though the run is whole: a process has failed afterwards, or a twin differs."""
+        for name, verdict in self._found.items():
+            raise verdict.error(name)
         for process, how in self._processes.failed().items():
             there = self._there(process, outcome)
             for name in (*filter(there.__contains__, self._shares.failed_in(process)), *there):
                 problem = f"{self._shares.named(name)} {how} after it had left"
                 raise ModelError(problem, participant=name, advice=self._said(name))
+        self._check_twins()
         for process in self._processes.ended():
             for name in self._there(process, outcome):
                 raise ModelError(
@@ -146,6 +158,30 @@ class Launch:
                     participant=name,
                     advice="something keeps it going after it has left: a thread that isn't a daemon, perhaps",
                 )
+
+    def _check_twins(self) -> None:
+        """Raise if a twin has come to nothing."""
+        for process in self._twins.process_names():
+            name, how = self._twins.first_of(process), self._processes.failed().get(process)
+            if process in self._processes.ended():
+                how = "was still behind long after the run, and was ended"
+            if how is not None:
+                lines = [line.strip() for line in self._processes.last_words(process) if line.strip()]
+                advice = f"its last line was: {lines[-1]}" if lines else None
+                raise LossError(f"its twin {how}", participant=name, advice=advice)
+
+    def _wait_for_twins(self, began: float) -> None:
+        """Let the twins catch up. They have the same to do as their first copies; longer than twice is too long."""
+        deadline = 2 * time.monotonic() - began + _LINGER_S
+        for process in self._twins.process_names():
+            self._processes.wait_for(process, unless=lambda: self._interrupted or time.monotonic() > deadline)
+
+    def _look_at_twins(self) -> None:
+        """Say what twins have found, as soon as they have."""
+        for name, verdict in self._twins.verdicts().items():
+            if name not in self._found:
+                self._found[name] = verdict
+                self._order.hear(name, verdict.at, f"worldline: {verdict.text}")
 
     def _there(self, process: str, outcome: Outcome) -> list[str]:
         """Return who of a process has taken part, and wasn't a guest that nobody has invited."""
@@ -172,6 +208,8 @@ class Launch:
         opened = self.server.open()
         self._opened(opened)
         address = str(opened)
+        for folder in self._twins.folders():
+            self._processes.remove(folder)
         parts = self._shares.processes(self._tokens)
         if self._shake is not None:
             self._shake.shuffle(parts)
@@ -183,6 +221,7 @@ class Launch:
                 federation=self._setup.name,
                 token=self._tokens[part.name] if is_own else None,
                 shake=None if self._shake is None else self._shake.getrandbits(32),
+                script=self._twins.script_of(part.name),
             )
             if self._shake is not None:
                 time.sleep(self._shake.uniform(0, _DELAY_S_MAX))
@@ -190,11 +229,16 @@ class Launch:
                 self._processes.start_at(self._terminal, part, surroundings)
             else:
                 self._processes.start(part, surroundings)
+        for twin, around in self._twins.processes(self._setup.name):
+            self._processes.start(twin, around)
 
     def _watch(self, status: Status, watch: Watch | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
         host = self.server.host
+        self._look_at_twins()
         for process in self._processes.exited():
+            if self._twins.is_twin(process):
+                continue
             absent = [name for name in self._shares.of(process) if self._is_absent(name)]
             for name in (*filter(absent.__contains__, self._shares.failed_in(process)), *absent):
                 how = self._processes.failed().get(process, "ended")
@@ -227,8 +271,14 @@ class Launch:
             failure.args = (failure.text(),)
         return failure
 
+    def _hear(self, name: str, now: int | None, text: str) -> None:
+        """Pass on what a process prints; what a twin prints, its first copy has printed."""
+        if not self._twins.is_twin(name):
+            self._order.hear(name, now, text)
+
     def _fell_silent(self, process: str) -> None:
         self._shares.note_end(process)
+        self._twins.end_of(process)
         for name in self._shares.of(process):
             self._order.fell_silent(name)
         if process == self._unusual.debugged and self._terminal is not None:

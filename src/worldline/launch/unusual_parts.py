@@ -1,4 +1,4 @@
-"""Says which participants of a run aren't started like the rest: others start one, a person debugs one."""
+"""Says which participants of a run aren't started like the rest: others start one, one is debugged, one has a twin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from worldline.federation.limits import Limits
 from worldline.launch.setup import ParticipantSetup, Setup, check_names, stated_by
 from worldline.model import UsageError
 
-WITHOUT, DEBUG = "--without", "--debug"
+WITHOUT, DEBUG, TWIN = "--without", "--debug", "--twin"
 
 
 class Terminal(Protocol):
@@ -34,12 +34,13 @@ class UnusualParts:
     """Who isn't started like the rest.
 
     Others start those in `awaited`, here or elsewhere, and present the `token`, if there is one. The one that is
-    `debugged` has the terminal.
+    `debugged` has the terminal. Each of those in `twinned` has a twin.
     """
 
     awaited: tuple[str, ...] = ()
     token: str | None = None
     debugged: str | None = None
+    twinned: tuple[str, ...] = ()
 
     def check(self, setup: Setup) -> None:
         """Refuse whom the file doesn't have, and what can't be done together."""
@@ -51,6 +52,15 @@ class UnusualParts:
                     f"{DEBUG} and {WITHOUT} both name {self.debugged}",
                     advice="whoever is started with `worldline join` has a terminal already",
                 )
+        check_names(setup, self.twinned, TWIN)
+        for name in self.twinned:
+            if setup.parts[name].entry is None:
+                raise UsageError(
+                    f"{name} can't have a twin: it isn't a Python entry", advice="its file gives it no entry"
+                )
+            for option, others in ((WITHOUT, self.awaited), (DEBUG, (self.debugged,))):
+                if name in others:
+                    raise UsageError(f"{TWIN} and {option} both name {name}", advice="use one of them at a time")
 
     def starts(self, name: str) -> bool:
         """Whether a participant is started here."""
@@ -59,7 +69,7 @@ class UnusualParts:
     @property
     def apart(self) -> tuple[str, ...]:
         """Those who share their process with nobody."""
-        return () if self.debugged is None else (self.debugged,)
+        return self.twinned if self.debugged is None else (*self.twinned, self.debugged)
 
     def started(self, setup: Setup) -> dict[str, ParticipantSetup]:
         return {name: part for name, part in setup.parts.items() if self.starts(name)}

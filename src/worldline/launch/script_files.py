@@ -1,0 +1,124 @@
+"""A participant's conversation with its server, written down by one process while another one reads it.
+
+It goes through files, not through a pipe: whoever writes must never wait for whoever reads. Each file but the last is
+full, and whoever has read one removes it, so they take as much room as the reader is behind.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+SAID, HEARD = b"s", b"h"
+"""What the participant said, and what it heard."""
+
+_LENGTH = 4
+_FULL = 2**24
+_READ_MAX = 2**20
+_END = "script.end"
+_LOOK_S, _LOOK_S_MAX = 0.0005, 0.02
+
+
+def _file(folder: Path, number: int) -> Path:
+    return folder / f"script.{number}"
+
+
+class ScriptWriter:
+    """Writes it down, in any thread. If that fails, it gives up, and harms nobody."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._number = self._size = 0
+        self._opened: int | None = _create(_file(folder, 0))
+
+    def note(self, who: bytes, data: bytes | memoryview) -> None:
+        """Write down what was said or heard."""
+        with self._lock:
+            if self._opened is None:
+                return
+            try:
+                written = os.writev(self._opened, (who + len(data).to_bytes(_LENGTH, "big"), data))
+                self._size += written
+                if written < 1 + _LENGTH + len(data):  # There is no room left.
+                    self._opened = None
+                elif self._size > _FULL:
+                    self._turn_over()
+            except OSError:
+                self._opened = None
+
+    def _turn_over(self) -> None:
+        assert self._opened is not None
+        os.close(self._opened)
+        self._number, self._size = self._number + 1, 0
+        self._opened = _create(_file(self._folder, self._number))
+
+
+def _create(file: Path) -> int:
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+
+
+def end_script(folder: Path) -> None:
+    """Say that nothing more will be written: whoever wrote is gone."""
+    (folder / _END).touch()
+
+
+class Overheard(NamedTuple):
+    """A piece of what was said or heard, in the order of both."""
+
+    who: bytes
+    data: bytes
+
+
+class ScriptReader:
+    """Reads it while it is being written, and waits for more."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def pieces(self) -> Iterator[Overheard]:
+        """Return all of it, as it comes."""
+        rest = b""
+        for data in self._data():
+            rest += data
+            at = 0
+            while len(rest) - at > _LENGTH:
+                start = at + 1 + _LENGTH
+                end = start + int.from_bytes(rest[at + 1 : start], "big")
+                if end > len(rest):
+                    break
+                yield Overheard(rest[at : at + 1], rest[start:end])
+                at = end
+            rest = rest[at:]
+
+    def _data(self) -> Iterator[bytes]:
+        number, wait_s = 0, _LOOK_S
+        while not self._is_there(number):
+            if (self._folder / _END).exists() and not self._is_there(number):
+                return
+            time.sleep(_LOOK_S_MAX)
+        while True:
+            with _file(self._folder, number).open("rb", buffering=0) as file:
+                while True:
+                    # In this order: what is written before the next file, or the end, is read before it.
+                    is_last = (self._folder / _END).exists()
+                    is_full = self._is_there(number + 1)
+                    if data := file.read(_READ_MAX):
+                        wait_s = _LOOK_S
+                        yield data
+                    elif is_full:
+                        break
+                    elif is_last:
+                        return
+                    else:
+                        time.sleep(wait_s)
+                        wait_s = min(2 * wait_s, _LOOK_S_MAX)
+            _file(self._folder, number).unlink()
+            number += 1
+
+    def _is_there(self, number: int) -> bool:
+        return _file(self._folder, number).exists()
