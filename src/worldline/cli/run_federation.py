@@ -43,12 +43,15 @@ def run_federation(
 
     def look(status: Status) -> None:
         nonlocal began
-        if ready.unusual is not None and ready.unusual.awaited:
+        if ready.waits_for_people:
             if any(wait.who == THE_RUN for wait in status.waits):
                 began = time.monotonic()  # Waiting for people is no part of the run.
-            for notice in ready.notices():
-                screen.note(notice)
+            say_notices()
         screen.refresh(status)
+
+    def say_notices() -> None:
+        for notice in ready.notices():
+            screen.note(notice)
 
     with screen, Interruption() as interruption, unusually_run(ready, screen) as ready:
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
@@ -62,6 +65,8 @@ def run_federation(
                     outcome = _in_one_process(ready, ready.federation, screen, observer)
                 else:
                     outcome = ready.run(observer, look)
+                    if ready.waits_for_people:
+                        say_notices()
             recording.conclude(outcome)
         conclude(ready, screen, outcome, time.monotonic() - began)
         ready.told(outcome)

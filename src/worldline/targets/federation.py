@@ -176,6 +176,11 @@ class ReadyFederation(Ready):
         """Say what else there is to be said of how it goes."""
         return [] if self._launch is None else self._launch.server.host.remarks()
 
+    @property
+    def waits_for_people(self) -> bool:
+        """Whether others start somebody who takes part."""
+        return self.unusual is not None and bool(self.unusual.awaited)
+
     def notices(self) -> list[str]:
         """Say once who has come, was refused, or has gone before the start, since the last time."""
         notices = deque[str]() if self._launch is None else self._launch.server.host.notices
