@@ -1,7 +1,8 @@
 """A participant's conversation with its server, written down by one process while another one reads it.
 
 It goes through files, not through a pipe: whoever writes must never wait for whoever reads. Each file but the last is
-full, and whoever has read one removes it, so they take as much room as the reader is behind.
+full, and whoever has read one removes it, so they take as much room as the reader is behind. Nobody is in a hurry for
+it, so much is written at once: to write is a system call, and the participant has better things to do.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +20,9 @@ SAID, HEARD = b"s", b"h"
 
 _LENGTH = 4
 _FULL = 2**24
+_LARGE = 2**14
+_KEPT_MAX = 2**9
+_WRITE_EVERY_S = 0.02
 _READ_MAX = 2**20
 _END = "script.end"
 _LOOK_S, _LOOK_S_MAX = 0.0005, 0.02
@@ -33,23 +38,45 @@ class ScriptWriter:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
+        self._kept: deque[tuple[bytes, bytes | memoryview]] = deque()
+        self._due = 0.0  # When it is to be written: the first of it at once.
         self._number = self._size = 0
         self._opened: int | None = _create(_file(folder, 0))
 
     def note(self, who: bytes, data: bytes | memoryview) -> None:
-        """Write down what was said or heard."""
+        """Take down what was said or heard, which nobody may change any more; write it when there is enough of it."""
+        self._kept.append((who, data))
+        if time.monotonic() >= self._due or len(data) > _LARGE or len(self._kept) > _KEPT_MAX:
+            self.flush()
+
+    def rest(self) -> None:
+        """There is nothing to say or to hear: write what has been kept for long."""
+        if self._kept and time.monotonic() >= self._due:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write all of it."""
         with self._lock:
-            if self._opened is None:
-                return
-            try:
-                written = os.writev(self._opened, (who + len(data).to_bytes(_LENGTH, "big"), data))
-                self._size += written
-                if written < 1 + _LENGTH + len(data):  # There is no room left.
-                    self._opened = None
-                elif self._size > _FULL:
-                    self._turn_over()
-            except OSError:
+            self._write()
+
+    def _write(self) -> None:
+        self._due = time.monotonic() + _WRITE_EVERY_S
+        parts: list[bytes | memoryview] = []
+        while self._kept:
+            who, part = self._kept.popleft()
+            parts += (who + len(part).to_bytes(_LENGTH, "big"), part)
+        data = b"".join(parts)
+        if self._opened is None:
+            return
+        try:
+            written = os.write(self._opened, data)
+            self._size += written
+            if written < len(data):  # There is no room left.
                 self._opened = None
+            elif self._size > _FULL:
+                self._turn_over()
+        except OSError:
+            self._opened = None
 
     def _turn_over(self) -> None:
         assert self._opened is not None
