@@ -8,6 +8,9 @@ from worldline.wire.codec cimport (
 from worldline.wire.frames cimport Frames
 
 
+cdef object _OVER
+
+
 cdef class Session:
     cdef public object owner
     cdef public object challenge
@@ -53,6 +56,9 @@ cdef class Host:
     cdef object _entropy
     cdef readonly long long _share
     cdef long long _heed
+    cdef long long _frame_max
+    cdef long long _unread_max
+    cdef long long _frames_max
     cdef readonly list _paused
     cdef long long _resumed_at
     cdef list _hasty

@@ -137,6 +137,7 @@ _NOTICES_MAX = 64
 _UNLIMITED = 2**60  # As good as that.
 _VACANT = ""  # In the place of a name, which is never empty.
 _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
+_OVER = Phase.OVER
 _encode = msgpack.Encoder().encode
 _decode_first: Callable[[bytes], Hello | OpenTrunk] = msgpack.Decoder(Hello | OpenTrunk).decode
 
@@ -255,6 +256,9 @@ class Host:
             1, len(plan.roster) + len(plan.guests) + plan.vacancies
         )
         self._heed = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
+        self._frame_max = self.limits.frame_max
+        self._unread_max = min(self.limits.unread_max, _UNLIMITED)
+        self._frames_max = min(self.limits.frames_max, _UNLIMITED)
         self._paused: list[Session] = []
         self._resumed_at = -1  # The least base when those who aren't read were last looked at.
         self._hasty: list[Session] = []
@@ -263,7 +267,7 @@ class Host:
 
     @property
     def over(self) -> bool:
-        return self.arbiter.phase is Phase.OVER
+        return self.arbiter.phase is _OVER
 
     # --- Connections ---
 
@@ -314,7 +318,7 @@ class Host:
         if data:
             session.frames.push([data])
         self._turn(session)
-        if session.frames.gathered() > self.limits.frame_max and not session.closing:
+        if session.frames.gathered() > self._frame_max and not session.closing:
             self._check_under_way(session)
 
     def work(self) -> None:
@@ -360,7 +364,7 @@ class Host:
             else:
                 self._break_down(session, error)
         session.busy = busy
-        if session.said > self.limits.frames_max and not session.hasty:
+        if session.said > self._frames_max and not session.hasty:
             session.hasty = session.paused = True
             self._hasty.append(session)
             self.dirty.append(session)
@@ -557,7 +561,7 @@ class Host:
 
     def _hear(self, session: Session, body: bytes) -> int:
         """Hear a frame, or begin to; return how many events that were."""
-        if self.over:
+        if self.arbiter.phase is _OVER:
             return 0  # It has been told, and hadn't read it yet.
         count = count_events(body)
         if count <= _TURN:
@@ -577,14 +581,14 @@ class Host:
         """Hear more of a long frame."""
         heard = session.events[-_TURN:]
         del session.events[-_TURN:]
-        if not self.over:
+        if self.arbiter.phase is not _OVER:
             self._take(session, [decode_event(raw) for raw in reversed(heard)])
         return len(heard)
 
     def _take(self, session: Session, events: list[Told]) -> None:
         if events and session.member is None:
             self._joined(session, events.pop(0))
-        if not events or session.closing or self.over:
+        if not events or session.closing or self.arbiter.phase is _OVER:
             return
         last = events[-1]
         if type(last) is Fail:
@@ -667,9 +671,9 @@ class Host:
                 self._dismiss_uninvited()
             elif (session := self.sessions.get(action.to)) is not None:
                 if not is_heavy(action):
-                    self._put(session, encode_answer(action, self.limits.frame_max))
+                    self._put(session, encode_answer(action, self._frame_max))
                 elif self._reads(session):
-                    add_grant(session.out, action, self.limits.frame_max)
+                    add_grant(session.out, action, self._frame_max)
                     self.dirty.append(session)
 
     def _dismiss_uninvited(self) -> None:
@@ -686,7 +690,7 @@ class Host:
         """Whether there is somebody who takes what is said."""
         if session.closing:
             return False
-        if len(session.out) > self.limits.unread_max:
+        if len(session.out) > self._unread_max:
             self._drop(session, f"it hasn't read {len(session.out):,} bytes that it was sent")
             return False
         return True

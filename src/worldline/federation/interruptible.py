@@ -29,14 +29,14 @@ class InterruptibleParticipant(Participant):
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         try:
-            return super().advance(to, by=by)
+            return self._advance(to, by)
         except BaseException:
             self._ledger.take_back()
             raise
 
     def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
         try:
-            return super().next(until, promise=promise)
+            return self._next(until, promise)
         except BaseException:
             self._ledger.take_back()
             raise

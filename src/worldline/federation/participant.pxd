@@ -1,3 +1,5 @@
+cimport cython
+
 from worldline.lock.ledger cimport Ledger
 
 
@@ -20,4 +22,7 @@ cdef class Operations:
 cdef class Participant(Operations):
     cdef public object _connection
 
+    cpdef list _advance(self, to, by)
+    @cython.locals(before="long long")
+    cpdef list _next(self, until, promise)
     cpdef list _wait(self)

@@ -199,6 +199,9 @@ class Participant(Operations):
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
+        return self._advance(to, by)
+
+    def _advance(self, to: TimeLike | None, by: TimeLike | None) -> list[Message]:
         target = to if to is not None and by is None else self._target(to, by)
         with self._lock:
             messages = self._ledger.advance(target)
@@ -214,6 +217,9 @@ class Participant(Operations):
         Without `until`, wait as long as anything can arrive: an empty result then means that the run has ended for this
         participant. With a `promise`, first promise to send nothing before then: cheaper than to do so on its own.
         """
+        return self._next(until, promise)
+
+    def _next(self, until: TimeLike | None, promise: TimeLike | None) -> list[Message]:
         with self._lock:
             before = self._ledger.now
             messages = self._ledger.next(until, promise)

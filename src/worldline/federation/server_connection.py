@@ -17,6 +17,7 @@ from worldline.federation.readiness import READ, WRITE, PolledSockets, SelectedS
 from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
 from worldline.federation.trunk import Trunk
 
+_LEAST = READ_LEAST
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -90,7 +91,7 @@ class ServerConnection:
             return
         if room is not None:
             frames.fill([size])
-        else:
+        elif self._size != _LEAST or size == _LEAST:
             self._size = next_read(self._size, size)
         self._host.receive(session, data, self._clock())
 

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from worldline.history.journal import Journal
@@ -166,7 +167,7 @@ class Ledger:
         if row is None:
             self._refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
         if self.careful:
-            self._mark(self._held.copy())
+            self._mark(self._held.copy() if self._held else ())
         if row is _ACTING and action.__class__ is Grant:
             return self._granted(action)
         self._row = row
@@ -179,7 +180,7 @@ class Ledger:
             self.now = action.horizon
         return []
 
-    def _mark(self, held: deque[Message] | None = None) -> None:
+    def _mark(self, held: Iterable[Message] | None = None) -> None:
         """Remember how it is, and what is held if that will change by more than being given, for `take_back`."""
         self._before = (self.now, self.horizon, self._row, self._final, self._told, self._complete_at, self._waited)
         self._lists = (self._incomplete, self._finished, self.dropped, held)
@@ -196,7 +197,7 @@ class Ledger:
             if held is None:
                 self._held.extendleft(reversed(self._given))
             else:
-                self._held = held
+                self._held = deque(held)
             self.journal.take_back()
 
     def _granted(self, grant: Grant) -> list[Message]:
