@@ -27,6 +27,12 @@ ABOUT = {
     "init": "Write a small federation to start from: federation.toml and federation.py.",
     "check": "Run a federation under many schedules and compare every delivery; any difference is non-determinism.",
     "verify": "Run a target twice, and across executors, hash seeds, start orders and builds; compare the digests.",
+    "why": "Say who waits for whom in a running federation, through which links, for how long, and what the holder is"
+    " doing.",
+    "pause": "Hold a running federation where it is; its result stays the same.",
+    "step": "Let a federation go on, to the next time at which anybody acts or as far as you say, and hold it there.",
+    "resume": "Let a federation go on that `worldline pause` or `worldline step` holds.",
+    "end": "End a federation in good order: it has a result, as if it had been run with --until that time.",
     "diff": "Show where two runs diverge: each member's first difference, the earliest cause, and what followed.",
     "info": "Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.",
     "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",

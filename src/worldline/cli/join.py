@@ -11,11 +11,13 @@ import typer
 
 from worldline.cli.options import Settings
 from worldline.cli.serve import LISTEN
-from worldline.cli.tokens import token_in
+from worldline.cli.token_file import token_in
 from worldline.federation.address import parse_address
 from worldline.federation.environment import ADDRESS, AUTHORITY, CERTIFICATE, KEY, TOKEN
+from worldline.federation.registry import running
 from worldline.launch.joining import Joining
-from worldline.launch.setup import check_names, check_startable, read_setup
+from worldline.launch.setup import Setup, check_names, check_startable, read_setup
+from worldline.model import UsageError
 
 
 def join(
@@ -23,7 +25,10 @@ def join(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The participant to start.")],
     address: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help=f"Where the run is served (default: {ADDRESS}, or else {LISTEN})."),
+        typer.Option(
+            metavar="ADDRESS",
+            help=f"Where the run is served (default: {ADDRESS}, or your run of that federation here, or {LISTEN}).",
+        ),
     ] = None,
     token_file: Annotated[Path | None, typer.Option(help=f"File with the token to present (or set {TOKEN}).")] = None,
     authority: Annotated[
@@ -49,7 +54,7 @@ def join(
     setup = read_setup(file, changes=settings or (), starts=is_wanted)
     check_names(setup, (name,), "NAME")
     check_startable(setup, is_wanted)
-    where = address or os.environ.get(ADDRESS) or LISTEN
+    where = address or os.environ.get(ADDRESS) or _address_here(setup)
     parse_address(where)
     joining = Joining(
         setup=setup,
@@ -63,6 +68,16 @@ def join(
     joining.check()
     sys.stdout.flush()
     joining.become()
+
+
+def _address_here(setup: Setup) -> str:
+    """Return where a run of this federation is served on this machine, or where one would be served."""
+    found = [entry.address for entry in running(setup.name)]
+    if len(found) > 1:
+        raise UsageError(
+            f"there are {len(found)} runs of {setup.name} here", advice=f"use --address with one of {', '.join(found)}"
+        )
+    return found[0] if found else LISTEN
 
 
 def _path_in(variable: str) -> Path | None:

@@ -14,20 +14,24 @@ from typing import Annotated
 
 import typer
 
+from worldline.cli.holder_notice import PATIENCE_S
 from worldline.cli.interruption import Interruption
-from worldline.cli.options import EndTime, Force, NoRecord, Quiet, Seed, Settings, shelf_for
+from worldline.cli.options import EndTime, Force, NoRecord, Patience, Quiet, Seed, Settings, Timing, shelf_for
 from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
 from worldline.cli.recorded import recording_of
-from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of
-from worldline.cli.tokens import read_token, token_in
+from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of, watch_on
+from worldline.cli.timed import timing_of, timing_place
+from worldline.cli.token_file import read_token, token_in
 from worldline.federation.declaration import Plain
 from worldline.federation.environment import TOKEN
 from worldline.federation.limits import Limits
+from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server import Server, check_listening, check_tokens
 from worldline.history.observer import Observer
 from worldline.history.status import Status
 from worldline.launch.setup import Setup, nobody, stated_by
 from worldline.lock import Phase
+from worldline.lock.witness import Witness
 from worldline.model import UsageError
 from worldline.recording import Shelf
 from worldline.targets import Options
@@ -67,6 +71,8 @@ def serve(
     until: EndTime = None,
     settings: Settings = None,
     realtime: Realtime = None,
+    timing: Timing = False,
+    patience: Patience = PATIENCE_S,
     lcm: LcmTargets = None,
     lcm_serve: LcmServe = None,
     record: Record = None,
@@ -93,8 +99,12 @@ def serve(
         limits=setup.limits,
         lcm=(*setup.lcm, *(lcm or ())),
         lcm_serve=lcm_serve or setup.lcm_serve,
+        patience_s=patience,
     )
-    service.run(shelf_for(record, ready.recording, no_record=no_record, force=force), quiet=quiet)
+    shelf = shelf_for(record, ready.recording, no_record=no_record, force=force)
+    with timing_of(ready, timing_place(ready, shelf, wanted=timing), force=force) as noted:
+        service.witness = noted.writer
+        noted.conclude(service.run(shelf, quiet=quiet))
 
 
 @dataclass(kw_only=True)
@@ -112,12 +122,14 @@ class Service:
     limits: Limits | None = None
     lcm: Sequence[str] = ()
     lcm_serve: str | None = None
+    patience_s: float = PATIENCE_S
+    witness: Witness | None = None
 
     def __post_init__(self) -> None:
         check_listening(self.listen, self.token, self.certificate, self.authority)
         check_tokens(self.ready.plan(), self.token)
 
-    def run(self, shelf: Shelf | None, *, quiet: bool) -> None:
+    def run(self, shelf: Shelf | None, *, quiet: bool) -> FederationOutcome:
         """Serve it to its end, show it, and record it."""
         ready = self.ready
         with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
@@ -126,6 +138,8 @@ class Service:
                 shown_on_lcm(ready, recording.observer, self.lcm, self.lcm_serve, screen.note) as observer,
             ):
                 server = self._server(observer)
+                server.host.arbiter.witness = self.witness
+                watch = watch_on(screen, self.patience_s)
                 screen.time_of, screen.remarks = server.host.arbiter.time_of, server.host.remarks
                 address = server.open()
                 screen.conclude(f"{ready.name} on {address}, waiting for {', '.join(server.host.missing())}")
@@ -138,7 +152,7 @@ class Service:
                         began = time.monotonic()  # Waiting for people is no part of the run.
                     while server.host.notices:
                         screen.note(server.host.notices.popleft())
-                    screen.refresh(status)
+                    watch(status)
 
                 server.serve(look, watch_every_s=0.1)
                 elapsed_s = time.monotonic() - began
@@ -146,6 +160,7 @@ class Service:
                 outcome = server.outcome()
                 recording.conclude(outcome)
             conclude(ready, screen, outcome, elapsed_s)
+        return outcome
 
     def _server(self, observer: Observer | None) -> Server:
         return Server(

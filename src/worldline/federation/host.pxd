@@ -47,8 +47,9 @@ cdef class Host:
     cdef public list dirty
     cdef public object notices
     cdef public list busy
+    cdef public object desk
     cdef readonly list _strangers
-    cdef list _trunks
+    cdef readonly list _trunks
     cdef object _token
     cdef object _agreement
     cdef object _declared

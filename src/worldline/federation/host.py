@@ -55,6 +55,7 @@ from msgspec.structs import replace
 from worldline.federation.agreement import difference
 from worldline.federation.declaration import Declaration, Plain, agreed, said_at_joining
 from worldline.federation.limits import Limits
+from worldline.federation.other_end import OtherEnd
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.lock import (
@@ -151,9 +152,15 @@ class SessionOwner(Protocol):
     def carry(self) -> SessionCarrier | None:
         """Return the trunk that the session is to be from now on; None: it can't be one."""
 
+    def other_end(self) -> OtherEnd:
+        """Say what is known of whoever is at the other end."""
+
 
 class SessionCarrier(Protocol):
-    """A trunk: it carries the sessions of several participants. `Trunk` says what each of these does."""
+    """A trunk: it carries the sessions of several participants. `Trunk` says what each of these does.
+
+    An operator's desk is one, too, that carries none.
+    """
 
     def turn(self) -> bool: ...
     def fill(self) -> None: ...
@@ -245,6 +252,7 @@ class Host:
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
+        self.desk: Callable[[Session], SessionCarrier | None] = lambda _: None  # What hears an operator, if anything.
         self._strangers: list[Session] = []
         self._trunks: list[SessionCarrier] = []
         self._token = token
@@ -492,21 +500,36 @@ class Host:
                 session, BAD_FEDERATION, f"this is federation {self.federation!r}, not {shown(hello.federation)}"
             )
             return
-        differs = difference(self._agreement, hello.agreement)
-        if differs is not None:
-            self._refuse(session, DISAGREES, differs)
-            return
-        refusal = self._unwelcome(hello.name)
-        if refusal is not None:
-            self._refuse(session, *refusal)
-            return
-        self._strangers.remove(session)
-        self._admit(session, hello.name)
+        if hello.name == OPERATOR:
+            if not self._seat_operator(session):
+                return
+        else:
+            differs = difference(self._agreement, hello.agreement)
+            if differs is not None:
+                self._refuse(session, DISAGREES, differs)
+                return
+            refusal = self._unwelcome(hello.name)
+            if refusal is not None:
+                self._refuse(session, *refusal)
+                return
+            self._strangers.remove(session)
+            self._admit(session, hello.name)
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.heartbeat_s * 1e9)
         declared, period = self.stated(hello.name)
         welcome = Welcome(proof, heartbeat, self.limits.frame_max, declared, period, self.limits.payload_max)
         self._put(session, frame(welcome.body()))
+
+    def _seat_operator(self, session: Session) -> bool:
+        """Give an operator a desk, if there is one."""
+        desk = self.desk(session)
+        if desk is None:
+            self._refuse(session, CROWDED, "nobody can operate this run, or too many do already")
+            return False
+        self._strangers.remove(session)
+        session.trunk = desk
+        self._trunks.append(desk)
+        return True
 
     def _open_trunk(self, session: Session) -> None:
         session.trunk = session.owner.carry()

@@ -11,6 +11,7 @@ middle of something. So that ends the run, whereas a client may go on waiting.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from threading import get_ident
@@ -23,6 +24,7 @@ from worldline.federation.declaration import Declaration
 from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.host import Host, Session
 from worldline.federation.interruptible import InterruptibleParticipant
+from worldline.federation.other_end import OtherEnd
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.status import Watch
 from worldline.lock import Action, ParticipantEvent, RunEnded, State
@@ -87,6 +89,9 @@ class ResidentConnection:
 
     def carry(self) -> None:
         """A resident isn't a trunk."""
+
+    def other_end(self) -> OtherEnd:
+        return OtherEnd(os.getpid())
 
     # --- For the participant ---
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import socket
 import threading
 import time
@@ -22,18 +23,21 @@ from typing import Self, TypeVar, Unpack
 from worldline.federation.address import Address, parse_address
 from worldline.federation.agreement import as_agreement
 from worldline.federation.declaration import Declaration, Declared, Plain
+from worldline.federation.desk import OPERATORS_MAX, OperatorDesk
 from worldline.federation.eagerness import Eagerness
 from worldline.federation.forks import remember
 from worldline.federation.host import Host, Session
 from worldline.federation.limits import Limits
+from worldline.federation.milestones import Milestones
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.readiness import READ, PolledSockets, SelectedSockets, SocketWatch
+from worldline.federation.registry import enter
 from worldline.federation.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server_connection import ServerConnection
 from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
-from worldline.lock import Phase, State
+from worldline.lock import OPERATOR, Phase, State
 from worldline.model import (
     FOREVER,
     TIME_MAX,
@@ -91,16 +95,22 @@ class Server:
         check_tokens(plan, token)
         _check_pace(pace)
         self._tls = server_context(certificate, key, authority) if certificate is not None else None
+        # What shows that an operator may operate: the one token for all; or one of its own, where everybody has one.
+        self.operator_token = secrets.token_hex(16) if isinstance(token, Mapping) else token
+        self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
+        self._leave_registry: Callable[[], None] = lambda: None
+        self.milestones = Milestones()
         self.host = Host(
             plan,
             federation=federation,
-            token=_as_keys(token),
+            token=_as_keys(token, self.operator_token),
             agreement=as_agreement(agreement),
             declared=declared,
             observer=observer,
             limits=limits,
             entropy=os.urandom,
         )
+        self.host.desk = self._open_desk
         self._clock = clock
         self._pace = pace
         self._tell_every_s = tell_every_s
@@ -111,7 +121,8 @@ class Server:
         self._alarm: socket.socket | None = None
         self._connections: dict[ServerConnection, None] = {}  # The oldest first.
         self._deaf = False  # There was no file free for one who knocked.
-        self._held = FOREVER
+        self._wanted = self.paused_at = FOREVER  # Where its owner holds everybody, and where an operator does,
+        self._held = FOREVER  # and the first of them.
         self._resting: list[tuple[int, Future[None]]] = []  # Who waits for everybody to stand at a time.
         self._watch: Watch | None = None
         self._watch_every_s = tell_every_s
@@ -141,6 +152,8 @@ class Server:
             self._alarmed.setblocking(False)
             self._sockets.register(self._listener, READ, self._accept)
             self._sockets.register(self._alarmed, READ, self._obey)
+            if self.known_as:
+                self._leave_registry = enter(self.known_as, str(self.address), self.operator_token)
         return self.address
 
     def __enter__(self) -> Self:
@@ -326,6 +339,28 @@ class Server:
         if now >= self._timer:
             self._keep_time(now)
 
+    # --- For an operator's desk ---
+
+    def clock(self) -> float:
+        """Return the time by the server's own clock, in seconds."""
+        return self._clock()
+
+    def pause_at(self, until: int) -> None:
+        """Let nobody pass this time as long as the operator wants; FOREVER ends that. In the server's thread."""
+        self.paused_at = until
+        self._hold_at(self._wanted)
+
+    def tell_resting(self, held: int, rested: Future[None]) -> None:
+        """Say so when all stand at this time, or the run is over. In the server's thread."""
+        rested.add_done_callback(lambda _: self.wake_within(0))  # What is said then is sent.
+        self._resting.append((held, rested))
+
+    def _open_desk(self, session: Session) -> OperatorDesk | None:
+        operators = sum(isinstance(connection.session.trunk, OperatorDesk) for connection in self._connections)
+        return OperatorDesk(self, session) if operators < OPERATORS_MAX else None
+
+    # --- The server's turns ---
+
     def wake_within(self, seconds: float) -> None:
         """Have the next turn end by then, if only to do nothing."""
         self._timer = min(self._timer, self._now + seconds)
@@ -409,8 +444,9 @@ class Server:
         if now >= self._ticks:
             self._tick(now)
             self._ticks = now + self._tick_s
+        arbiter = self.host.arbiter
+        self.milestones.note(arbiter.events, now, arbiter.floor())
         if now >= self._watches:
-            arbiter = self.host.arbiter
             arbiter.tell_passed()
             if self._watch is not None:
                 self._watch(arbiter.status())
@@ -434,8 +470,9 @@ class Server:
         with contextlib.suppress(Exception):  # `wait` raises it.
             self._serve(None, self._tell_every_s)
 
-    def _hold_at(self, held: int) -> None:
-        self._held = held
+    def _hold_at(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._held = held = min(wanted, self.paused_at)
         # With a pace, the wall clock raises the barrier.
         self.host.hold_at(held if self._pace is None else min(held, self.host.arbiter.barrier))
 
@@ -446,7 +483,7 @@ class Server:
             self._begun_at = arbiter.floor()
         self._pace = pace
         self._timer = 0.0
-        self._hold_at(self._held)
+        self._hold_at(self._wanted)
 
     def _forget_resting(self, rested: Future[None]) -> None:
         self._resting = [each for each in self._resting if each[1] is not rested]
@@ -535,6 +572,7 @@ class Server:
         if self._closed:
             return
         self._closed = True
+        self._leave_registry()
         if self._listener is not None:
             if not self._deaf:
                 self._sockets.unregister(self._listener)
@@ -591,9 +629,9 @@ def check_listening(
     return where
 
 
-def _as_keys(token: str | Mapping[str, str | None] | None) -> bytes | dict[str, bytes]:
+def _as_keys(token: str | Mapping[str, str | None] | None, operator_token: str | None) -> bytes | dict[str, bytes]:
     if isinstance(token, Mapping):
-        return {name: (each or "").encode() for name, each in token.items()}
+        return {name: (each or "").encode() for name, each in {**token, OPERATOR: operator_token}.items()}
     return (token or "").encode()
 
 

@@ -27,6 +27,7 @@ from worldline.launch.twin_verdict import TwinVerdict
 from worldline.launch.twins import RunTwins
 from worldline.launch.unusual_parts import Terminal, UnusualParts
 from worldline.lock import State
+from worldline.lock.witness import Witness
 from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
 
 _WATCH_S = 0.1
@@ -61,7 +62,8 @@ class Launch:
     number, processes are started in a random order, with random delays between them and between their frames: nothing
     of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
     can open, which is gone afterwards; `opened` is told where. `unusual` says who isn't started like the rest, and
-    `terminal` is for the one that is debugged. `keeping` is a keeper that was made ahead of time.
+    `terminal` is for the one that is debugged. `keeping` is a keeper that was made ahead of time. `witness` hears all
+    that the arbiter is told.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class Launch:
         unusual: UnusualParts | None = None,
         terminal: Terminal | None = None,
         keeping: KeeperClient | None = None,
+        witness: Witness | None = None,
     ) -> None:
         self._unusual = unusual or UnusualParts()
         self._unusual.check(setup)
@@ -106,6 +109,7 @@ class Launch:
         except WorldlineError:
             self._tidy()
             raise
+        self.server.host.arbiter.witness = witness
         self._shares = ProcessShares(self._unusual.started(setup), workers, apart=self._unusual.apart)
         self._twins = RunTwins(self._unusual.twinned, setup.parts)
         self._found: dict[str, TwinVerdict] = {}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from worldline.launch.setup import ParticipantSetup, Setup, Starts
     from worldline.launch.topics import Topic
     from worldline.launch.unusual_parts import Terminal, UnusualParts
+    from worldline.lock.witness import Witness
     from worldline.recording.writer import Recorder
 
 _OPTIONS = {"seed": "--seed", "until": "--until"}
@@ -47,7 +48,7 @@ class ReadyFederation(Ready):
     number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
     `keeping` what starts them, `hear` is told what they print, and `opened` where they connect, once that is known.
     `settings` are what was changed in its file, `unusual` says who isn't started like the rest, and `terminal` is for
-    the one that is debugged.
+    the one that is debugged. `witness` hears what their arbiter is told.
     """
 
     kind = "federation"
@@ -63,6 +64,7 @@ class ReadyFederation(Ready):
     shake: int | None = None
     listen: str | None = None
     keeping: KeeperClient | None = None
+    witness: Witness | None = None
     hear: Hear = lambda _who, _at, _line: None
     opened: Callable[[Address], None] = lambda _: None
     settings: tuple[str, ...] = ()
@@ -153,6 +155,7 @@ class ReadyFederation(Ready):
             unusual=self.unusual,
             terminal=self.terminal,
             keeping=self.keeping,
+            witness=self.witness,
         )
         return self._launch.run(watch)
 

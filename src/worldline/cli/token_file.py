@@ -1,4 +1,4 @@
-"""Reads the tokens with which participants and servers prove who they are."""
+"""Reads tokens: never from the command line, where everybody on the machine could see them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from worldline.model import UsageError
 
 
 def token_in(file: Path | None) -> str | None:
-    """Read the token; never from the command line, where everybody on the machine could see it."""
+    """Read the token from its file, or without one from the environment."""
     return os.environ.get(TOKEN) or None if file is None else read_token(file)
 
 
 def read_token(file: Path) -> str:
-    """Read a token from a file."""
+    """Read a token that must be there."""
     try:
         token = file.read_text(encoding="utf-8").strip()
     except OSError as error:
