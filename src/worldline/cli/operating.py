@@ -51,7 +51,14 @@ def connected(
         return Operator(run, token=token_in(token_file), authority=authority, certificate=certificate, key=key)
     entry = found(run)
     try:
-        return Operator(entry.address, token=entry.token, authority=authority, certificate=certificate, key=key)
+        return Operator(
+            entry.address,
+            token=entry.token,
+            authority=authority,
+            certificate=certificate,
+            key=key,
+            process=entry.process,
+        )
     except LossError as error:
         raise LossError(f"{entry.name} (process {entry.process}): {error.problem}", advice=error.advice) from error
 

@@ -252,7 +252,7 @@ class Host:
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
-        self.desk: Callable[[Session], SessionCarrier | None] = lambda _: None  # What hears an operator, if anything.
+        self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
         self._strangers: list[Session] = []
         self._trunks: list[SessionCarrier] = []
         self._token = token
@@ -500,8 +500,8 @@ class Host:
                 session, BAD_FEDERATION, f"this is federation {self.federation!r}, not {shown(hello.federation)}"
             )
             return
-        if hello.name == OPERATOR:
-            if not self._seat_operator(session):
+        if hello.name == OPERATOR and self.desk is not None:
+            if not self._seat_operator(session, self.desk(session)):
                 return
         else:
             differs = difference(self._agreement, hello.agreement)
@@ -520,11 +520,10 @@ class Host:
         welcome = Welcome(proof, heartbeat, self.limits.frame_max, declared, period, self.limits.payload_max)
         self._put(session, frame(welcome.body()))
 
-    def _seat_operator(self, session: Session) -> bool:
-        """Give an operator a desk, if there is one."""
-        desk = self.desk(session)
+    def _seat_operator(self, session: Session, desk: SessionCarrier | None) -> bool:
+        """Let an operator in, if there is a desk left."""
         if desk is None:
-            self._refuse(session, CROWDED, "nobody can operate this run, or too many do already")
+            self._refuse(session, CROWDED, "too many operators are connected")
             return False
         self._strangers.remove(session)
         session.trunk = desk

@@ -13,6 +13,7 @@ from typing import NamedTuple
 _KEPT = 256
 _APART_S = 0.05
 _LATELY_S = 2.0
+_LEAST_S = 0.25  # What happens in less says nothing of a pace.
 
 
 class Milestone(NamedTuple):
@@ -45,10 +46,10 @@ class Milestones:
         return self._passed[place].wall_s if place < len(self._passed) else None
 
     def pace(self, events: int, wall_s: float, time: int) -> tuple[float | None, float | None]:
-        """Return how many simulated seconds have passed per second lately, and how many events."""
+        """Return how many simulated seconds have passed per second lately, and how many events; None: nobody knows."""
         place = bisect_right(self._passed, wall_s - _LATELY_S, key=lambda milestone: milestone.wall_s)
         since = self._passed[max(0, place - 1)] if self._passed else None
-        if since is None or wall_s <= since.wall_s:
+        if since is None or wall_s - since.wall_s < _LEAST_S:
             return None, None
         elapsed = wall_s - since.wall_s
         return (time - since.time) / elapsed / 1e9, (events - since.events) / elapsed

@@ -16,14 +16,14 @@ from typing import Self
 
 from worldline.federation.address import Address, parse_address
 from worldline.federation.answering import recognized
-from worldline.federation.greeting import Greeting
+from worldline.federation.greeting import Greeting, refusal
 from worldline.federation.peer_process import condition_of, process_of
 from worldline.federation.sockets import broken, client_context, dial, untrusted
 from worldline.lock import OPERATOR
 from worldline.lock.situation import Situation
 from worldline.model import LossError, UsageError
 from worldline.wire.frames import Frames
-from worldline.wire.handshake import NONCE_SIZE, OVER
+from worldline.wire.handshake import NONCE_SIZE, OVER, Refused
 from worldline.wire.operator import (
     AskSituation,
     EndRun,
@@ -51,6 +51,7 @@ class Operator:
     """A connection to a run, by its server's address. Use it in a `with` statement.
 
     Each method returns a `RunOver` instead if the run has ended, and raises a `UsageError` if it can't be done.
+    `process` is the server's, if that is known.
     """
 
     def __init__(
@@ -61,11 +62,12 @@ class Operator:
         authority: Path | str | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
+        process: int | None = None,
     ) -> None:
         self.address = parse_address(address)
         tls = client_context(authority, certificate, key) if self.address.kind == "tls" else None
         self._socket = dial(self.address, _DIAL_S)
-        self._process = process_of(self._socket)
+        self._process = process
         self._frames = Frames()
         self._bodies: list[bytes] = []
         self._over: RunOver | None = None
@@ -143,6 +145,8 @@ class Operator:
             answer = decode_operator_answer(self._body(within_s))
         except _HangUpError as error:
             raise LossError(f"the server at {self.address} has gone: {error}") from error
+        if isinstance(answer, Refused):
+            raise refusal(answer, "an operator")
         if isinstance(answer, RunOver):
             self._over = answer
         return answer
@@ -182,8 +186,9 @@ class Operator:
             self._frames.push([data])
 
     def _silent(self, seconds: float) -> LossError:
-        condition = condition_of(self._process)
-        known = f": its process {self._process} is {condition}" if condition else ""
+        process = self._process or process_of(self._socket)
+        condition = condition_of(process)
+        known = f": its process {process} is {condition}" if condition else ""
         return LossError(f"the server at {self.address} hasn't answered for {seconds:.0f} seconds{known}")
 
     def _encrypted(self, tls: ssl.SSLContext) -> socket.socket:

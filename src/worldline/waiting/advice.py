@@ -26,9 +26,9 @@ from worldline.model.links import Rule
 from worldline.model.path import Paths
 from worldline.model.plan import Plan
 from worldline.model.time import TIME_MAX, US, format_time
-from worldline.waiting.heard import Heard, Sending
+from worldline.waiting.heard import Heard, HeardSending
 from worldline.waiting.playing import Changed, Played, play
-from worldline.waiting.scripts import Script, scripts_of
+from worldline.waiting.scripts import RunScript, scripts_of
 from worldline.waiting.tally import WaitingTally, waits_in
 
 HEARD_MAX = 5_000
@@ -66,9 +66,9 @@ class Advisor:
         self.before = play(self.scripts, Changed(plan=plan))
 
     def advice(self) -> list[Advice]:
-        """Return what would help, the best first."""
+        """Return what would help: first what leaves results as they are, and of that the best first."""
         found = [each for each in (*self._periods(), *self._topics(), *self._latencies()) if each.share >= _WORTH]
-        return sorted(found, key=lambda each: (-round(each.share, 2), not each.is_harmless, each.text))
+        return sorted(found, key=lambda each: (not each.is_harmless, -round(each.share, 2), each.text))
 
     def try_latency(self, hop: Hop, latency: int) -> Advice:
         """Try another latency for a link."""
@@ -122,7 +122,7 @@ class Advisor:
         )
 
 
-def period_of(script: Script) -> int | None:
+def period_of(script: RunScript) -> int | None:
     """Return a time of which all sends were multiples, if there is one that is worth being declared."""
     sends = [deed.at for deed in _sendings(script)]
     common = gcd(*sends) if sends else 0
@@ -157,9 +157,9 @@ def _longer_latency(latency: Latency, longer: int) -> Latency:
     return Table(tuple(value + longer for value in latency.values))
 
 
-def _sendings(script: Script) -> list[Sending]:
-    return [deed.event for point in script.points for deed in point.deeds if isinstance(deed.event, Sending)]
+def _sendings(script: RunScript) -> list[HeardSending]:
+    return [deed.event for point in script.points for deed in point.deeds if isinstance(deed.event, HeardSending)]
 
 
-def _promises(script: Script) -> bool:
+def _promises(script: RunScript) -> bool:
     return any(isinstance(deed.event, Promise) for point in script.points for deed in point.deeds)

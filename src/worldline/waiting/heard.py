@@ -35,7 +35,7 @@ from worldline.model.errors import PeerError, shortened
 from worldline.model.plan import Plan
 
 
-class Sending(Struct, frozen=True, array_like=True, tag="sending", gc=False):
+class HeardSending(Struct, frozen=True, array_like=True, tag="sending", gc=False):
     """A message was published; of its payload only the size is kept, since links may go by that."""
 
     topic: str
@@ -45,7 +45,7 @@ class Sending(Struct, frozen=True, array_like=True, tag="sending", gc=False):
 
 HeardEvent = (
     Join
-    | Sending
+    | HeardSending
     | Promise
     | Reached
     | Subscribe
@@ -87,14 +87,16 @@ _decode_header = msgspec.json.Decoder(TimingHeader).decode
 def stripped(events: Iterable[Any]) -> tuple[HeardEvent, ...]:
     """Return what was said without the payloads."""
     return tuple(
-        Sending(event.topic, len(event.payload), event.at) if event.__class__ is Publish else event for event in events
+        HeardSending(event.topic, len(event.payload), event.at) if event.__class__ is Publish else event
+        for event in events
     )
 
 
 def restored(events: Iterable[HeardEvent]) -> list[Event]:
     """Return what was said, with payloads of the same sizes."""
     return [
-        Publish(event.topic, bytes(event.size), event.at) if isinstance(event, Sending) else event for event in events
+        Publish(event.topic, bytes(event.size), event.at) if isinstance(event, HeardSending) else event
+        for event in events
     ]
 
 

@@ -15,7 +15,7 @@ from worldline.lock.why import Hop
 from worldline.model.time import format_time
 
 _CREEPS_BELOW = 0.001  # Simulated seconds per second.
-_BUSY_FROM = 20.0  # Events per second: somebody does something.
+_BUSY_FROM = 100.0  # Events per second: somebody does something.
 
 
 def hints(situation: Situation) -> list[str]:

@@ -18,7 +18,7 @@ def as_plain(situation: Situation) -> dict[str, Any]:
     plain["whys"] = [
         {**why, "root": chain.root} for why, chain in zip(plain["whys"], chains(situation.whys), strict=True)
     ]
-    plain["holds"] = msgspec.to_builtins(holds(situation))
+    plain["holds"] = _without_forever(msgspec.to_builtins(holds(situation)))
     plain["hints"] = hints(situation)
     return plain
 

@@ -20,8 +20,8 @@ from worldline.lock.states import Phase
 from worldline.model.message import Message
 from worldline.model.plan import Plan
 from worldline.model.time import FOREVER, TIME_MAX
-from worldline.waiting.heard import Sending
-from worldline.waiting.scripts import MessageId, Point, Script
+from worldline.waiting.heard import HeardSending
+from worldline.waiting.scripts import MessageId, Point, RunScript
 
 # What a player yields besides how long it takes for something: that it has done something which only tells, or others
 # may wait for, or that it waits for an answer.
@@ -49,7 +49,7 @@ class Changed(Struct, frozen=True, kw_only=True):
     periods: Mapping[str, int] = {}
 
 
-def play(scripts: Mapping[str, Script], changed: Changed) -> Played:
+def play(scripts: Mapping[str, RunScript], changed: Changed) -> Played:
     """Play all scripts."""
     return _Stage(scripts, changed).play()
 
@@ -57,7 +57,7 @@ def play(scripts: Mapping[str, Script], changed: Changed) -> Played:
 class _Stage:
     """The arbiter, everybody who plays, and the wall clock."""
 
-    def __init__(self, scripts: Mapping[str, Script], changed: Changed) -> None:
+    def __init__(self, scripts: Mapping[str, RunScript], changed: Changed) -> None:
         self._arbiter = Arbiter(changed.plan)
         self._players = {name: _Player(script, changed) for name, script in sorted(scripts.items())}
         self._due: list[tuple[int, int, str]] = []  # A heap of (wall, serial, who goes on then).
@@ -124,7 +124,7 @@ class _Stage:
 class _Player:
     """One participant that does what its script says."""
 
-    def __init__(self, script: Script, changed: Changed) -> None:
+    def __init__(self, script: RunScript, changed: Changed) -> None:
         self.script = script
         self._period = changed.periods.get(script.name, 0)
         self._control_latency = changed.plan.network.control_latency
@@ -201,7 +201,7 @@ class _Player:
 
     def _do(self, event: Any, delta: int) -> None:
         ledger = self.ledger
-        if isinstance(event, Sending):
+        if isinstance(event, HeardSending):
             ledger.publish(event.topic, _payload(event.size), self._send_time(event.at + delta))
         elif isinstance(event, Promise):
             until = max(event.until + delta, ledger.now)

@@ -36,7 +36,7 @@ from worldline.lock.events import (
     Unsubscribe,
 )
 from worldline.model.plan import Plan
-from worldline.waiting.heard import Heard, Sending
+from worldline.waiting.heard import Heard, HeardSending
 from worldline.waiting.hearing import HearingAgain
 
 MessageId = tuple[str, int]
@@ -65,7 +65,7 @@ class Point(Struct):
     spent: int = 0
 
 
-class Script(Struct):
+class RunScript(Struct):
     """All that one participant did. It joined `late` nanoseconds after the run had begun, if it was a newcomer."""
 
     name: str
@@ -74,7 +74,7 @@ class Script(Struct):
     points: list[Point]
 
 
-def scripts_of(plan: Plan, noted: Iterable[Heard]) -> dict[str, Script]:
+def scripts_of(plan: Plan, noted: Iterable[Heard]) -> dict[str, RunScript]:
     """Make scripts out of what an arbiter heard."""
     writer = _Writer(plan)
     for heard, actions in writer.again.hear(noted):
@@ -85,7 +85,7 @@ def scripts_of(plan: Plan, noted: Iterable[Heard]) -> dict[str, Script]:
 class _Author:
     """One participant while its script is written."""
 
-    def __init__(self, script: Script, wall: int) -> None:
+    def __init__(self, script: RunScript, wall: int) -> None:
         self.script = script
         self.ready = wall  # Since when it has been able to do something.
         self.asked: Next | Advance | Peek | None = None
@@ -97,7 +97,7 @@ class _Author:
 class _Writer:
     def __init__(self, plan: Plan) -> None:
         self.again = HearingAgain(plan)
-        self.scripts: dict[str, Script] = {}
+        self.scripts: dict[str, RunScript] = {}
         self._authors: dict[str, _Author] = {}
         self._began: int | None = None
 
@@ -105,7 +105,7 @@ class _Writer:
         events = heard.events
         if events and isinstance(events[0], Join):
             late = 0 if self._began is None else heard.wall - self._began
-            self.scripts[heard.who] = Script(heard.who, events[0], late, [])
+            self.scripts[heard.who] = RunScript(heard.who, events[0], late, [])
             self._authors[heard.who] = _Author(self.scripts[heard.who], heard.wall)
             events = events[1:]
         author = self._authors.get(heard.who)
@@ -150,7 +150,7 @@ class _Writer:
             else:
                 if (at := _moved(event)) is not None and point.time < at <= author.horizon:
                     point = self._local(author, at)
-                if isinstance(event, Sending | Promise | Subscribe | Unsubscribe | Invite | Stop):
+                if isinstance(event, HeardSending | Promise | Subscribe | Unsubscribe | Invite | Stop):
                     point.deeds.append(Deed(spent, event))
                 else:
                     point.spent += spent
@@ -166,7 +166,7 @@ class _Writer:
 
 def _moved(event: Any) -> int | None:
     """Return how far a participant has come that says this, as far as it shows."""
-    if isinstance(event, Sending):
+    if isinstance(event, HeardSending):
         return event.at
     return event.now if isinstance(event, Reached | Subscribe | Unsubscribe | Leave) else None
 

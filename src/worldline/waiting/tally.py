@@ -25,7 +25,7 @@ from worldline.waiting.hearing import HearingAgain
 REQUESTS = (Advance, Next, Peek)
 
 
-class Wait(NamedTuple):
+class WaitSpan(NamedTuple):
     """Somebody waited: from when to when by the wall clock, at which simulated time, for whom, and over which links.
 
     The holder is empty if it was the operator, or the wall clock.
@@ -54,7 +54,7 @@ class LinkTally(NamedTuple):
 class WaitingTally:
     """All waits of a run, added up."""
 
-    def __init__(self, waits: Iterable[Wait] = ()) -> None:
+    def __init__(self, waits: Iterable[WaitSpan] = ()) -> None:
         self.waited = 0  # By all for participants, together.
         self.waits = 0
         self.held = 0  # By all, for the operator or the wall clock.
@@ -65,7 +65,7 @@ class WaitingTally:
         for wait in waits:
             self.add(wait)
 
-    def add(self, wait: Wait) -> None:
+    def add(self, wait: WaitSpan) -> None:
         if not wait.holder:
             self.held += wait.length
             return
@@ -85,7 +85,7 @@ class WaitingTally:
         return sorted(found, key=lambda each: (-each.waited, each.hop.sender, each.hop.receiver, each.hop.topic or ""))
 
 
-def waits_in(plan: Plan, noted: Iterable[Heard]) -> Iterator[Wait]:
+def waits_in(plan: Plan, noted: Iterable[Heard]) -> Iterator[WaitSpan]:
     """Yield all waits of a run, in the order in which they ended."""
     again = HearingAgain(plan)
     asked: dict[str, tuple[int, int]] = {}
@@ -93,17 +93,18 @@ def waits_in(plan: Plan, noted: Iterable[Heard]) -> Iterator[Wait]:
     for heard, actions in again.hear(noted):
         last = heard.wall
         granted = {action.to: action for action in actions if isinstance(action, Grant)}
-        if heard.events and isinstance(heard.events[-1], REQUESTS) and heard.who not in granted:
+        is_request = bool(heard.events) and isinstance(heard.events[-1], REQUESTS)
+        if is_request and heard.who not in granted and heard.who not in asked:
             asked[heard.who] = (heard.wall, again.arbiter.members[heard.who].now)
         for name in granted:
             if name in asked and name != heard.who:
                 began, now = asked.pop(name)
                 path = () if heard.who == OPERATOR else way_between(again.arbiter, heard.who, name, granted)
-                yield Wait(name, began, heard.wall, now, heard.who, path)
+                yield WaitSpan(name, began, heard.wall, now, heard.who, path)
     for why in again.arbiter.why():  # Of a run that was broken off: these waits never ended.
         if why.participant in asked:
             began, now = asked[why.participant]
-            yield Wait(why.participant, began, last, now, why.holder or "", why.path)
+            yield WaitSpan(why.participant, began, last, now, why.holder or "", why.path)
 
 
 def way_between(arbiter: Arbiter, holder: str, waiting: str, granted: Iterable[str] = ()) -> tuple[Hop, ...]:
