@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
-import pytest
 from msgspec import structs
 
 from tests.lock.harness import Driver, Harness
@@ -14,9 +13,8 @@ from tests.lock.worlds import World, make_world
 from tests.wire.peers import House
 from worldline.federation.host import Session
 from worldline.federation.journaled_host import JournaledHost
-from worldline.federation.run_journal import RunJournal
 from worldline.lock import Abort, ParticipantEvent, State
-from worldline.model import FOREVER, NonDeterminism
+from worldline.model import FOREVER
 from worldline.wire.codec import decode_answer, encode_events
 from worldline.wire.frames import Frames
 from worldline.wire.words import Resume

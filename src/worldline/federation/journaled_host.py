@@ -43,7 +43,6 @@ from worldline.lock import (
     Leave,
     Lost,
     Over,
-    ParticipantEvent,
     Reached,
     StartRun,
     State,
@@ -366,18 +365,21 @@ class JournaledHost(Host):
         if isinstance(first, Resume):
             place = self.journal.place_of_answer(name, first.answers)
             if place is None:
+                known = self.journal.answers.get(name, 0)
                 self._turn_away(
                     session,
                     UNEXPECTED,
-                    f"it has been given {first.answers:,} answers, and the journal knows of {self.journal.answers[name]:,}:"
-                    " its end is missing; start this participant anew",
+                    f"it has been given {first.answers:,} answers, and the journal knows of {known:,}: its end is "
+                    "missing; start this participant anew",
                 )
                 return False
             back.answers, back.after = first.answers, place
             del events[0]
         elif isinstance(first, Join):
             if member.state is State.LEFT:
-                self._turn_away(session, TAKEN, f"participant {name!r} has left the run already, and has nothing more to do")
+                self._turn_away(
+                    session, TAKEN, f"participant {name!r} has left the run already, and has nothing more to do"
+                )
                 return False
             try:
                 events[0] = self.agreed(name, first)

@@ -149,7 +149,6 @@ class RedialingWire:
             while True:
                 try:
                     self._connection = self._resumed()
-                    return
                 except LossError as met:
                     if not self._is_lost(met) or time.monotonic() > deadline:
                         raise met from error
@@ -157,6 +156,8 @@ class RedialingWire:
                     # Its server hasn't noticed yet that the old connection is gone.
                     if refused.facts.get("code") != TAKEN or time.monotonic() > deadline:
                         raise
+                else:
+                    return
                 time.sleep(_RETRY_S)
 
     def _resumed(self) -> SocketConnection:

@@ -66,7 +66,7 @@ class JournalRecord(NamedTuple):
     body: bytes
 
 
-class JournalFailure(LossError):
+class JournalError(LossError):
     """The journal can't be written. The run ends, and can be resumed from what has been written."""
 
     of_observer = True  # Whoever happened to be speaking isn't to blame.
@@ -159,7 +159,7 @@ class RunJournal:
             _take_room(self._file.fileno(), self._room, room - self._room)
             grown = mmap.mmap(self._file.fileno(), room)
         except OSError as error:
-            raise JournalFailure(
+            raise JournalError(
                 f"{self._called} can't be written: {error.strerror or error}",
                 advice="make room, and start the run again with the same journal: it goes on from there"
                 if self.path is not None

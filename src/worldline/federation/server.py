@@ -25,8 +25,8 @@ from worldline.federation.declaration import Declaration, Declared, Plain
 from worldline.federation.eagerness import Eagerness
 from worldline.federation.forks import remember
 from worldline.federation.host import Session
-from worldline.federation.loss import LossPolicy, host_for
 from worldline.federation.limits import Limits
+from worldline.federation.loss import LossPolicy, host_for
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.readiness import READ, PolledSockets, SelectedSockets, SocketWatch
 from worldline.federation.resident import FAREWELL_S, ResidentParticipant
@@ -67,8 +67,8 @@ class Server:
     see `agreed`. `observer` is told everything that happens; in a thread of its own, the server tells it what is
     settled every `tell_every_s`, and sooner where much happens. `on_loss` says what becomes of the run when a
     participant is lost: "abort" ends it, "rejoin" waits for it to come back. With a `journal`, a file, the server may
-    be lost as well: another one that is made with the same file goes on. `pace` is the maximum speed of simulated time relative
-    to the wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
+    be lost as well: another one that is made with the same file goes on. `pace` is the maximum speed of simulated time
+    relative to the wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
     """
 
     def __init__(
