@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from worldline.model import UsageError
@@ -21,6 +22,7 @@ class FederationOptions(NamedTuple):
     listen: str | None
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
+    journal: Path | None = None
 
     def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
         """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
@@ -31,8 +33,11 @@ class FederationOptions(NamedTuple):
             listen=self.listen,
             lcm=(*ready.lcm, *self.lcm),
             lcm_serve=self.lcm_serve or ready.lcm_serve,
+            journal=self.journal,
         )
         if ready.federation is not None:
+            if self.journal is not None:
+                raise UsageError("--journal needs processes")
             if self.realtime is not None:
                 raise UsageError("--realtime needs processes")
             return staged
@@ -57,6 +62,7 @@ class FederationOptions(NamedTuple):
             "--listen": self.listen,
             "--lcm": self.lcm or None,
             "--lcm-serve": self.lcm_serve,
+            "--journal": self.journal,
         }
         for option, value in given.items():
             if value is not None:

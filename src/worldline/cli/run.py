@@ -86,6 +86,14 @@ def run(
             help="Where participants connect: tcp://127.0.0.1:PORT or unix:///PATH.",
         ),
     ] = None,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=_FEDERATIONS,
+            metavar="FILE",
+            help="Write what is needed to go on if this command is killed; the same command again does.",
+        ),
+    ] = None,
     lcm: LcmTargets = None,
     lcm_serve: LcmServe = None,
 ) -> None:
@@ -99,7 +107,7 @@ def run(
         executor=executor,
         settings=tuple(settings or ()),
     )
-    staging = FederationOptions(realtime, shake, listen, tuple(lcm or ()), lcm_serve)
+    staging = FederationOptions(realtime, shake, listen, tuple(lcm or ()), lcm_serve, journal)
     shelf = shelf_for(record, None, no_record=no_record, force=force)
     if as_json and shelf is not None and shelf.is_standard_output:
         raise UsageError("--json and the recording both go to standard output", advice="record in a file")

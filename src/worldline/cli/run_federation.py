@@ -36,7 +36,7 @@ def run_federation(
 ) -> FederationOutcome:
     """Run a federation to its end, with a recording."""
     began = time.monotonic()
-    ready = replace(ready, hear=screen.say)
+    ready = replace(ready, hear=screen.say, say=screen.note)
     say = None if as_json else screen.note
     with screen, Interruption() as interruption:
         screen.time_of, screen.remarks = ready.time_of, ready.remarks

@@ -774,6 +774,10 @@ class Host:
             cause = shortened(str(error))
             self._break_off(CallOff(cause), Abort("", cause))
 
+    def resumed(self) -> str:
+        """Say what the run goes on from, if another server had begun it."""
+        return ""
+
     def let_go(self) -> None:
         """Let go of whatever outside of this process belongs to the run, which isn't served any more."""
 

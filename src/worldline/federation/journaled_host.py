@@ -306,9 +306,18 @@ class JournaledHost(Host):
         away = [f"waiting for {name} to come back" for name in self._away if name not in self.sessions]
         return super().remarks() + away
 
+    def missing(self) -> list[str]:
+        return [*super().missing(), *self.away()]
+
     def away(self) -> list[str]:
         """Return who was lost and may come back, and hasn't yet."""
         return [name for name in self._away if name not in self.sessions]
+
+    def resumed(self) -> str:
+        if not self.journal.is_resumed:
+            return ""
+        cut_off = f" ({self.journal.cut_off}; the run goes on from there)" if self.journal.cut_off else ""
+        return f"resuming {self.journal.path} at {format_time(self.arbiter.status().time)}{cut_off}"
 
     def let_go(self) -> None:
         if self.digest is not None and self.failure is None:

@@ -16,14 +16,14 @@ LossPolicy = Literal["abort", "rejoin"]
 POLICIES: tuple[str, ...] = get_args(LossPolicy)
 
 
-def check_policy(policy: str) -> str:
+def check_policy(policy: str) -> LossPolicy:
     """Return a policy, if it is one."""
-    if policy not in POLICIES:
-        raise ConfigurationError(f"{shown(policy)} isn't a policy for losses", advice=f"use {' or '.join(POLICIES)}")
-    return policy
+    if policy in POLICIES:
+        return policy  # type: ignore[return-value] # It is one of them.
+    raise ConfigurationError(f"{shown(policy)} isn't a policy for losses", advice=f"use {' or '.join(POLICIES)}")
 
 
-def host_for(on_loss: str, journal: Path | str | None) -> Callable[..., Host]:
+def host_for(on_loss: LossPolicy, journal: Path | str | None) -> Callable[..., Host]:
     """Return what makes a host that does so: one that keeps no journal needs nothing of it."""
     check_policy(on_loss)
     if on_loss == "abort" and journal is None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 import shutil
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 from worldline.federation.declaration import Declaration, Plain
 from worldline.federation.environment import LaunchEnvironment
@@ -18,6 +20,7 @@ from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
 from worldline.launch.keeper_client import KeeperClient
 from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
+from worldline.launch.revival import Revival
 from worldline.launch.setup import ParticipantSetup, Setup, check_startable
 from worldline.launch.sharing import ProcessShares
 from worldline.launch.socket_folder import socket_folder
@@ -66,7 +69,8 @@ class Launch:
     `hear` is told what participants print. With `workers`, those that can share so many processes. With `shake`, a
     number, processes are started in a random order, with random delays between them and between their frames: nothing
     of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
-    can open, which is gone afterwards. `keeping` is a keeper that was made ahead of time.
+    can open, which is gone afterwards. `keeping` is a keeper that was made ahead of time. With a `journal`, a launch
+    that was killed can be taken up by another one; `say` is told if this is one.
     """
 
     def __init__(
@@ -80,6 +84,8 @@ class Launch:
         workers: int | None = None,
         hear: Hear,
         keeping: KeeperClient | None = None,
+        journal: Path | None = None,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         check_startable(setup)
         self._setup = setup
@@ -98,6 +104,8 @@ class Launch:
                 token=self._tokens,
                 declared={name: stated_by(part) for name, part in setup.parts.items()},
                 observer=observer,
+                on_loss=setup.on_loss,
+                journal=journal,
                 pace=pace,
                 limits=setup.limits,
             )
@@ -107,6 +115,11 @@ class Launch:
         self._shares = ProcessShares(setup.parts, workers)
         self._order = CauseFirst(hear, self._culprit)
         self._processes = ParticipantProcesses(self._order.hear, self._fell_silent, keeping)
+        self._revival: Revival | None = None
+        if setup.on_loss == "rejoin":
+            self._revival = Revival(self.server.host, self._processes, self._shares.of, self._order.hear)
+        if resumed := self.server.host.resumed():
+            say(resumed)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
@@ -132,7 +145,7 @@ class Launch:
 
     def check_ends(self, outcome: Outcome) -> None:
         """Raise if a process has failed after its participant had left: the run is whole, but something is wrong."""
-        for process, how in self._processes.failed().items():
+        for process, how in self._processes.failed(killed=self._revival is None).items():
             there = self._there(process, outcome)
             for name in (*filter(there.__contains__, self._shares.failed_in(process)), *there):
                 problem = f"{self._shares.named(name)} {how} after it had left"
@@ -181,6 +194,8 @@ class Launch:
 
     def _watch(self, status: Status, watch: Watch | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
+        if self._revival is not None:
+            self._revival.look()
         host = self.server.host
         for process in self._processes.exited():
             absent = [name for name in self._shares.of(process) if self._is_absent(name)]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from worldline.federation.limits import Limits
+from worldline.federation.loss import LossPolicy
 from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
 from worldline.launch.startable import check_command, check_entry, search_path
 from worldline.launch.toml_document import Document, TomlPlace, nearest, quoted, said
@@ -58,6 +59,7 @@ class Setup:
     parts: dict[str, ParticipantSetup]
     warnings: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    on_loss: LossPolicy = "abort"
     topics: dict[str, Topic] = field(default_factory=dict)
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
@@ -238,6 +240,7 @@ def read_setup(
         parts=dict(sorted(parts.items())),
         warnings=tuple(document.warnings),
         limits=_limits(top.get("limits", {}), startable=startable),
+        on_loss=top.get("on_loss", "abort"),
         topics=top.get("topics", {}),
         lcm=top.get("lcm", {}).get("public", ()),
         lcm_serve=top.get("lcm", {}).get("serve"),
@@ -270,7 +273,7 @@ def _limits(described: dict[str, Any], *, startable: bool) -> Limits:
     return Limits(**said)
 
 
-_TIMES = ("unreachable", "silence", "handshake", "join")
+_TIMES = ("unreachable", "silence", "handshake", "join", "rejoin")
 
 
 def _check_whole(document: Document, top: dict[str, Any], *, startable: bool) -> None:

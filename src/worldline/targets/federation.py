@@ -5,7 +5,7 @@ Who asks whether something is a federation, and it isn't, doesn't need what runs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,7 +42,8 @@ class ReadyFederation(Ready):
     `encoding` says how payloads are encoded on topics of which its file says nothing. What is sent appears on the LCMs
     `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a
     number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
-    `keeping` what starts them, and `hear` is told what they print.
+    `keeping` what starts them, and `hear` is told what they print. With a `journal`, the run can be taken up again if
+    this process is killed; `say` is told if it is.
     """
 
     kind = "federation"
@@ -59,6 +60,8 @@ class ReadyFederation(Ready):
     listen: str | None = None
     keeping: KeeperClient | None = None
     hear: Hear = lambda _who, _at, _line: None
+    journal: Path | None = None
+    say: Callable[[str], None] = lambda _: None
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
     encoding: str = ""
@@ -141,6 +144,8 @@ class ReadyFederation(Ready):
             workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
             hear=self.hear,
             keeping=self.keeping,
+            journal=self.journal,
+            say=self.say,
         )
         return self._launch.run(watch)
 
