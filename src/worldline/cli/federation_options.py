@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from worldline.model import UsageError
@@ -27,6 +28,7 @@ class FederationOptions(NamedTuple):
     token: str | None = None
     debug: tuple[str, ...] = ()
     twin: tuple[str, ...] = ()
+    journal: Path | None = None
 
     def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
         """Return what is to be run, before anything is touched; unless one `is_chosen`, the address says by what."""
@@ -37,6 +39,7 @@ class FederationOptions(NamedTuple):
             listen=self.listen,
             lcm=(*ready.lcm, *self.lcm),
             lcm_serve=self.lcm_serve or ready.lcm_serve,
+            journal=self.journal,
         )
         if ready.federation is not None:
             self._refuse_without_processes()
@@ -70,7 +73,12 @@ class FederationOptions(NamedTuple):
         return unusual
 
     def _refuse_without_processes(self) -> None:
-        given = {"--realtime": self.realtime, "--without": self.without or None, "--twin": self.twin or None}
+        given = {
+            "--journal": self.journal,
+            "--realtime": self.realtime,
+            "--without": self.without or None,
+            "--twin": self.twin or None,
+        }
         for option, value in given.items():
             if value is not None:
                 raise UsageError(f"{option} needs processes")
@@ -88,6 +96,7 @@ class FederationOptions(NamedTuple):
             "--without": self.without or None,
             "--debug": self.debug or None,
             "--twin": self.twin or None,
+            "--journal": self.journal,
         }
         for option, value in given.items():
             if value is not None:

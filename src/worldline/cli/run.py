@@ -128,6 +128,14 @@ def run(
     ] = None,
     timing: Timing = False,
     patience: Patience = PATIENCE_S,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=_FEDERATIONS,
+            metavar="FILE",
+            help="Write what is needed to go on if this command is killed; the same command again does.",
+        ),
+    ] = None,
     lcm: LcmTargets = None,
     lcm_serve: LcmServe = None,
 ) -> None:
@@ -150,6 +158,7 @@ def run(
         listen,
         tuple(lcm or ()),
         lcm_serve,
+        journal=journal,
         without=options.without,
         token=token_in(token_file) if without else None,
         debug=tuple(debug or ()),

@@ -47,7 +47,7 @@ def run_federation(
     is_debugged = ready.unusual is not None and ready.unusual.debugged is not None  # That may take long.
     watch = watch_on(screen, inf if is_debugged else patience_s)
     began = time.monotonic()
-    ready = replace(ready, hear=screen.say)
+    ready = replace(ready, hear=screen.say, say=screen.note)
     say = None if as_json else screen.note
 
     def look(status: Status) -> None:

@@ -26,8 +26,9 @@ from worldline.federation.declaration import Declaration, Declared, Plain
 from worldline.federation.desk import OPERATORS_MAX, OperatorDesk
 from worldline.federation.eagerness import Eagerness
 from worldline.federation.forks import remember
-from worldline.federation.host import Host, Session
+from worldline.federation.host import Session
 from worldline.federation.limits import Limits
+from worldline.federation.loss import LossPolicy, host_for
 from worldline.federation.milestones import Milestones
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.readiness import READ, PolledSockets, SelectedSockets, SocketWatch
@@ -69,8 +70,10 @@ class Server:
     authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
     another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
     see `agreed`. `observer` is told everything that happens; in a thread of its own, the server tells it what is
-    settled every `tell_every_s`, and sooner where much happens. `pace` is the maximum speed of simulated time relative
-    to the wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
+    settled every `tell_every_s`, and sooner where much happens. `on_loss` says what becomes of the run when a
+    participant is lost: "abort" ends it, "rejoin" waits for it to come back. With a `journal`, a file, the server may
+    be lost as well: another one that is made with the same file goes on. `pace` is the maximum speed of simulated time
+    relative to the wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
     """
 
     def __init__(
@@ -87,6 +90,8 @@ class Server:
         declared: Mapping[str, Plain] | None = None,
         observer: Observer | None = None,
         tell_every_s: float = 0.5,
+        on_loss: LossPolicy = "abort",
+        journal: Path | str | None = None,
         pace: float | None = None,
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -100,7 +105,7 @@ class Server:
         self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
         self._leave_registry: Callable[[], None] = lambda: None
         self.milestones = Milestones()
-        self.host = Host(
+        self.host = host_for(on_loss, journal)(
             plan,
             federation=federation,
             token=_as_keys(token, self.operator_token),
@@ -311,6 +316,8 @@ class Server:
         self._watch, self._watch_every_s = watch, watch_every_s
         self._obey()
         self._send_all()
+        if self._pace is not None and self.host.arbiter.phase is Phase.RUNNING:  # Another server had begun.
+            self._set_pace(self._pace)
         self._now = self._paces = self._timer = now = self._clock()
         self._ticks, self._watches = now + self._tick_s, now + watch_every_s
         return now
@@ -407,6 +414,7 @@ class Server:
         """Serve no longer, and close."""
         try:
             self.close()
+            self.host.let_go()
         finally:
             self._served_by = None
             for _, rested in self._resting:
@@ -417,6 +425,8 @@ class Server:
         arbiter, over, turn = self.host.arbiter, Phase.OVER, self.turn
         try:
             self.begin(watch, watch_every_s)
+            if self.host.digest is not None:
+                self._linger()
             while arbiter.phase is not over:
                 turn()
             arbiter.tell_passed()
@@ -426,6 +436,13 @@ class Server:
         finally:
             self.finish()
         return None if self.host.failure is not None else self.outcome()
+
+    def _linger(self) -> None:
+        """Tell those who come back after the end of the run that it is over: its journal has told that already."""
+        deadline = self._now + _LINGER_S
+        while self._now < deadline:
+            self.wake_within(deadline - self._now)
+            self.turn()
 
     def _check_unserved(self) -> None:
         if self._resident is not None:

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from worldline.federation.call import PATIENCE_S, Call
-from worldline.federation.client import dial_server
-from worldline.federation.connection import SocketConnection
+from worldline.federation.client import connection_over, dial_server
 from worldline.federation.declaration import compare_declarations, said_at_joining
 from worldline.federation.environment import LaunchEnvironment
 from worldline.launch.setup import Setup, stated_by
@@ -53,12 +52,7 @@ class Joining:
             certificate=self.certificate,
             key=self.key,
         )
-        dialed = dial_server(call, patience_s)
-        try:
-            connection = SocketConnection(dialed, call.greeting, call.name, doubt=call.recognize)
-        except BaseException:
-            dialed.close()
-            raise
+        connection = connection_over(call, dial_server(call, patience_s))
         connection.close()
         return connection.welcome
 

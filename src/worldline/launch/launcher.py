@@ -6,6 +6,7 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 from worldline.federation.address import Address
 from worldline.federation.environment import LaunchEnvironment
@@ -19,6 +20,7 @@ from worldline.launch.cause_first import CauseFirst
 from worldline.launch.entry import load_program
 from worldline.launch.keeper_client import KeeperClient
 from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
+from worldline.launch.revival import Revival
 from worldline.launch.setup import Setup, check_startable, stated_by
 from worldline.launch.sharing import ProcessShares
 from worldline.launch.socket_folder import socket_folder
@@ -63,7 +65,8 @@ class Launch:
     of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
     can open, which is gone afterwards; `opened` is told where. `unusual` says who isn't started like the rest, and
     `terminal` is for the one that is debugged. `keeping` is a keeper that was made ahead of time. `witness` hears all
-    that the arbiter is told.
+    that the arbiter is told. With a `journal`, a launch that was killed can be taken up by another one; `say` is told
+    if this is one.
     """
 
     def __init__(
@@ -81,6 +84,8 @@ class Launch:
         terminal: Terminal | None = None,
         keeping: KeeperClient | None = None,
         witness: Witness | None = None,
+        journal: Path | None = None,
+        say: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._unusual = unusual or UnusualParts()
         self._unusual.check(setup)
@@ -89,6 +94,7 @@ class Launch:
         self._opened = opened
         self._terminal = terminal
         self._interrupted = False
+        self._on_loss = self._unusual.on_loss(setup)
         self._shake = None if shake is None else Stream(shake, "launch")
         self._tokens = self._unusual.tokens(setup)
         self._folder = None
@@ -103,6 +109,8 @@ class Launch:
                 token=self._tokens,
                 declared=self._unusual.declared(setup),
                 observer=observer,
+                on_loss=self._on_loss,
+                journal=journal,
                 pace=pace,
                 limits=self._unusual.limits(setup),
             )
@@ -115,6 +123,11 @@ class Launch:
         self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(hear, self._culprit)
         self._processes = ParticipantProcesses(self._hear, self._fell_silent, keeping)
+        self._revival: Revival | None = None
+        if self._on_loss == "rejoin":
+            self._revival = Revival(self.server.host, self._processes, self._participants_of, self._order.hear)
+        if resumed := self.server.host.resumed():
+            say(resumed)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
@@ -149,7 +162,7 @@ class Launch:
         """Raise if something is wrong though the run is whole: a process has failed afterwards, or a twin differs."""
         for name, verdict in self._found.items():
             raise verdict.error(name)
-        for process, how in self._processes.failed().items():
+        for process, how in self._processes.failed(killed=self._revival is None).items():
             there = self._there(process, outcome)
             for name in (*filter(there.__contains__, self._shares.failed_in(process)), *there):
                 problem = f"{self._shares.named(name)} {how} after it had left"
@@ -186,6 +199,10 @@ class Launch:
             if name not in self._found:
                 self._found[name] = verdict
                 self._order.hear(name, verdict.at, f"worldline: {verdict.text}")
+
+    def _participants_of(self, process: str) -> list[str]:
+        """Return who takes part by a process: nobody by that of a twin."""
+        return [] if self._twins.is_twin(process) else self._shares.of(process)
 
     def _there(self, process: str, outcome: Outcome) -> list[str]:
         """Return who of a process has taken part, and wasn't a guest that nobody has invited."""
@@ -238,12 +255,12 @@ class Launch:
 
     def _watch(self, status: Status, watch: Watch | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
+        if self._revival is not None:
+            self._revival.look()
         host = self.server.host
         self._look_at_twins()
         for process in self._processes.exited():
-            if self._twins.is_twin(process):
-                continue
-            absent = [name for name in self._shares.of(process) if self._is_absent(name)]
+            absent = [name for name in self._participants_of(process) if self._is_absent(name)]
             for name in (*filter(absent.__contains__, self._shares.failed_in(process)), *absent):
                 how = self._processes.failed().get(process, "ended")
                 kind = UsageError if how == describe_exit(UsageError.exit_code) else LossError

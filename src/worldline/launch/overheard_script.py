@@ -12,7 +12,7 @@ from worldline.model import Message
 from worldline.wire.codec import checked, decode_answer, decode_events
 from worldline.wire.frames import Frames
 from worldline.wire.handshake import Fail, Refused, Welcome
-from worldline.wire.words import Deliver
+from worldline.wire.words import Deliver, Resume
 
 _decode_welcome = msgpack.Decoder(Welcome | Refused).decode
 
@@ -49,7 +49,7 @@ class OverheardScript:
 
     def _take_events(self, body: bytes) -> None:
         for event in decode_events(body):
-            if isinstance(event, Fail):
+            if isinstance(event, Fail | Resume):
                 self.is_broken = True
                 return
             self._rehearsal.said(event)

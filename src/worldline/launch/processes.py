@@ -48,6 +48,7 @@ class _Pipe:
         self.name = name
         self.descriptor = descriptor
         self.lines = LineSplitter(_LINE_MAX)
+        self.count = 0  # How many lines have come.
 
     def fileno(self) -> int:
         return self.descriptor
@@ -69,6 +70,9 @@ class ParticipantProcesses:
         self._fell_silent = fell_silent
         self._keeping: KeeperClient | None = keeping
         self._pids: dict[str, int] = {}
+        self._started: dict[str, tuple[ParticipantSetup, LaunchEnvironment]] = {}
+        self._pipes: dict[str, _Pipe] = {}  # Of those who were started last under a name.
+        self._heard: dict[str, int] = {}  # How many lines were passed on of each.
         self._codes: dict[str, int] = {}  # Of those who have ended,
         self._since: dict[str, float] = {}  # and when,
         self._silent: set[str] = set()  # and of whom nothing more is to be heard.
@@ -94,7 +98,20 @@ class ParticipantProcesses:
         finally:
             os.close(writing)
         os.set_blocking(reading, False)
-        self._selector.register(_Pipe(part.name, reading), selectors.EVENT_READ)
+        self._started[part.name] = part, surroundings
+        self._pipes[part.name] = pipe = _Pipe(part.name, reading)
+        self._selector.register(pipe, selectors.EVENT_READ)
+
+    def restart(self, name: str) -> None:
+        """Start a process again that has ended. What it prints again isn't passed on again."""
+        with self._changed:
+            del self._codes[name], self._since[name]
+            self._silent.discard(name)
+        self.start(*self._started[name])
+
+    def exits(self) -> dict[str, int]:
+        """Return who has ended, heard or not, and how."""
+        return dict(self._codes)
 
     def start_at(self, terminal: Terminal, part: ParticipantSetup, surroundings: LaunchEnvironment) -> None:
         """Start a participant's process that has a terminal for itself: what it prints isn't heard here."""
@@ -117,10 +134,10 @@ class ParticipantProcesses:
             self._listener.start()
         return self._keeping
 
-    def failed(self) -> dict[str, str]:
-        """Return who has ended by itself, and otherwise than well, and how."""
-        codes = dict(self._codes)
-        return {name: describe_exit(code) for name, code in codes.items() if code and name not in self._ended}
+    def failed(self, *, killed: bool = True) -> dict[str, str]:
+        """Return who has ended by itself, and otherwise than well, and how; also those who were `killed`, or not."""
+        codes = {name: code for name, code in dict(self._codes).items() if code and (killed or code > 0)}
+        return {name: describe_exit(code) for name, code in codes.items() if name not in self._ended}
 
     def ended(self) -> list[str]:
         """Return who didn't end by itself, so that it had to be ended."""
@@ -232,6 +249,10 @@ class ParticipantProcesses:
         except BlockingIOError:
             return False
         for line in pipe.lines.feed(data) if data else pipe.lines.finish():
+            pipe.count += 1
+            if pipe.count <= self._heard.get(pipe.name, 0):
+                continue
+            self._heard[pipe.name] = pipe.count
             speaker, line = read_speaker(line)
             now, text = read_stamp(line)
             name = speaker or pipe.name
@@ -253,7 +274,8 @@ class ParticipantProcesses:
     def _close(self, pipe: _Pipe) -> None:
         self._selector.unregister(pipe)
         os.close(pipe.descriptor)
-        self._fall_silent(pipe.name)
+        if self._pipes[pipe.name] is pipe:
+            self._fall_silent(pipe.name)
 
     def _fall_silent(self, name: str) -> None:
         self._fell_silent(name)

@@ -32,6 +32,11 @@ def _file(folder: Path, number: int) -> Path:
     return folder / f"script.{number}"
 
 
+def is_begun(folder: Path) -> bool:
+    """Whether somebody has begun to write there."""
+    return any(folder.glob("script.*"))
+
+
 class ScriptWriter:
     """Writes it down, in any thread. If that fails, it gives up, and harms nobody."""
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from worldline.federation.declaration import Declaration, Plain
 from worldline.federation.limits import Limits
+from worldline.federation.loss import LossPolicy
 from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
 from worldline.launch.startable import check_command, check_entry, search_path
 from worldline.launch.toml_document import Document, TomlPlace, nearest, quoted, said
@@ -71,6 +72,7 @@ class Setup:
     parts: dict[str, ParticipantSetup]
     warnings: tuple[str, ...] = ()
     limits: Limits = field(default_factory=Limits)
+    on_loss: LossPolicy = "abort"
     topics: dict[str, Topic] = field(default_factory=dict)
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
@@ -269,6 +271,7 @@ def read_setup(
         parts=dict(sorted(parts.items())),
         warnings=tuple(document.warnings),
         limits=_limits(top.get("limits", {}), waits_for_people=not all(map(starts, parts))),
+        on_loss=top.get("on_loss", "abort"),
         topics=top.get("topics", {}),
         lcm=top.get("lcm", {}).get("public", ()),
         lcm_serve=top.get("lcm", {}).get("serve"),
@@ -311,7 +314,7 @@ def _limits(described: dict[str, Any], *, waits_for_people: bool) -> Limits:
     return Limits(**said)
 
 
-_TIMES = ("unreachable", "silence", "handshake", "join")
+_TIMES = ("unreachable", "silence", "handshake", "join", "rejoin")
 
 
 def _check_whole(document: Document, top: dict[str, Any], starts: Starts) -> None:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from worldline.federation.declaration import Plain
 from worldline.federation.limits import Limits
+from worldline.federation.loss import LossPolicy
 from worldline.launch.setup import ParticipantSetup, Setup, check_names, stated_by
 from worldline.model import UsageError
 
@@ -84,6 +85,10 @@ class UnusualParts:
             name: stated_by(part) if self.starts(name) else {**stated_by(part), "controls": part.controls}
             for name, part in setup.parts.items()
         }
+
+    def on_loss(self, setup: Setup) -> LossPolicy:
+        """Return what happens when somebody is lost. Whoever is debugged was ended by a person, and stays so."""
+        return setup.on_loss if self.debugged is None else "abort"
 
     def limits(self, setup: Setup) -> Limits:
         """Return the limits of the run. By the wall clock there are none for somebody in a debugger."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from worldline.federation.call import Call
-from worldline.federation.client import connect, connected, dial_server
+from worldline.federation.client import Client, connect, connection_over, dial_server
 from worldline.federation.environment import read_surroundings
 from worldline.federation.program import Program
 from worldline.federation.wired import WiredParticipant
@@ -49,12 +49,16 @@ def _participant(program: Program) -> WiredParticipant:
     if around.script is None:
         return connect(**program.said())
     from worldline.launch.overheard_socket import OverheardSocket
-    from worldline.launch.script_files import ScriptWriter
+    from worldline.launch.script_files import ScriptWriter, is_begun
 
+    folder = Path(around.script)
+    if is_begun(folder):  # By a process that was lost, and whose place this one takes.
+        return connect(**program.said())
     call = Call(None, None, **program.said())
     dialed = dial_server(call)
     assert isinstance(dialed, socket.socket)  # A launcher's participants are on its machine, and need no TLS.
-    return connected(call, OverheardSocket(dialed, ScriptWriter(Path(around.script))))
+    connection = connection_over(call, OverheardSocket(dialed, ScriptWriter(folder)))
+    return Client(call.ledger(connection.welcome), connection)
 
 
 if __name__ == "__main__":

@@ -48,7 +48,8 @@ class ReadyFederation(Ready):
     number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
     `keeping` what starts them, `hear` is told what they print, and `opened` where they connect, once that is known.
     `settings` are what was changed in its file, `unusual` says who isn't started like the rest, and `terminal` is for
-    the one that is debugged. `witness` hears what their arbiter is told.
+    the one that is debugged. `witness` hears what their arbiter is told. With a `journal`, the run can be taken up
+    again if this process is killed; `say` is told if it is.
     """
 
     kind = "federation"
@@ -70,6 +71,8 @@ class ReadyFederation(Ready):
     settings: tuple[str, ...] = ()
     unusual: UnusualParts | None = None
     terminal: Terminal | None = None
+    journal: Path | None = None
+    say: Callable[[str], None] = lambda _: None
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
     encoding: str = ""
@@ -156,6 +159,8 @@ class ReadyFederation(Ready):
             terminal=self.terminal,
             keeping=self.keeping,
             witness=self.witness,
+            journal=self.journal,
+            say=self.say,
         )
         return self._launch.run(watch)
 
