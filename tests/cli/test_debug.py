@@ -180,7 +180,7 @@ def test_nothing_by_the_wall_clock_ends_a_run_that_is_debugged(file: str) -> Non
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--debug", "thinkr"], '--debug: there is no participant "thinkr" in {file} (did you mean "thinker"?)'),
+        (["--debug", "thinkr"], 'there is no participant "thinkr" in {file} (did you mean "thinker"?)'),
         (["--debug", "thinker", "--debug", "talker"], "--debug is given twice (one participant at a time"),
         (["--debug", "thinker", "--executor", "in-process"], "--debug needs processes (in one process, breakpoint()"),
         (["--without", "thinker", "--executor", "in-process"], "--without needs processes"),

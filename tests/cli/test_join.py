@@ -114,6 +114,33 @@ def test_those_who_are_started_elsewhere_give_the_same_run(file: str, tmp_path: 
     assert shown.splitlines()[-1] == whole.stdout.splitlines()[-1]
 
 
+def test_who_was_lost_comes_back_by_the_same_command(file: str, tmp_path: Path) -> None:
+    home = Path(file).parent
+    dying = "        if self.now > 9_000_000 and not os.path.exists('died'):\n            die()\n"
+    die = "def die():\n    open('died', 'w').close()\n    os.kill(os.getpid(), 9)\n"
+    text = CAST.replace('payload)\n    print("read', f'payload)\n{dying}    print("read')
+    (home / "cast.py").write_text(text + die)
+    Path(file).write_text('on_loss = "rejoin"\n' + FILE)
+    command = [sys.executable, "-m", "worldline"]
+    started = subprocess.Popen(
+        [*command, "run", file, "--without", "reader", "--no-record"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    assert started.stdout is not None
+    with started.stdout, started:
+        try:
+            words = shlex.split(started.stdout.readline().partition("start it with: worldline ")[2])
+            codes = [subprocess.run([*command, *words], cwd=tmp_path, check=False).returncode for _ in range(2)]
+            assert codes == [-9, 0]
+            digest = started.stdout.read().splitlines()[-1]
+            assert started.wait(PATIENCE_S) == 0
+        finally:
+            started.kill()
+    whole = subprocess.run(
+        [*command, "run", file, "--quiet", "--no-record"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert digest == whole.stdout.splitlines()[-1]
+
+
 # --- Knocking ---
 
 
@@ -233,7 +260,7 @@ def test_a_participant_that_the_file_doesnt_start_isnt_joined(worldline: Command
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--without", "readr"], '--without: there is no participant "readr" in {file} (did you mean "reader"?)'),
+        (["--without", "readr"], 'there is no participant "readr" in {file} (did you mean "reader"?)'),
         (["--without", "reader", "--without", "reader"], "--without names reader twice"),
         (["--token-file", "secret"], "--token-file is for participants that others start (name them with --without)"),
         (["--without", "reader", "--listen", "tcp://0.0.0.0:0"], "can be reached from other machines, and there is no"),

@@ -16,7 +16,7 @@ from worldline.federation.address import parse_address
 from worldline.federation.environment import ADDRESS, AUTHORITY, CERTIFICATE, KEY, TOKEN
 from worldline.federation.registry import running
 from worldline.launch.joining import Joining
-from worldline.launch.setup import Setup, check_names, check_startable, read_setup
+from worldline.launch.setup import Setup, check_name_in, check_startable, read_setup
 from worldline.model import UsageError
 
 
@@ -52,7 +52,7 @@ def join(
         return each == name
 
     setup = read_setup(file, changes=settings or (), starts=is_wanted)
-    check_names(setup, (name,), "NAME")
+    check_name_in(setup, name)
     check_startable(setup, is_wanted)
     where = address or os.environ.get(ADDRESS) or _address_here(setup)
     parse_address(where)

@@ -288,12 +288,17 @@ def check_startable(setup: Setup, starts: Starts = everybody) -> None:
             )
 
 
+def check_name_in(setup: Setup, name: str) -> None:
+    """Refuse the name of somebody who isn't in the file."""
+    if name not in setup.parts:
+        advice = nearest(name, list(setup.parts), "the roster is")
+        raise UsageError(f"there is no participant {quoted(name)} in {setup.file}", advice=advice)
+
+
 def check_names(setup: Setup, names: Sequence[str], option: str) -> None:
     """Refuse names for an option that the file doesn't have, or that are given twice."""
     for place, name in enumerate(names):
-        if name not in setup.parts:
-            advice = nearest(name, list(setup.parts), "the roster is")
-            raise UsageError(f"{option}: there is no participant {quoted(name)} in {setup.file}", advice=advice)
+        check_name_in(setup, name)
         if name in names[:place]:
             raise UsageError(f"{option} names {name} twice")
 

@@ -56,9 +56,7 @@ class UnusualParts:
         check_names(setup, self.twinned, TWIN)
         for name in self.twinned:
             if setup.parts[name].entry is None:
-                raise UsageError(
-                    f"{name} can't have a twin: it isn't a Python entry", advice="its file gives it no entry"
-                )
+                raise UsageError(f"{name} can't have a twin: it isn't a Python entry")
             for option, others in ((WITHOUT, self.awaited), (DEBUG, (self.debugged,))):
                 if name in others:
                     raise UsageError(f"{TWIN} and {option} both name {name}", advice="use one of them at a time")
