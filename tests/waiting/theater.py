@@ -87,7 +87,7 @@ class Theater:
             actor.theater = self
 
     def hears(self, who: str, events: list[Any]) -> None:
-        self.heard.append(Heard(self.wall, who, stripped(events)))
+        self.heard.append(Heard(self.wall, who, tuple(stripped(events))))
 
     def run(self) -> Outcome:
         for actor in self.actors.values():

@@ -1,6 +1,7 @@
 """`worldline why --follow`: keeps looking at a run, and shows what it sees as `top` does.
 
-It looks more often than it shows, so that what is added up is fair: a look costs the run some tens of microseconds.
+It looks more often than it shows, so that what is added up is fair; but never for more than a sixtieth of the time. A
+look costs a small run a tenth of a millisecond, and one of two hundred participants much more.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from worldline.waiting.sampling import WaitingSample
 from worldline.waiting.words import headline, holder_in_words, seconds, way
 from worldline.wire.operator import RunOver
 
-_LOOKS_PER_SECOND = 20.0
+_LOOKS_PER_SECOND = 8.0
+_SPARED = 60  # So many times as long as a look takes, the run is left alone.
+_APART_S_MAX = 10.0
 _LINKS_SHOWN = 12
 
 Show = Callable[[Situation, WaitingSample], None]
@@ -44,9 +47,9 @@ def keep_looking(operator: Operator, every_s: float, *, as_json: bool) -> RunOve
 def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
     sample = WaitingSample()
     shown = looked = time.monotonic()
-    pause_s = min(every_s, 1 / _LOOKS_PER_SECOND)
     links = False
     while True:
+        asked = time.monotonic()
         situation = operator.situation(links=links)
         if isinstance(situation, RunOver):
             return situation
@@ -57,7 +60,8 @@ def _looks(operator: Operator, every_s: float, show: Show) -> RunOver:
             shown = now
             show(situation, sample)
         links = creeps(situation)
-        time.sleep(pause_s)
+        apart_s = max(min(every_s, 1 / _LOOKS_PER_SECOND), min(_SPARED * (now - asked), _APART_S_MAX))
+        time.sleep(apart_s)
 
 
 def _print_line(situation: Situation, _: WaitingSample) -> None:

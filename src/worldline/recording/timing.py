@@ -61,7 +61,7 @@ class TimingWriter:
         self.path = path
         self._warn = warn
         self._clock = clock
-        self._heard: list[Heard] = []
+        self._heard: list[tuple[int, str, list[Any]]] = []
         self._compress = zstandard.ZstdCompressor(level=1).compress
         self._file: BinaryIO | None = _opened(path, force=force)
         self._began = self._flushed = clock()
@@ -72,7 +72,7 @@ class TimingWriter:
         if self._file is None:
             return
         now = self._clock()
-        self._heard.append(Heard(now - self._began, who, stripped(events)))
+        self._heard.append((now - self._began, who, stripped(events)))
         if len(self._heard) >= _PORTION_SIZE or now - self._flushed > _FLUSH_NS:
             self._flushed = now
             self._flush()

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from worldline.model.counting import counted
+from worldline.model.time import MS, SECOND
 from worldline.waiting.advice import Advice
 from worldline.waiting.tally import WaitingTally
 from worldline.waiting.words import seconds, way
@@ -18,27 +19,23 @@ _LINKS_SHOWN = 20
 def account_in_words(name: str, tally: WaitingTally, took: int) -> list[str]:
     """Say how long everybody waited in a run that took so many nanoseconds, and for what."""
     people = len(tally.participants)
-    together = f"together they waited {seconds(tally.waited / 1e9)} for each other"
+    together = f"together they waited {lasting(tally.waited)} for each other"
     share = f"{_share(tally.waited, took * people)} of their time"
-    lines = [f"{name}: {counted(people, 'participant')}, {seconds(took / 1e9)}; {together}, {share}"]
+    lines = [f"{name}: {counted(people, 'participant')}, {lasting(took)}; {together}, {share}"]
     if tally.held:
-        lines.append(f"and {seconds(tally.held / 1e9)} for an operator or the wall clock")
+        lines.append(f"and {lasting(tally.held)} for an operator or the wall clock")
     links = tally.links()
     if not links:
         return lines
     width = max(len(way((each.hop,))) for each in links[:_LINKS_SHOWN])
     lines += ["", f"{'waited for':<{width}}  {'waited':>10}  {'share':>5}  {'waits':>9}"]
     lines += [
-        f"{way((each.hop,)):<{width}}  {seconds(each.waited / 1e9):>10}  {_share(each.waited, tally.waited):>5}  "
+        f"{way((each.hop,)):<{width}}  {lasting(each.waited):>10}  {_share(each.waited, tally.waited):>5}  "
         f"{each.waits:>9,}"
         for each in links[:_LINKS_SHOWN]
     ]
-    lines += [
-        "",
-        f"who waited:      {_ranked(tally.by_participant)}",
-        f"who was waited for: {_ranked(tally.by_holder)}",
-    ]
-    return lines
+    waited, awaited = _ranked(tally.by_participant), _ranked(tally.by_holder)
+    return [*lines, "", f"who waited          {waited}", f"who was waited for  {awaited}"]
 
 
 def advice_in_words(advice: Sequence[Advice]) -> list[str]:
@@ -81,10 +78,15 @@ def _told(advice: Advice) -> str:
     return f"{advice.text} would remove {advice.share:.0%} of the waiting{sooner} ({results})"
 
 
+def lasting(wall: int) -> str:
+    """Write a time of the wall clock that was measured, in nanoseconds."""
+    return f"{wall / MS:.0f} ms" if wall < 10 * SECOND else seconds(wall / SECOND)
+
+
 def _share(part: int, whole: int) -> str:
     return f"{part / whole:.0%}" if whole else "0%"
 
 
 def _ranked(by_name: dict[str, int]) -> str:
     ranked = sorted(by_name.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{name} {seconds(waited / 1e9)}" for name, waited in ranked[:8] if waited)
+    return ", ".join(f"{name} {lasting(waited)}" for name, waited in ranked[:8] if waited)

@@ -6,7 +6,7 @@ same.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -84,23 +84,22 @@ _decode_heard = msgpack.Decoder(list[Heard]).decode
 _decode_header = msgspec.json.Decoder(TimingHeader).decode
 
 
-def stripped(events: Iterable[Any]) -> tuple[HeardEvent, ...]:
+def stripped(events: Iterable[Any]) -> list[HeardEvent]:
     """Return what was said without the payloads."""
-    return tuple(
-        HeardSending(event.topic, len(event.payload), event.at) if event.__class__ is Publish else event
-        for event in events
-    )
+    return [
+        HeardSending(each.topic, len(each.payload), each.at) if each.__class__ is Publish else each for each in events
+    ]
 
 
 def restored(events: Iterable[HeardEvent]) -> list[Event]:
     """Return what was said, with payloads of the same sizes."""
     return [
-        Publish(event.topic, bytes(event.size), event.at) if isinstance(event, HeardSending) else event
-        for event in events
+        Publish(each.topic, bytes(each.size), each.at) if isinstance(each, HeardSending) else each for each in events
     ]
 
 
-def encode_heard(heard: list[Heard]) -> bytes:
+def encode_heard(heard: Sequence[Heard | tuple[int, str, list[HeardEvent]]]) -> bytes:
+    """Write a portion of a log: a tuple in the place of a `Heard` costs whoever notes it less."""
     return _encode(heard)
 
 
