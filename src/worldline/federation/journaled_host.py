@@ -63,7 +63,7 @@ from worldline.model import (
 )
 from worldline.model.errors import shortened
 from worldline.model.printable import printable
-from worldline.wire.codec import checked, decode_events, encode_answer
+from worldline.wire.codec import decode_events, encode_answer
 from worldline.wire.handshake import DECLARED, TAKEN, UNEXPECTED, Fail
 from worldline.wire.words import Resume, Told
 
@@ -109,15 +109,16 @@ class JournaledHost(Host):
             },
         )
         self._rejoins = rejoins
+        self._frame_max = self.limits.frame_max
         self._away: dict[str, str] = {}  # Who was lost and may come back, and why it was lost.
         self._missed: dict[str, float] = {}  # For how many seconds.
         self._returning: dict[str, Returning] = {}  # Who has come back, and is rehearsed.
         self._behind: set[str] = set()  # Who may not have reached the time yet that it had once said.
-        self._said: dict[str, int] = {}  # How many events each has said since its last answer, as they are compared.
         self._deaths: dict[str, Mark] = {}  # Where each was lost last.
-        self._unwritten: tuple[str, list[Told]] | None = None  # What the arbiter hears just now,
-        self._enrolls = False  # and whether it takes a vacancy with that,
-        self._heard = 0  # and how many events it had heard before.
+        self._speaker = ""  # Whom the arbiter hears just now,
+        self._unwritten: list[Told] | None = None  # what it says, until that is written,
+        self._enrolls = False  # whether it takes a vacancy with that,
+        self._heard = 0  # and how many events were heard before.
         if journal is not None:
             self.returns_s = self.limits.rejoin_s or 1e9
         self._hear_again()
@@ -137,20 +138,20 @@ class JournaledHost(Host):
                     raise PeerError("it can't resume: this server never answered it", participant=name)
                 del events[0]
             if events:
-                super()._take(session, [events.pop(0)])
+                Host._take(self, session, [events.pop(0)])
             if not events or session.closing or self.over:
                 return
         if self._behind and name in self._behind:
             events = self._without_past(name, events)
             if not events:
                 return
-        self._unwritten, self._heard = (name, events), self.arbiter.events
+        self._speaker, self._unwritten, self._heard = name, events, self.arbiter.events
         try:
-            super()._take(session, events)
+            Host._take(self, session, events)
             self._write()
         finally:
             self._unwritten = None
-        if self.returns_s and isinstance(events[-1], Leave):
+        if events[-1].__class__ is Leave and self.returns_s:
             self._put(session, self._farewell(name))
 
     def _joined(self, session: Session, event: object) -> None:
@@ -159,7 +160,7 @@ class JournaledHost(Host):
         if isinstance(event, Join):
             with suppress(UsageError):  # It will be refused.
                 event = self.agreed(name, event)
-                self._unwritten, self._heard = (name, [event]), self.arbiter.events
+                self._speaker, self._unwritten, self._heard = name, [event], self.arbiter.events
                 self._enrolls = not self._is_known(name)
         try:
             super()._joined(session, event)
@@ -171,25 +172,21 @@ class JournaledHost(Host):
         """Write down what the arbiter has just heard, if it has, before anything that follows from it (J1)."""
         if self._unwritten is None or self.arbiter.events == self._heard:
             return
-        (name, events), self._unwritten = self._unwritten, None
+        name, events, self._unwritten = self._speaker, self._unwritten, None
         if self._enrolls:
             self.journal.enrolled(name, _encode(events[0]))
         self.journal.heard(name, _encode(events))
-        self._count(name, events)
-
-    def _count(self, name: str, events: Sequence[object]) -> None:
-        self._said[name] = self._said.get(name, 0) + sum(type(event) is not Reached for event in events)
 
     def _carry_out(self, actions: Sequence[Action]) -> None:
+        action: Any
         for action in actions:
-            if not isinstance(action, StartRun | Grant):
-                super()._carry_out([action])
+            if action.__class__ is not Grant and action.__class__ is not StartRun:
+                Host._carry_out(self, [action])
                 continue
             self._write()
             name = action.to
-            answer = encode_answer(action, self.limits.frame_max)
+            answer = encode_answer(action, self._frame_max)
             self.journal.answered(name, answer)
-            self._said[name] = 0
             session = self.sessions.get(name)
             if session is not None and name not in self._returning:  # It gets to it in the course of things (B2).
                 self._put(session, answer)
@@ -226,13 +223,10 @@ class JournaledHost(Host):
             else:
                 self._note_death(member, cause, back.mark if back.begun else None)
         elif member.state in STARTED and error is None and self._rejoins:
-            computes = member.state is State.COMPUTING
-            mark = self.journal.answers.get(name, 0), self._said.get(name, 0)
-            self._note_death(member, cause, mark if computes else None)
+            self._note_death(member, cause, self._mark(name) if member.state is State.COMPUTING else None)
         else:
             if member.state is State.JOINED and session.member is not None:
                 self.journal.lost(name, _encode(Lost(name, cause)))
-                self._said[name] = 0
             super()._lose(session, cause, error)
 
     def _drop(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
@@ -257,6 +251,16 @@ class JournaledHost(Host):
                 return
         self._await(name, cause)
         self.notices.append(f"{name} was lost at {format_time(member.now)}: {cause}; waiting for it to come back")
+
+    def _mark(self, name: str) -> Mark:
+        """Return the place that somebody has come to, as far as it is known."""
+        answers = self.journal.answers.get(name, 0)
+        said = 0
+        for place in self.journal.places(name, self.journal.place_of_answer(name, answers) or 0):
+            record = self.journal.record(place)
+            if record.kind is RecordKind.HEARD:
+                said += sum(not isinstance(event, Reached) for event in decode_events(record.body))
+        return answers, said
 
     def _await(self, name: str, cause: str) -> None:
         self._away[name] = cause
@@ -316,8 +320,7 @@ class JournaledHost(Host):
     def resumed(self) -> str:
         if not self.journal.is_resumed:
             return ""
-        cut_off = f" ({self.journal.cut_off}; the run goes on from there)" if self.journal.cut_off else ""
-        return f"resuming {self.journal.path} at {format_time(self.arbiter.status().time)}{cut_off}"
+        return f"resuming {self.journal.path} at {format_time(self.arbiter.status().time)}"
 
     def let_go(self) -> None:
         if self.digest is not None and self.failure is None:
@@ -471,7 +474,6 @@ class JournaledHost(Host):
             if record.kind is RecordKind.ANSWERED:
                 if not expected or expected.popleft() != (record.name, record.body):
                     raise self._unlike(record)
-                self._said[record.name] = 0
                 continue
             try:
                 actions = self._heard_again(record)
@@ -483,10 +485,9 @@ class JournaledHost(Host):
                 if isinstance(action, Over):
                     self.digest = action.digest
                 elif isinstance(action, StartRun | Grant):
-                    expected.append((action.to, encode_answer(action, self.limits.frame_max)))
+                    expected.append((action.to, encode_answer(action, self._frame_max)))
         for name, answer in expected:  # They were about to be written.
             journal.answered(name, answer)
-            self._said[name] = 0
         for name, member in self.arbiter.members.items():
             if member.state not in (State.EXPECTED, State.LEFT):
                 self._await(name, "its server was gone")
@@ -494,14 +495,12 @@ class JournaledHost(Host):
     def _heard_again(self, record: JournalRecord) -> Sequence[Action]:
         name, body = record.name, record.body
         if record.kind is RecordKind.HEARD:
-            events: list[Any] = checked(decode_events, body)
-            self._count(name, events)
+            events: list[Any] = decode_events(body)
             return self.arbiter.hear(name, events)
         if record.kind is RecordKind.ENROLLED:
             self.arbiter.enroll(name, _decode_join(body))
             return ()
         if record.kind is RecordKind.LOST:
-            self._said[name] = 0
             return self.arbiter.handle(OPERATOR, _decode_lost(body))
         return self.arbiter.handle(OPERATOR, _decode_operated(body))
 

@@ -90,7 +90,7 @@ class RedialingWire:
 
     def look(self) -> None:
         with self._renewing:
-            self._try(SocketConnection.look)
+            self._try(lambda connection: connection.look())
 
     def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
         self._connection.fail(cause, events)

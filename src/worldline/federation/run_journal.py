@@ -7,8 +7,8 @@ J2. It survives the process. It is a mapped file: writing is copying, without a 
     to the system, whatever happens to this process. (Not to the machine: nothing waits for the disk.)
 J3. A record is there or not, never half of it. Its length is written last, and is zero before.
 J4. Room is taken from the disk before it is mapped, so that a full disk is an error that one can meet, not a signal.
-J5. Each record has a checksum that goes on from the one before. So a change is noticed, and where; a file that was cut
-    off has a last whole record.
+J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
+    and where; then nothing is done to it before its owner has said so.
 
 The file: a first line, a header, and records. All numbers are little-endian. A record is its length (4 bytes, with all
 of this), its checksum (4), its kind (1) and its participant's number (3), the place of that participant's record before
@@ -39,10 +39,12 @@ _MAGIC = b"worldline journal 1\n"
 _LENGTH = struct.Struct("<I")
 _HEAD = struct.Struct("<IQ")  # Kind and number, and the record before.
 _RECORD = struct.Struct("<IIIQ")
+_RECORD_SIZE = _RECORD.size
 _KIND_SHIFT = 24
-_NUMBER_MASK = 2**_KIND_SHIFT - 1
+_NUMBER_MASK = 0xFFFFFF
 _GROW_LEAST = 2**20
 _GROW_MOST = 2**26
+_HEAVY = 2**16  # So much isn't copied more often than it must be.
 _DIFFERENCES_MAX = 3
 
 
@@ -55,6 +57,9 @@ class RecordKind(IntEnum):
     ENROLLED = 4  # It has taken a vacancy, and wants to join so.
     LOST = 5  # It has gone before its start, and is expected anew: what it said before counts no more.
     OPERATED = 6  # What an operator said: an event of the lock.
+
+
+_HEARD, _ANSWERED = int(RecordKind.HEARD), int(RecordKind.ANSWERED)  # Most of them.
 
 
 class JournalRecord(NamedTuple):
@@ -81,13 +86,12 @@ class RunJournal:
     def __init__(self, path: Path | str | None, header: dict[str, Any]) -> None:
         self.path = None if path is None else Path(path)
         self.is_resumed = False
-        self.cut_off = ""  # What was missing at the end of the file, if it was cut off.
         self.size = 0  # Where the next record begins.
         self.answers: dict[str, int] = {}  # How many each participant was given.
         self._numbers: dict[str, int] = {}  # 0 is nobody's: an operator's, and of names.
         self._names: list[str] = []
         self._last: list[int] = []  # Where the last record of each begins, by number.
-        self._check = 0
+        self._check = 0  # The checksum of the last one.
         self._first = 0  # Where the first record begins.
         self._room = 0
         encoded = msgspec.msgpack.encode(header)
@@ -102,11 +106,11 @@ class RunJournal:
 
     def heard(self, name: str, body: bytes) -> None:
         """Note what a participant said: events, encoded."""
-        self._append(RecordKind.HEARD, name, body)
+        self._append(_HEARD, name, body)
 
     def answered(self, name: str, data: bytes) -> None:
         """Note what it was answered."""
-        self._append(RecordKind.ANSWERED, name, data)
+        self._append(_ANSWERED, name, data)
         self.answers[name] += 1
 
     def enrolled(self, name: str, body: bytes) -> None:
@@ -127,17 +131,20 @@ class RunJournal:
         if number is None:
             number = self._introduce(name)
         place = self.size
-        start = place + _RECORD.size
-        end = start + len(body)
-        if end + _LENGTH.size > self._room:
-            self._grow(end + _LENGTH.size)
-        head = _HEAD.pack(kind << _KIND_SHIFT | number, self._last[number])
-        check = crc32(body, crc32(head, self._check))
+        end = place + _RECORD_SIZE + len(body)
+        if end + 4 > self._room:
+            self._grow(end + 4)
+        head: bytes = _HEAD.pack(kind << _KIND_SHIFT | number, self._last[number])
         file = self._map
-        file[start:end] = body
-        file[place + 4 : start] = _LENGTH.pack(check) + head
+        if len(body) < _HEAVY:
+            said = head + body
+            self._check = crc32(said, self._check)
+            file[place + 4 : end] = _LENGTH.pack(self._check) + said
+        else:
+            self._check = crc32(body, crc32(head, self._check))
+            file[place + _RECORD_SIZE : end] = body
+            file[place + 4 : place + _RECORD_SIZE] = _LENGTH.pack(self._check) + head
         file[place : place + 4] = _LENGTH.pack(end - place)  # The last of it (J3).
-        self._check = check
         self._last[number] = place
         self.size = end
 
@@ -224,7 +231,7 @@ class RunJournal:
         length, _, mixed, _ = _RECORD.unpack_from(self._map, place)
         end = place + length
         kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
-        return JournalRecord(place, RecordKind(kind), self._names[number], self._map[place + _RECORD.size : end]), end
+        return JournalRecord(place, RecordKind(kind), self._names[number], self._map[place + _RECORD_SIZE : end]), end
 
     # --- Beginning and ending ---
 
@@ -294,17 +301,14 @@ class RunJournal:
         file, place, count = self._map, self._first, 0
         while place + _LENGTH.size <= self._room and (length := _LENGTH.unpack_from(file, place)[0]):
             end = place + length
-            if length < _RECORD.size:
-                raise self._altered(place, count)
             if end > self._room:
-                self.cut_off = f"it was cut off in record {count + 1:,}, at byte {place:,}"
-                break
+                raise self._damaged("ends in the middle of", place, count)
             _, check, mixed, _ = _RECORD.unpack_from(file, place)
-            body = file[place + _RECORD.size : end]
-            expected = crc32(body, crc32(file[place + 8 : place + _RECORD.size], self._check))
+            body = file[place + _RECORD_SIZE : end]
+            expected = crc32(file[place + 8 : end], self._check)
             kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
-            if check != expected or number >= len(self._names):
-                raise self._altered(place, count)
+            if check != expected or length < _RECORD_SIZE or number >= len(self._names):
+                raise self._damaged("was altered, in", place, count)
             self._check = check
             self._last[number] = place
             name = self._names[number]
@@ -316,19 +320,12 @@ class RunJournal:
                 self.answers[name] = 0
             place, count = end, count + 1
         self.size = place
-        if self.cut_off:
-            self._shorten(place)
 
-    def _altered(self, place: int, count: int) -> UsageError:
+    def _damaged(self, how: str, place: int, count: int) -> UsageError:
         return UsageError(
-            f"the journal {self.path} was altered: record {count + 1:,}, at byte {place:,}, isn't as it was written",
-            advice=f"`truncate -s {place} {self.path}` keeps what is before that",
+            f"the journal {self.path} {how} record {count + 1:,}, at byte {place:,}",
+            advice=f"`truncate -s {place} {self.path}` takes that away, and the run can be resumed from what is before",
         )
-
-    def _shorten(self, size: int) -> None:
-        self._map.close()
-        os.ftruncate(self._file.fileno(), size)
-        self._map, self._room = mmap.mmap(self._file.fileno(), size), size
 
     def close(self) -> None:
         """Let go of it. What has a name stays, as long as it is."""
