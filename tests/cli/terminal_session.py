@@ -17,6 +17,7 @@ from typing import Any
 
 from tests.federation.transports import PATIENCE_S
 
+_INSIST_S = 1.0
 CTRL_C, CTRL_Z = "\x03", "\x1a"
 
 
@@ -38,6 +39,16 @@ class TerminalSession:
             assert self._read(deadline - time.monotonic()), f"{text!r} never came: {self.shown}"
         self._seen = found + len(text)
         return self.shown[begun : self._seen]
+
+    def insist(self, typed: str, text: str) -> None:
+        """Type something until it shows: Python's prompt may miss an interruption that comes with it."""
+        begun = self._seen
+        deadline = time.monotonic() + PATIENCE_S
+        while self.shown.find(text, begun) < 0:
+            assert time.monotonic() < deadline, self.shown
+            self.type(typed)
+            self._read(_INSIST_S)
+        self.wait_for(text)
 
     def type(self, text: str) -> None:
         os.write(self._terminal, text.encode())

@@ -95,8 +95,7 @@ def test_a_debugger_has_the_terminal_and_the_others_wait_to_be_shown(file: str, 
 def test_typed_signals_are_the_participants(file: str, tmp_path: Path) -> None:
     with terminal_session(tmp_path, "run", file, "--debug", "thinker", "--no-record") as session:
         session.wait_for("(Pdb) ")
-        session.type(CTRL_C)
-        session.wait_for("--KeyboardInterrupt--")
+        session.insist(CTRL_C, "--KeyboardInterrupt--")
         session.wait_for("(Pdb) ")
         thinker = int(re.findall(r"pid (\d+)", session.shown)[0])
         session.type(CTRL_Z)
