@@ -450,7 +450,7 @@ def test_a_process_that_joins_and_ends_before_the_start_is_named_since_it_cant_c
     worldline: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "quick.py").write_text(
-        "import os, worldline\nme = worldline.connect()\nme._wire.tell(me._ledger.take_outbox())\nos._exit(7)\n"
+        "import os, worldline\nme = worldline.connect()\nme._take_untold()\nme._wire.tell(me._untold)\nos._exit(7)\n"
     )
     quick = f'[[participants]]\nname = "quick"\ncommand = ["{sys.executable}", "quick.py"]\n'
     never = '[[participants]]\nname = "never"\ncommand = ["sleep", "60"]\n'

@@ -34,6 +34,8 @@ ABOUT = {
     "resume": "Let a federation go on that `worldline pause` or `worldline step` holds.",
     "end": "End a federation in good order: it has a result, as if it had been run with --until that time.",
     "diff": "Show where two runs diverge: each member's first difference, the earliest cause, and what followed.",
+    "replay": "Play a recording, or run members of it again on their own and compare what they do.",
+    "export": "Write a recording as CSV, Parquet, an LCM log or a Chrome trace.",
     "info": "Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.",
     "digest": "Print the digest of a recorded run on a line by itself; fail if the file is incomplete or altered.",
     "nodes": "Run a distributed algorithm and print what happens, or try it on many seeds.",

@@ -44,6 +44,7 @@ cdef class SocketConnection:
     @cython.locals(now=double)
     cpdef bint is_due(self, bint urgent) except -1
     cpdef look(self)
+    cdef _queue(self, list events)
     cpdef _write(self, object data)
     cdef _answer(self)
     cdef _send_all(self)

@@ -116,14 +116,13 @@ class SocketConnection:
     # --- For the participant ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        self._write(self._conversation.encode(events))
+        self._queue(events)
+        self._write(b"")
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         """Say it, and wait for the answer. Nothing to say: the pulse was quicker, or the wait is taken up again."""
         if events:
-            data = self._conversation.encode(events)
-            del events[:]  # With the next line, one step: its call is the last of it.
-            self._unsent.append(data)
+            self._queue(events)
         self._write(b"")
         if self._silence_s is not None:
             self._heard = time.monotonic()  # What it said before, while nobody listened, doesn't matter.
@@ -196,6 +195,11 @@ class SocketConnection:
         self._reading, self._writing = threading.Lock(), threading.Lock()  # Who held them isn't in this process.
         self._unsent.clear()
         self._socket.close()
+
+    def _queue(self, events: list[ParticipantEvent]) -> None:
+        data = self._conversation.encode(events)
+        del events[:]  # With the next line, one step: its call is the last of it.
+        self._unsent.append(data)
 
     def _write(self, data: bytes) -> None:
         if self._shake is not None:

@@ -10,11 +10,13 @@ cdef class Operations:
     cdef public object _lock
     cdef public bint _waits
     cdef public bint _presses
+    cdef public list _untold
     cdef public list _asked
 
     cpdef _say(self, bint urgent=*)
     cpdef _served_next(self, long long before, promise)
-    cpdef list _taken(self)
+    cpdef _take_untold(self)
+    cpdef _take_asked(self)
     cpdef _catch_up(self)
     cpdef _tell(self)
 

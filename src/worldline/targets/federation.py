@@ -16,6 +16,7 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
 from worldline.model.errors import Interrupted, UsageError, shown
+from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan
 from worldline.model.time import rounded_time
 from worldline.targets.ready import Options, Ready, end_of
@@ -76,6 +77,8 @@ class ReadyFederation(Ready):
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
     encoding: str = ""
+    target: str = ""
+    settings: tuple[str, ...] = ()
     seed: int = field(init=False)
     _launch: Launch | None = field(default=None, init=False)
 
@@ -87,6 +90,13 @@ class ReadyFederation(Ready):
     @property
     def topics(self) -> dict[str, Topic]:
         return {} if self.setup is None else self.setup.topics
+
+    @property
+    def payload_max(self) -> int:
+        """The largest payload of a message."""
+        if self.setup is not None:
+            return self.setup.limits.payload_max
+        return PAYLOAD_MAX if self.federation is None else self.federation.payload_max
 
     def declared_topics(self) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
         """Return what each participant publishes and what it subscribes to, by name, as far as that is known here."""
@@ -125,8 +135,18 @@ class ReadyFederation(Ready):
                 for name, topic in topics.items()
                 if topic.schema_encoding
             },
+            provenance=self.provenance(),
             overwrite=True,
         )
+
+    def files(self) -> list[Path]:
+        """Return where the code of its participants begins: modules of entries, and files that commands name."""
+        if self.setup is None:
+            return super().files()
+        from worldline.launch.startable import files_of
+
+        parts = self.setup.parts.values()
+        return [file for part in parts for file in files_of(part.entry, part.command, part.directory)]
 
     def warmed_up(self) -> ReadyFederation:
         """Return it with what starts its processes, if it has any: that takes a moment to be ready itself."""
@@ -236,6 +256,8 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
         setup=setup,
         settings=options.settings,
         federation=federation,
+        target=str(file),
+        settings=options.settings,
     )
 
 
