@@ -48,9 +48,9 @@ class ReadyFederation(Ready):
     `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a
     number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
     `keeping` what starts them, `hear` is told what they print, and `opened` where they connect, once that is known.
-    `settings` are what was changed in its file, `unusual` says who isn't started like the rest, and `terminal` is for
-    the one that is debugged. `witness` hears what their arbiter is told. With a `journal`, the run can be taken up
-    again if this process is killed; `say` is told if it is.
+    `unusual` says who isn't started like the rest, and `terminal` is for the one that is debugged. `witness` hears what
+    their arbiter is told. With a `journal`, the run can be taken up again if this process is killed; `say` is told if
+    it is.
     """
 
     kind = "federation"
@@ -69,7 +69,6 @@ class ReadyFederation(Ready):
     witness: Witness | None = None
     hear: Hear = lambda _who, _at, _line: None
     opened: Callable[[Address], None] = lambda _: None
-    settings: tuple[str, ...] = ()
     unusual: UnusualParts | None = None
     terminal: Terminal | None = None
     journal: Path | None = None
@@ -254,7 +253,6 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
         chosen=chosen,
         names=tuple(setup.parts),
         setup=setup,
-        settings=options.settings,
         federation=federation,
         target=str(file),
         settings=options.settings,
