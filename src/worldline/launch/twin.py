@@ -55,10 +55,10 @@ class TwinWire:
         with self._judged():
             for event in events:
                 self._rehearsal.hear(event)
+        del events[:]
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         self.tell(events)
-        del events[:]
         while not (due := self._rehearsal.due()):
             self._wait()
         answer: Action = due[-1]
