@@ -1,8 +1,8 @@
 """Worldline in the scenarios of the federation benchmark: one process per participant, one for the server.
 
 The same plays as `helics_peer.py`, with the same checks of what was received, and a flow of messages from one to one;
-over TCP, or over a Unix socket if it is to be `local`. Latency of one step unless said otherwise; one step is one
-millisecond.
+over TCP, or over a Unix socket if it is to be `local`. If it is `kept`, it is recorded, and has a journal from which
+whoever is lost can rejoin. Latency of one step unless said otherwise; one step is one millisecond.
 """
 
 from __future__ import annotations
@@ -42,29 +42,32 @@ def run(me):
 # --- In the parent ---
 
 
-def stepping(n: int, steps: int, lookahead: int = 1, *, timeout_s: float = 120) -> Facts:
-    reports = _run(n, {"play": "stepping", "steps": steps, "lookahead": lookahead}, timeout_s)
+def stepping(n: int, steps: int, lookahead: int = 1, *, kept: bool = False, timeout_s: float = 120) -> Facts:
+    reports = _run(n, {"play": "stepping", "steps": steps, "lookahead": lookahead, "kept": kept}, timeout_s)
     if wrong := sum(each["wrong"] for each in reports):
         raise PeerError(f"stepping: {wrong} of {n * steps} reads gave another value than the one due")
     seconds = max(each["seconds"] for each in reports)
     return _facts("stepping", n=n, steps=steps, lookahead=lookahead, seconds=seconds, steps_per_s=steps / seconds)
 
 
-def pingpong(trips: int, *, local: bool = False, timeout_s: float = 120) -> Facts:
-    facts = ring(2, 2 * trips, local=local, timeout_s=timeout_s)
+def pingpong(trips: int, *, local: bool = False, kept: bool = False, timeout_s: float = 120) -> Facts:
+    facts = ring(2, 2 * trips, local=local, kept=kept, timeout_s=timeout_s)
     return facts | {"scenario": "pingpong", "round_trips_per_s": trips / facts["seconds"]}
 
 
-def ring(n: int, hops: int, *, local: bool = False, timeout_s: float = 120) -> Facts:
-    reports = _run(n, {"play": "token", "hops": hops, "local": local}, timeout_s)
+def ring(n: int, hops: int, *, local: bool = False, kept: bool = False, timeout_s: float = 120) -> Facts:
+    reports = _run(n, {"play": "token", "hops": hops, "local": local, "kept": kept}, timeout_s)
     seconds = max(each["seconds"] for each in reports)
     typical_us = statistics.median(each["lap_s"] for each in reports) / n * 1e6
     return _facts("ring", n=n, hops=hops, seconds=seconds, hops_per_s=hops / seconds, typical_hop_us=typical_us)
 
 
-def flow(count: int, size: int, each: int, *, recorded: bool = False, timeout_s: float = 120) -> Facts:
+def flow(
+    count: int, size: int, each: int, *, recorded: bool = False, kept: bool = False, timeout_s: float = 120
+) -> Facts:
     """Messages of one size from one to one over a Unix socket, so many of them in each step."""
     play = {"play": "flow", "count": count, "size": size, "each": each, "recorded": recorded, "local": True}
+    play["kept"] = kept
     seconds = max(found["seconds"] for found in _run(2, play, timeout_s))
     return _facts(
         "flow", count=count, size=size, seconds=seconds, per_s=count / seconds, bytes_per_s=count * size / seconds
@@ -162,8 +165,14 @@ def _child(facts: Facts) -> None:
         network = Network(default=link(STEP * facts.get("lookahead", 1)))
         run = plan(NAMES[: facts["n"]], network=network)
         address = f"unix://{facts['folder']}/socket" if facts.get("local") else "tcp://127.0.0.1:0"
-        recorder = Recorder(Path(facts["folder"]) / "run.mcap", run) if facts.get("recorded") else None
-        server = Server(run, address, observer=recorder)
+        recorder = None
+        if facts.get("recorded") or facts.get("kept"):
+            recorder = Recorder(Path(facts["folder"]) / "run.mcap", run)
+        if facts.get("kept"):
+            journal = Path(facts["folder"]) / "run.journal"
+            server = Server(run, address, observer=recorder, on_loss="rejoin", journal=journal)
+        else:
+            server = Server(run, address, observer=recorder)
         report(address=str(server.open()))
         server.serve()
         if recorder is not None:

@@ -364,7 +364,7 @@ def test_leaving_python_is_a_normal_end(worldline: Command, tmp_path: Path, exec
 def test_a_debugger_without_a_terminal_says_what_to_do(worldline: Command, tmp_path: Path, role: str) -> None:
     code, _, err = worldline("run", write(tmp_path, role), "--no-record")
     assert code == 1
-    assert "`worldline run --executor in-process`, or start it by hand next to `worldline serve`" in err
+    assert "(debug it with `worldline run --debug NAME`, or start it with `worldline join`)" in err
     assert ", in cast.py, line " in err
 
 

@@ -156,7 +156,7 @@ def start(keeping: KeeperClient, *command: str) -> bytes:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as output:
         try:
-            keeping.start("a", command, Path("/"), {"PATH": os.defpath}, writing)
+            keeping.start("a", command, Path("/"), {"PATH": os.defpath}, [writing])
         finally:
             os.close(writing)
         return output.read()

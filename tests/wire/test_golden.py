@@ -41,7 +41,7 @@ from worldline.wire import handshake
 from worldline.wire.codec import decode_answer, decode_events, encode_answer, encode_events
 from worldline.wire.frames import FRAME_MAX, HEARTBEAT
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome, client_proof, server_proof
-from worldline.wire.words import Answer, Deliver, Told
+from worldline.wire.words import Answer, Deliver, Resume, Told
 
 TOKEN = b"secret"
 CHALLENGE = Challenge("worldline", 1, bytes(range(16)))
@@ -113,6 +113,7 @@ EVENTS: list[tuple[Told, str]] = [
     (Advance(2_000_000), "0000000f9192a7616476616e6365ce001e8480"),
     (Next(FOREVER), "000000199193a46e657874cf2000000000000000cf2000000000000000"),
     (Next(1_000_000_000, 5), "0000000d9193a46e657874ce3b9aca0005"),
+    (Resume(12), "0000000a9192a6726573756d650c"),
     (Peek(2_000_000), "000000159193a47065656bce001e8480cf2000000000000000"),
     (Peek(1_000_000_000, 5), "0000000d9193a47065656bce3b9aca0005"),
     (
@@ -162,7 +163,7 @@ def test_greetings(greeting: Challenge | Hello | Welcome | Refused, expected: st
 
 
 @pytest.mark.parametrize(("event", "expected"), EVENTS, ids=kind)
-def test_events(event: ParticipantEvent, expected: str) -> None:
+def test_events(event: ParticipantEvent | Resume, expected: str) -> None:
     assert encode_events([event]).hex() == expected
     assert decode_events(bytes.fromhex(expected)[4:]) == [event]
 

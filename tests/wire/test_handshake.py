@@ -173,6 +173,8 @@ def test_garbage_from_a_server_is_a_peers_error(body: bytes) -> None:
         {"period": 2**64 - 1},
         {"payload_max": -1},
         {"payload_max": 2**64 - 1},
+        {"returns": -1},
+        {"returns": 2**64 - 1},
     ],
     ids=str,
 )

@@ -21,6 +21,7 @@ from worldline.cli.values import spare
 ABOUT = {
     "run": "Run a federation, a kernel simulation, a distributed algorithm, agents in spacetime or a world.",
     "serve": "Serve one run of a federation to participants started elsewhere.",
+    "join": "Start one participant of a federation here, for a run served elsewhere.",
     "metasim": "Coordinate simulators in several processes as one, without a federation's file.",
     "world": "Run a world of robots in lockstep, in one process or over several: the same bit for bit.",
     "init": "Write a small federation to start from: federation.toml and federation.py.",

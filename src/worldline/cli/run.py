@@ -16,6 +16,8 @@ from worldline.cli.options import Force, NoRecord, Patience, Quiet, Seed, Settin
 from worldline.cli.public_lcm import LcmServe, LcmTargets
 from worldline.cli.report import report
 from worldline.cli.timed import timing_of, timing_place
+from worldline.cli.token_file import token_in
+from worldline.federation.environment import TOKEN
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
 from worldline.model.blame import trace_of
@@ -89,8 +91,51 @@ def run(
             help="Where participants connect: tcp://127.0.0.1:PORT or unix:///PATH.",
         ),
     ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without",
+            rich_help_panel=_FEDERATIONS,
+            metavar="NAME",
+            help="Don't start this participant; wait until it is started with `worldline join`. Can be repeated.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=_FEDERATIONS,
+            help=f"File with the token that participants named by --without must present (or set {TOKEN}).",
+        ),
+    ] = None,
+    debug: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--debug",
+            rich_help_panel=_FEDERATIONS,
+            metavar="NAME",
+            help="Give this participant the terminal, so that breakpoint() and pdb work in it.",
+        ),
+    ] = None,
+    twin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--twin",
+            rich_help_panel=_FEDERATIONS,
+            metavar="NAME",
+            help="Run a second copy of this participant under another hash seed, and compare what both say. Can be"
+            " repeated.",
+        ),
+    ] = None,
     timing: Timing = False,
     patience: Patience = PATIENCE_S,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=_FEDERATIONS,
+            metavar="FILE",
+            help="Write what is needed to go on if this command is killed; the same command again does.",
+        ),
+    ] = None,
     lcm: LcmTargets = None,
     lcm_serve: LcmServe = None,
 ) -> None:
@@ -103,8 +148,22 @@ def run(
         until=until,
         executor=executor,
         settings=tuple(settings or ()),
+        without=tuple(without or ()),
     )
-    staging = FederationOptions(realtime, shake, listen, tuple(lcm or ()), lcm_serve)
+    if token_file is not None and not without:
+        raise UsageError("--token-file is for participants that others start", advice="name them with --without")
+    staging = FederationOptions(
+        realtime,
+        shake,
+        listen,
+        tuple(lcm or ()),
+        lcm_serve,
+        journal=journal,
+        without=options.without,
+        token=token_in(token_file) if without else None,
+        debug=tuple(debug or ()),
+        twin=tuple(twin or ()),
+    )
     shelf = shelf_for(record, None, no_record=no_record, force=force)
     if as_json and shelf is not None and shelf.is_standard_output:
         raise UsageError("--json and the recording both go to standard output", advice="record in a file")

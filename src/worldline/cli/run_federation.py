@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from worldline.cli.console import warn
@@ -19,10 +20,11 @@ from worldline.cli.participant_output import ParticipantOutput
 from worldline.cli.public_lcm import shown_on_lcm
 from worldline.cli.recorded import NotRecorded, recording_of
 from worldline.cli.screen import Screen
+from worldline.cli.unusual_runs import unusually_run
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
 from worldline.history.observer import Observer
-from worldline.history.status import Status, Watch
+from worldline.history.status import THE_RUN, Status, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, ModelError
 from worldline.model.blame import trace_of
@@ -42,11 +44,25 @@ def run_federation(
     patience_s: float = PATIENCE_S,
 ) -> FederationOutcome:
     """Run a federation to its end, with a recording."""
-    watch = watch_on(screen, patience_s)
+    is_debugged = ready.unusual is not None and ready.unusual.debugged is not None  # That may take long.
+    watch = watch_on(screen, inf if is_debugged else patience_s)
     began = time.monotonic()
-    ready = replace(ready, hear=screen.say)
+    ready = replace(ready, hear=screen.say, say=screen.note)
     say = None if as_json else screen.note
-    with screen, Interruption() as interruption:
+
+    def look(status: Status) -> None:
+        nonlocal began
+        if ready.waits_for_people:
+            if any(wait.who == THE_RUN for wait in status.waits):
+                began = time.monotonic()  # Waiting for people is no part of the run.
+            say_notices()
+        watch(status)
+
+    def say_notices() -> None:
+        for notice in ready.notices():
+            screen.note(notice)
+
+    with screen, Interruption() as interruption, unusually_run(ready, screen) as ready:
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
         with (
             recording_of(ready, shelf, say) as recording,
@@ -57,7 +73,9 @@ def run_federation(
                 if ready.federation is not None:
                     outcome = _in_one_process(ready, ready.federation, screen, observer, watch)
                 else:
-                    outcome = ready.run(observer, watch)
+                    outcome = ready.run(observer, look)
+                    if ready.waits_for_people:
+                        say_notices()
             recording.conclude(outcome)
         conclude(ready, screen, outcome, time.monotonic() - began)
         ready.told(outcome)

@@ -25,12 +25,12 @@ from worldline.cli.token_file import read_token, token_in
 from worldline.federation.declaration import Plain
 from worldline.federation.environment import TOKEN
 from worldline.federation.limits import Limits
+from worldline.federation.loss import LossPolicy
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server import Server, check_listening, check_tokens
 from worldline.history.observer import Observer
 from worldline.history.status import Status
-from worldline.launch.launcher import stated_by
-from worldline.launch.setup import Setup
+from worldline.launch.setup import Setup, nobody, stated_by
 from worldline.lock import Phase
 from worldline.lock.witness import Witness
 from worldline.model import UsageError
@@ -74,6 +74,13 @@ def serve(
     realtime: Realtime = None,
     timing: Timing = False,
     patience: Patience = PATIENCE_S,
+    journal: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write what is needed to go on if this server is killed; the same command again does.",
+        ),
+    ] = None,
     lcm: LcmTargets = None,
     lcm_serve: LcmServe = None,
     record: Record = None,
@@ -82,7 +89,7 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
-    ready = from_file(file, Options(seed=seed, until=until, settings=tuple(settings or ())), startable=False)
+    ready = from_file(file, Options(seed=seed, until=until, settings=tuple(settings or ())), starts=nobody)
     warn_of(ready)
     setup = ready.setup
     assert setup is not None
@@ -98,6 +105,8 @@ def serve(
         declared={name: {**stated_by(part), "controls": part.controls} for name, part in setup.parts.items()},
         realtime=realtime,
         limits=setup.limits,
+        on_loss=setup.on_loss,
+        journal=journal,
         lcm=(*setup.lcm, *(lcm or ())),
         lcm_serve=lcm_serve or setup.lcm_serve,
         patience_s=patience,
@@ -121,6 +130,8 @@ class Service:
     declared: Mapping[str, Plain] = field(default_factory=dict)
     realtime: float | None = None
     limits: Limits | None = None
+    on_loss: LossPolicy = "abort"
+    journal: Path | None = None
     lcm: Sequence[str] = ()
     lcm_serve: str | None = None
     patience_s: float = PATIENCE_S
@@ -143,6 +154,8 @@ class Service:
                 watch = watch_on(screen, self.patience_s)
                 screen.time_of, screen.remarks = server.host.arbiter.time_of, server.remarks
                 address = server.open()
+                if resumed := server.host.resumed():
+                    screen.note(resumed)
                 screen.conclude(f"{ready.name} on {address}, waiting for {', '.join(server.host.missing())}")
                 interruption.first, interruption.again = server.end, partial(hurry, screen, recording, ready)
                 began = time.monotonic()
@@ -174,6 +187,8 @@ class Service:
             authority=self.authority,
             declared=self.declared,
             observer=observer,
+            on_loss=self.on_loss,
+            journal=self.journal,
             pace=self.realtime,
             limits=self.limits,
         )

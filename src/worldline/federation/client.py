@@ -15,6 +15,7 @@ from worldline.federation.call import PATIENCE_S, Call, Credentials
 from worldline.federation.connection import SocketConnection
 from worldline.federation.conversation import GREETING_S, PULSE_S
 from worldline.federation.encrypted import Encrypted
+from worldline.federation.redialing import RedialingWire
 from worldline.federation.wired import WiredParticipant
 from worldline.lock import Ledger
 from worldline.model import WorldlineError
@@ -22,11 +23,13 @@ from worldline.model import WorldlineError
 if TYPE_CHECKING:
     from worldline.federation.server import Server
 
+_REDIAL_S = 0.2  # For each attempt; between two of them it is seen whether all are to end.
+
 
 class Client(WiredParticipant):
     """A participant with a connection of its own, and a pulse that keeps it alive."""
 
-    def __init__(self, ledger: Ledger, connection: SocketConnection) -> None:
+    def __init__(self, ledger: Ledger, connection: SocketConnection | RedialingWire) -> None:
         super().__init__(ledger, connection)
         self._connected = connection
         self._done = threading.Event()
@@ -70,11 +73,26 @@ def connect(
     forever, since it may be stopped.
     """
     call = Call(address, name, **given)
-    dialed = dial_server(call, patience_s)
+
+    def connected(patience_s: float) -> SocketConnection:
+        return connection_over(call, dial_server(call, patience_s), silence_s)
+
+    connection = connected(patience_s)
+    try:
+        ledger = call.ledger(connection.welcome)
+        if connection.welcome.returns:
+            return Client(ledger, RedialingWire(connection, lambda: connected(_REDIAL_S)))
+        return Client(ledger, connection)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def connection_over(call: Call, dialed: socket.socket | Encrypted, silence_s: float | None = None) -> SocketConnection:
+    """Return the connection over a socket that has just been dialed, when the server has welcomed the participant."""
     try:
         doubt = None if call.known else call.recognize
-        connection = SocketConnection(dialed, call.greeting, call.name, call.shake, doubt=doubt, silence_s=silence_s)
-        return Client(call.ledger(connection.welcome), connection)
+        return SocketConnection(dialed, call.greet(), call.name, call.shake, doubt=doubt, silence_s=silence_s)
     except BaseException:
         dialed.close()
         raise

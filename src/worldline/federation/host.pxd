@@ -41,6 +41,7 @@ cdef class Host:
     cdef public object limits
     cdef public Arbiter arbiter
     cdef public str federation
+    cdef public double returns_s
     cdef public object digest
     cdef public object failure
     cdef public dict sessions
@@ -74,8 +75,8 @@ cdef class Host:
     cdef Py_ssize_t _hear(self, Session session, object body) except -1
     @cython.locals(heard=list, events=list)
     cdef Py_ssize_t _hear_on(self, Session session) except -1
-    cdef _take(self, Session session, list events)
+    cpdef _take(self, Session session, list events)
     @cython.locals(session=Session)
-    cdef _carry_out(self, object actions)
+    cpdef _carry_out(self, object actions)
     cpdef _put(self, Session session, object data)
     cdef bint _reads(self, Session session) except -1

@@ -246,6 +246,7 @@ class Host:
         self.arbiter.logs_max = self.limits.flood_max
         self.arbiter.payload_max = self.limits.payload_max
         self.federation = federation
+        self.returns_s = 0.0  # For how long participants are to try to come back if their connection is lost.
         self.digest: bytes | None = None  # Of the run, when it has ended well.
         self.failure: WorldlineError | None = None  # Why it hasn't.
         self.sessions: dict[str, Session] = {}  # By name, of those who have been admitted.
@@ -435,7 +436,7 @@ class Host:
             silence = now - session.heard
             if limits.silence_s is not None and silence > limits.silence_s and session.stopped is not False:
                 stopped = ": its process is stopped" if session.stopped else ""
-                self._drop(session, f"nothing was heard from it for {silence:.0f} seconds{stopped}")
+                self._miss(session, f"nothing was heard from it for {silence:.0f} seconds{stopped}")
             elif not session.out and now - session.sent > limits.heartbeat_s and self._listens(session):
                 self._put(session, HEARTBEAT)
         self._resume()
@@ -499,9 +500,7 @@ class Host:
         token = self._token_of(hello.name)
         expected = client_proof(token, session.challenge, hello.federation, hello.name, hello.nonce, hello.agreement)
         if not is_genuine(hello.proof, expected):
-            self._refuse(
-                session, BAD_TOKEN, "the token is wrong, or missing" if self._token else "this server uses no token"
-            )
+            self._refuse(session, BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token")
             return
         if hello.federation not in ("", self.federation):
             self._refuse(
@@ -525,7 +524,8 @@ class Host:
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.heartbeat_s * 1e9)
         declared, period = self.stated(hello.name)
-        welcome = Welcome(proof, heartbeat, self.limits.frame_max, declared, period, self.limits.payload_max)
+        limits, returns = self.limits, int(self.returns_s * 1e9)
+        welcome = Welcome(proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns)
         self._put(session, frame(welcome.body()))
 
     def _seat_operator(self, session: Session, desk: SessionCarrier | None) -> bool:
@@ -649,13 +649,12 @@ class Host:
             raise PeerError(f"{type(event).__name__} isn't possible before joining", participant=session.name)
         if session.joining is not None:
             raise PeerError("it has already joined, and waits to be invited", participant=session.name)
-        if (stated := self._declared.get(session.name)) is not None:
-            try:
-                event = agreed(stated, said_at_joining(event)).join()
-            except ConfigurationError as error:
-                self.sessions.pop(session.name)  # It may come again, once it has thought better of it.
-                self._refuse(session, DECLARED, str(error))
-                return
+        try:
+            event = self.agreed(session.name, event)
+        except ConfigurationError as error:
+            self.sessions.pop(session.name)  # It may come again, once it has thought better of it.
+            self._refuse(session, DECLARED, str(error))
+            return
         if not self._is_known(session.name):
             if not self.arbiter.plan.vacancies:  # Somebody else was quicker.
                 self.sessions.pop(session.name)
@@ -680,6 +679,11 @@ class Host:
                 session.frames.admit(self.limits.payload_max)
         self.notices.append(f"{session.name} has joined")
         self._carry_out(actions)
+
+    def agreed(self, name: str, join: Join) -> Join:
+        """Return how a participant joins, by what it says and what the file declares for it; raise if they differ."""
+        stated = self._declared.get(name)
+        return join if stated is None else agreed(stated, said_at_joining(join)).join()
 
     def _welcome(self, name: str) -> None:
         """Let in a guest that was here before it was invited."""
@@ -749,7 +753,11 @@ class Host:
     def give_up(self, name: str, cause: str) -> None:
         """Give up a participant of whom somebody else knows that it is gone; one that isn't here is no concern."""
         if name in self.sessions and not self.over:
-            self._drop(self.sessions[name], cause)
+            self._miss(self.sessions[name], cause)
+
+    def _miss(self, session: Session, cause: str) -> None:
+        """Give up a participant that is gone, though its connection doesn't say so."""
+        self._drop(session, cause)
 
     def _drop(self, session: Session, cause: str, error: WorldlineError | None = None) -> None:
         """Give a participant up."""
@@ -794,6 +802,13 @@ class Host:
             self.failure = error
             cause = shortened(str(error))
             self._break_off(CallOff(cause), Abort("", cause))
+
+    def resumed(self) -> str:
+        """Say what the run goes on from, if another server had begun it."""
+        return ""
+
+    def let_go(self) -> None:
+        """Let go of whatever outside of this process belongs to the run, which isn't served any more."""
 
     def _break_off(self, event: Lost | CallOff, abort: Abort) -> None:
         """End the run for everybody who is connected, also for those who haven't joined."""

@@ -23,6 +23,7 @@ class Limits:
                       be computing, or stopped.
     `handshake_s`     how long a connection may take to say who it is.
     `join_s`          how long the run waits for a participant that hasn't joined; None: forever.
+    `rejoin_s`        how long it waits for one that was lost to come back, where it may; None: forever.
     `memory_max`      for what all participants together have sent and others may still receive: a participant that has
                       more than its share, and is ahead of others, isn't read until they have caught up.
     `under_way_max`   for the same, where nobody can be held back: the one that everybody waits for sent it.
@@ -40,6 +41,7 @@ class Limits:
     silence_s: float | None = None
     handshake_s: float = 10.0
     join_s: float | None = None
+    rejoin_s: float | None = 60.0
     memory_max: int = 2**28
     under_way_max: int = 2**31
     flood_max: int = 2**28

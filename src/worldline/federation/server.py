@@ -26,8 +26,9 @@ from worldline.federation.declaration import Declaration, Declared, Plain
 from worldline.federation.desk import OPERATORS_MAX, OperatorDesk
 from worldline.federation.eagerness import Eagerness
 from worldline.federation.forks import remember
-from worldline.federation.host import Host, Session
+from worldline.federation.host import Session
 from worldline.federation.limits import Limits
+from worldline.federation.loss import LossPolicy, host_for
 from worldline.federation.milestones import Milestones
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.readiness import READ, PolledSockets, SelectedSockets, SocketWatch
@@ -64,13 +65,16 @@ class Server:
     """Serves one run to participants that connect.
 
     It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
-    `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's.
+    `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's;
+    None there: that one needs none.
     For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
     authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
     another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
     see `agreed`. `observer` is told everything that happens; in a thread of its own, the server tells it what is
-    settled every `tell_every_s`, and sooner where much happens. `pace` is the maximum speed of simulated time relative
-    to the wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
+    settled every `tell_every_s`, and sooner where much happens. `on_loss` says what becomes of the run when a
+    participant is lost: "abort" ends it, "rejoin" waits for it to come back. With a `journal`, a file, the server may
+    be lost as well: another one that is made with the same file goes on. `pace` is the maximum speed of simulated time
+    relative to the wall clock (1.0: real time). `clock` is that wall clock, in seconds: all limits go by it.
     """
 
     def __init__(
@@ -79,7 +83,7 @@ class Server:
         address: str | Address = "tcp://127.0.0.1:0",
         *,
         federation: str = "",
-        token: str | Mapping[str, str] | None = None,
+        token: str | Mapping[str, str | None] | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
         authority: Path | str | None = None,
@@ -87,6 +91,8 @@ class Server:
         declared: Mapping[str, Plain] | None = None,
         observer: Observer | None = None,
         tell_every_s: float = 0.5,
+        on_loss: LossPolicy = "abort",
+        journal: Path | str | None = None,
         pace: float | None = None,
         limits: Limits | None = None,
         clock: Callable[[], float] = time.monotonic,
@@ -100,7 +106,7 @@ class Server:
         self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
         self._leave_registry: Callable[[], None] = lambda: None
         self.milestones = Milestones()
-        self.host = Host(
+        self.host = host_for(on_loss, journal)(
             plan,
             federation=federation,
             token=_as_keys(token, self.operator_token),
@@ -311,6 +317,8 @@ class Server:
         self._watch, self._watch_every_s = watch, watch_every_s
         self._obey()
         self._send_all()
+        if self._pace is not None and self.host.arbiter.phase is Phase.RUNNING:  # Another server had begun.
+            self._set_pace(self._pace)
         self._now = self._paces = self._timer = now = self._clock()
         self._ticks, self._watches = now + self._tick_s, now + watch_every_s
         return now
@@ -412,6 +420,7 @@ class Server:
         """Serve no longer, and close."""
         try:
             self.close()
+            self.host.let_go()
         finally:
             self._served_by = None
             for _, rested in self._resting:
@@ -422,6 +431,8 @@ class Server:
         arbiter, over, turn = self.host.arbiter, Phase.OVER, self.turn
         try:
             self.begin(watch, watch_every_s)
+            if self.host.digest is not None:
+                self._linger()
             while arbiter.phase is not over:
                 turn()
             arbiter.tell_passed()
@@ -431,6 +442,13 @@ class Server:
         finally:
             self.finish()
         return None if self.host.failure is not None else self.outcome()
+
+    def _linger(self) -> None:
+        """Tell those who come back after the end of the run that it is over: its journal has told that already."""
+        deadline = self._now + _LINGER_S
+        while self._now < deadline:
+            self.wake_within(deadline - self._now)
+            self.turn()
 
     def _check_unserved(self) -> None:
         if self._resident is not None:
@@ -615,13 +633,14 @@ def _as_ours(error: BaseException) -> WorldlineError:
 
 def check_listening(
     address: str | Address,
-    token: str | Mapping[str, str] | None,
+    token: str | Mapping[str, str | None] | None,
     certificate: Path | str | None,
     authority: Path | str | None = None,
 ) -> Address:
     """Return where to listen, if that is safe."""
     where = parse_address(address)
-    if not where.is_local and not token:
+    is_open = not token or (isinstance(token, Mapping) and None in token.values())
+    if is_open and not where.is_local:
         raise ConfigurationError(
             f"{where} can be reached from other machines, and there is no token",
             advice="give a token, or listen on 127.0.0.1",
@@ -633,18 +652,18 @@ def check_listening(
     return where
 
 
-def _as_keys(token: str | Mapping[str, str] | None, operator_token: str | None) -> bytes | dict[str, bytes]:
+def _as_keys(token: str | Mapping[str, str | None] | None, operator_token: str | None) -> bytes | dict[str, bytes]:
     if isinstance(token, Mapping):
-        return {name: each.encode() for name, each in token.items()} | {OPERATOR: (operator_token or "").encode()}
+        return {name: (each or "").encode() for name, each in {**token, OPERATOR: operator_token}.items()}
     return (token or "").encode()
 
 
-def check_tokens(plan: Plan, token: str | Mapping[str, str] | None) -> None:
+def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None) -> None:
     """Refuse tokens by name that leave somebody out, or that are for nobody."""
     if not isinstance(token, Mapping):
         return
     names = (*plan.roster, *plan.guests)
-    without = [name for name in names if not token.get(name)]
+    without = [name for name in names if token.get(name, "") == ""]
     if without:
         raise ConfigurationError(f"there is no token for {', '.join(without)}", advice="everybody needs one")
     if strangers := [name for name in token if name not in names]:

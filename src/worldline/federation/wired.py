@@ -19,7 +19,9 @@ from worldline.model import WorldlineError
 class ParticipantWire(Connection, Protocol):
     """What a participant needs of its way to the server, besides asking and telling."""
 
-    disowned: bool  # This process was forked from the one that it belongs to.
+    @property
+    def disowned(self) -> bool:
+        """Whether this process was forked from the one that it belongs to."""
 
     @property
     def end(self) -> WorldlineError | None:

@@ -14,6 +14,7 @@ from stat import S_ISDIR
 from typing import Any, NamedTuple
 
 from worldline.federation.limits import FRAME_LEAST, PAYLOAD_MOST
+from worldline.federation.loss import LossPolicy, check_policy
 from worldline.launch.startable import mode_of
 from worldline.launch.toml_document import TOP, TomlPlace, TomlTable, quoted, said
 from worldline.launch.topics import TOPIC, read_topics
@@ -268,6 +269,10 @@ def _lcm_targets(place: TomlPlace) -> tuple[str, ...]:
     return (place.text(),)
 
 
+def _policy(place: TomlPlace) -> LossPolicy:
+    return check_policy(place.text())
+
+
 # --- The words of the file ---
 
 LINK = TomlTable(
@@ -311,6 +316,7 @@ LIMITS = TomlTable(
         "silence": _seconds_or_never("a silence"),
         "handshake": _seconds("a handshake"),
         "join": _seconds_or_never("a join limit"),
+        "rejoin": _seconds_or_never("a time to come back"),
         "topics": _count("topics"),
         "events": _count("events"),
         "frames": _count("frames"),
@@ -344,6 +350,7 @@ FILE = TomlTable(
         "seed": _seed,
         "until": _time("an end time", least=1),
         "control_latency": _time("the control latency", least=1),
+        "on_loss": _policy,
         "link": _one(LINK),
         "links": _many(RULE),
         "faults": _many(FAULT),

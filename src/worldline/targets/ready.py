@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 class Options(Struct, frozen=True, kw_only=True):
     """What somebody wants of a run, as it was written; what isn't said is as the target has it.
 
-    `settings` are of the form NAME=VALUE.
+    `settings` are of the form NAME=VALUE, and `without` names participants that others start, elsewhere.
     """
 
     seed: int | None = None
     until: str | None = None
     executor: str | None = None
     settings: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 def end_of(options: Options) -> int | None:

@@ -15,7 +15,7 @@ import msgspec
 from worldline.federation.program import Program
 from worldline.history.values import field_differences
 from worldline.launch.entry import load_program
-from worldline.launch.launcher import stated_by
+from worldline.launch.setup import nobody, stated_by
 from worldline.lock import Join
 from worldline.model.errors import UsageError, WorldlineError, shown
 from worldline.model.nearest import nearest
@@ -69,7 +69,7 @@ def ready_as_recorded(recording: Recording, target: str) -> Ready:
 
 def _prepared(target: str, options: Options) -> Ready:
     if target.endswith(TOML):  # Of a file, only those have to be startable that are run again.
-        return federation.from_file(Path(target), options, startable=False)
+        return federation.from_file(Path(target), options, starts=nobody)
     return prepare(target, options)
 
 

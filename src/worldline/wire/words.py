@@ -15,8 +15,17 @@ class Deliver(Struct, frozen=True, array_like=True, tag="deliver"):
     messages: list[Message]
 
 
+class Resume(Struct, frozen=True, array_like=True, tag="resume", gc=False):
+    """I am still here, though our connection was lost: the first word on a new one, in the place of `join`.
+
+    I have been given so many answers (`start` and grants), and say again all that I have said since the last of them.
+    """
+
+    answers: int
+
+
 Answer = StartRun | Grant | Abort | Refused | Deliver
 """What a server says."""
 
-Told = ParticipantEvent | Fail
+Told = ParticipantEvent | Fail | Resume
 """What a participant says."""

@@ -1,0 +1,351 @@
+"""The journal of a run: all that its arbiter heard, and all that participants were answered, in order, in a file.
+
+Whoever dies can be taken through its part again from it: a participant, or the server itself.
+
+J1. It is written before anybody can act on it. What is heard goes in before the arbiter's answers go out.
+J2. It survives the process. It is a mapped file: writing is copying, without a system call, and what was copied belongs
+    to the system, whatever happens to this process. (Not to the machine: nothing waits for the disk.)
+J3. A record is there or not, never half of it. Its length is written last, and is zero before.
+J4. Room is taken from the disk before it is mapped, so that a full disk is an error that one can meet, not a signal.
+J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
+    and where; then nothing is done to it before its owner has said so.
+
+The file: a first line, a header, and records. All numbers are little-endian. A record is its length (4 bytes, with all
+of this), its checksum (4), its kind (1) and its participant's number (3), the place of that participant's record before
+it, 0 if there is none (8), and what it says. Numbers stand for names in the order in which they were first used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+import stat
+import struct
+import tempfile
+from collections.abc import Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+from worldline.history.values import value_differences
+from worldline.model.errors import LossError, UsageError, shortened
+
+_MAGIC = b"worldline journal 1\n"
+_LENGTH = struct.Struct("<I")
+_HEAD = struct.Struct("<IQ")  # Kind and number, and the record before.
+_RECORD = struct.Struct("<IIIQ")
+_RECORD_SIZE = _RECORD.size
+_KIND_SHIFT = 24
+_NUMBER_MASK = 0xFFFFFF
+_GROW_LEAST = 2**20
+_GROW_MOST = 2**26
+_HEAVY = 2**16  # So much isn't copied more often than it must be.
+_DIFFERENCES_MAX = 3
+
+
+class RecordKind(IntEnum):
+    """What a record tells."""
+
+    NAME = 1  # Somebody's name: the next number stands for it.
+    HEARD = 2  # Events of a participant, as one frame.
+    ANSWERED = 3  # What it was answered, as the bytes that were sent.
+    ENROLLED = 4  # It has taken a vacancy, and wants to join so.
+    LOST = 5  # It has gone before its start, and is expected anew: what it said before counts no more.
+    OPERATED = 6  # What an operator said: an event of the lock.
+
+
+_HEARD, _ANSWERED = int(RecordKind.HEARD), int(RecordKind.ANSWERED)  # Most of them.
+
+
+class JournalRecord(NamedTuple):
+    """One record, and where it begins."""
+
+    place: int
+    kind: RecordKind
+    name: str
+    body: bytes
+
+
+class JournalError(LossError):
+    """The journal can't be written. The run ends, and can be resumed from what has been written."""
+
+    of_observer = True  # Whoever happened to be speaking isn't to blame.
+
+
+class RunJournal:
+    """The journal of one run. Without a path, it is a file without a name, gone with this process.
+
+    `header` is what fixes the run: a file that has another one is refused. `is_resumed` says that there was one.
+    """
+
+    def __init__(self, path: Path | str | None, header: dict[str, Any]) -> None:
+        self.path = None if path is None else Path(path)
+        self.is_resumed = False
+        self.size = 0  # Where the next record begins.
+        self.answers: dict[str, int] = {}  # How many each participant was given.
+        self._numbers: dict[str, int] = {}  # 0 is nobody's: an operator's, and of names.
+        self._names: list[str] = []
+        self._last: list[int] = []  # Where the last record of each begins, by number.
+        self._check = 0  # The checksum of the last one.
+        self._first = 0  # Where the first record begins.
+        self._room = 0
+        encoded = msgspec.msgpack.encode(header)
+        self._file = tempfile.TemporaryFile() if self.path is None else self._opened(self.path)  # noqa: SIM115
+        try:
+            self._map = self._begun(encoded) if self._is_new() else self._found(header)
+        except BaseException:
+            self._file.close()
+            raise
+
+    # --- Writing ---
+
+    def heard(self, name: str, body: bytes) -> None:
+        """Note what a participant said: events, encoded."""
+        self._append(_HEARD, name, body)
+
+    def answered(self, name: str, data: bytes) -> None:
+        """Note what it was answered."""
+        self._append(_ANSWERED, name, data)
+        self.answers[name] += 1
+
+    def enrolled(self, name: str, body: bytes) -> None:
+        """Note that somebody has taken a vacancy."""
+        self._append(RecordKind.ENROLLED, name, body)
+
+    def lost(self, name: str, body: bytes) -> None:
+        """Note that somebody has gone before its start, and is expected anew."""
+        self._append(RecordKind.LOST, name, body)
+        self.answers[name] = 0
+
+    def operated(self, body: bytes) -> None:
+        """Note what an operator said."""
+        self._append(RecordKind.OPERATED, "", body)
+
+    def _append(self, kind: int, name: str, body: bytes) -> None:
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._introduce(name)
+        place = self.size
+        end = place + _RECORD_SIZE + len(body)
+        if end + 4 > self._room:
+            self._grow(end + 4)
+        head: bytes = _HEAD.pack(kind << _KIND_SHIFT | number, self._last[number])
+        file = self._map
+        if len(body) < _HEAVY:
+            said = head + body
+            self._check = crc32(said, self._check)
+            file[place + 4 : end] = _LENGTH.pack(self._check) + said
+        else:
+            self._check = crc32(body, crc32(head, self._check))
+            file[place + _RECORD_SIZE : end] = body
+            file[place + 4 : place + _RECORD_SIZE] = _LENGTH.pack(self._check) + head
+        file[place : place + 4] = _LENGTH.pack(end - place)  # The last of it (J3).
+        self._last[number] = place
+        self.size = end
+
+    def _introduce(self, name: str) -> int:
+        self._append(RecordKind.NAME, "", name.encode())
+        return self._know(name)
+
+    def _know(self, name: str) -> int:
+        number = self._numbers[name] = len(self._names)
+        self._names.append(name)
+        self._last.append(0)
+        self.answers[name] = 0
+        return number
+
+    def _grow(self, needed: int) -> None:
+        more = max(needed - self._room, min(max(self._room // 4, _GROW_LEAST), _GROW_MOST))
+        room = -(-(self._room + more) // mmap.PAGESIZE) * mmap.PAGESIZE
+        try:
+            _take_room(self._file.fileno(), self._room, room - self._room)
+            grown = mmap.mmap(self._file.fileno(), room)
+        except OSError as error:
+            raise JournalError(
+                f"{self._called} can't be written: {error.strerror or error}",
+                advice="make room, and start the run again with the same journal: it goes on from there"
+                if self.path is not None
+                else "it keeps what participants said and were answered, for those who rejoin; TMPDIR says where",
+            ) from error
+        if self._room:
+            self._map.close()
+        self._map, self._room = grown, room
+
+    @property
+    def _called(self) -> str:
+        return "the journal" if self.path is None else f"the journal {self.path}"
+
+    # --- Reading ---
+
+    def records(self) -> Iterator[JournalRecord]:
+        """Yield all records from the beginning, also those that are added meanwhile; not the names."""
+        place = self._first
+        while place < self.size:
+            record, place = self._read(place)
+            if record.kind is not RecordKind.NAME:
+                yield record
+
+    def record(self, place: int) -> JournalRecord:
+        """Return the record that begins there."""
+        return self._read(place)[0]
+
+    def places(self, name: str, after: int = 0) -> list[int]:
+        """Return where the records of a participant are, in order: those after a place, since it last began."""
+        number = self._numbers.get(name)
+        if number is None:
+            return []
+        places = []
+        place = self._last[number]
+        while place > after:
+            _, _, mixed, before = _RECORD.unpack_from(self._map, place)
+            if mixed >> _KIND_SHIFT == RecordKind.LOST:
+                break
+            places.append(place)
+            place = before
+        return places[::-1]
+
+    def place_of_answer(self, name: str, count: int) -> int | None:
+        """Return the place of the answer with which a participant had been given so many; None, if there is none."""
+        given = self.answers.get(name, 0)
+        if not count <= given:
+            return None
+        if not count:
+            return 0
+        for place in reversed(self.places(name)):
+            if self._kind(place) == RecordKind.ANSWERED:
+                if given == count:
+                    return place
+                given -= 1
+        return None
+
+    def _kind(self, place: int) -> int:
+        kind: int = self._map[place + 11]
+        return kind
+
+    def _read(self, place: int) -> tuple[JournalRecord, int]:
+        length, _, mixed, _ = _RECORD.unpack_from(self._map, place)
+        end = place + length
+        kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
+        return JournalRecord(place, RecordKind(kind), self._names[number], self._map[place + _RECORD_SIZE : end]), end
+
+    # --- Beginning and ending ---
+
+    def _opened(self, path: Path) -> Any:
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise UsageError(f"the journal {path} can't be opened: {error.strerror or error}") from error
+        file = os.fdopen(descriptor, "r+b", buffering=0)
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            file.close()
+            raise UsageError(f"the journal {path} isn't a plain file", advice="use another name")
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise UsageError(
+                f"the journal {path} is in use by another server", advice="end that one, or use another journal"
+            ) from None
+        return file
+
+    def _is_new(self) -> bool:
+        return os.fstat(self._file.fileno()).st_size == 0
+
+    def _begun(self, header: bytes) -> mmap.mmap:
+        start = _MAGIC + _LENGTH.pack(len(header)) + header
+        self._know("")
+        self._first = self.size = len(start)
+        self._grow(len(start))
+        self._map[: len(start)] = start
+        return self._map
+
+    def _found(self, header: dict[str, Any]) -> mmap.mmap:
+        """Read a journal that is there, and check it."""
+        self._room = os.fstat(self._file.fileno()).st_size
+        try:
+            self._map = mmap.mmap(self._file.fileno(), self._room)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{self.path} can't be a journal: {error}") from error
+        if self._map[: len(_MAGIC)] != _MAGIC:
+            raise UsageError(f"{self.path} isn't a journal, and would be overwritten", advice="use another name")
+        self._compare_header(header)
+        self._scan()
+        self.is_resumed = True
+        return self._map
+
+    def _compare_header(self, header: dict[str, Any]) -> None:
+        start = len(_MAGIC) + _LENGTH.size
+        try:
+            self._first = start + _LENGTH.unpack_from(self._map, len(_MAGIC))[0]
+            found = msgspec.msgpack.decode(self._map[start : self._first])
+        except (struct.error, msgspec.DecodeError, ValueError):
+            raise UsageError(f"the journal {self.path} is damaged at its very beginning") from None
+        plain = msgspec.msgpack.decode(msgspec.msgpack.encode(header))
+        if differences := value_differences(found, plain):
+            shown = "; ".join(map(str, differences[:_DIFFERENCES_MAX]))
+            more = f", and {len(differences) - _DIFFERENCES_MAX} more" if len(differences) > _DIFFERENCES_MAX else ""
+            raise UsageError(
+                f"the journal {self.path} is of another run: {shortened(shown)}{more}",
+                advice="resume that run as it was, or begin a new journal",
+            )
+
+    def _scan(self) -> None:
+        """Go through all records: who is named, where each one's last is, and whether all is as it was written (J5)."""
+        self._names, self._last, self._numbers, self.answers, self._check = [], [], {}, {}, 0
+        self._know("")
+        file, place, count = self._map, self._first, 0
+        while place + _LENGTH.size <= self._room and (length := _LENGTH.unpack_from(file, place)[0]):
+            end = place + length
+            if end > self._room:
+                raise self._damaged("ends in the middle of", place, count)
+            _, check, mixed, _ = _RECORD.unpack_from(file, place)
+            body = file[place + _RECORD_SIZE : end]
+            expected = crc32(file[place + 8 : end], self._check)
+            kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
+            if check != expected or length < _RECORD_SIZE or number >= len(self._names):
+                raise self._damaged("was altered, in", place, count)
+            self._check = check
+            self._last[number] = place
+            name = self._names[number]
+            if kind == RecordKind.NAME:
+                self._know(body.decode())
+            elif kind == RecordKind.ANSWERED:
+                self.answers[name] += 1
+            elif kind == RecordKind.LOST:
+                self.answers[name] = 0
+            place, count = end, count + 1
+        self.size = place
+
+    def _damaged(self, how: str, place: int, count: int) -> UsageError:
+        return UsageError(
+            f"the journal {self.path} {how} record {count + 1:,}, at byte {place:,}",
+            advice=f"`truncate -s {place} {self.path}` takes that away, and the run can be resumed from what is before",
+        )
+
+    def close(self) -> None:
+        """Let go of it. What has a name stays, as long as it is."""
+        with contextlib.suppress(ValueError):  # It is closed already.
+            self._map.close()
+            if self.path is not None:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file.fileno(), self.size)
+            self._file.close()
+
+    def remove(self) -> None:
+        """Remove it: the run has come to its end, and there is nothing to be resumed."""
+        self.close()
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def _take_room(descriptor: int, start: int, size: int) -> None:
+    """Take room from the disk (J4)."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, start, size)
+    else:
+        os.pwrite(descriptor, bytes(size), start)

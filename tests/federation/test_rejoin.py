@@ -1,0 +1,291 @@
+"""Participants and servers that are lost, over real sockets: everybody comes back, and the digest is the same."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import worldline
+from worldline import Network, Server, link, plan
+from worldline.federation.client import Client
+from worldline.federation.journaled_host import JournaledHost
+from worldline.federation.limits import Limits
+from worldline.history.observer import Observer
+from worldline.model import LossError, ModelError, NonDeterminism, PeerError, UsageError
+from worldline.model.errors import BrokenOff, ConfigurationError
+from worldline.model.payload import from_json, to_json
+
+PLAN = plan(["ann", "bob"], network=Network(default=link("2ms")), until="60ms", seed=3)
+TOPICS = ["ann", "bob"]
+MS = 10**6
+
+Program = Callable[[Client, int | None], None]
+
+
+class Killed(BaseException):
+    """Ends a program as if its process had been killed."""
+
+
+class ServerKilled(BaseException):
+    """Ends a server as if its process had been killed."""
+
+
+def step(me: Client, killed_at: int | None = None, *, shift: int | None = None) -> None:
+    """Publish what is drawn, and how much was received, every millisecond."""
+    heard = 0
+    while not me.ended:
+        at_odds = shift is not None and me.now >= shift * MS
+        me.publish(me.name, to_json({"draw": me.random.random(), "heard": heard + at_odds}))
+        if killed_at is not None and me.now >= killed_at * MS:
+            raise Killed
+        for message in me.advance(by="1ms"):
+            heard += from_json(message.payload)["heard"] % 7 + 1
+
+
+def kill(client: Client) -> None:
+    """Take its connection away from a participant, without a word."""
+    client._done.set()
+    wire: Any = client._connected
+    getattr(wire, "_connection", wire)._plain.shutdown(socket.SHUT_RDWR)
+    client.close()
+
+
+def live(address: Any, name: str, deaths: Sequence[int | None] = (None,), program: Program = step) -> None:
+    """Be a participant that is killed at these times, and started again each time; None: it lives to the end."""
+    for death in deaths:
+        client = worldline.connect(address, name, subscribes=TOPICS)
+        try:
+            with client as me:
+                try:
+                    program(me, death)
+                except Killed:
+                    kill(client)
+                    raise
+        except Killed:
+            continue
+
+
+def together(*lives: Callable[[], object]) -> None:
+    """Run these side by side, and raise what the first of them raises."""
+    failures: list[BaseException | None] = [None] * len(lives)
+
+    def guarded(number: int) -> None:
+        try:
+            lives[number]()
+        except BaseException as error:
+            failures[number] = error
+
+    threads = [threading.Thread(target=guarded, args=[number], daemon=True) for number in range(len(lives))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+        assert not thread.is_alive()
+    for failure in failures:
+        if failure is not None:
+            raise failure
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> bytes:
+    with Server(PLAN) as server:
+        together(*(partial(live, server.address, name) for name in TOPICS))
+        return server.wait(60).digest
+
+
+# --- Participants ---
+
+
+@pytest.mark.parametrize("deaths", [[0], [10], [10, 20, 30], [30, 10, 50]])
+def test_a_participant_that_is_killed_goes_on_where_it_was(deaths: list[int], undisturbed: bytes) -> None:
+    with Server(PLAN, on_loss="rejoin") as server:
+        together(partial(live, server.address, "ann", [*deaths, None]), partial(live, server.address, "bob", [7, None]))
+        assert server.wait(60).digest == undisturbed
+
+
+def test_without_the_policy_a_loss_ends_the_run() -> None:
+    with Server(PLAN) as server, pytest.raises(BrokenOff, match="ann"):
+        together(partial(live, server.address, "bob"), partial(live, server.address, "ann", [10]))
+
+
+def test_a_program_that_does_otherwise_ends_the_run_with_the_first_difference() -> None:
+    def changes_its_mind(me: Client, killed_at: int | None) -> None:
+        step(me, killed_at, shift=None if killed_at is not None else 6)
+
+    with Server(PLAN, on_loss="rejoin") as server:
+        with pytest.raises(PeerError, match="the server refused to go on: ann at 6ms: run again"):
+            together(
+                partial(live, server.address, "ann", [10, None], changes_its_mind),
+                partial(live, server.address, "bob"),
+            )
+        with pytest.raises(NonDeterminism, match=r"ann at 6ms: .*message 6 on ann: heard: \d+ → \d+") as caught:
+            server.wait(60)
+    assert caught.value.facts["message"] == 6
+    assert caught.value.facts["field"] == "heard"
+
+
+def test_one_that_dies_twice_at_the_same_message_ends_the_run_and_the_message_is_shown() -> None:
+    with Server(PLAN, on_loss="rejoin") as server:
+        with pytest.raises(BrokenOff, match="ann"):
+            together(partial(live, server.address, "bob"), partial(live, server.address, "ann", [10, 10]))
+        with pytest.raises(ModelError, match=r"lost twice at the same message.*given message \d+ of bob on bob"):
+            server.wait(60)
+
+
+def test_one_that_doesnt_come_back_in_time_ends_the_run() -> None:
+    clock = [0.0]
+    limits = Limits(rejoin_s=5)
+
+    with Server(PLAN, on_loss="rejoin", limits=limits, clock=lambda: clock[0]) as server:
+
+        def wait_for_ann() -> None:
+            client = worldline.connect(server.address, "ann", subscribes=TOPICS)
+            client.join()
+            client.advance(to="10ms")
+            kill(client)
+            while not server.ask(lambda: server.host.away()):  # type: ignore[attr-defined]
+                pass
+            while not server.host.over:
+                clock[0] += 1.0
+                server.ask(lambda: server.host.tick(clock[0]))
+
+        with pytest.raises(BrokenOff, match="ann at 10ms"):
+            together(partial(live, server.address, "bob"), wait_for_ann)
+        with pytest.raises(LossError, match=r"ann at 10ms: .* didn't come back within 5 seconds \(limits.rejoin"):
+            server.wait(60)
+
+
+def test_a_policy_must_be_one() -> None:
+    with pytest.raises(ConfigurationError, match="'retry' isn't a policy for losses"):
+        Server(PLAN, on_loss="retry")  # type: ignore[arg-type]
+
+
+# --- Whoever else would come back ---
+
+
+def test_nobody_else_takes_the_place_of_one_that_is_away(undisturbed: bytes) -> None:
+    with Server(PLAN, on_loss="rejoin") as server:
+        client = worldline.connect(server.address, "ann", subscribes=TOPICS)
+        bob = threading.Thread(target=live, args=[server.address, "bob"])
+        bob.start()
+        client.join()
+        with pytest.raises(UsageError, match="participant 'ann' is already connected"):
+            worldline.connect(server.address, "ann")
+        client.advance(to="10ms")
+        kill(client)
+        while not server.ask(lambda: server.host.away()):  # type: ignore[attr-defined]
+            pass
+        with pytest.raises(UsageError, match=r"nobody expects 'anna'.*waiting for ann to come back"):
+            worldline.connect(server.address, "anna")
+        with worldline.connect(server.address, "ann", subscribes=TOPICS) as back:
+            with pytest.raises(UsageError, match="participant 'ann' is already connected"):
+                worldline.connect(server.address, "ann")
+            back.advance(to="10ms")
+            back.advance(to="60ms")
+        bob.join(60)
+        assert server.wait(60)
+
+
+# --- The server ---
+
+
+class Watcher(Observer):
+    """Calls somebody when something is sent at a time."""
+
+    act: Callable[[], None]
+
+    def __init__(self, at: int) -> None:
+        self._at = at
+
+    def sent(self, who: str, number: int, topic: str, at: int, *_: object) -> None:
+        if at >= self._at:
+            self._at = 10**18
+            self.act()
+
+
+class MortalServer(Server):
+    """A server that can be killed: all its connections are gone, without a word."""
+
+    is_dead = False
+
+    def kill(self) -> None:
+        self.order(self._die)
+
+    def _die(self) -> None:
+        self.is_dead = True
+        raise ServerKilled
+
+    def break_off(self, error: BaseException) -> None:
+        if not self.is_dead:
+            super().break_off(error)
+
+    def finish(self) -> None:
+        if not self.is_dead:
+            super().finish()
+            return
+        self.disown()
+        if isinstance(self.host, JournaledHost):
+            self.host.journal.close()  # As the system does.
+
+
+def serve(deaths: Sequence[int], journal: Path | None, address: str, **options: Any) -> bytes:
+    """Be a server that is killed at these times, and started again each time; return the digest."""
+    for death in (*deaths, None):
+        watcher = None if death is None else Watcher(death * MS)
+        server = MortalServer(PLAN, address, journal=journal, observer=watcher, **options)
+        if watcher is not None:
+            watcher.act = server.kill
+        try:
+            outcome = server.serve()
+        except ServerKilled:
+            if journal is None:
+                raise
+            continue
+        assert outcome is not None
+        return outcome.digest
+    raise AssertionError
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> str:
+    return f"unix://{tmp_path}/run"
+
+
+@pytest.mark.parametrize("deaths", [[0], [30], [10, 20, 40]])
+def test_a_server_that_is_killed_goes_on_from_its_journal(
+    deaths: list[int], undisturbed: bytes, tmp_path: Path, address: str
+) -> None:
+    digests: list[bytes] = []
+    journal = tmp_path / "run.journal"
+    together(
+        lambda: digests.append(serve(deaths, journal, address)),
+        partial(live, address, "ann"),
+        partial(live, address, "bob"),
+    )
+    assert digests == [undisturbed]
+    assert not journal.exists()
+
+
+def test_both_may_be_killed(undisturbed: bytes, tmp_path: Path, address: str) -> None:
+    digests: list[bytes] = []
+    together(
+        lambda: digests.append(serve([5, 25], tmp_path / "run.journal", address, on_loss="rejoin")),
+        partial(live, address, "ann", [10, 30, None]),
+        partial(live, address, "bob", [20, None]),
+    )
+    assert digests == [undisturbed]
+
+
+def test_without_a_journal_everybody_ends_at_once(address: str) -> None:
+    def serve_briefly() -> None:
+        with pytest.raises(ServerKilled):
+            serve([10], None, address)
+
+    with pytest.raises(LossError, match=r"the server closed the connection|connection to the server broke"):
+        together(serve_briefly, partial(live, address, "ann"), partial(live, address, "bob"))

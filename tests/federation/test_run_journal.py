@@ -1,0 +1,212 @@
+"""The journal's file: what is written is there, whatever happens to the process, and what isn't as it was is noticed."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from worldline.federation import run_journal
+from worldline.federation.run_journal import JournalError, RecordKind, RunJournal
+from worldline.model import UsageError
+
+HEADER = {"federation": "cell", "plan": {"seed": 1, "roster": ["a", "b"]}}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.journal"
+
+
+def filled(path: Path | None, count: int = 3) -> RunJournal:
+    made = RunJournal(path, HEADER)
+    for number in range(count):
+        made.heard("a", b"said %d" % number)
+        made.heard("b", b"also %d" % number)
+        made.answered("a", b"answer %d" % number)
+    return made
+
+
+def told(journal: RunJournal) -> list[tuple[RecordKind, str, bytes]]:
+    return [(record.kind, record.name, record.body) for record in journal.records()]
+
+
+def test_what_was_written_is_read_by_the_next_one(path: Path) -> None:
+    first = filled(path)
+    expected = told(first)
+    first.close()
+    second = RunJournal(path, HEADER)
+    assert second.is_resumed
+    assert told(second) == expected
+    assert len(expected) == 9
+    second.operated(b"held")
+    second.close()
+    third = RunJournal(path, HEADER)
+    assert told(third) == [*expected, (RecordKind.OPERATED, "", b"held")]
+    third.remove()
+    assert not path.exists()
+
+
+def test_nothing_needs_to_be_closed_for_it(path: Path) -> None:
+    """As after a kill: the file is as long as the room that was taken, and ends with nothing."""
+    first = filled(path)
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    assert copy.stat().st_size > first.size
+    second = RunJournal(copy, HEADER)
+    assert told(second) == told(first)
+    for journal in (first, second):
+        journal.close()
+
+
+def test_a_file_without_a_name_is_gone_with_its_process() -> None:
+    journal = filled(None)
+    assert len(told(journal)) == 9
+    assert not journal.is_resumed
+    journal.remove()
+
+
+def test_a_participants_records_are_found_without_the_others(path: Path) -> None:
+    journal = filled(path, 4)
+    bodies = [journal.record(place).body for place in journal.places("b")]
+    assert bodies == [b"also 0", b"also 1", b"also 2", b"also 3"]
+    assert journal.places("c") == []
+    second = journal.place_of_answer("a", 2)
+    assert second is not None
+    assert journal.record(second).body == b"answer 1"
+    after = [journal.record(place).body for place in journal.places("a", second)]
+    assert after == [b"said 2", b"answer 2", b"said 3", b"answer 3"]
+    assert journal.place_of_answer("a", 0) == 0
+    assert journal.place_of_answer("a", 5) is None
+    journal.close()
+
+
+def test_one_that_was_lost_before_its_start_begins_anew(path: Path) -> None:
+    journal = filled(path, 1)
+    journal.lost("a", b"gone")
+    assert journal.places("a") == []
+    assert journal.answers["a"] == 0
+    journal.heard("a", b"again")
+    assert [journal.record(place).body for place in journal.places("a")] == [b"again"]
+    journal.close()
+    resumed = RunJournal(path, HEADER)
+    assert [resumed.record(place).body for place in resumed.places("a")] == [b"again"]
+    assert resumed.answers == {"": 0, "a": 0, "b": 0}
+    resumed.close()
+
+
+@pytest.mark.parametrize("size", [10, 2**16, 3 * 2**20])
+def test_it_grows_as_it_needs_to(path: Path, size: int) -> None:
+    journal = RunJournal(path, HEADER)
+    bodies = [bytes([number]) * size for number in range(5)]
+    for body in bodies:
+        journal.heard("a", body)
+    journal.close()
+    resumed = RunJournal(path, HEADER)
+    assert [body for _, _, body in told(resumed)] == bodies
+    resumed.close()
+
+
+# --- What may be wrong with it ---
+
+
+def test_another_run_is_refused_with_what_differs(path: Path) -> None:
+    filled(path).close()
+    with pytest.raises(UsageError, match=r"is of another run: plan\.seed: 1 → 2.*begin a new journal"):
+        RunJournal(path, {**HEADER, "plan": {"seed": 2, "roster": ["a", "b"]}})
+
+
+def test_what_isnt_a_journal_is_refused_and_left_as_it_is(path: Path) -> None:
+    path.write_text("my diary")
+    with pytest.raises(UsageError, match="isn't a journal, and would be overwritten"):
+        RunJournal(path, HEADER)
+    assert path.read_text() == "my diary"
+
+
+@pytest.mark.parametrize("size", [3, 20, 22, 40])
+def test_a_file_that_was_cut_off_in_its_header_is_refused(path: Path, size: int) -> None:
+    filled(path).close()
+    os.truncate(path, size)
+    with pytest.raises(UsageError, match=r"isn't a journal|is damaged at its very beginning"):
+        RunJournal(path, HEADER)
+
+
+def test_a_file_that_was_cut_off_says_how_to_keep_what_is_whole(path: Path) -> None:
+    first = filled(path)
+    size = first.size
+    first.close()
+    os.truncate(path, size - 3)
+    with pytest.raises(UsageError, match="ends in the middle of record 11, at byte") as caught:  # Two are names.
+        RunJournal(path, HEADER)
+    assert path.stat().st_size == size - 3  # Nothing is lost that somebody might know how to mend.
+    place = re.search(r"`truncate -s (\d+) ", str(caught.value))
+    assert place is not None
+    os.truncate(path, int(place[1]))
+    cut = RunJournal(path, HEADER)
+    assert len(told(cut)) == 8
+    cut.answered("a", b"another")
+    cut.close()
+    resumed = RunJournal(path, HEADER)
+    assert told(resumed)[-1] == (RecordKind.ANSWERED, "a", b"another")
+    resumed.close()
+
+
+def test_every_byte_that_is_altered_is_noticed(path: Path) -> None:
+    """Whichever it is: of the header, a body, a head, a checksum or a length."""
+    journal = filled(path, 2)
+    journal.close()
+    intact = path.read_bytes()
+    for place in range(journal.size):
+        path.write_bytes(intact[:place] + bytes([intact[place] ^ 0x41]) + intact[place + 1 :])
+        with pytest.raises(UsageError):
+            RunJournal(path, HEADER)
+    path.write_bytes(intact)
+    RunJournal(path, HEADER).close()
+
+
+def test_the_first_altered_record_is_named(path: Path) -> None:
+    filled(path).close()
+    data = bytearray(path.read_bytes())
+    place = data.index(b"also 1")
+    data[place] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(UsageError, match=r"was altered, in record 7, at byte \d+ \(`truncate -s \d+ "):
+        RunJournal(path, HEADER)
+
+
+def test_two_servers_cant_have_one(path: Path) -> None:
+    journal = filled(path)
+    with pytest.raises(UsageError, match="is in use by another server"):
+        RunJournal(path, HEADER)
+    journal.close()
+
+
+def test_a_folder_or_a_pipe_cant_be_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="can't be opened: Is a directory"):
+        RunJournal(tmp_path, HEADER)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="isn't a plain file"):
+        RunJournal(tmp_path / "pipe", HEADER)
+    with pytest.raises(UsageError, match="can't be opened: No such file"):
+        RunJournal(tmp_path / "missing" / "journal", HEADER)
+
+
+def test_a_full_disk_ends_it_with_all_that_was_written(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = filled(path)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as limited:
+        limited.setattr(run_journal.os, "posix_fallocate", full)
+        with pytest.raises(JournalError, match=r"can't be written: No space left on device \(make room, and start"):
+            journal.heard("a", bytes(2**21))
+    journal.close()
+    resumed = RunJournal(path, HEADER)
+    assert len(told(resumed)) == 9
+    resumed.heard("a", bytes(2**21))
+    assert len(told(resumed)) == 10
+    resumed.close()
