@@ -27,13 +27,15 @@ from worldline.lock.events import (
 )
 from worldline.model.buffer import Buffer
 from worldline.model.message import Message
-from worldline.model.time import FOREVER
+from worldline.model.time import FOREVER, TIME_MAX
 from worldline.wire.handshake import Challenge, Fail, Hello, Refused, Welcome
 from worldline.wire.words import Deliver
 
 # Wider than what is a time, because the codec carries any number; what it means is judged elsewhere.
 numbers = st.integers(-(2**62), 2**62)
 times = st.one_of(st.integers(0, 300), st.integers(0, FOREVER))
+durations = st.integers(0, TIME_MAX)
+frame_sizes = st.integers(1, 2**31 - 1)
 texts = st.text(max_size=20)
 payloads = st.binary(max_size=60)
 messages = st.builds(Message, times, times, texts, times, st.integers(0, 1), texts, payloads)
@@ -75,7 +77,7 @@ ANSWERS: dict[type, st.SearchStrategy[Any]] = {
 GREETINGS: dict[type, st.SearchStrategy[Any]] = {
     Challenge: st.builds(Challenge, texts, numbers, payloads),
     Hello: st.builds(Hello, numbers, texts, texts, payloads, payloads, st.dictionaries(texts, texts, max_size=3)),
-    Welcome: st.builds(Welcome, payloads, numbers, numbers, st.none() | EVENTS[Join], numbers),
+    Welcome: st.builds(Welcome, payloads, durations, frame_sizes, st.none() | EVENTS[Join], durations),
 }
 events = st.one_of(*EVENTS.values())
 answers = st.one_of(*ANSWERS.values())
