@@ -116,7 +116,8 @@ class SocketConnection:
     # --- For the participant ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        self._queue(events)
+        if events:
+            self._queue(events)
         self._write(b"")
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
