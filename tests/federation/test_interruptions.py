@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
+from types import FrameType, SimpleNamespace
 from typing import Any, Self, TypeVar
 
 import pytest
@@ -285,6 +285,48 @@ def test_tls_writes_and_reads_once_whatever_call_is_interrupted(tmp_path: Path) 
     mine.close()
     with pytest.raises(OSError, match="the connection is closed"):
         mine.send(b"")
+
+
+class InterruptingTls:
+    """TLS as Python has it: if a handler raises in its thread, what it has read or written isn't told to anybody."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.coming = [b"one", b"two"]
+
+    def pending(self) -> int:
+        return len(self.coming)
+
+    def write(self, data: bytes) -> int:
+        self.sent.append(data)
+        self._interrupt()
+        return len(data)
+
+    def read(self, size: int) -> bytes:
+        data = self.coming.pop(0)
+        self._interrupt()
+        return data
+
+    def _interrupt(self) -> None:
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+
+def test_tls_is_interrupted_where_nothing_has_been_read_or_written() -> None:
+    tls = InterruptingTls()
+    connection: Any = SimpleNamespace(_sslobj=tls, setblocking=lambda _: None, close=lambda: None)
+    mine = Encrypted(connection, PROMPT_S)
+    with ticking():
+        for word in (b"one", b"two"):
+            with pytest.raises(Tick):
+                mine.send(word)
+            assert mine.send(word) == len(word)
+            with pytest.raises(Tick):
+                mine.recv(100)
+            assert mine.recv(100) == word
+    assert tls.sent == [b"one", b"two"]
+    mine.close()
 
 
 def test_who_gives_up_an_interrupted_wait_and_leaves_is_told_and_the_others_too() -> None:
