@@ -1,8 +1,8 @@
 cimport cython
 
-cdef object _HEAD, _LENGTH
+cdef object _pack
 cdef int _HEARD, _ANSWERED, _KIND_SHIFT
-cdef long long _RECORD_SIZE, _HEAVY
+cdef long long _RECORD_SIZE
 
 
 cdef class RunJournal:
@@ -13,7 +13,7 @@ cdef class RunJournal:
     cdef dict _numbers
     cdef list _names
     cdef list _last
-    cdef object _check
+    cdef unsigned int _check
     cdef long long _first
     cdef long long _room
     cdef readonly object _file
@@ -21,5 +21,13 @@ cdef class RunJournal:
 
     cpdef heard(self, str name, bytes body)
     cpdef answered(self, str name, bytes data)
-    @cython.locals(place="long long", end="long long", head=bytes, said=bytes)
+    @cython.locals(
+        place="long long", end="long long", before="unsigned long long", mixed="unsigned int", length="unsigned int",
+        check="unsigned int", last=list,
+    )
     cdef _append(self, int kind, str name, bytes body)
+
+
+cdef unsigned int _begun_with(
+    unsigned int check, unsigned int mixed, unsigned long long before, unsigned long long length
+) except? 0

@@ -10,9 +10,10 @@ J4. Room is taken from the disk before it is mapped, so that a full disk is an e
 J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
     and where; then nothing is done to it before its owner has said so.
 
-The file: a first line, a header, and records. All numbers are little-endian. A record is its length (4 bytes, with all
-of this), its checksum (4), its kind (1) and its participant's number (3), the place of that participant's record before
-it, 0 if there is none (8), and what it says. Numbers stand for names in the order in which they were first used.
+The file: a first line, a header, and records. All numbers are little-endian. A record is its checksum (4 bytes), its
+participant's number (3) and its kind (1), the place of that participant's record before it, 0 if there is none (8), its
+length, with all of this (4), and what it says. Numbers stand for names in the order in which they were first used. The
+checksum is the CRC-32 of what it says; it begins with the checksum before, with the other fields added bit by bit.
 """
 
 from __future__ import annotations
@@ -37,14 +38,13 @@ from worldline.model.errors import LossError, UsageError, shortened
 
 _MAGIC = b"worldline journal 1\n"
 _LENGTH = struct.Struct("<I")
-_HEAD = struct.Struct("<IQ")  # Kind and number, and the record before.
-_RECORD = struct.Struct("<IIIQ")
+_RECORD = struct.Struct("<IIQI")  # Checksum, kind and number, the record before, the length.
 _RECORD_SIZE = _RECORD.size
+_pack = _RECORD.pack_into
 _KIND_SHIFT = 24
 _NUMBER_MASK = 0xFFFFFF
 _GROW_LEAST = 2**20
 _GROW_MOST = 2**26
-_HEAVY = 2**16  # So much isn't copied more often than it must be.
 _DIFFERENCES_MAX = 3
 
 
@@ -94,12 +94,16 @@ class RunJournal:
         self._check = 0  # The checksum of the last one.
         self._first = 0  # Where the first record begins.
         self._room = 0
+        self._map: Any = None
         encoded = msgspec.msgpack.encode(header)
         self._file = tempfile.TemporaryFile() if self.path is None else self._opened(self.path)  # noqa: SIM115
         try:
-            self._map = self._begun(encoded) if self._is_new() else self._found(header)
+            if self._is_new():
+                self._begin(encoded)
+            else:
+                self._take_up(header)
         except BaseException:
-            self._file.close()
+            self._let_go()
             raise
 
     # --- Writing ---
@@ -132,20 +136,15 @@ class RunJournal:
             number = self._introduce(name)
         place = self.size
         end = place + _RECORD_SIZE + len(body)
-        if end + 4 > self._room:
-            self._grow(end + 4)
-        head: bytes = _HEAD.pack(kind << _KIND_SHIFT | number, self._last[number])
-        file = self._map
-        if len(body) < _HEAVY:
-            said = head + body
-            self._check = crc32(said, self._check)
-            file[place + 4 : end] = _LENGTH.pack(self._check) + said
-        else:
-            self._check = crc32(body, crc32(head, self._check))
-            file[place + _RECORD_SIZE : end] = body
-            file[place + 4 : place + _RECORD_SIZE] = _LENGTH.pack(self._check) + head
-        file[place : place + 4] = _LENGTH.pack(end - place)  # The last of it (J3).
-        self._last[number] = place
+        if end + _RECORD_SIZE > self._room:
+            self._grow(end + _RECORD_SIZE)
+        last = self._last
+        before, mixed, length = last[number], kind << _KIND_SHIFT | number, end - place
+        check = crc32(body, _begun_with(self._check, mixed, before, length))
+        self._map[place + _RECORD_SIZE : end] = body
+        _pack(self._map, place, check, mixed, before, length)  # Its length is the last that is written (J3).
+        self._check = check
+        last[number] = place
         self.size = end
 
     def _introduce(self, name: str) -> int:
@@ -172,7 +171,7 @@ class RunJournal:
                 if self.path is not None
                 else "it keeps what participants said and were answered, for those who rejoin; TMPDIR says where",
             ) from error
-        if self._room:
+        if self._map is not None:
             self._map.close()
         self._map, self._room = grown, room
 
@@ -202,7 +201,7 @@ class RunJournal:
         places = []
         place = self._last[number]
         while place > after:
-            _, _, mixed, before = _RECORD.unpack_from(self._map, place)
+            _, mixed, before, _ = _RECORD.unpack_from(self._map, place)
             if mixed >> _KIND_SHIFT == RecordKind.LOST:
                 break
             places.append(place)
@@ -224,11 +223,11 @@ class RunJournal:
         return None
 
     def _kind(self, place: int) -> int:
-        kind: int = self._map[place + 11]
+        kind: int = self._map[place + 7]
         return kind
 
     def _read(self, place: int) -> tuple[JournalRecord, int]:
-        length, _, mixed, _ = _RECORD.unpack_from(self._map, place)
+        _, mixed, _, length = _RECORD.unpack_from(self._map, place)
         end = place + length
         kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
         return JournalRecord(place, RecordKind(kind), self._names[number], self._map[place + _RECORD_SIZE : end]), end
@@ -256,15 +255,14 @@ class RunJournal:
     def _is_new(self) -> bool:
         return os.fstat(self._file.fileno()).st_size == 0
 
-    def _begun(self, header: bytes) -> mmap.mmap:
+    def _begin(self, header: bytes) -> None:
         start = _MAGIC + _LENGTH.pack(len(header)) + header
         self._know("")
         self._first = self.size = len(start)
         self._grow(len(start))
         self._map[: len(start)] = start
-        return self._map
 
-    def _found(self, header: dict[str, Any]) -> mmap.mmap:
+    def _take_up(self, header: dict[str, Any]) -> None:
         """Read a journal that is there, and check it."""
         self._room = os.fstat(self._file.fileno()).st_size
         try:
@@ -276,7 +274,6 @@ class RunJournal:
         self._compare_header(header)
         self._scan()
         self.is_resumed = True
-        return self._map
 
     def _compare_header(self, header: dict[str, Any]) -> None:
         start = len(_MAGIC) + _LENGTH.size
@@ -299,13 +296,19 @@ class RunJournal:
         self._names, self._last, self._numbers, self.answers, self._check = [], [], {}, {}, 0
         self._know("")
         file, place, count = self._map, self._first, 0
-        while place + _LENGTH.size <= self._room and (length := _LENGTH.unpack_from(file, place)[0]):
+        while place < self._room:
+            if place + _RECORD_SIZE > self._room:
+                if any(file[place:]):
+                    raise self._damaged("ends in the middle of", place, count)
+                break
+            check, mixed, before, length = _RECORD.unpack_from(file, place)
+            if not length:
+                break
             end = place + length
             if end > self._room:
                 raise self._damaged("ends in the middle of", place, count)
-            _, check, mixed, _ = _RECORD.unpack_from(file, place)
             body = file[place + _RECORD_SIZE : end]
-            expected = crc32(file[place + 8 : end], self._check)
+            expected = crc32(body, _begun_with(self._check, mixed, before, length))
             kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
             if check != expected or length < _RECORD_SIZE or number >= len(self._names):
                 raise self._damaged("was altered, in", place, count)
@@ -329,18 +332,27 @@ class RunJournal:
 
     def close(self) -> None:
         """Let go of it. What has a name stays, as long as it is."""
-        with contextlib.suppress(ValueError):  # It is closed already.
-            self._map.close()
-            if self.path is not None:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._file.fileno(), self.size)
-            self._file.close()
+        if self.path is not None and not self._file.closed:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file.fileno(), self.size)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._map is not None:
+            self._map.close()  # It keeps the file open, too.
+            self._map = None
+        self._file.close()
 
     def remove(self) -> None:
         """Remove it: the run has come to its end, and there is nothing to be resumed."""
         self.close()
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+
+
+def _begun_with(check: int, mixed: int, before: int, length: int) -> int:
+    """Return what a checksum begins with: the one before, and what is written besides the body."""
+    return (check ^ mixed ^ before ^ before >> 32 ^ length << 7) & 0xFFFFFFFF
 
 
 def _take_room(descriptor: int, start: int, size: int) -> None:
