@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False
 """The journal of a run: all that its arbiter heard, and all that participants were answered, in order, in a file.
 
 Whoever dies can be taken through its part again from it: a participant, or the server itself.
@@ -5,14 +6,14 @@ Whoever dies can be taken through its part again from it: a participant, or the 
 J1. It is written before anybody can act on it. What is heard goes in before the arbiter's answers go out.
 J2. It survives the process. It is a mapped file: writing is copying, without a system call, and what was copied belongs
     to the system, whatever happens to this process. (Not to the machine: nothing waits for the disk.)
-J3. A record is there or not, never half of it. Its length is written last, and is zero before.
+J3. A record is there or not, never half of it. Its kind is written last, in one byte, which is zero before.
 J4. Room is taken from the disk before it is mapped, so that a full disk is an error that one can meet, not a signal.
 J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
     and where; then nothing is done to it before its owner has said so.
 
-The file: a first line, a header, and records. All numbers are little-endian. A record is its checksum (4 bytes), its
-participant's number (3) and its kind (1), the place of that participant's record before it, 0 if there is none (8), its
-length, with all of this (4), and what it says. Numbers stand for names in the order in which they were first used. The
+The file: a first line, a header, and records. All numbers are little-endian. A record is its checksum (4 bytes), the
+place of its participant's record before it, 0 if there is none (8), its length, with all of this (4), its participant's
+number (3), its kind (1), and what it says. Numbers stand for names in the order in which they were first used. The
 checksum is the CRC-32 of what it says; it begins with the checksum before, with the other fields added bit by bit.
 """
 
@@ -33,13 +34,17 @@ from zlib import crc32
 
 import msgspec
 
+from worldline.builds import reason as uncompiled_because
 from worldline.history.values import value_differences
 from worldline.model.errors import LossError, UsageError, shortened
 
+_IS_COMPILED = not uncompiled_because
 _MAGIC = b"worldline journal 1\n"
 _LENGTH = struct.Struct("<I")
-_RECORD = struct.Struct("<IIQI")  # Checksum, kind and number, the record before, the length.
+_RECORD = struct.Struct("<IQII")  # Checksum, the record before, length, number and kind.
 _RECORD_SIZE = _RECORD.size
+_KIND_PLACE = _RECORD_SIZE - 1
+_SHORT = 1024
 _pack = _RECORD.pack_into
 _KIND_SHIFT = 24
 _NUMBER_MASK = 0xFFFFFF
@@ -95,6 +100,7 @@ class RunJournal:
         self._first = 0  # Where the first record begins.
         self._room = 0
         self._map: Any = None
+        self._view: Any = None  # The same, for bytes.
         encoded = msgspec.msgpack.encode(header)
         self._file = tempfile.TemporaryFile() if self.path is None else self._opened(self.path)  # noqa: SIM115
         try:
@@ -140,12 +146,30 @@ class RunJournal:
             self._grow(end + _RECORD_SIZE)
         last = self._last
         before, mixed, length = last[number], kind << _KIND_SHIFT | number, end - place
-        check = crc32(body, _begun_with(self._check, mixed, before, length))
-        self._map[place + _RECORD_SIZE : end] = body
-        _pack(self._map, place, check, mixed, before, length)  # Its length is the last that is written (J3).
-        self._check = check
-        last[number] = place
+        self._check = check = crc32(body, _begun_with(self._check, mixed, before, length))
+        if _IS_COMPILED and length < _SHORT:
+            self._put(place, body, check, before, length, mixed & _NUMBER_MASK)
+            last[number] = place  # A call: what was put is there before the kind is.
+            self._view[place + _KIND_PLACE] = kind
+        else:
+            self._map[place + _RECORD_SIZE : end] = body
+            _pack(self._map, place, check, before, length, mixed)  # From the first byte to the last (J3).
+            last[number] = place
         self.size = end
+
+    def _put(self, place: int, body: bytes, check: int, before: int, length: int, number: int) -> None:
+        """Write all of a short record but its kind, byte by byte: compiled, that is quicker than anything else."""
+        view = self._view
+        start = place + _RECORD_SIZE
+        for step in range(len(body)):
+            view[start + step] = body[step]
+        for step in range(4):
+            view[place + step] = check >> 8 * step & 0xFF
+            view[place + 12 + step] = length >> 8 * step & 0xFF
+        for step in range(8):
+            view[place + 4 + step] = before >> 8 * step & 0xFF
+        for step in range(3):
+            view[place + 16 + step] = number >> 8 * step & 0xFF
 
     def _introduce(self, name: str) -> int:
         self._append(RecordKind.NAME, "", name.encode())
@@ -171,9 +195,11 @@ class RunJournal:
                 if self.path is not None
                 else "it keeps what participants said and were answered, for those who rejoin; TMPDIR says where",
             ) from error
+        self._view = None  # A map with a view of it can't be closed.
         if self._map is not None:
             self._map.close()
-        self._map, self._room = grown, room
+        self._map = self._view = grown
+        self._room = room
 
     @property
     def _called(self) -> str:
@@ -201,7 +227,7 @@ class RunJournal:
         places = []
         place = self._last[number]
         while place > after:
-            _, mixed, before, _ = _RECORD.unpack_from(self._map, place)
+            _, before, _, mixed = _RECORD.unpack_from(self._map, place)
             if mixed >> _KIND_SHIFT == RecordKind.LOST:
                 break
             places.append(place)
@@ -223,11 +249,11 @@ class RunJournal:
         return None
 
     def _kind(self, place: int) -> int:
-        kind: int = self._map[place + 7]
+        kind: int = self._map[place + _KIND_PLACE]
         return kind
 
     def _read(self, place: int) -> tuple[JournalRecord, int]:
-        _, mixed, _, length = _RECORD.unpack_from(self._map, place)
+        _, _, length, mixed = _RECORD.unpack_from(self._map, place)
         end = place + length
         kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
         return JournalRecord(place, RecordKind(kind), self._names[number], self._map[place + _RECORD_SIZE : end]), end
@@ -266,7 +292,7 @@ class RunJournal:
         """Read a journal that is there, and check it."""
         self._room = os.fstat(self._file.fileno()).st_size
         try:
-            self._map = mmap.mmap(self._file.fileno(), self._room)
+            self._map = self._view = mmap.mmap(self._file.fileno(), self._room)
         except (OSError, ValueError) as error:
             raise UsageError(f"{self.path} can't be a journal: {error}") from error
         if self._map[: len(_MAGIC)] != _MAGIC:
@@ -298,11 +324,13 @@ class RunJournal:
         file, place, count = self._map, self._first, 0
         while place < self._room:
             if place + _RECORD_SIZE > self._room:
-                if any(file[place:]):
+                if file[place:].strip(b"\0"):
                     raise self._damaged("ends in the middle of", place, count)
                 break
-            check, mixed, before, length = _RECORD.unpack_from(file, place)
-            if not length:
+            check, before, length, mixed = _RECORD.unpack_from(file, place)
+            if not mixed >> _KIND_SHIFT:
+                if file[place:].strip(b"\0"):
+                    raise self._damaged("was altered, in", place, count)
                 break
             end = place + length
             if end > self._room:
@@ -338,6 +366,7 @@ class RunJournal:
         self._let_go()
 
     def _let_go(self) -> None:
+        self._view = None
         if self._map is not None:
             self._map.close()  # It keeps the file open, too.
             self._map = None
