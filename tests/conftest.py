@@ -2,12 +2,21 @@
 
 import gc
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
 settings.register_profile("repeatable", max_examples=30, derandomize=True, deadline=None, database=None)
 settings.load_profile("repeatable")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _runs_of_their_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Let nobody find the runs of tests among the user's own, nor tests those of others."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_RUNTIME_DIR", str(tmp_path_factory.mktemp("runtime")))
+        yield
 
 
 def pytest_collection_finish() -> None:

@@ -18,11 +18,12 @@ FOUNDATIONS: dict[str, set[str]] = {
     "model": set(),
     "history": {"model"},
     "lock": {"model", "history"},
+    "waiting": {"model", "history", "lock", "drawing"},
     "wire": {"model", "lock"},
     "federation": {"model", "history", "lock", "wire"},
     "launch": {"model", "history", "lock", "wire", "federation"},
     "saving": {"model"},
-    "recording": {"model", "history", "saving"},
+    "recording": {"model", "history", "saving", "waiting"},
     "workers": {"model", "history", "loading"},
     "kernel": {"model", "history", "workers"},
     "loading": {"model"},
@@ -37,12 +38,12 @@ FOUNDATIONS: dict[str, set[str]] = {
     },
     "cli": {
         *("model", "history", "workers", "targets", "lock", "federation", "launch", "recording", "kernel"),
-        *("loading", "saving", "drawing", "nodes", "spacetime", "metasim", "world"),
+        *("loading", "saving", "drawing", "nodes", "spacetime", "metasim", "world", "wire", "waiting"),
     },
 }
 # Modules that belong to no room, and need none: whoever isn't pure may use them.
 LEAVES = {"lifeline", "builds"}
-PURE = ("model", "history", "lock", "wire", "drawing")
+PURE = ("model", "history", "lock", "wire", "waiting", "drawing")
 PURE_IN_KERNEL = ("monitor", "pacing", "placement", "queue", "resource", "topology", "waiting")
 PURE_IN_WORLD = ("levels", "groups", "placement", "discovery/peers")
 

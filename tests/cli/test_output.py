@@ -126,3 +126,37 @@ def test_what_an_encoding_lacks_is_written_all_the_same(pipe: tuple[int, io.Text
     output.finish()
     file.close()
     assert read_to_end(reading) == rb"Gr\xfc\xdfe"
+
+
+def test_what_is_held_comes_in_order_and_nobody_waits_for_it(
+    pipe: tuple[int, io.TextIOWrapper], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output_module, "KEPT_MAX", 2**20)
+    monkeypatch.setattr(output_module, "_HELD_IN_MEMORY", 1000)
+    reading, file = pipe
+    output = ScreenOutput(file)
+    output.write("before\n")
+    output.wait_written()
+    assert os.read(reading, 100) == b"before\n"
+    output.hold()
+    lines = [f"line {number} ü\n" for number in range(200_000)]  # More than may be kept for a slow reader.
+    for line in lines:
+        output.write(line)
+        output.wait_for_room()
+    os.set_blocking(reading, False)
+    with pytest.raises(BlockingIOError):
+        os.read(reading, 1)
+    os.set_blocking(reading, True)
+    shown = Strand(lambda: (output.show_held(), output.write("after\n"), output.finish(), file.close()))
+    assert read_to_end(reading) == "".join([*lines, "after\n"]).encode()
+    shown.result()
+
+
+def test_what_is_still_held_in_the_end_is_shown(pipe: tuple[int, io.TextIOWrapper]) -> None:
+    reading, file = pipe
+    output = ScreenOutput(file)
+    output.hold()
+    output.write("held\n")
+    output.finish()
+    file.close()
+    assert read_to_end(reading) == b"held\n"

@@ -364,7 +364,7 @@ def test_leaving_python_is_a_normal_end(worldline: Command, tmp_path: Path, exec
 def test_a_debugger_without_a_terminal_says_what_to_do(worldline: Command, tmp_path: Path, role: str) -> None:
     code, _, err = worldline("run", write(tmp_path, role), "--no-record")
     assert code == 1
-    assert "`worldline run --executor in-process`, or start it by hand next to `worldline serve`" in err
+    assert "(debug it with `worldline run --debug NAME`, or start it with `worldline join`)" in err
     assert ", in cast.py, line " in err
 
 
@@ -450,7 +450,7 @@ def test_a_process_that_joins_and_ends_before_the_start_is_named_since_it_cant_c
     worldline: Command, tmp_path: Path
 ) -> None:
     (tmp_path / "quick.py").write_text(
-        "import os, worldline\nme = worldline.connect()\nme._wire.tell(me._ledger.take_outbox())\nos._exit(7)\n"
+        "import os, worldline\nme = worldline.connect()\nme._take_untold()\nme._wire.tell(me._untold)\nos._exit(7)\n"
     )
     quick = f'[[participants]]\nname = "quick"\ncommand = ["{sys.executable}", "quick.py"]\n'
     never = '[[participants]]\nname = "never"\ncommand = ["sleep", "60"]\n'

@@ -147,6 +147,21 @@ def test_with_a_token_for_each_nobody_can_take_anothers_name() -> None:
         camera.result()
 
 
+def test_one_that_needs_no_token_is_let_in_on_this_machine_alone() -> None:
+    tokens = {"camera": "of the camera", "logger": None}
+    with Server(pair(), token=tokens) as server:
+        with pytest.raises(UsageError, match="this server uses no token"):
+            connect(str(server.address), "logger", token="of the camera")
+        with pytest.raises(UsageError, match="the token is wrong, or missing"):
+            connect(str(server.address), "camera")
+        camera = film(str(server.address), token="of the camera")
+        with connect(str(server.address), "logger", subscribes=["image"]) as me:
+            assert me.next()
+        camera.result()
+    with pytest.raises(ConfigurationError, match="can be reached from other machines, and there is no token"):
+        Server(pair(), "tcp://0.0.0.0:0", token=tokens)
+
+
 @pytest.mark.parametrize(
     ("tokens", "words"),
     [

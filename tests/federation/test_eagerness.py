@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from worldline.federation.eagerness import Eagerness
 
 
@@ -44,10 +42,30 @@ def test_it_doesnt_ask_for_long() -> None:
     assert eagerness.asks(0.0002)  # The next time it does.
 
 
-@pytest.mark.parametrize("step", [0.0001, 0.003])
-def test_where_others_need_the_processor_it_sleeps_for_some_time(step: float) -> None:
-    eagerness, clock = brisk(step)
+def pause_after(eagerness: Eagerness, now: float) -> int:
+    """Return for how many milliseconds it doesn't ask."""
+    return next(pause for pause in range(1000) if eagerness.asks(now + pause / 1000 + 1e-6))
+
+
+def test_where_strangers_need_the_processor_it_doesnt_ask_for_long() -> None:
+    eagerness, clock = brisk(0.0001)
+    assert eagerness.asks_again(0.0)  # Whoever had it may have sent something;
+    assert not eagerness.asks_again(0.0)  # that wasn't so.
+    assert pause_after(eagerness, clock.now) == 7
+    eagerness.came(0.0, 0.0001)
+    assert eagerness.asks_again(0.0)
+
+
+def test_what_took_very_long_wasnt_the_sender_whatever_came() -> None:
+    eagerness, clock = brisk(0.003)
     assert not eagerness.asks_again(0.0)
-    assert not eagerness.asks(clock.now)
-    assert not eagerness.asks(clock.now + 0.09)
-    assert eagerness.asks(clock.now + 0.11)
+    eagerness.came(clock.now - 0.0001, clock.now)
+    assert pause_after(eagerness, clock.now) == 192
+
+
+def test_who_gave_the_processor_to_the_sender_asks_on() -> None:
+    eagerness, clock = brisk(0.0001)
+    for _ in range(10):
+        assert eagerness.asks_again(clock.now)  # It took long,
+        eagerness.came(clock.now, clock.now + 0.0001)  # but that is why something came.
+        assert eagerness.asks(clock.now)

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from tests.federation.transports import PROMPT_S, Strand, eventually, held_up, in_server, make_certificate, nothing_left
 from worldline import Federation, Network, Participant, Program, Server, connect, connect_async, link, plan, run
 from worldline.federation.aio import AsyncParticipant
+from worldline.federation.interruptible import InterruptibleParticipant
+from worldline.lock import Action, Advance, Grant, Join, Ledger, ParticipantEvent, Publish, Reached, StartRun
 from worldline.model import MS, LossError, Message, UsageError
 
 
@@ -421,3 +423,71 @@ def test_a_busy_wait_may_be_interrupted_anywhere(go_on: Callable[[Participant, i
     finally:
         signal.signal(signal.SIGALRM, before)
     assert ticks
+
+
+def test_a_wrong_call_takes_nothing_back() -> None:
+    with Server(plan(["a"])) as server, connect(server, "a") as me:
+        me.advance(to="1ms")
+        for wrong in (lambda: me.advance(by=-1), lambda: me.next(until=0), lambda: me.peek(until=0)):
+            with pytest.raises(UsageError):
+                wrong()
+            assert me.now == MS
+
+
+class Unsteady:
+    """A connection to somebody who has granted all before 10; a signal's handler raises in it, early or late."""
+
+    def __init__(self) -> None:
+        self.heard: list[ParticipantEvent] = []
+        self.early = self.late = False
+
+    def participant(self) -> InterruptibleParticipant:
+        ledger = Ledger("a", Join())
+        me = InterruptibleParticipant(ledger, self)
+        me.join()
+        me.advance(1)
+        self.heard.clear()
+        return me
+
+    def is_due(self, urgent: bool) -> bool:
+        return True
+
+    def tell(self, events: list[ParticipantEvent]) -> None:
+        if self.early:
+            self.early = False
+            raise Tick
+        self.heard += events
+        del events[:]
+        if self.late:
+            self.late = False
+            raise Tick
+
+    def ask(self, events: list[ParticipantEvent]) -> Action:
+        asked = events[-1]
+        self.tell(events)
+        return Grant("a", max(10, asked.to), []) if isinstance(asked, Advance) else StartRun("a", 0, 7, 5, 10)
+
+
+def test_a_step_that_the_server_was_told_of_must_be_made_again_before_anything_else() -> None:
+    connection = Unsteady()
+    me = connection.participant()
+    connection.late = True
+    with pytest.raises(Tick):
+        me.advance(5)
+    assert (me.now, connection.heard) == (1, [Reached(5)])
+    with pytest.raises(UsageError, match="call it again first"):
+        me.publish("t", b"too early")
+    me.advance(5)
+    me.publish("t", b"x")
+    assert connection.heard == [Reached(5), Publish("t", b"x", 5)]
+
+
+@pytest.mark.parametrize("then", [lambda me: me.catch_up(), lambda me: me.advance(20)])
+def test_what_was_published_before_an_interruption_is_told_afterwards(then: Callable[[Participant], object]) -> None:
+    connection = Unsteady()
+    me = connection.participant()
+    connection.early = True
+    with pytest.raises(Tick):
+        me.publish("t", b"x")
+    then(me)
+    assert connection.heard[0] == Publish("t", b"x", 1)

@@ -18,7 +18,9 @@ from tests.lock.harness import Harness
 from tests.lock.worlds import World, make_world
 from tests.wire.peers import BEAT, House, Peer
 from tests.wire.trunks import CircuitPeer, TrunkPeer
+from worldline.federation.activities import activities_of
 from worldline.federation.host import Limits, Session
+from worldline.federation.milestones import Milestones
 from worldline.lock import Abort, State
 from worldline.model import MS, InternalError, LossError, PeerError
 from worldline.model.frames import Cutter, frame
@@ -318,6 +320,19 @@ def test_one_that_computes_for_long_is_named_and_not_those_who_wait_for_it() -> 
     b.say(LEAVE)
     assert house.host.remarks() == []
     finish(house, a, c)
+
+
+def test_an_operator_is_told_who_runs_and_who_has_to_wait_in_its_process() -> None:
+    house = House("a", "b", "c")
+    a, _, c = started(house)
+    c.say(["next", 5 * MS])
+    a.trunk.send(frame(msgpack.encode(["running", 1, 7])))
+    house.clock += 2.0
+    found = activities_of(house.host, Milestones(), house.clock)
+    assert {activity.process for name, activity in found.items() if name != "c"} == {17}
+    assert found["a"].remark == "b, in the same process, has been running for 7 s"
+    assert (found["b"].remark, found["b"].seconds) == ("", 9.0)
+    assert found["c"].remark == ""  # It waits, whoever runs.
 
 
 # --- Those who are held ---

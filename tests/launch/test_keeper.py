@@ -122,7 +122,7 @@ def test_who_is_left_without_a_keeper_ends_too(tmp_path: Path) -> None:
 
 
 def test_a_keeper_that_was_stopped_goes_on_when_it_is_needed(tmp_path: Path) -> None:
-    with launched(tmp_path, "waiting", pids=1) as (child, pids):
+    with launched(tmp_path, "waiting", "computing", pids=2) as (child, pids):
         os.kill(keeper_of(child.pid), signal.SIGSTOP)
         while child.poll() is None:
             child.send_signal(signal.SIGINT)
@@ -156,7 +156,7 @@ def start(keeping: KeeperClient, *command: str) -> bytes:
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as output:
         try:
-            keeping.start("a", command, Path("/"), {"PATH": os.defpath}, writing)
+            keeping.start("a", command, Path("/"), {"PATH": os.defpath}, [writing])
         finally:
             os.close(writing)
         return output.read()

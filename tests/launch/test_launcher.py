@@ -14,8 +14,8 @@ from tests.federation.transports import nothing_left
 from worldline import run
 from worldline.federation.outcome import FederationOutcome
 from worldline.launch import launcher
-from worldline.launch.launcher import Launch, federation_of, stated_by
-from worldline.launch.setup import Setup, read_setup
+from worldline.launch.launcher import Launch, federation_of
+from worldline.launch.setup import Setup, read_setup, stated_by
 from worldline.model import MS, ConfigurationError, LossError, ModelError, UsageError
 
 PARTY = """

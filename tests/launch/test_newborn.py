@@ -83,7 +83,7 @@ def look(keeping: KeeperClient, folder: Path, *, may_fork: bool) -> tuple[dict[s
     command = (sys.executable, "-m", worker.__name__, "looking:run")
     with os.fdopen(reading, "r") as output:
         try:
-            keeping.start("a", command, folder, {**inherited(), NAME: "a", "Ü": "ü"}, writing, may_fork=may_fork)
+            keeping.start("a", command, folder, {**inherited(), NAME: "a", "Ü": "ü"}, [writing], may_fork=may_fork)
         finally:
             os.close(writing)
         seen, draw, how, rest = output.read().split("\n", 3)

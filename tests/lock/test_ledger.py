@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from enum import StrEnum
 
 import pytest
 
@@ -664,3 +665,68 @@ def test_a_stream_goes_on_where_it_was() -> None:
 def test_a_participant_needs_a_name() -> None:
     with pytest.raises(ConfigurationError):
         Ledger("", JOIN)
+
+
+# --- What an interrupted program had not been given ---
+
+
+def careful(horizon: int, *arrivals: int) -> Ledger:
+    """The same, of a program that may be interrupted."""
+    ledger = granted(horizon, *arrivals)
+    ledger.careful = True
+    return ledger
+
+
+def test_a_served_step_that_nobody_was_told_of_is_taken_back_whole() -> None:
+    ledger = careful(10)
+    assert ledger.advance(5) == []
+    ledger.take_back()
+    assert ledger.now == 1
+    ledger.publish("red", b"x")  # It may do anything now.
+    assert ledger.take_outbox() == [Publish("red", b"x", 1)]
+
+
+def test_once_the_arbiter_knows_of_a_step_only_the_same_call_goes_on() -> None:
+    ledger = careful(10)
+    assert ledger.advance(5) == []
+    ledger.tell_time()
+    assert ledger.take_outbox() == [Reached(5)]
+    ledger.take_back()
+    ledger.tell_time()
+    assert (ledger.now, ledger.take_outbox()) == (1, [])
+    refuses(ledger, lambda ledger: ledger.publish("red", b"x"), UsageError, "advancing .*call it again first")
+    assert ledger.advance(5) == []
+    ledger.publish("red", b"x")
+    assert ledger.take_outbox() == [Publish("red", b"x", 5)]
+
+
+def test_the_next_message_that_the_arbiter_knows_of_is_given_by_the_same_call() -> None:
+    ledger = careful(10, 4)
+    given = ledger.next(None, 2)
+    ledger.tell_time()
+    assert ledger.take_outbox() == [Promise(2), Reached(4)]
+    ledger.take_back()
+    assert ledger.next(None, 2) == given == [message(4)]
+    assert ledger.take_outbox() == []
+
+
+def test_what_a_call_gave_stays_when_the_next_one_is_wrong() -> None:
+    ledger = careful(10)
+    ledger.advance(5)
+    ledger.forget_mark()  # As every call does first.
+    ledger.take_back()
+    assert ledger.now == 5
+
+
+def test_texts_that_are_more_than_text_are_taken_as_text() -> None:
+    class Color(StrEnum):
+        RED = "red"
+
+    class Scarce(bytes):
+        pass
+
+    ledger = started()
+    ledger.publish(Color.RED, Scarce(b"x"))
+    (sent,) = ledger.take_outbox()
+    assert sent == Publish("red", b"x", 0)
+    assert (type(sent.topic), type(sent.payload)) == (str, bytes)  # type: ignore[union-attr]

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import msgpack
 
 from worldline.federation.host import Host, Limits, Session
+from worldline.federation.other_end import OtherEnd
 from worldline.federation.trunk import Trunk
 from worldline.model import Network, Rule, link, plan
 from worldline.model.frames import frame
@@ -100,6 +101,9 @@ class Peer:
 
     def carry(self) -> Trunk | None:
         return Trunk(self.house.host, self.session)
+
+    def other_end(self) -> OtherEnd:
+        return OtherEnd(17, self.session.sent)
 
     def send(self, data: bytes) -> None:
         self.house.host.receive(self.session, data, self.house.clock)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,6 +11,7 @@ from worldline.model import UsageError
 from worldline.workers.executor import SharedWorkers, as_executor
 
 if TYPE_CHECKING:
+    from worldline.launch.unusual_parts import UnusualParts
     from worldline.targets import Ready
     from worldline.targets.federation import ReadyFederation
 
@@ -22,6 +24,10 @@ class FederationOptions(NamedTuple):
     listen: str | None
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
+    without: tuple[str, ...] = ()
+    token: str | None = None
+    debug: tuple[str, ...] = ()
+    twin: tuple[str, ...] = ()
     journal: Path | None = None
 
     def settled(self, ready: ReadyFederation, *, is_chosen: bool) -> ReadyFederation:
@@ -36,11 +42,10 @@ class FederationOptions(NamedTuple):
             journal=self.journal,
         )
         if ready.federation is not None:
-            if self.journal is not None:
-                raise UsageError("--journal needs processes")
-            if self.realtime is not None:
-                raise UsageError("--realtime needs processes")
+            self._refuse_without_processes()
             return staged
+        if self.unusual:
+            staged = replace(staged, unusual=self._unusual(ready))
         if self.listen is None:
             return staged
         from worldline.federation.address import parse_address
@@ -54,6 +59,32 @@ class FederationOptions(NamedTuple):
             raise UsageError(f"--listen {self.listen} isn't for {ready.executor}", advice=f"use --executor {kind}")
         return replace(staged, chosen=as_executor(kind))
 
+    @property
+    def unusual(self) -> bool:
+        """Whether somebody isn't started like the rest."""
+        return bool(self.without or self.debug or self.twin)
+
+    def _unusual(self, ready: ReadyFederation) -> UnusualParts:
+        from worldline.launch.unusual_parts import UnusualParts
+
+        assert ready.setup is not None
+        unusual = UnusualParts(awaited=self.without, token=self.token, debugged=_only(self.debug), twinned=self.twin)
+        unusual.check(ready.setup)
+        return unusual
+
+    def _refuse_without_processes(self) -> None:
+        given = {
+            "--journal": self.journal,
+            "--realtime": self.realtime,
+            "--without": self.without or None,
+            "--twin": self.twin or None,
+        }
+        for option, value in given.items():
+            if value is not None:
+                raise UsageError(f"{option} needs processes")
+        if self.debug:
+            raise UsageError("--debug needs processes", advice="in one process, breakpoint() has the terminal anyway")
+
     def refuse(self, ready: Ready) -> None:
         """Refuse all of it for what isn't a federation."""
         given = {
@@ -62,8 +93,17 @@ class FederationOptions(NamedTuple):
             "--listen": self.listen,
             "--lcm": self.lcm or None,
             "--lcm-serve": self.lcm_serve,
+            "--without": self.without or None,
+            "--debug": self.debug or None,
+            "--twin": self.twin or None,
             "--journal": self.journal,
         }
         for option, value in given.items():
             if value is not None:
                 raise UsageError(f"{option} is for federations, and {ready.name} is of the kind {ready.kind}")
+
+
+def _only(debugged: Sequence[str]) -> str | None:
+    if len(debugged) > 1:
+        raise UsageError("--debug is given twice", advice="one participant at a time can have the terminal")
+    return debugged[0] if debugged else None

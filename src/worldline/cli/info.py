@@ -22,7 +22,7 @@ from worldline.kernel.build import build
 from worldline.model import format_time
 from worldline.model.counting import counted
 from worldline.model.time import FOREVER
-from worldline.recording import Condition, Recording, float_fingerprint
+from worldline.recording import Condition, Provenance, Recording, float_fingerprint
 from worldline.spacetime.build import build as spacetime_build
 
 _COLUMNS_MIN = 120  # Where nobody looks at a terminal, lines needn't be short.
@@ -101,6 +101,7 @@ def _facts(recording: Recording) -> Table:
     return _grid(
         ("file", f"{recording.path}, {recording.path.stat().st_size:,} bytes"),
         ("name", header.federation or "(without one)"),
+        *(_provenance(header)),
         ("seed", str(header.seed)),
         ("end", "when all have left" if header.end is None else format_time(header.end)),
         ("times", "no messages" if span is None else f"{format_time(span[0])} to {format_time(span[1])}"),
@@ -109,6 +110,18 @@ def _facts(recording: Recording) -> Table:
         ("platform", f"{header.platform}, {header.byte_order} endian"),
         ("floats", f"{header.float_fingerprint}, {floats}"),
     )
+
+
+def _provenance(header: Provenance) -> Iterable[tuple[str, str]]:
+    """Say what was run, as far as the recording does."""
+    if header.target:
+        settings = "".join(f" --set {each}" for each in header.settings)
+        yield "target", f"{header.target}{settings}"
+    yield from (
+        ("code" if not place else "", f"{name} {digest}") for place, (name, digest) in enumerate(header.code.items())
+    )
+    if header.libraries:
+        yield "libraries", ", ".join(f"{name} {number}" for name, number in header.libraries.items())
 
 
 def _participants(recording: Recording) -> Iterable[tuple[str, ...]]:

@@ -17,8 +17,8 @@ from worldline.cli.serve import (
     ServerCertificate,
     Service,
     TokenFile,
-    token_in,
 )
+from worldline.cli.token_file import token_in
 from worldline.launch.lcm_types import ENCODING
 from worldline.model import Network, Rule, UsageError, as_time, link, plan
 from worldline.targets.federation import ReadyFederation

@@ -171,6 +171,7 @@ def nodes(
     if algorithm == LIST and file is None:
         _list(console)
         return
+    target = ""
     if schedule is not None:
         _check_alone(context)
         trial, source = load(schedule)
@@ -192,6 +193,8 @@ def nodes(
             "events_max": events_max,
         }
         trial = structs.replace(trial, **{name: value for name, value in said.items() if value is not None})
+        if all(value is None or name in ("parameters", "until") for name, value in said.items()):
+            target = str(file or algorithm)  # `worldline run` can say as much.
     if keep is not None and (seeds is None or no_shrink):
         raise UsageError("--keep is about shrinking, and nothing is shrunk", advice="use --seeds, without --no-shrink")
     kept = as_kept(keep or (), trial.algorithm)
@@ -201,7 +204,7 @@ def nodes(
     if seeds is None:
         context.with_resource(words_aside(shelf))
         narrator = NodesNarrator(PlainConsole(), times=times, as_json=as_json, quiet=quiet)
-        run_one(trial, source, narrator, outputs, seconds_max)
+        run_one(trial, source, narrator, outputs, seconds_max, target=target, settings=tuple(parameters or ()))
         return
     if outputs.shows_one_run or as_json:
         raise UsageError("--record, --diagram, --topology-plot and --json show one run", advice="use them with --seed")

@@ -108,15 +108,27 @@ class NodesNarrator:
 
 
 def run_one(
-    trial: Trial, source: Path | None, narrator: NodesNarrator, outputs: NodesOutputs, seconds_max: float
+    trial: Trial,
+    source: Path | None,
+    narrator: NodesNarrator,
+    outputs: NodesOutputs,
+    seconds_max: float,
+    *,
+    target: str = "",
+    settings: tuple[str, ...] = (),
 ) -> None:
-    """Run a trial; `source` is the file that its algorithm was loaded from."""
+    """Run a trial; `source` is the file that its algorithm was loaded from.
+
+    `target` and `settings` are what `worldline run` would be given for the same, if it could be.
+    """
     if not 0 <= outputs.root < trial.graph().num_nodes:
         raise UsageError(f"no route leads to {outputs.root}: there is no such node")
     kept: list[NodeRecord] | None = [] if outputs.diagram else None
     run = trial.scheduler(trace=narrator.sink(kept))
     failure: WorldlineError | None = None
-    with recording_of(ReadyTrial(trial, Inline()), outputs.record, narrator.say) as recording:
+    ready = ReadyTrial(trial, Inline())
+    ready.target, ready.settings = target, settings
+    with recording_of(ready, outputs.record, narrator.say) as recording:
         try:
             narrator.begin(run)
             with deadline(seconds_max), nullcontext() if narrator.is_told else progress() as watch:

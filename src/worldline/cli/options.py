@@ -32,6 +32,20 @@ Settings = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace existing files even if they aren't recordings.")]
 NoRecord = Annotated[bool, typer.Option("--no-record", help="Record nothing.")]
+Timing = Annotated[
+    bool,
+    typer.Option(
+        "--timing", help="Note who asks when, in wall-clock time, in NAME.timing next to the recording: see `why`."
+    ),
+]
+Patience = Annotated[
+    float,
+    typer.Option(
+        min=0.1,
+        metavar="SECONDS",
+        help="Name whoever holds everybody for longer than this, in wall-clock time. The result stays the same.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show only the outcome.")]
 
 

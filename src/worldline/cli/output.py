@@ -2,6 +2,8 @@
 
 A reader may be slow (a pager, a terminal that is scrolled back), may go before its time (`head`), or be a full disk. A
 run goes on meanwhile; only its end waits until all is written. What can't be written is no secret: `failure` says why.
+
+While somebody else has the terminal, all is held, in a file if it is much: nobody who prints may have to wait for that.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ import os
 import select
 import threading
 from collections import deque
+from tempfile import SpooledTemporaryFile
 from typing import TextIO
 
 KEPT_MAX = 2**26
 """How many bytes are kept for a slow reader before whoever prints has to wait for it."""
 
 _WRITE_MAX = 2**16
+_HELD_IN_MEMORY = 2**22
 _LOOK_S = 0.05
 
 
@@ -33,6 +37,8 @@ class ScreenOutput(io.TextIOBase):
         self._thread: threading.Thread | None = None
         self._ending = False
         self._given_up = False
+        self._held: SpooledTemporaryFile[bytes] | None = None
+        self._held_size = 0
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
@@ -49,14 +55,46 @@ class ScreenOutput(io.TextIOBase):
     def write(self, text: str) -> int:
         data = text.encode(self.encoding, "backslashreplace")
         with self._changed:
-            if self.failure is None and self._file is not None and data:
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._live, name="worldline screen", daemon=True)
-                    self._thread.start()
-                self._pending.append(data)
-                self._size += len(data)
-                self._changed.notify_all()
+            if self._held is not None:
+                self._held.seek(self._held_size)
+                self._held_size += self._held.write(data)
+            else:
+                self._queue(data)
         return len(text)
+
+    def _queue(self, data: bytes) -> None:
+        if self.failure is None and self._file is not None and data:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._live, name="worldline screen", daemon=True)
+                self._thread.start()
+            self._pending.append(data)
+            self._size += len(data)
+            self._changed.notify_all()
+
+    def hold(self) -> None:
+        """Write nothing from now on, until `show_held`; keep it instead."""
+        with self._changed:
+            self._held = SpooledTemporaryFile(_HELD_IN_MEMORY)  # noqa: SIM115 - `show_held` closes it
+
+    def show_held(self) -> None:
+        """Write what was kept, and then whatever comes."""
+        shown = 0
+        while self._held is not None:
+            with self._changed:
+                shown += self._show_from(shown)
+            self.wait_for_room()
+
+    def _show_from(self, place: int) -> int:
+        """Write the next part of what was kept, or be done with it; return how much that was."""
+        assert self._held is not None
+        self._held.seek(place)
+        part = self._held.read(_WRITE_MAX)
+        if part:
+            self._queue(part)
+        else:
+            self._held.close()
+            self._held, self._held_size = None, 0
+        return len(part)
 
     def wait_for_room(self) -> None:
         """Wait as long as more is kept than is reasonable. For whoever can go on printing for ever."""
@@ -72,6 +110,7 @@ class ScreenOutput(io.TextIOBase):
 
     def finish(self) -> None:
         """Wait until all is written, or can't be, and end."""
+        self.show_held()
         self.wait_written()
         with self._changed:
             self._ending = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,9 +11,13 @@ import typer
 
 from worldline.cli.aside import words_aside
 from worldline.cli.federation_options import FederationOptions
-from worldline.cli.options import Force, NoRecord, Quiet, Seed, Settings, Until, shelf_for
+from worldline.cli.holder_notice import PATIENCE_S
+from worldline.cli.options import Force, NoRecord, Patience, Quiet, Seed, Settings, Timing, Until, shelf_for
 from worldline.cli.public_lcm import LcmServe, LcmTargets
 from worldline.cli.report import report
+from worldline.cli.timed import timing_of, timing_place
+from worldline.cli.token_file import token_in
+from worldline.federation.environment import TOKEN
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
 from worldline.model.blame import trace_of
@@ -86,6 +91,43 @@ def run(
             help="Where participants connect: tcp://127.0.0.1:PORT or unix:///PATH.",
         ),
     ] = None,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--without",
+            rich_help_panel=_FEDERATIONS,
+            metavar="NAME",
+            help="Don't start this participant; wait until it is started with `worldline join`. Can be repeated.",
+        ),
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            rich_help_panel=_FEDERATIONS,
+            help=f"File with the token that participants named by --without must present (or set {TOKEN}).",
+        ),
+    ] = None,
+    debug: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--debug",
+            rich_help_panel=_FEDERATIONS,
+            metavar="NAME",
+            help="Give this participant the terminal, so that breakpoint() and pdb work in it.",
+        ),
+    ] = None,
+    twin: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--twin",
+            rich_help_panel=_FEDERATIONS,
+            metavar="NAME",
+            help="Run a second copy of this participant under another hash seed, and compare what both say. Can be"
+            " repeated.",
+        ),
+    ] = None,
+    timing: Timing = False,
+    patience: Patience = PATIENCE_S,
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -106,8 +148,22 @@ def run(
         until=until,
         executor=executor,
         settings=tuple(settings or ()),
+        without=tuple(without or ()),
     )
-    staging = FederationOptions(realtime, shake, listen, tuple(lcm or ()), lcm_serve, journal)
+    if token_file is not None and not without:
+        raise UsageError("--token-file is for participants that others start", advice="name them with --without")
+    staging = FederationOptions(
+        realtime,
+        shake,
+        listen,
+        tuple(lcm or ()),
+        lcm_serve,
+        journal=journal,
+        without=options.without,
+        token=token_in(token_file) if without else None,
+        debug=tuple(debug or ()),
+        twin=tuple(twin or ()),
+    )
     shelf = shelf_for(record, None, no_record=no_record, force=force)
     if as_json and shelf is not None and shelf.is_standard_output:
         raise UsageError("--json and the recording both go to standard output", advice="record in a file")
@@ -126,9 +182,17 @@ def run(
                 ready = ready.warmed_up()  # Before the rest is loaded.
                 if shelf is None:
                     shelf = shelf_for(None, ready.recording, no_record=no_record, force=force)
-                outcome = _run_federation(ready, shelf, quiet=quiet, as_json=as_json)
+                place = timing_place(ready, shelf, wanted=timing)
+                if place is not None and ready.federation is not None:
+                    raise UsageError("--timing needs processes", advice="in one process, nobody waits for another")
+                with timing_of(ready, place, force=force) as noted:
+                    ready = replace(ready, witness=noted.writer)
+                    outcome = _run_federation(ready, shelf, patience, quiet=quiet, as_json=as_json)
+                    noted.conclude(outcome)
             else:
                 staging.refuse(ready)
+                if timing:
+                    raise UsageError(f"--timing is for federations, and {ready.name} is of the kind {ready.kind}")
                 outcome = _run_model(ready, shelf, quiet=quiet, as_json=as_json)
                 failure = outcome.failure
         except WorldlineError as error:
@@ -153,11 +217,14 @@ def _is_shown(ready: Ready, *, quiet: bool) -> bool:
 # What it takes to run the one is of no use to the other, and takes long to load.
 
 
-def _run_federation(ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool, as_json: bool) -> Outcome:
+def _run_federation(
+    ready: ReadyFederation, shelf: Shelf | None, patience_s: float, *, quiet: bool, as_json: bool
+) -> Outcome:
     from worldline.cli.run_federation import run_federation, screen_for, warn_of
 
     warn_of(ready)
-    return run_federation(ready, shelf, screen_for(ready, shelf, quiet=quiet), as_json=as_json)
+    screen = screen_for(ready, shelf, quiet=quiet)
+    return run_federation(ready, shelf, screen, as_json=as_json, patience_s=patience_s)
 
 
 def _run_model(ready: Ready, shelf: Shelf | None, *, quiet: bool, as_json: bool) -> Outcome:

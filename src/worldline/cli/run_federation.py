@@ -9,18 +9,22 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING
 
 from worldline.cli.console import warn
+from worldline.cli.holder_notice import PATIENCE_S, HolderNotice
 from worldline.cli.interruption import Interruption, interrupted_by
 from worldline.cli.losses import losses_in_words
 from worldline.cli.participant_output import ParticipantOutput
 from worldline.cli.public_lcm import shown_on_lcm
 from worldline.cli.recorded import NotRecorded, recording_of
 from worldline.cli.screen import Screen
+from worldline.cli.unusual_runs import unusually_run
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation
 from worldline.history.observer import Observer
+from worldline.history.status import THE_RUN, Status, Watch
 from worldline.lock.arbiter import DROPPED_BY_BUFFER
 from worldline.model import Interrupted, ModelError
 from worldline.model.blame import trace_of
@@ -32,13 +36,33 @@ if TYPE_CHECKING:
 
 
 def run_federation(
-    ready: ReadyFederation, shelf: Shelf | None, screen: Screen, *, as_json: bool = False
+    ready: ReadyFederation,
+    shelf: Shelf | None,
+    screen: Screen,
+    *,
+    as_json: bool = False,
+    patience_s: float = PATIENCE_S,
 ) -> FederationOutcome:
     """Run a federation to its end, with a recording."""
+    is_debugged = ready.unusual is not None and ready.unusual.debugged is not None  # That may take long.
+    watch = watch_on(screen, inf if is_debugged else patience_s)
     began = time.monotonic()
     ready = replace(ready, hear=screen.say, say=screen.note)
     say = None if as_json else screen.note
-    with screen, Interruption() as interruption:
+
+    def look(status: Status) -> None:
+        nonlocal began
+        if ready.waits_for_people:
+            if any(wait.who == THE_RUN for wait in status.waits):
+                began = time.monotonic()  # Waiting for people is no part of the run.
+            say_notices()
+        watch(status)
+
+    def say_notices() -> None:
+        for notice in ready.notices():
+            screen.note(notice)
+
+    with screen, Interruption() as interruption, unusually_run(ready, screen) as ready:
         screen.time_of, screen.remarks = ready.time_of, ready.remarks
         with (
             recording_of(ready, shelf, say) as recording,
@@ -47,13 +71,26 @@ def run_federation(
             interruption.again = partial(hurry, screen, recording, ready)
             with interrupted_by(interruption, ready.interrupt):
                 if ready.federation is not None:
-                    outcome = _in_one_process(ready, ready.federation, screen, observer)
+                    outcome = _in_one_process(ready, ready.federation, screen, observer, watch)
                 else:
-                    outcome = ready.run(observer, screen.refresh)
+                    outcome = ready.run(observer, look)
+                    if ready.waits_for_people:
+                        say_notices()
             recording.conclude(outcome)
         conclude(ready, screen, outcome, time.monotonic() - began)
         ready.told(outcome)
     return outcome
+
+
+def watch_on(screen: Screen, patience_s: float) -> Watch:
+    """Return what shows the status of a run, and names whoever holds it for long."""
+    notice = HolderNotice(screen.note, patience_s)
+
+    def watch(status: Status) -> None:
+        notice(status)
+        screen.refresh(status)
+
+    return watch
 
 
 def warn_of(ready: ReadyFederation) -> None:
@@ -76,12 +113,12 @@ def screen_for(ready: ReadyFederation, shelf: Shelf | None, *, quiet: bool) -> S
 
 
 def _in_one_process(
-    ready: ReadyFederation, federation: Federation, screen: Screen, observer: Observer | None
+    ready: ReadyFederation, federation: Federation, screen: Screen, observer: Observer | None, watch: Watch
 ) -> FederationOutcome:
     output = ParticipantOutput(screen.say, screen.output)
     with output, debugging(screen):
         try:
-            return replace(ready, federation=output.of(federation)).run(observer, screen.refresh)
+            return replace(ready, federation=output.of(federation)).run(observer, watch)
         except ModelError as error:
             cause = error.__cause__
             if type(cause).__name__ == "BdbQuit":

@@ -44,6 +44,7 @@ class Screen:
         if self._is_live:
             self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stdout=False)
         self._prompting = False
+        self._holding = False
         self.time_of: Callable[[str], int] = lambda _: 0
         self.remarks: Callable[[], list[str]] = list
         self._pace = _Pace()
@@ -82,6 +83,17 @@ class Screen:
         self._prompting = True
         self.output.wait_written()
 
+    def hold(self) -> None:
+        """Show nothing, and keep all that is said: somebody else has the terminal."""
+        self.make_way()
+        self._prompting, self._holding = False, True
+        self.output.hold()
+
+    def show_held(self) -> None:
+        """Show what was kept, and whatever comes."""
+        self._holding = False
+        self.output.show_held()
+
     def say(self, name: str, now: int | None, text: str) -> None:
         """Show a line that a participant has printed, with its simulated time as far as it is known."""
         if self._quiet:
@@ -107,7 +119,7 @@ class Screen:
         """Show how the run is going, if it hasn't been shown just now. Raise if nobody can see it any more."""
         self._check_reader()
         now = time.monotonic()
-        if self._quiet or now - self._shown < (_FRESH_S if self._live else _PLAIN_S):
+        if self._quiet or self._holding or now - self._shown < (_FRESH_S if self._live else _PLAIN_S):
             return
         self._shown = now
         said = ", ".join([self._pace.said(status, now), *self.remarks()])

@@ -5,7 +5,6 @@ What is served, and how, is put together in `Service`, for other commands that s
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,21 +14,25 @@ from typing import Annotated
 
 import typer
 
+from worldline.cli.holder_notice import PATIENCE_S
 from worldline.cli.interruption import Interruption
-from worldline.cli.options import EndTime, Force, NoRecord, Quiet, Seed, Settings, shelf_for
+from worldline.cli.options import EndTime, Force, NoRecord, Patience, Quiet, Seed, Settings, Timing, shelf_for
 from worldline.cli.public_lcm import LcmServe, LcmTargets, shown_on_lcm
 from worldline.cli.recorded import recording_of
-from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of
+from worldline.cli.run_federation import conclude, hurry, screen_for, warn_of, watch_on
+from worldline.cli.timed import timing_of, timing_place
+from worldline.cli.token_file import read_token, token_in
 from worldline.federation.declaration import Plain
 from worldline.federation.environment import TOKEN
 from worldline.federation.limits import Limits
 from worldline.federation.loss import LossPolicy
+from worldline.federation.outcome import FederationOutcome
 from worldline.federation.server import Server, check_listening, check_tokens
 from worldline.history.observer import Observer
 from worldline.history.status import Status
-from worldline.launch.launcher import stated_by
-from worldline.launch.setup import Setup
+from worldline.launch.setup import Setup, nobody, stated_by
 from worldline.lock import Phase
+from worldline.lock.witness import Witness
 from worldline.model import UsageError
 from worldline.recording import Shelf
 from worldline.targets import Options
@@ -69,6 +72,8 @@ def serve(
     until: EndTime = None,
     settings: Settings = None,
     realtime: Realtime = None,
+    timing: Timing = False,
+    patience: Patience = PATIENCE_S,
     journal: Annotated[
         Path | None,
         typer.Option(
@@ -84,7 +89,7 @@ def serve(
     quiet: Quiet = False,
 ) -> None:
     """Serve one run of a federation to participants started elsewhere."""
-    ready = from_file(file, Options(seed=seed, until=until, settings=tuple(settings or ())), startable=False)
+    ready = from_file(file, Options(seed=seed, until=until, settings=tuple(settings or ())), starts=nobody)
     warn_of(ready)
     setup = ready.setup
     assert setup is not None
@@ -104,8 +109,12 @@ def serve(
         journal=journal,
         lcm=(*setup.lcm, *(lcm or ())),
         lcm_serve=lcm_serve or setup.lcm_serve,
+        patience_s=patience,
     )
-    service.run(shelf_for(record, ready.recording, no_record=no_record, force=force), quiet=quiet)
+    shelf = shelf_for(record, ready.recording, no_record=no_record, force=force)
+    with timing_of(ready, timing_place(ready, shelf, wanted=timing), force=force) as noted:
+        service.witness = noted.writer
+        noted.conclude(service.run(shelf, quiet=quiet))
 
 
 @dataclass(kw_only=True)
@@ -125,12 +134,14 @@ class Service:
     journal: Path | None = None
     lcm: Sequence[str] = ()
     lcm_serve: str | None = None
+    patience_s: float = PATIENCE_S
+    witness: Witness | None = None
 
     def __post_init__(self) -> None:
         check_listening(self.listen, self.token, self.certificate, self.authority)
         check_tokens(self.ready.plan(), self.token)
 
-    def run(self, shelf: Shelf | None, *, quiet: bool) -> None:
+    def run(self, shelf: Shelf | None, *, quiet: bool) -> FederationOutcome:
         """Serve it to its end, show it, and record it."""
         ready = self.ready
         with screen_for(ready, shelf, quiet=quiet) as screen, Interruption() as interruption:
@@ -139,7 +150,9 @@ class Service:
                 shown_on_lcm(ready, recording.observer, self.lcm, self.lcm_serve, screen.note) as observer,
             ):
                 server = self._server(observer)
-                screen.time_of, screen.remarks = server.host.arbiter.time_of, server.host.remarks
+                server.host.arbiter.witness = self.witness
+                watch = watch_on(screen, self.patience_s)
+                screen.time_of, screen.remarks = server.host.arbiter.time_of, server.remarks
                 address = server.open()
                 if resumed := server.host.resumed():
                     screen.note(resumed)
@@ -153,7 +166,7 @@ class Service:
                         began = time.monotonic()  # Waiting for people is no part of the run.
                     while server.host.notices:
                         screen.note(server.host.notices.popleft())
-                    screen.refresh(status)
+                    watch(status)
 
                 server.serve(look, watch_every_s=0.1)
                 elapsed_s = time.monotonic() - began
@@ -161,6 +174,7 @@ class Service:
                 outcome = server.outcome()
                 recording.conclude(outcome)
             conclude(ready, screen, outcome, elapsed_s)
+        return outcome
 
     def _server(self, observer: Observer | None) -> Server:
         return Server(
@@ -180,11 +194,6 @@ class Service:
         )
 
 
-def token_in(file: Path | None) -> str | None:
-    """Read the token; never from the command line, where everybody on the machine could see it."""
-    return os.environ.get(TOKEN) or None if file is None else _read(file)
-
-
 def _tokens(directory: Path, setup: Setup, file: Path | None) -> dict[str, str]:
     """Read a token for each participant."""
     if file is not None:
@@ -194,16 +203,4 @@ def _tokens(directory: Path, setup: Setup, file: Path | None) -> dict[str, str]:
     for name in setup.parts:
         if "/" in name or name in (".", ".."):
             raise UsageError(f"no file can have the name of {name}", advice="rename it, or use --token-file")
-    return {name: _read(directory / name) for name in setup.parts}
-
-
-def _read(file: Path) -> str:
-    try:
-        token = file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise UsageError(f"the token can't be read from {file}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"the token file {file} isn't UTF-8 text", advice="a token is one line of text") from error
-    if not token:
-        raise UsageError(f"the token file {file} is empty")
-    return token
+    return {name: read_token(directory / name) for name in setup.parts}

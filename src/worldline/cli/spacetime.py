@@ -93,7 +93,17 @@ def spacetime(
         settings = chosen.parsed(pairs(parameters or []))
         outputs.check()
         with interruptible():
-            run_one(chosen, settings, seed, end, chosen_executor, narrator, outputs)
+            run_one(
+                chosen,
+                settings,
+                seed,
+                end,
+                chosen_executor,
+                narrator,
+                outputs,
+                target=str(file or example),
+                settings=tuple(parameters or ()),
+            )
     except WorldlineError as error:
         if chosen_executor.is_main:
             raise

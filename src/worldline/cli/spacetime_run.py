@@ -25,13 +25,20 @@ def run_one(
     executor: Executor,
     narrator: SpacetimeNarrator,
     outputs: SpacetimeOutputs,
+    *,
+    target: str,
+    settings: tuple[str, ...],
 ) -> None:
-    """Set an example up and run it. All that is shown is shown after the run, also if that has failed."""
+    """Set an example up and run it. All that is shown is shown after the run, also if that has failed.
+
+    `target` and `settings` are what `worldline run` would be given for the same.
+    """
     simulation = example.build(seed=seed, trace=narrator.is_told or outputs.needs_records, **parameters)
     simulation.executor = executor
     if outputs.animation is not None:
         check_moves(simulation.space.n)
     ready = ReadySpacetime(example.definition, simulation, until)
+    ready.target, ready.settings = target, settings
     with recording_of(ready, outputs.record, narrator.say) as recording:
         try:
             with progress() if simulation.is_main else nullcontext() as watch:

@@ -11,7 +11,8 @@ import typer
 from worldline.cli.console import PlainConsole, remark
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import Force, Quiet, shelf_for
-from worldline.cli.serve import CertificateKey, Realtime, ServerCertificate, TokenFile, token_in
+from worldline.cli.serve import CertificateKey, Realtime, ServerCertificate, TokenFile
+from worldline.cli.token_file import token_in
 from worldline.cli.world_network import FEDERATION, WorldNetwork
 from worldline.cli.world_run import WorldSession
 from worldline.model import as_time

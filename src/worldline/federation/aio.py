@@ -110,6 +110,7 @@ class AsyncConnection(asyncio.Protocol):
     def tell(self, events: list[ParticipantEvent]) -> None:
         self._conversation.look()
         self._write(self._conversation.encode(events))
+        events.clear()
 
     def is_due(self, urgent: bool) -> bool:
         return urgent or self._loop.time() - self._written > TELL_AFTER_S
@@ -117,6 +118,7 @@ class AsyncConnection(asyncio.Protocol):
     async def ask(self, events: list[ParticipantEvent]) -> Action:
         if events:
             self._write(self._conversation.encode(events))
+            events.clear()
         await self._room.wait()
         while (answer := self._conversation.answer()) is None:
             await self._event()
@@ -297,7 +299,8 @@ class AsyncParticipant(Operations):
             raise self._crowded()
         self._waits = True
         try:
-            return self._ledger.receive(await self._connection.ask(self._taken()))
+            self._take_asked()
+            return self._ledger.receive(await self._connection.ask(self._asked))
         finally:
             self._waits = False
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from worldline.model.blame import said_of
 
-NO_TERMINAL = "debug it with `worldline run --executor in-process`, or start it by hand next to `worldline serve`"
+NO_TERMINAL = "debug it with `worldline run --debug NAME`, or start it with `worldline join`"
 """What to do where a debugger has nobody to talk to."""
 
 
@@ -13,8 +13,12 @@ def blame(error: BaseException) -> str:
     if isinstance(error, KeyboardInterrupt):
         return "it was interrupted"
     text = f"its program raised {said_of(error)}"
-    # By name: to load the debugger takes longer than all the rest here.
-    return f"{text} ({NO_TERMINAL})" if type(error).__name__ == "BdbQuit" else text
+    return f"{text} ({NO_TERMINAL})" if is_debugger_quit(error) else text
+
+
+def is_debugger_quit(error: BaseException) -> bool:
+    """Whether a debugger has ended the program: somebody has quit it, or it had nobody to talk to."""
+    return type(error).__name__ == "BdbQuit"  # By name: to load the debugger takes longer than all the rest here.
 
 
 def is_normal_end(error: BaseException | None) -> bool:

@@ -121,7 +121,9 @@ class Circuit:
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         self._check()
-        self._trunk.say(self, self.conversation.encode(events))
+        said = self.conversation.encode(events)
+        del events[:]
+        self._trunk.say(self, said)
         self._told = time.monotonic()
         while self.is_held and get_ident() == self._thread:
             self._wait()

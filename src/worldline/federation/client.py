@@ -75,13 +75,7 @@ def connect(
     call = Call(address, name, **given)
 
     def connected(patience_s: float) -> SocketConnection:
-        dialed = dial_server(call, patience_s)
-        try:
-            doubt = None if call.known else call.recognize
-            return SocketConnection(dialed, call.greet(), call.name, call.shake, doubt=doubt, silence_s=silence_s)
-        except BaseException:
-            dialed.close()
-            raise
+        return connection_over(call, dial_server(call, patience_s), silence_s)
 
     connection = connected(patience_s)
     try:
@@ -91,6 +85,16 @@ def connect(
         return Client(ledger, connection)
     except BaseException:
         connection.close()
+        raise
+
+
+def connection_over(call: Call, dialed: socket.socket | Encrypted, silence_s: float | None = None) -> SocketConnection:
+    """Return the connection over a socket that has just been dialed, when the server has welcomed the participant."""
+    try:
+        doubt = None if call.known else call.recognize
+        return SocketConnection(dialed, call.greet(), call.name, call.shake, doubt=doubt, silence_s=silence_s)
+    except BaseException:
+        dialed.close()
         raise
 
 

@@ -5,6 +5,9 @@ from worldline.federation.eagerness cimport Eagerness
 
 
 cdef bint _IS_COMPILED
+cdef int _AT_ONCE
+cdef Py_ssize_t _LEAST
+cdef object _clock
 
 
 cdef class SocketConnection:
@@ -22,6 +25,7 @@ cdef class SocketConnection:
     cdef list _sizes
     cdef Py_ssize_t _size
     cdef Eagerness _eagerness
+    cdef object _comes
     cdef double _written
     cdef double _looked
     cdef double _patience_s
@@ -40,10 +44,11 @@ cdef class SocketConnection:
     @cython.locals(now=double)
     cpdef bint is_due(self, bint urgent) except -1
     cpdef look(self)
+    cdef _queue(self, list events)
     cpdef _write(self, object data)
     cdef _answer(self)
     cdef _send_all(self)
     @cython.locals(done=Py_ssize_t)
     cdef _send(self, object data)
-    @cython.locals(asks=bint, heard=double)
+    @cython.locals(heard=double)
     cdef _receive(self, int flags=*)

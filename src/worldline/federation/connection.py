@@ -51,6 +51,10 @@ _WAKE_S = 1.0
 _FAREWELL_S = 2.0
 _SHAKE_S_MAX = 0.002
 _IS_COMPILED = not uncompiled_because
+_AT_ONCE = int(socket.MSG_DONTWAIT)
+_LEAST = READ_LEAST
+
+_clock = time.monotonic
 
 
 class SocketConnection:
@@ -82,7 +86,8 @@ class SocketConnection:
         self._unread: list[bytes] = []
         self._sizes: list[int] = []  # How much was read where long frames are put together, each time.
         self._size = READ_LEAST
-        self._eagerness = Eagerness(time.monotonic)
+        self._eagerness = Eagerness(_clock)
+        self._comes = None if self._socket is not self._plain else _asker(self._plain)
         self._written = 0.0
         self._looked = 0.0
         self._patience_s = GREETING_S
@@ -111,14 +116,14 @@ class SocketConnection:
     # --- For the participant ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        self._write(self._conversation.encode(events))
+        if events:
+            self._queue(events)
+        self._write(b"")
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         """Say it, and wait for the answer. Nothing to say: the pulse was quicker, or the wait is taken up again."""
         if events:
-            data = self._conversation.encode(events)
-            self._unsent += (data,)  # With the next line, one step: neither is a call.
-            del events[:]
+            self._queue(events)
         self._write(b"")
         if self._silence_s is not None:
             self._heard = time.monotonic()  # What it said before, while nobody listened, doesn't matter.
@@ -126,7 +131,7 @@ class SocketConnection:
             return self._answer()
 
     def is_due(self, urgent: bool) -> bool:
-        now = time.monotonic()
+        now = _clock()
         if now - self._looked > _LOOK_AFTER_S:
             self._looked = now
             self.look()
@@ -145,7 +150,7 @@ class SocketConnection:
         """See whether the server has said something that nobody has asked for: it can only be the end."""
         with self._reading:
             self._conversation.look()
-            self._receive(socket.MSG_DONTWAIT)
+            self._receive(_AT_ONCE)
             self._conversation.look()
 
     def fail(self, cause: str, events: list[ParticipantEvent]) -> None:
@@ -192,6 +197,11 @@ class SocketConnection:
         self._unsent.clear()
         self._socket.close()
 
+    def _queue(self, events: list[ParticipantEvent]) -> None:
+        data = self._conversation.encode(events)
+        del events[:]  # With the next line, one step: its call is the last of it.
+        self._unsent.append(data)
+
     def _write(self, data: bytes) -> None:
         if self._shake is not None:
             time.sleep(_SHAKE_S_MAX * max(0.0, self._shake.uniform(-1, 1)))
@@ -218,8 +228,8 @@ class SocketConnection:
 
     def _send(self, data: bytes) -> None:
         """Send what fits. A server may let a participant wait that is far ahead."""
-        self._written = time.monotonic()
-        done = sum(self._sent)
+        self._written = _clock()
+        done = sum(self._sent) if self._sent else 0
         if done < len(data):
             try:
                 rest = memoryview(data)[done:] if done else data
@@ -229,7 +239,7 @@ class SocketConnection:
                     self._sent.extend(map(self._socket.send, (rest,)))
             except BlockingIOError:
                 with self._reading:
-                    self._receive(socket.MSG_DONTWAIT)
+                    self._receive(_AT_ONCE)
                     self._conversation.look()
                 self._check_patience()
                 return
@@ -239,9 +249,7 @@ class SocketConnection:
             del self._unsent[0]
 
     def _is_ready(self, event: int) -> bool:
-        poll = select.poll()
-        poll.register(self._socket, event)
-        return bool(poll.poll(0))
+        return bool(_asker(self._socket, event)(0))
 
     def _reason(self, error: OSError) -> WorldlineError:
         """Return why nothing can be said any more: what the server has said last, if it has said anything."""
@@ -262,39 +270,35 @@ class SocketConnection:
         """Take in what the server has sent: wait for it, unless the flags say otherwise."""
         if not self._unread and self._conversation.move(self._unread):
             return  # It was left over when the program was interrupted.
-        asks = not flags and self._eagerness.asks(self._written)
+        if not flags and self._comes is not None and self._eagerness.asks(self._written):
+            while not self._comes(0) and self._eagerness.asks_again(self._written):
+                pass
         while not (self._unread or self._sizes):
             room = self._conversation.room() if self._socket is self._plain else None
             try:
                 if room is None:
-                    options = flags or asks * socket.MSG_DONTWAIT
                     if _IS_COMPILED:
-                        self._unread.append(self._socket.recv(self._size, options))
+                        self._unread.append(self._socket.recv(self._size, flags))
                     else:
-                        self._unread.extend(map(self._socket.recv, (self._size,), (options,)))
+                        self._unread.extend(map(self._socket.recv, (self._size,), (flags,)))
                 else:
                     with room:  # The room can't grow as long as anybody has a view of it, such as a traceback.
-                        self._sizes.extend(
-                            map(self._plain.recv_into, (room,), (0,), (flags or asks * socket.MSG_DONTWAIT,))
-                        )
+                        self._sizes.extend(map(self._plain.recv_into, (room,), (0,), (flags,)))
             except BlockingIOError:
                 if flags:
                     return
-                if asks:
-                    asks = self._eagerness.asks_again(self._written)
-                else:
-                    self._check_patience()
+                self._check_patience()
             except OSError as error:
                 raise self._conversation.lost(broken(error)) from error
         if not (self._sizes[0] if self._sizes else self._unread[0]):
             raise self._conversation.lost(self._given_up or "the server closed the connection")
-        heard = time.monotonic()
+        heard = _clock()
         self._eagerness.came(self._written, heard)
         if self._silence_s is not None:
             self._heard = heard
         if self._sizes:
             self._conversation.fill(self._sizes)
-        else:
+        elif self._size != _LEAST or len(self._unread[0]) == _LEAST:
             self._size = next_read(self._size, len(self._unread[0]))
         self._conversation.move(self._unread)
 
@@ -310,3 +314,10 @@ class SocketConnection:
             raise self._conversation.silent(GREETING_S)
         if self._silence_s is not None and now - self._heard > self._silence_s:
             raise self._conversation.silent(self._silence_s)
+
+
+def _asker(connection: socket.socket | Encrypted, event: int = select.POLLIN) -> Callable[[int], object]:
+    """Return what tells whether a socket is ready, within so many milliseconds."""
+    poll = select.poll()
+    poll.register(connection, event)
+    return poll.poll

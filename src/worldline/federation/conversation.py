@@ -97,8 +97,10 @@ class Conversation:
             body = self._bodies[0]
             if body:
                 part = self._understood(body)
-                self._parts += (part,)  # With the next line, one step: neither is a call.
-            del self._bodies[0]
+                del self._bodies[0]  # With the next line, one step: its call is the last of it.
+                self._parts.append(part)
+            else:
+                del self._bodies[0]
         answer: Any = self._parts[-1]
         if len(self._parts) == 1 or type(answer) is StartRun:
             return answer  # type: ignore[no-any-return] # it isn't a Deliver

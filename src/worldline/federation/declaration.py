@@ -124,12 +124,25 @@ def agreed(stated: Plain, said: Plain, who: str = "it") -> Declaration:
     return Declaration(**{**stated, **said})
 
 
+def compare_declarations(here: Plain, there: Plain, *, who: str, where: str) -> None:
+    """Refuse to start a participant for which the file here declares something else than the server's."""
+    for key, silent in _SILENT.items():
+        ours, theirs = here.get(key, silent), there.get(key, silent)
+        if _comparable(ours) != _comparable(theirs):
+            raise ConfigurationError(
+                f"{who}: {where} declares {key} = {_written(key, ours)}, and the server's file {_written(key, theirs)}",
+                advice="both ends need the same file, and the same --set",
+            )
+
+
 def _comparable(value: object) -> object:
     return sorted(value) if isinstance(value, tuple) else value
 
 
 def _written(key: str, value: Any) -> str:
     """Write a value as it would stand in the file."""
+    if value is None:
+        return "any topic"
     if key in ("period", "latency_least"):
         return f'"{format_time(value)}"'
     if isinstance(value, bool):

@@ -18,13 +18,18 @@ AUTHORITY = "WORLDLINE_AUTHORITY"
 CERTIFICATE = "WORLDLINE_CERTIFICATE"
 KEY = "WORLDLINE_KEY"
 SHAKE = "WORLDLINE_SHAKE"
-VARIABLES = frozenset((ADDRESS, NAME, FEDERATION, TOKEN, AUTHORITY, CERTIFICATE, KEY, SHAKE))
+SCRIPT = "WORLDLINE_SCRIPT"
+TWIN = "WORLDLINE_TWIN"
+VARIABLES = frozenset((ADDRESS, NAME, FEDERATION, TOKEN, AUTHORITY, CERTIFICATE, KEY, SHAKE, SCRIPT, TWIN))
 """All that concerns one run, and is nothing to those that a participant of it may start."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchEnvironment:
-    """All that a launcher tells a process. `shake` seeds delays at random, which must not show in any result."""
+    """All that a launcher tells a process. `shake` seeds delays at random, which must not show in any result.
+
+    `script` is a folder in which to write down what is said and heard, for a twin, and `twin` is where a twin reads it.
+    """
 
     address: str | None = None
     name: str | None = None
@@ -34,6 +39,8 @@ class LaunchEnvironment:
     certificate: str | None = None
     key: str | None = None
     shake: int | None = None
+    script: str | None = None
+    twin: str | None = None
 
     def variables(self) -> dict[str, str]:
         """Return what is to be set in the process's environment."""
@@ -46,6 +53,8 @@ class LaunchEnvironment:
             CERTIFICATE: self.certificate,
             KEY: self.key,
             SHAKE: None if self.shake is None else str(self.shake),
+            SCRIPT: self.script,
+            TWIN: self.twin,
         }
         return {variable: value for variable, value in given.items() if value}
 
@@ -64,4 +73,6 @@ def read_surroundings(environment: Mapping[str, str]) -> LaunchEnvironment:
         certificate=environment.get(CERTIFICATE),
         key=environment.get(KEY),
         shake=None if shake is None else int(shake),
+        script=environment.get(SCRIPT),
+        twin=environment.get(TWIN),
     )

@@ -8,6 +8,9 @@ from worldline.wire.codec cimport (
 from worldline.wire.frames cimport Frames
 
 
+cdef object _OVER
+
+
 cdef class Session:
     cdef public object owner
     cdef public object challenge
@@ -45,8 +48,9 @@ cdef class Host:
     cdef public list dirty
     cdef public object notices
     cdef public list busy
+    cdef public object desk
     cdef readonly list _strangers
-    cdef list _trunks
+    cdef readonly list _trunks
     cdef object _token
     cdef object _agreement
     cdef object _declared
@@ -54,6 +58,9 @@ cdef class Host:
     cdef object _entropy
     cdef readonly long long _share
     cdef long long _heed
+    cdef long long _frame_max
+    cdef long long _unread_max
+    cdef long long _frames_max
     cdef readonly list _paused
     cdef long long _resumed_at
     cdef list _hasty

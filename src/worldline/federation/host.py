@@ -55,6 +55,7 @@ from msgspec.structs import replace
 from worldline.federation.agreement import difference
 from worldline.federation.declaration import Declaration, Plain, agreed, said_at_joining
 from worldline.federation.limits import Limits
+from worldline.federation.other_end import OtherEnd
 from worldline.history.guarding import GuardedObserver
 from worldline.history.observer import Observer
 from worldline.lock import (
@@ -137,6 +138,7 @@ _NOTICES_MAX = 64
 _UNLIMITED = 2**60  # As good as that.
 _VACANT = ""  # In the place of a name, which is never empty.
 _SLOW = 2**16  # Bytes; what the system keeps for a connection comes on top.
+_OVER = Phase.OVER
 _encode = msgpack.Encoder().encode
 _decode_first: Callable[[bytes], Hello | OpenTrunk] = msgpack.Decoder(Hello | OpenTrunk).decode
 
@@ -150,9 +152,15 @@ class SessionOwner(Protocol):
     def carry(self) -> SessionCarrier | None:
         """Return the trunk that the session is to be from now on; None: it can't be one."""
 
+    def other_end(self) -> OtherEnd:
+        """Say what is known of whoever is at the other end."""
+
 
 class SessionCarrier(Protocol):
-    """A trunk: it carries the sessions of several participants. `Trunk` says what each of these does."""
+    """A trunk: it carries the sessions of several participants. `Trunk` says what each of these does.
+
+    An operator's desk is one, too, that carries none.
+    """
 
     def turn(self) -> bool: ...
     def fill(self) -> None: ...
@@ -245,6 +253,7 @@ class Host:
         self.dirty: list[Session] = []  # Those to send to, to close or to pause; for whoever has the sockets.
         self.notices: deque[str] = deque(maxlen=_NOTICES_MAX)  # Who came, was refused, or has gone before the start.
         self.busy: list[Session] = []  # Those who have said more than was heard: `work` goes on with them.
+        self.desk: Callable[[Session], SessionCarrier | None] | None = None  # What hears an operator, if anything does.
         self._strangers: list[Session] = []
         self._trunks: list[SessionCarrier] = []
         self._token = token
@@ -256,6 +265,9 @@ class Host:
             1, len(plan.roster) + len(plan.guests) + plan.vacancies
         )
         self._heed = min(self._share, self.limits.flood_max, self.limits.under_way_max)  # Less is no concern.
+        self._frame_max = self.limits.frame_max
+        self._unread_max = min(self.limits.unread_max, _UNLIMITED)
+        self._frames_max = min(self.limits.frames_max, _UNLIMITED)
         self._paused: list[Session] = []
         self._resumed_at = -1  # The least base when those who aren't read were last looked at.
         self._hasty: list[Session] = []
@@ -264,7 +276,7 @@ class Host:
 
     @property
     def over(self) -> bool:
-        return self.arbiter.phase is Phase.OVER
+        return self.arbiter.phase is _OVER
 
     # --- Connections ---
 
@@ -315,7 +327,7 @@ class Host:
         if data:
             session.frames.push([data])
         self._turn(session)
-        if session.frames.gathered() > self.limits.frame_max and not session.closing:
+        if session.frames.gathered() > self._frame_max and not session.closing:
             self._check_under_way(session)
 
     def work(self) -> None:
@@ -361,7 +373,7 @@ class Host:
             else:
                 self._break_down(session, error)
         session.busy = busy
-        if session.said > self.limits.frames_max and not session.hasty:
+        if session.said > self._frames_max and not session.hasty:
             session.hasty = session.paused = True
             self._hasty.append(session)
             self.dirty.append(session)
@@ -482,31 +494,43 @@ class Host:
         token = self._token_of(hello.name)
         expected = client_proof(token, session.challenge, hello.federation, hello.name, hello.nonce, hello.agreement)
         if not is_genuine(hello.proof, expected):
-            self._refuse(
-                session, BAD_TOKEN, "the token is wrong, or missing" if self._token else "this server uses no token"
-            )
+            self._refuse(session, BAD_TOKEN, "the token is wrong, or missing" if token else "this server uses no token")
             return
         if hello.federation not in ("", self.federation):
             self._refuse(
                 session, BAD_FEDERATION, f"this is federation {self.federation!r}, not {shown(hello.federation)}"
             )
             return
-        differs = difference(self._agreement, hello.agreement)
-        if differs is not None:
-            self._refuse(session, DISAGREES, differs)
-            return
-        refusal = self._unwelcome(hello.name)
-        if refusal is not None:
-            self._refuse(session, *refusal)
-            return
-        self._strangers.remove(session)
-        self._admit(session, hello.name)
+        if hello.name == OPERATOR and self.desk is not None:
+            if not self._seat_operator(session, self.desk(session)):
+                return
+        else:
+            differs = difference(self._agreement, hello.agreement)
+            if differs is not None:
+                self._refuse(session, DISAGREES, differs)
+                return
+            refusal = self._unwelcome(hello.name)
+            if refusal is not None:
+                self._refuse(session, *refusal)
+                return
+            self._strangers.remove(session)
+            self._admit(session, hello.name)
         proof = server_proof(token, session.challenge, hello)
         heartbeat = int(self.limits.heartbeat_s * 1e9)
         declared, period = self.stated(hello.name)
         limits, returns = self.limits, int(self.returns_s * 1e9)
         welcome = Welcome(proof, heartbeat, limits.frame_max, declared, period, limits.payload_max, returns)
         self._put(session, frame(welcome.body()))
+
+    def _seat_operator(self, session: Session, desk: SessionCarrier | None) -> bool:
+        """Let an operator in, if there is a desk left."""
+        if desk is None:
+            self._refuse(session, CROWDED, "too many operators are connected")
+            return False
+        self._strangers.remove(session)
+        session.trunk = desk
+        self._trunks.append(desk)
+        return True
 
     def _open_trunk(self, session: Session) -> None:
         session.trunk = session.owner.carry()
@@ -561,7 +585,7 @@ class Host:
 
     def _hear(self, session: Session, body: bytes) -> int:
         """Hear a frame, or begin to; return how many events that were."""
-        if self.over:
+        if self.arbiter.phase is _OVER:
             return 0  # It has been told, and hadn't read it yet.
         count = count_events(body)
         if count <= _TURN:
@@ -581,14 +605,14 @@ class Host:
         """Hear more of a long frame."""
         heard = session.events[-_TURN:]
         del session.events[-_TURN:]
-        if not self.over:
+        if self.arbiter.phase is not _OVER:
             self._take(session, [decode_event(raw) for raw in reversed(heard)])
         return len(heard)
 
     def _take(self, session: Session, events: list[Told]) -> None:
         if events and session.member is None:
             self._joined(session, events.pop(0))
-        if not events or session.closing or self.over:
+        if not events or session.closing or self.arbiter.phase is _OVER:
             return
         last = events[-1]
         if type(last) is Fail:
@@ -675,9 +699,9 @@ class Host:
                 self._dismiss_uninvited()
             elif (session := self.sessions.get(action.to)) is not None:
                 if not is_heavy(action):
-                    self._put(session, encode_answer(action, self.limits.frame_max))
+                    self._put(session, encode_answer(action, self._frame_max))
                 elif self._reads(session):
-                    add_grant(session.out, action, self.limits.frame_max)
+                    add_grant(session.out, action, self._frame_max)
                     self.dirty.append(session)
 
     def _dismiss_uninvited(self) -> None:
@@ -694,7 +718,7 @@ class Host:
         """Whether there is somebody who takes what is said."""
         if session.closing:
             return False
-        if len(session.out) > self.limits.unread_max:
+        if len(session.out) > self._unread_max:
             self._drop(session, f"it hasn't read {len(session.out):,} bytes that it was sent")
             return False
         return True

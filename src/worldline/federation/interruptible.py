@@ -1,8 +1,9 @@
 """A participant whose program may be interrupted: a signal's handler may raise in its thread, anywhere.
 
 The program may go on then, and the same call again gives what the interrupted one would have given. So what was taken
-from the ledger, and hadn't reached the program yet, goes back. Handlers run between the steps of Python code, also
-right after a call of compiled code has returned; hence these few methods are Python in every build.
+from the ledger, and hadn't reached the program yet, goes back. What an earlier call gave has reached it, and stays.
+Handlers run between the steps of Python code, also right after a call of compiled code has returned; hence these few
+methods are Python in every build.
 """
 
 from __future__ import annotations
@@ -21,29 +22,37 @@ class InterruptibleParticipant(Participant):
         ledger.careful = True
 
     def join(self) -> None:
+        self._ledger.forget_mark()
         try:
             super().join()
         except BaseException:
-            self._ledger.take_back()
+            self._take_back()
             raise
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
+        self._ledger.forget_mark()
         try:
-            return super().advance(to, by=by)
+            return self._advance(to, by)
         except BaseException:
-            self._ledger.take_back()
+            self._take_back()
             raise
 
     def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
+        self._ledger.forget_mark()
         try:
-            return super().next(until, promise=promise)
+            return self._next(until, promise)
         except BaseException:
-            self._ledger.take_back()
+            self._take_back()
             raise
 
     def peek(self, until: TimeLike | None = None) -> int:
+        self._ledger.forget_mark()
         try:
             return super().peek(until)
         except BaseException:
-            self._ledger.take_back()
+            self._take_back()
             raise
+
+    def _take_back(self) -> None:
+        with self._lock:  # The pulse may be telling the time.
+            self._ledger.take_back()

@@ -1,3 +1,5 @@
+cimport cython
+
 from worldline.lock.ledger cimport Ledger
 
 
@@ -8,11 +10,13 @@ cdef class Operations:
     cdef public object _lock
     cdef public bint _waits
     cdef public bint _presses
+    cdef public list _untold
     cdef public list _asked
 
     cpdef _say(self, bint urgent=*)
     cpdef _served_next(self, long long before, promise)
-    cpdef list _taken(self)
+    cpdef _take_untold(self)
+    cpdef _take_asked(self)
     cpdef _catch_up(self)
     cpdef _tell(self)
 
@@ -20,4 +24,7 @@ cdef class Operations:
 cdef class Participant(Operations):
     cdef public object _connection
 
+    cpdef list _advance(self, to, by)
+    @cython.locals(before="long long")
+    cpdef list _next(self, until, promise)
     cpdef list _wait(self)

@@ -28,7 +28,10 @@ class ArbiterLink(Protocol):
     """The way to the arbiter."""
 
     def tell(self, events: list[ParticipantEvent]) -> None:
-        """Hand over a frame of events; don't wait for an answer."""
+        """Hand over a frame of events, and don't wait for an answer.
+
+        What is handed over is taken out of the list: who is interrupted before that hands it over again.
+        """
 
     def is_due(self, urgent: bool) -> bool:
         """Whether what was just said should be told at once; `urgent`, if others may be waiting for it."""
@@ -38,10 +41,7 @@ class Connection(ArbiterLink, Protocol):
     """The way to the arbiter and back."""
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
-        """Hand over a frame of events, if there are any, and wait for the answer to the last request.
-
-        What is handed over is taken out of the list: who is interrupted before that hands it over again.
-        """
+        """Hand over a frame of events, if there are any, as `tell` does; wait for the answer to the last request."""
 
 
 class Operations:
@@ -54,7 +54,9 @@ class Operations:
         self._lock: AbstractContextManager[object] = threading.Lock()
         self._waits = False
         self._presses = False  # Whether a promise hasn't been told yet, for which others may be waiting.
-        self._asked: list[ParticipantEvent] = []  # Taken from the ledger, for whoever waits, and not handed over yet.
+        # Taken from the ledger, to be told and to be asked, and not handed over yet.
+        self._untold: list[ParticipantEvent] = []
+        self._asked: list[ParticipantEvent] = []
 
     @property
     def name(self) -> str:
@@ -161,17 +163,25 @@ class Operations:
         if self._ledger.now > before or promise is None:  # Otherwise it has more to do now, and says it then.
             self._say()
 
-    def _taken(self) -> list[ParticipantEvent]:
+    def _take_untold(self) -> None:
         self._presses = False
-        return self._ledger.take_outbox()
+        self._ledger.hand_over(self._untold)
+
+    def _take_asked(self) -> None:
+        self._presses = False
+        if self._untold:
+            self._asked += self._untold
+            self._untold = []
+        self._ledger.hand_over(self._asked)
 
     def _catch_up(self) -> None:
         self._ledger.tell_time()
         self._tell()
 
     def _tell(self) -> None:
-        if outbox := self._taken():
-            self._courier.tell(outbox)
+        self._take_untold()
+        if self._untold:
+            self._courier.tell(self._untold)
 
     def _crowded(self) -> UsageError:
         return UsageError("two of its threads or tasks wait at once", participant=self.name, at=self.now)
@@ -194,18 +204,21 @@ class Participant(Operations):
     def join(self) -> None:
         """Wait until the run starts, or until the time at which this newcomer joins."""
         with self._lock:
-            self._asked += self._taken()
+            self._take_asked()
         self._wait()
 
     def advance(self, to: TimeLike | None = None, *, by: TimeLike | None = None) -> list[Message]:
         """Advance to a time, or by a duration, and return, in order, every message that arrives before then."""
+        return self._advance(to, by)
+
+    def _advance(self, to: TimeLike | None, by: TimeLike | None) -> list[Message]:
         target = to if to is not None and by is None else self._target(to, by)
         with self._lock:
             messages = self._ledger.advance(target)
             if messages is not None:
                 self._say()
                 return messages
-            self._asked += self._taken()
+            self._take_asked()
         return self._wait()
 
     def next(self, until: TimeLike | None = None, *, promise: TimeLike | None = None) -> list[Message]:
@@ -214,13 +227,16 @@ class Participant(Operations):
         Without `until`, wait as long as anything can arrive: an empty result then means that the run has ended for this
         participant. With a `promise`, first promise to send nothing before then: cheaper than to do so on its own.
         """
+        return self._next(until, promise)
+
+    def _next(self, until: TimeLike | None, promise: TimeLike | None) -> list[Message]:
         with self._lock:
             before = self._ledger.now
             messages = self._ledger.next(until, promise)
             if messages is not None:
                 self._served_next(before, promise)
                 return messages
-            self._asked += self._taken()
+            self._take_asked()
         return self._wait()
 
     def peek(self, until: TimeLike | None = None) -> int:
@@ -239,7 +255,7 @@ class Participant(Operations):
             if known is not None:
                 self._say()
                 return known
-            self._asked += self._taken()
+            self._take_asked()
         self._wait()
         with self._lock:
             known = self._ledger.peek(until)

@@ -5,6 +5,7 @@ Linux only; elsewhere, and where the system doesn't say (another user's process,
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import sys
@@ -12,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 _PROC = Path("/proc")
+_BIRTH = 19  # Where the time at which a process began stands, among what follows its name.
+_CONDITIONS = {"R": "running", "S": "sleeping", "D": "blocked", "T": "stopped", "t": "stopped"}
 
 
 def process_of(connection: socket.socket) -> int | None:
@@ -33,13 +36,43 @@ def process_of(connection: socket.socket) -> int | None:
 
 def is_stopped(process: int | None) -> bool | None:
     """Return whether a process has been stopped, by a signal or a debugger; None, if that can't be told."""
-    if process is None:
-        return None
+    letter = _state_of(process)
+    return None if letter is None else letter in "Tt"
+
+
+def condition_of(process: int | None) -> str:
+    """Say what the system does with a process: running, sleeping, blocked or stopped; empty, if that can't be told."""
+    return _CONDITIONS.get(_state_of(process) or "", "")
+
+
+def birth_of(process: int) -> str:
+    """Return what tells a process from others that have had the same number; empty, if there is none."""
+    if fields := _fields_of(process):
+        return "" if fields[0] in "ZX" else fields[_BIRTH]
+    if sys.platform == "linux":
+        return ""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return ""
+    except PermissionError:
+        pass
+    return "alive"  # All that can be told here.
+
+
+def _state_of(process: int | None) -> str | None:
+    """Return the system's letter for what a process does."""
+    fields = None if process is None else _fields_of(process)
+    return fields[0] if fields else None
+
+
+def _fields_of(process: int) -> list[str] | None:
+    """Return what the system says of a process, from its state on."""
     try:
         stat = (_PROC / str(process) / "stat").read_text()
     except OSError:
         return None
-    return stat[stat.rindex(")") + 2] in "Tt"
+    return stat[stat.rindex(")") + 2 :].split()
 
 
 def _socket_between(port: int, other_port: int) -> str | None:

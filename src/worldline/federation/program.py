@@ -10,6 +10,7 @@ from worldline.federation.declaration import Declaration
 from worldline.federation.participant import Participant
 from worldline.model import Network, Plan, plan
 from worldline.model.errors import ConfigurationError, shown
+from worldline.model.message import exact
 from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.time import TimeLike
 
@@ -51,6 +52,10 @@ class Federation:
         if "end" in given:
             raise ConfigurationError("a Federation has no `end`", advice="write until=")
         return super().__new__(cls)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.programs, Mapping) and any(type(name) is not str for name in self.programs):
+            object.__setattr__(self, "programs", {exact(name): program for name, program in self.programs.items()})
 
     def plan(self) -> Plan:
         """Return the plan of the run, after checking it."""

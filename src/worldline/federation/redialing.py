@@ -57,7 +57,9 @@ class RedialingWire:
     def tell(self, events: list[ParticipantEvent]) -> None:
         with self._renewing:
             self._said += events
-            self._try(lambda connection: connection.tell(events))
+            self._unsaid += events  # All of this is one step: none of it is a call.
+            del events[:]
+            self._try(lambda connection: connection.tell(self._unsaid))
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         with self._renewing:  # Otherwise it might be half of what another thread says again.

@@ -11,6 +11,7 @@ middle of something. So that ends the run, whereas a client may go on waiting.
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 import time
 from threading import get_ident
@@ -23,6 +24,7 @@ from worldline.federation.declaration import Declaration
 from worldline.federation.forks import ForkedLock, not_ours, remember
 from worldline.federation.host import Host, Session
 from worldline.federation.interruptible import InterruptibleParticipant
+from worldline.federation.other_end import OtherEnd
 from worldline.federation.outcome import FederationOutcome
 from worldline.history.status import Watch
 from worldline.lock import Action, ParticipantEvent, RunEnded, State
@@ -88,17 +90,20 @@ class ResidentConnection:
     def carry(self) -> None:
         """A resident isn't a trunk."""
 
+    def other_end(self) -> OtherEnd:
+        return OtherEnd(os.getpid())
+
     # --- For the participant ---
 
     def tell(self, events: list[ParticipantEvent]) -> None:
         self._check_thread()
         self._conversation.check()
-        self._hand_over(self._conversation.encode(events), events)
+        self._hand_over(events)
 
     def ask(self, events: list[ParticipantEvent]) -> Action:
         self._check_thread()
         if events:
-            self._hand_over(self._conversation.encode(events), events)
+            self._hand_over(events)
         else:
             self._server.come_back()
         while (answer := self._conversation.answer()) is None:
@@ -138,7 +143,7 @@ class ResidentConnection:
             if events:
                 self.tell(events)
         with contextlib.suppress(WorldlineError):
-            self._hand_over(failure(cause), [])
+            self._say(failure(cause))
 
     def close(self) -> None:
         """Hang up."""
@@ -152,15 +157,21 @@ class ResidentConnection:
 
     # --- In the server's place ---
 
-    def _hand_over(self, data: bytes, events: list[ParticipantEvent]) -> None:
-        """Give frames to the host: at once, unless it doesn't read one that is so far ahead of the others."""
+    def _hand_over(self, events: list[ParticipantEvent]) -> None:
+        """Give events to the host: at once, unless it doesn't read one that is so far ahead of the others."""
+        assert self._session is not None
+        self._server.come_back()
+        while self._session.paused and not self._server.host.over:
+            self._serve(patient=True)
+        if events:  # Or whoever watches the run has said something meanwhile, and these along with it.
+            data = self._conversation.encode(events)
+            del events[:]
+            self._say(data)
+
+    def _say(self, data: bytes) -> None:
         session = self._session
         assert session is not None
-        self._server.come_back()
-        while session.paused and not self._server.host.over:
-            self._serve(patient=True)
         try:
-            del events[:]
             session.said = 0  # How many frames it sends is its own affair: it keeps only itself busy.
             self._server.hear(session, data)
         except BaseException as error:
@@ -276,6 +287,6 @@ class ResidentParticipant(InterruptibleParticipant):
         if self._ledger.state is not State.LEFT and self._wire.end is None and not self._server.host.over:
             with self._lock:
                 self._ledger.tell_time()
-                untold = self._ledger.take_outbox()
-            self._wire.fail(blame(error), untold)
+                self._take_untold()
+            self._wire.fail(blame(error), self._untold)
         self._server.break_off(error)

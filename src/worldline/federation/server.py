@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import secrets
 import socket
 import threading
 import time
@@ -22,19 +23,22 @@ from typing import Self, TypeVar, Unpack
 from worldline.federation.address import Address, parse_address
 from worldline.federation.agreement import as_agreement
 from worldline.federation.declaration import Declaration, Declared, Plain
+from worldline.federation.desk import OPERATORS_MAX, OperatorDesk
 from worldline.federation.eagerness import Eagerness
 from worldline.federation.forks import remember
 from worldline.federation.host import Session
 from worldline.federation.limits import Limits
 from worldline.federation.loss import LossPolicy, host_for
+from worldline.federation.milestones import Milestones
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.readiness import READ, PolledSockets, SelectedSockets, SocketWatch
+from worldline.federation.registry import enter
 from worldline.federation.resident import FAREWELL_S, ResidentParticipant
 from worldline.federation.server_connection import ServerConnection
 from worldline.federation.sockets import server_context
 from worldline.history.observer import Observer
 from worldline.history.status import Watch
-from worldline.lock import Phase, State
+from worldline.lock import OPERATOR, Phase, State
 from worldline.model import (
     FOREVER,
     TIME_MAX,
@@ -46,6 +50,7 @@ from worldline.model import (
     UsageError,
     WorldlineError,
     as_time,
+    format_time,
 )
 from worldline.model.time import TimeLike
 
@@ -60,7 +65,8 @@ class Server:
     """Serves one run to participants that connect.
 
     It listens on loopback by default, and on any other interface only with a token. `port` 0 picks a free port;
-    `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's.
+    `address` says which. `token` is one for all, or one for each participant by name, so that nobody can use another's;
+    None there: that one needs none.
     For ``tls://`` it presents a `certificate`; with an `authority`, clients must present a certificate of that
     authority. `agreement` is what both ends must state alike, such as ``{"world": "ab12"}``: whoever connects with
     another one, or none, is refused. `declared` is what participants declare, by name, as far as it is settled here:
@@ -77,7 +83,7 @@ class Server:
         address: str | Address = "tcp://127.0.0.1:0",
         *,
         federation: str = "",
-        token: str | Mapping[str, str] | None = None,
+        token: str | Mapping[str, str | None] | None = None,
         certificate: Path | str | None = None,
         key: Path | str | None = None,
         authority: Path | str | None = None,
@@ -95,16 +101,22 @@ class Server:
         check_tokens(plan, token)
         _check_pace(pace)
         self._tls = server_context(certificate, key, authority) if certificate is not None else None
+        # What shows that an operator may operate: the one token for all; or one of its own, where everybody has one.
+        self.operator_token = secrets.token_hex(16) if isinstance(token, Mapping) else token
+        self.known_as = federation  # The name by which operators find the run; empty: they have to know its address.
+        self._leave_registry: Callable[[], None] = lambda: None
+        self.milestones = Milestones()
         self.host = host_for(on_loss, journal)(
             plan,
             federation=federation,
-            token=_as_keys(token),
+            token=_as_keys(token, self.operator_token),
             agreement=as_agreement(agreement),
             declared=declared,
             observer=observer,
             limits=limits,
             entropy=os.urandom,
         )
+        self.host.desk = self._open_desk
         self._clock = clock
         self._pace = pace
         self._tell_every_s = tell_every_s
@@ -115,7 +127,8 @@ class Server:
         self._alarm: socket.socket | None = None
         self._connections: dict[ServerConnection, None] = {}  # The oldest first.
         self._deaf = False  # There was no file free for one who knocked.
-        self._held = FOREVER
+        self._wanted = self.paused_at = FOREVER  # Where its owner holds everybody, and where an operator does,
+        self._held = FOREVER  # and the first of them.
         self._resting: list[tuple[int, Future[None]]] = []  # Who waits for everybody to stand at a time.
         self._watch: Watch | None = None
         self._watch_every_s = tell_every_s
@@ -145,6 +158,8 @@ class Server:
             self._alarmed.setblocking(False)
             self._sockets.register(self._listener, READ, self._accept)
             self._sockets.register(self._alarmed, READ, self._obey)
+            if self.known_as:
+                self._leave_registry = enter(self.known_as, str(self.address), self.operator_token)
         return self.address
 
     def __enter__(self) -> Self:
@@ -332,6 +347,33 @@ class Server:
         if now >= self._timer:
             self._keep_time(now)
 
+    # --- For an operator's desk ---
+
+    def clock(self) -> float:
+        """Return the time by the server's own clock, in seconds."""
+        return self._clock()
+
+    def remarks(self) -> list[str]:
+        """Say who is in the way, and whether an operator is."""
+        held = [] if self.paused_at == FOREVER else [f"an operator holds it at {format_time(self.paused_at)}"]
+        return held + self.host.remarks()
+
+    def pause_at(self, until: int) -> None:
+        """Let nobody pass this time as long as the operator wants; FOREVER ends that. In the server's thread."""
+        self.paused_at = until
+        self._hold_at(self._wanted)
+
+    def tell_resting(self, held: int, rested: Future[None]) -> None:
+        """Say so when all stand at this time, or the run is over. In the server's thread."""
+        rested.add_done_callback(lambda _: self.wake_within(0))  # What is said then is sent.
+        self._resting.append((held, rested))
+
+    def _open_desk(self, session: Session) -> OperatorDesk | None:
+        operators = sum(isinstance(connection.session.trunk, OperatorDesk) for connection in self._connections)
+        return OperatorDesk(self, session) if operators < OPERATORS_MAX else None
+
+    # --- The server's turns ---
+
     def wake_within(self, seconds: float) -> None:
         """Have the next turn end by then, if only to do nothing."""
         self._timer = min(self._timer, self._now + seconds)
@@ -425,8 +467,9 @@ class Server:
         if now >= self._ticks:
             self._tick(now)
             self._ticks = now + self._tick_s
+        arbiter = self.host.arbiter
+        self.milestones.note(arbiter.events, now, arbiter.floor())
         if now >= self._watches:
-            arbiter = self.host.arbiter
             arbiter.tell_passed()
             if self._watch is not None:
                 self._watch(arbiter.status())
@@ -450,8 +493,9 @@ class Server:
         with contextlib.suppress(Exception):  # `wait` raises it.
             self._serve(None, self._tell_every_s)
 
-    def _hold_at(self, held: int) -> None:
-        self._held = held
+    def _hold_at(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._held = held = min(wanted, self.paused_at)
         # With a pace, the wall clock raises the barrier.
         self.host.hold_at(held if self._pace is None else min(held, self.host.arbiter.barrier))
 
@@ -462,7 +506,7 @@ class Server:
             self._begun_at = arbiter.floor()
         self._pace = pace
         self._timer = 0.0
-        self._hold_at(self._held)
+        self._hold_at(self._wanted)
 
     def _forget_resting(self, rested: Future[None]) -> None:
         self._resting = [each for each in self._resting if each[1] is not rested]
@@ -551,6 +595,7 @@ class Server:
         if self._closed:
             return
         self._closed = True
+        self._leave_registry()
         if self._listener is not None:
             if not self._deaf:
                 self._sockets.unregister(self._listener)
@@ -588,13 +633,14 @@ def _as_ours(error: BaseException) -> WorldlineError:
 
 def check_listening(
     address: str | Address,
-    token: str | Mapping[str, str] | None,
+    token: str | Mapping[str, str | None] | None,
     certificate: Path | str | None,
     authority: Path | str | None = None,
 ) -> Address:
     """Return where to listen, if that is safe."""
     where = parse_address(address)
-    if not where.is_local and not token:
+    is_open = not token or (isinstance(token, Mapping) and None in token.values())
+    if is_open and not where.is_local:
         raise ConfigurationError(
             f"{where} can be reached from other machines, and there is no token",
             advice="give a token, or listen on 127.0.0.1",
@@ -606,18 +652,18 @@ def check_listening(
     return where
 
 
-def _as_keys(token: str | Mapping[str, str] | None) -> bytes | dict[str, bytes]:
+def _as_keys(token: str | Mapping[str, str | None] | None, operator_token: str | None) -> bytes | dict[str, bytes]:
     if isinstance(token, Mapping):
-        return {name: each.encode() for name, each in token.items()}
+        return {name: (each or "").encode() for name, each in {**token, OPERATOR: operator_token}.items()}
     return (token or "").encode()
 
 
-def check_tokens(plan: Plan, token: str | Mapping[str, str] | None) -> None:
+def check_tokens(plan: Plan, token: str | Mapping[str, str | None] | None) -> None:
     """Refuse tokens by name that leave somebody out, or that are for nobody."""
     if not isinstance(token, Mapping):
         return
     names = (*plan.roster, *plan.guests)
-    without = [name for name in names if not token.get(name)]
+    without = [name for name in names if token.get(name, "") == ""]
     if without:
         raise ConfigurationError(f"there is no token for {', '.join(without)}", advice="everybody needs one")
     if strangers := [name for name in token if name not in names]:

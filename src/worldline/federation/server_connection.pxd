@@ -5,6 +5,7 @@ from worldline.wire.frames cimport Frames
 
 
 cdef int READ, WRITE
+cdef Py_ssize_t _LEAST
 
 
 cdef class ServerConnection:

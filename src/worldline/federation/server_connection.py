@@ -12,11 +12,13 @@ import ssl
 from collections.abc import Callable
 
 from worldline.federation.host import Host, Session
+from worldline.federation.other_end import OtherEnd
 from worldline.federation.peer_process import is_stopped, process_of
 from worldline.federation.readiness import READ, WRITE, PolledSockets, SelectedSockets
 from worldline.federation.sockets import READ_LEAST, breakage, configure, is_unreachable, next_read
 from worldline.federation.trunk import Trunk
 
+_LEAST = READ_LEAST
 _LATER = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -90,7 +92,7 @@ class ServerConnection:
             return
         if room is not None:
             frames.fill([size])
-        else:
+        elif self._size != _LEAST or size == _LEAST:
             self._size = next_read(self._size, size)
         self._host.receive(session, data, self._clock())
 
@@ -124,6 +126,9 @@ class ServerConnection:
     def carry(self) -> Trunk:
         return Trunk(self._host, self.session)
 
+    def other_end(self) -> OtherEnd:
+        return OtherEnd(self._find_process(), self.session.sent)
+
     def finish(self) -> None:
         """Come to an end as soon as all is sent."""
         if self.session.stopped:  # It takes nothing, and its going isn't waited for.
@@ -141,10 +146,13 @@ class ServerConnection:
         elif not (session.name or session.trunk) or now - session.heard < 2 * limits.heartbeat_s or session.paused:
             session.stopped = None  # Nor is it looked for who a stranger is: that takes long, and they may be many.
         else:
-            if not self._looked:
-                self._looked = True
-                self._process = process_of(self._socket)
-            session.stopped = is_stopped(self._process)
+            session.stopped = is_stopped(self._find_process())
+
+    def _find_process(self) -> int | None:
+        if not self._looked:
+            self._looked = True
+            self._process = process_of(self._socket)
+        return self._process
 
     def expire(self, now: float, patience_s: float) -> None:
         """End it if it is to end and hasn't for so long, because the other end doesn't read or doesn't go."""

@@ -20,8 +20,8 @@ _LEAST_S = 2.0  # Idle connections are probed every second at the most: what is 
 _GONE = (errno.ETIMEDOUT, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN)
 _PROBES, _UNACKNOWLEDGED, _LAST_HEARD_MS, _INFO_SIZE = 3, 24, 56, 60  # Where these stand in Linux's `struct tcp_info`.
 
-READ_LEAST = 2**12
-"""How much is read at a time at first: enough for what is usually said, and cheap to have at hand."""
+READ_LEAST = 448
+"""How much is read at a time at first: enough for what is usually said, and memory that Python has at hand."""
 
 _READ_MAX = 2**18
 

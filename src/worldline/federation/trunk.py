@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections import deque
 
 from worldline.federation.host import Host, Session
+from worldline.federation.other_end import OtherEnd
 from worldline.lock import State
 from worldline.model.errors import PeerError
 from worldline.wire.trunk import (
@@ -63,6 +64,9 @@ class TrunkCircuit:
 
     def carry(self) -> None:
         """A circuit isn't a trunk."""
+
+    def other_end(self) -> OtherEnd:
+        return self.trunk.other_end(self)
 
 
 class Trunk:
@@ -105,6 +109,18 @@ class Trunk:
             return None
         running = f"{circuit.session.name} has been running for {self._running.seconds} s"
         return f"{running}, and keeps {len(self._circuits) - 1} more in its process waiting"
+
+    def other_end(self, circuit: TrunkCircuit) -> OtherEnd:
+        """Say what is known of the process, and of who of its participants runs, for one of them."""
+        carrier = self._carrier
+        process = carrier.owner.other_end().process
+        running = None if self._running is None else self._circuits.get(self._running.circuit)
+        if self._running is None or running is None:
+            return OtherEnd(process)
+        if running is circuit:
+            return OtherEnd(process, carrier.heard - self._running.seconds)
+        seconds = f"{self._running.seconds} s"
+        return OtherEnd(process, None, f"{running.session.name}, in the same process, has been running for {seconds}")
 
     def keep_time(self) -> None:
         """Tell the sessions what is known of the connection that they share."""

@@ -71,8 +71,8 @@ class WiredParticipant(InterruptibleParticipant):
             if failure is not None and self._wire.end is None:  # Otherwise it's the end of the run that it met.
                 with self._lock:
                     self._ledger.tell_time()
-                    untold = self._ledger.take_outbox()
-                self._wire.fail(blame(failure), untold)
+                    self._take_untold()
+                self._wire.fail(blame(failure), self._untold)
             self._hang_up(patient=failure is None)
         return isinstance(error, RunEnded)
 

@@ -19,6 +19,7 @@ SHOWN_MAX = 20
 """How many members are shown, if not all are asked for."""
 
 _FIELDS_MAX = 8
+_CODE = "code."  # In the paths of differences between headers, before the names of files.
 # Fields of headers that are times.
 _TIMES = ("end", "start", "latency", "minimum", "maximum", "mean", "deviation", "control_latency")
 
@@ -213,6 +214,11 @@ def _header_text(difference: FieldDifference) -> str:
     """Say what differs in two headers, times as times."""
     if difference.path == "federation":  # That is only what the field is called.
         difference = difference._replace(path="name")
+    if difference.path.startswith(_CODE):  # Two hashes say nothing more than that they differ.
+        file = difference.path.removeprefix(_CODE)
+        alone = "A" if isinstance(difference.a, str) else "B"
+        both = isinstance(difference.a, str) and isinstance(difference.b, str)
+        return f"code: {file} was changed" if both else f"code: {file} is part of {alone} only"
     if difference.path.rpartition(".")[2] not in _TIMES:
         return str(difference)
     a, b = (

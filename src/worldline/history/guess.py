@@ -16,7 +16,7 @@ LAST_PLACES_MAX = 4096
 
 _LATER_MIN = 4  # With fewer messages there is no telling how it goes on.
 _DATES = (1.5e9, 2.2e9)  # The years 2017 to 2039, in seconds.
-_MACHINE = ("python", "platform", "float_fingerprint", "byte_order", "version")
+_MACHINE = ("python", "platform", "float_fingerprint", "byte_order", "version", "libraries")
 
 Later = Sequence[tuple[bytes, bytes]]
 """What the member sent from there on, on the same topic: in A, in B."""

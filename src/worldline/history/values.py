@@ -83,6 +83,17 @@ def both_decoded(a: bytes, b: bytes) -> tuple[Any, Any] | None:
     return None
 
 
+def decoded(payload: bytes) -> Any:
+    """Return a payload as plain values, if it is JSON or MessagePack; `is_nothing` tells if it is neither."""
+    value = _from_json(payload)
+    return _from_msgpack(payload) if value is _MISSING else value
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether there is no such value."""
+    return value is _MISSING
+
+
 def is_reordered(a: bytes, b: bytes) -> bool:
     """Whether two payloads hold the same, with lists in another order."""
     decoded = both_decoded(a, b)

@@ -6,23 +6,23 @@ import os
 import sys
 from contextlib import suppress
 
-from worldline.federation.blame import NO_TERMINAL
+from worldline.federation.blame import NO_TERMINAL, is_debugger_quit
 from worldline.federation.bystander import is_bystander, parting_words
 from worldline.federation.participant import Participant
 from worldline.federation.program import Program
 from worldline.launch.time_stamps import STAMPING, TimeStamps
 from worldline.lock import RunEnded
-from worldline.model import UsageError, WorldlineError
+from worldline.model import Interrupted, UsageError, WorldlineError
 from worldline.model.blame import trace_of
 
 
 def stamped_output() -> TimeStamps:
-    """Have what is printed stamped, if the launcher understands that; and no debugger, which would need a terminal."""
+    """Have what is printed stamped, if a launcher reads it: then there is no terminal, which a debugger would need."""
     stamps = TimeStamps()
     if os.environ.get(STAMPING):
         stamps.install()
-    if os.environ.get("PYTHONBREAKPOINT") in (None, "", "pdb.set_trace"):  # Others may need no terminal.
-        sys.breakpointhook = _stop_for_debugger
+        if os.environ.get("PYTHONBREAKPOINT") in (None, "", "pdb.set_trace"):  # Others may need no terminal.
+            sys.breakpointhook = _stop_for_debugger
     return stamps
 
 
@@ -38,8 +38,8 @@ def last_words(error: BaseException) -> int:
     if isinstance(error, WorldlineError):
         print(parting_words(error) if is_bystander(error) else f"worldline: {error}", file=sys.stderr)
         return error.exit_code
-    if isinstance(error, KeyboardInterrupt):
-        return 130
+    if isinstance(error, KeyboardInterrupt) or (is_debugger_quit(error) and not os.environ.get(STAMPING)):
+        return Interrupted.exit_code
     print(trace_of(error), file=sys.stderr)  # Its author sees all of it here; the others have been told in a line.
     return 1
 

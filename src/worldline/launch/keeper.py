@@ -18,8 +18,8 @@ participants that are Python entries are then forks of it (`newborn.py`).
 
 What is said on the socket: frames as in `model/frames.py`, of a JSON list each. To the keeper:
 
-- ``["start", name, command, directory, environment]``, with the file descriptor that takes the output along with the
-  frame. The answer is ``["started", pid]`` or ``["refused", reason]``.
+- ``["start", name, command, directory, environment]``, along with the file descriptor that takes the output, or with
+  those of a terminal for input, output and errors. The answer is ``["started", pid]`` or ``["refused", reason]``.
 - ``["fork", ...]``, the same, of a command that runs a worker: a warm keeper forks, if that makes no difference.
 - ``["remove", folder]``, with the files in it, when all has ended. No answer.
 - ``["signal", number]``: to all that is left. No answer.
@@ -52,6 +52,7 @@ _IS_LINUX = sys.platform == "linux"
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _LENGTH = 4
+_FILES_MAX = 3
 _SHOWN_MAX = 80
 _KILLING_S = 5.0
 _PAUSE_S = 0.002
@@ -130,8 +131,9 @@ class Keeper:
             return False
         verb, *rest = request
         if verb in ("start", "fork"):
-            answer = self._started(verb == "fork", received[0], *rest)
-            os.close(received[0])
+            answer = self._started(verb == "fork", received, *rest)
+            for each in received:
+                os.close(each)
             if self._newborn is not None:
                 return False
             self._say(answer)
@@ -146,7 +148,7 @@ class Keeper:
     def _receive(self, size: int, received: list[int]) -> bytes:
         data = b""
         while len(data) < size:
-            part, descriptors, _, _ = socket.recv_fds(self._launcher, size - len(data), 1)
+            part, descriptors, _, _ = socket.recv_fds(self._launcher, size - len(data), _FILES_MAX)
             received += descriptors
             if not part:
                 raise EOFError
@@ -161,7 +163,7 @@ class Keeper:
     def _started(
         self,
         may_fork: bool,
-        output: int,
+        files: list[int],
         name: str,
         command: list[str],
         directory: str,
@@ -169,9 +171,9 @@ class Keeper:
     ) -> list[Any]:
         try:
             if may_fork and self._can_fork(directory):
-                pid = self._fork(output, Newborn(command, directory, environment))
+                pid = self._fork(files[0], Newborn(command, directory, environment))
             else:
-                pid = _start(output, command, directory, environment)
+                pid = _start(files, command, directory, environment)
         except (OSError, ValueError) as error:
             return ["refused", str(error)]
         self._names[pid] = self._groups[pid] = name
@@ -246,17 +248,18 @@ class Keeper:
                 folder.rmdir()
 
 
-def _start(output: int, command: list[str], directory: str, environment: dict[str, str]) -> int:
+def _start(files: list[int], command: list[str], directory: str, environment: dict[str, str]) -> int:
     import subprocess  # Here, since who only forks doesn't need it.
 
     keeper = os.getpid()
+    terminal = files if len(files) == _FILES_MAX else None
     child = subprocess.Popen(
         command,
         cwd=directory,
         env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
+        stdin=subprocess.DEVNULL if terminal is None else terminal[0],
+        stdout=files[0] if terminal is None else terminal[1],
+        stderr=files[0] if terminal is None else terminal[2],
         start_new_session=True,
         preexec_fn=lambda: _tie(keeper),  # Nothing to fear: there are no threads here.
     )

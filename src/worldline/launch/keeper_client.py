@@ -73,12 +73,15 @@ class KeeperClient:
         command: Sequence[str],
         directory: Path,
         environment: dict[str, str],
-        output: int,
+        files: Sequence[int],
         *,
         may_fork: bool = False,
     ) -> int:
-        """Have a process started that writes into `output`, and return its number; raise if that can't be."""
-        self._tell(["fork" if may_fork else "start", name, list(command), str(directory), environment], output)
+        """Have a process started, and return its number; raise if that can't be.
+
+        `files` is where it writes to, or a terminal's standard input, output and error.
+        """
+        self._tell(["fork" if may_fork else "start", name, list(command), str(directory), environment], files)
         verb, what = self._answer(_START_S)
         if verb == "refused":
             raise UsageError(f"{name} can't be started: {what}", advice=" ".join(command))
@@ -121,12 +124,12 @@ class KeeperClient:
     def _resume(self) -> None:
         self._process.send_signal(signal.SIGCONT)  # Somebody may have stopped it.
 
-    def _tell(self, message: list[Any], descriptor: int | None = None) -> None:
+    def _tell(self, message: list[Any], files: Sequence[int] = ()) -> None:
         framed = frame(json.dumps(message).encode())
         self._resume()
         try:
-            if descriptor is not None:
-                socket.send_fds(self._socket, [framed[:HEADER_SIZE]], [descriptor])
+            if files:
+                socket.send_fds(self._socket, [framed[:HEADER_SIZE]], list(files))
                 framed = framed[HEADER_SIZE:]
             self._socket.sendall(framed)
         except OSError as error:

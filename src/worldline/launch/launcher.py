@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from worldline.federation.declaration import Declaration, Plain
+from worldline.federation.address import Address
 from worldline.federation.environment import LaunchEnvironment
 from worldline.federation.outcome import FederationOutcome
 from worldline.federation.program import Federation, Program
@@ -21,28 +21,22 @@ from worldline.launch.entry import load_program
 from worldline.launch.keeper_client import KeeperClient
 from worldline.launch.processes import Hear, ParticipantProcesses, describe_exit
 from worldline.launch.revival import Revival
-from worldline.launch.setup import ParticipantSetup, Setup, check_startable
+from worldline.launch.setup import Setup, check_startable, stated_by
 from worldline.launch.sharing import ProcessShares
 from worldline.launch.socket_folder import socket_folder
 from worldline.launch.startable import search_path
+from worldline.launch.twin_verdict import TwinVerdict
+from worldline.launch.twins import RunTwins
+from worldline.launch.unusual_parts import Terminal, UnusualParts
 from worldline.lock import State
-from worldline.model import LossError, ModelError, Stream, UsageError, WorldlineError
+from worldline.lock.witness import Witness
+from worldline.model import Interrupted, LossError, ModelError, Stream, UsageError, WorldlineError
 
 _WATCH_S = 0.1
 _GRACE_S = 2.0  # For processes of a run that was broken off.
 _LINGER_S = 10.0  # For those of one that ended well: to leave Python may take seconds where twenty do so at once.
 _DELAY_S_MAX = 0.05
-
-
-def stated_by(part: ParticipantSetup) -> Plain:
-    """Return what a participant's part of the file declares for it."""
-    return Declaration(
-        publishes=part.publishes,
-        subscribes=part.subscribes,
-        period=part.period,
-        latency_least=part.latency_least,
-        controls=part.controls,
-    ).said()
+_BY_HAND = (Interrupted.exit_code, -signal.SIGINT)  # How a process ends when a person ends it with Ctrl-C.
 
 
 def federation_of(setup: Setup) -> Federation:
@@ -69,8 +63,10 @@ class Launch:
     `hear` is told what participants print. With `workers`, those that can share so many processes. With `shake`, a
     number, processes are started in a random order, with random delays between them and between their frames: nothing
     of that may show in the outcome. Without an `address`, they connect by a Unix socket in a folder that only this user
-    can open, which is gone afterwards. `keeping` is a keeper that was made ahead of time. With a `journal`, a launch
-    that was killed can be taken up by another one; `say` is told if this is one.
+    can open, which is gone afterwards; `opened` is told where. `unusual` says who isn't started like the rest, and
+    `terminal` is for the one that is debugged. `keeping` is a keeper that was made ahead of time. `witness` hears all
+    that the arbiter is told. With a `journal`, a launch that was killed can be taken up by another one; `say` is told
+    if this is one.
     """
 
     def __init__(
@@ -83,15 +79,24 @@ class Launch:
         shake: int | None = None,
         workers: int | None = None,
         hear: Hear,
+        opened: Callable[[Address], None] = lambda _: None,
+        unusual: UnusualParts | None = None,
+        terminal: Terminal | None = None,
         keeping: KeeperClient | None = None,
+        witness: Witness | None = None,
         journal: Path | None = None,
         say: Callable[[str], None] = lambda _: None,
     ) -> None:
-        check_startable(setup)
+        self._unusual = unusual or UnusualParts()
+        self._unusual.check(setup)
+        check_startable(setup, self._unusual.starts)
         self._setup = setup
+        self._opened = opened
+        self._terminal = terminal
+        self._interrupted = False
+        self._on_loss = self._unusual.on_loss(setup)
         self._shake = None if shake is None else Stream(shake, "launch")
-        # Nobody else is expected, and nobody can take another's name.
-        self._tokens = {name: secrets.token_hex(16) for name in setup.parts}
+        self._tokens = self._unusual.tokens(setup)
         self._folder = None
         if address is None:
             self._folder = socket_folder()
@@ -102,28 +107,32 @@ class Launch:
                 address,
                 federation=setup.name,
                 token=self._tokens,
-                declared={name: stated_by(part) for name, part in setup.parts.items()},
+                declared=self._unusual.declared(setup),
                 observer=observer,
-                on_loss=setup.on_loss,
+                on_loss=self._on_loss,
                 journal=journal,
                 pace=pace,
-                limits=setup.limits,
+                limits=self._unusual.limits(setup),
             )
         except WorldlineError:
             self._tidy()
             raise
-        self._shares = ProcessShares(setup.parts, workers)
+        self.server.host.arbiter.witness = witness
+        self._shares = ProcessShares(self._unusual.started(setup), workers, apart=self._unusual.apart)
+        self._twins = RunTwins(self._unusual.twinned, setup.parts)
+        self._found: dict[str, TwinVerdict] = {}
         self._order = CauseFirst(hear, self._culprit)
-        self._processes = ParticipantProcesses(self._order.hear, self._fell_silent, keeping)
+        self._processes = ParticipantProcesses(self._hear, self._fell_silent, keeping)
         self._revival: Revival | None = None
-        if setup.on_loss == "rejoin":
-            self._revival = Revival(self.server.host, self._processes, self._shares.of, self._order.hear)
+        if self._on_loss == "rejoin":
+            self._revival = Revival(self.server.host, self._processes, self._participants_of, self._order.hear)
         if resumed := self.server.host.resumed():
             say(resumed)
 
     def run(self, watch: Watch | None = None) -> FederationOutcome:
         """Start everybody, serve until the end, and see that nothing is left running."""
         failed = True
+        began = time.monotonic()
         try:
             try:
                 self._start()
@@ -132,24 +141,33 @@ class Launch:
             self.server.serve(lambda status: self._watch(status, watch), watch_every_s=_WATCH_S)
             failed = self.server.host.failure is not None
         finally:
+            if self._unusual.debugged is not None:
+                self._processes.wait_for(self._unusual.debugged, unless=lambda: self._interrupted)
+            if not failed:
+                self._wait_for_twins(began)
+            self._look_at_twins()  # Before the keeper ends, which takes their folders with it.
             if failed:
                 self._processes.finish(_GRACE_S, 0)
             else:
                 self._processes.finish(_LINGER_S)
             self._order.release()
             self._shares.close()
+            self._twins.close()
             self._tidy()
         if self.server.host.failure is not None:
             raise self._explained(self.server.host.failure)
         return self.server.outcome()
 
     def check_ends(self, outcome: Outcome) -> None:
-        """Raise if a process has failed after its participant had left: the run is whole, but something is wrong."""
+        """Raise if something is wrong though the run is whole: a process has failed afterwards, or a twin differs."""
+        for name, verdict in self._found.items():
+            raise verdict.error(name)
         for process, how in self._processes.failed(killed=self._revival is None).items():
             there = self._there(process, outcome)
             for name in (*filter(there.__contains__, self._shares.failed_in(process)), *there):
                 problem = f"{self._shares.named(name)} {how} after it had left"
                 raise ModelError(problem, participant=name, advice=self._said(name))
+        self._check_twins()
         for process in self._processes.ended():
             for name in self._there(process, outcome):
                 raise ModelError(
@@ -158,9 +176,42 @@ class Launch:
                     advice="something keeps it going after it has left: a thread that isn't a daemon, perhaps",
                 )
 
+    def _check_twins(self) -> None:
+        """Raise if a twin has come to nothing."""
+        for process in self._twins.process_names():
+            name, how = self._twins.first_of(process), self._processes.failed().get(process)
+            if process in self._processes.ended():
+                how = "was still behind long after the run, and was ended"
+            if how is not None:
+                lines = [line.strip() for line in self._processes.last_words(process) if line.strip()]
+                advice = f"its last line was: {lines[-1]}" if lines else None
+                raise LossError(f"its twin {how}", participant=name, advice=advice)
+
+    def _wait_for_twins(self, began: float) -> None:
+        """Let the twins catch up. They have the same to do as their first copies; longer than twice is too long."""
+        deadline = 2 * time.monotonic() - began + _LINGER_S
+        for process in self._twins.process_names():
+            self._processes.wait_for(process, unless=lambda: self._interrupted or time.monotonic() > deadline)
+
+    def _look_at_twins(self) -> None:
+        """Say what twins have found, as soon as they have."""
+        for name, verdict in self._twins.verdicts().items():
+            if name not in self._found:
+                self._found[name] = verdict
+                self._order.hear(name, verdict.at, f"worldline: {verdict.text}")
+
+    def _participants_of(self, process: str) -> list[str]:
+        """Return who takes part by a process: nobody by that of a twin."""
+        return [] if self._twins.is_twin(process) else self._shares.of(process)
+
     def _there(self, process: str, outcome: Outcome) -> list[str]:
         """Return who of a process has taken part, and wasn't a guest that nobody has invited."""
         return [name for name in self._shares.of(process) if name in outcome.times]
+
+    def interrupt(self, error: WorldlineError) -> None:
+        """Break the run off, for somebody who wants it to end."""
+        self._interrupted = True
+        self.server.end(error)
 
     def hurry(self) -> None:
         """End all processes here and now."""
@@ -175,7 +226,11 @@ class Launch:
             self._processes.remove(self._folder.name)
         if (folder := self._shares.folder()) is not None:
             self._processes.remove(folder)
-        address = str(self.server.open())
+        opened = self.server.open()
+        self._opened(opened)
+        address = str(opened)
+        for folder in self._twins.folders():
+            self._processes.remove(folder)
         parts = self._shares.processes(self._tokens)
         if self._shake is not None:
             self._shake.shuffle(parts)
@@ -187,18 +242,25 @@ class Launch:
                 federation=self._setup.name,
                 token=self._tokens[part.name] if is_own else None,
                 shake=None if self._shake is None else self._shake.getrandbits(32),
+                script=self._twins.script_of(part.name),
             )
             if self._shake is not None:
                 time.sleep(self._shake.uniform(0, _DELAY_S_MAX))
-            self._processes.start(part, surroundings)
+            if part.name == self._unusual.debugged and self._terminal is not None:
+                self._processes.start_at(self._terminal, part, surroundings)
+            else:
+                self._processes.start(part, surroundings)
+        for twin, around in self._twins.processes(self._setup.name):
+            self._processes.start(twin, around)
 
     def _watch(self, status: Status, watch: Watch | None) -> None:
         """See whether a process has ended without ever having been there, or without having left."""
         if self._revival is not None:
             self._revival.look()
         host = self.server.host
+        self._look_at_twins()
         for process in self._processes.exited():
-            absent = [name for name in self._shares.of(process) if self._is_absent(name)]
+            absent = [name for name in self._participants_of(process) if self._is_absent(name)]
             for name in (*filter(absent.__contains__, self._shares.failed_in(process)), *absent):
                 how = self._processes.failed().get(process, "ended")
                 kind = UsageError if how == describe_exit(UsageError.exit_code) else LossError
@@ -216,9 +278,11 @@ class Launch:
 
     def _explained(self, failure: WorldlineError) -> WorldlineError:
         """Add what is known of the process to what is known of its connection, if that is all that is known."""
+        name = failure.participant or ""
+        if name == self._unusual.debugged and self._processes.exit_code(name) in _BY_HAND:
+            return Interrupted("it was ended at its terminal", participant=name, at=failure.at)
         if not isinstance(failure, LossError):
             return failure
-        name = failure.participant or ""
         process = self._shares.process_of(name)
         how = self._processes.failed().get(process)
         if process in self._processes.ended():
@@ -228,10 +292,18 @@ class Launch:
             failure.args = (failure.text(),)
         return failure
 
+    def _hear(self, name: str, now: int | None, text: str) -> None:
+        """Pass on what a process prints; what a twin prints, its first copy has printed."""
+        if not self._twins.is_twin(name):
+            self._order.hear(name, now, text)
+
     def _fell_silent(self, process: str) -> None:
         self._shares.note_end(process)
+        self._twins.end_of(process)
         for name in self._shares.of(process):
             self._order.fell_silent(name)
+        if process == self._unusual.debugged and self._terminal is not None:
+            self._terminal.give_back()
 
     def _culprit(self) -> str | None:
         failure = self.server.host.failure

@@ -14,19 +14,18 @@ import contextlib
 import os
 import selectors
 import signal
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from worldline.federation.environment import LaunchEnvironment
-from worldline.launch.forkable import inherited, may_fork
+from worldline.launch.forkable import may_fork
 from worldline.launch.keeper_client import KeeperClient, LeftoverProcess
 from worldline.launch.setup import ParticipantSetup
-from worldline.launch.startable import search_path
+from worldline.launch.starting import command_of, environment_of
 from worldline.launch.time_stamps import STAMPING, read_speaker, read_stamp
+from worldline.launch.unusual_parts import Terminal
 from worldline.model.lines import LineSplitter
 
 GRACE_S = 5.0
@@ -37,9 +36,6 @@ _LAST_WORDS = 5
 _LINE_MAX = 8192
 _READ_MAX = 2**16
 _PIPE_MAX = 2**20  # What a pipe can hold, at the most.
-
-OUTPUT = "WORLDLINE_OUTPUT"
-"""Where participants are to leave files for whoever started the run; by default where that one is."""
 
 Hear = Callable[[str, int | None, str], None]
 """Told the name of a participant, its time if the line says so, and a line that it has printed."""
@@ -80,6 +76,7 @@ class ParticipantProcesses:
         self._codes: dict[str, int] = {}  # Of those who have ended,
         self._since: dict[str, float] = {}  # and when,
         self._silent: set[str] = set()  # and of whom nothing more is to be heard.
+        self._at_terminal: set[str] = set()  # Those who aren't heard here at all.
         self._ended: list[str] = []  # Those whom the launcher itself has ended.
         self._changed = threading.Condition()
         self._last_words: dict[str, deque[str]] = {}
@@ -89,19 +86,11 @@ class ParticipantProcesses:
     def start(self, part: ParticipantSetup, surroundings: LaunchEnvironment) -> None:
         """Start a participant's process."""
         keeping = self._listened(warm=may_fork(part))
-        command = part.command or (sys.executable, "-m", "worldline.launch.worker", part.entry or "")
-        environment = {
-            **inherited(),
-            "PATH": search_path(part.environment),
-            STAMPING: "1",
-            OUTPUT: str(Path(os.environ.get(OUTPUT, ".")).absolute()),
-            **surroundings.variables(),
-            **part.environment,
-        }
+        environment = {STAMPING: "1", **environment_of(part, surroundings)}
         reading, writing = os.pipe()
         try:
             self._pids[part.name] = keeping.start(
-                part.name, command, part.directory, environment, writing, may_fork=may_fork(part)
+                part.name, command_of(part), part.directory, environment, [writing], may_fork=may_fork(part)
             )
         except BaseException:
             os.close(reading)
@@ -123,6 +112,14 @@ class ParticipantProcesses:
     def exits(self) -> dict[str, int]:
         """Return who has ended, heard or not, and how."""
         return dict(self._codes)
+
+    def start_at(self, terminal: Terminal, part: ParticipantSetup, surroundings: LaunchEnvironment) -> None:
+        """Start a participant's process that has a terminal for itself: what it prints isn't heard here."""
+        self._at_terminal.add(part.name)
+        self._pids[part.name] = self._listened().start(
+            part.name, command_of(part), part.directory, environment_of(part, surroundings), terminal.make_way()
+        )
+        terminal.lend(self._pids[part.name])
 
     def remove(self, folder: str) -> None:
         """Have a folder removed when all of this is over, even if this process is killed."""
@@ -151,6 +148,16 @@ class ParticipantProcesses:
         now = time.monotonic()
         ended = dict(self._since)
         return [name for name, since in ended.items() if name in self._silent or now - since > _STRAYS_S]
+
+    def exit_code(self, name: str) -> int | None:
+        """Return how a process has ended; None if it hasn't."""
+        return self._codes.get(name)
+
+    def wait_for(self, name: str, unless: Callable[[], bool]) -> None:
+        """Wait until this one has ended, however long that takes, unless that is no use any more."""
+        while name in self._pids and name not in self._codes and not unless():
+            with self._changed:
+                self._changed.wait(_LOOK_S)
 
     def last_words(self, name: str) -> list[str]:
         """Return the last lines that a participant has printed."""
@@ -231,6 +238,8 @@ class ParticipantProcesses:
             self._codes.update(exits)
             self._since.update((name, time.monotonic()) for name, _ in exits)
             self._changed.notify_all()
+        for name in self._at_terminal.intersection(name for name, _ in exits):
+            self._fall_silent(name)
         return is_gone
 
     def _take(self, pipe: _Pipe) -> bool:
@@ -266,8 +275,11 @@ class ParticipantProcesses:
         self._selector.unregister(pipe)
         os.close(pipe.descriptor)
         if self._pipes[pipe.name] is pipe:
-            self._fell_silent(pipe.name)
-            self._silent.add(pipe.name)
+            self._fall_silent(pipe.name)
+
+    def _fall_silent(self, name: str) -> None:
+        self._fell_silent(name)
+        self._silent.add(name)
 
 
 def describe_exit(code: int) -> str:

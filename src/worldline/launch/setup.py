@@ -6,12 +6,14 @@ what is made of it. Nothing is made before all checks have passed, and nothing o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import Any
 
+from worldline.federation.declaration import Declaration, Plain
 from worldline.federation.limits import Limits
 from worldline.federation.loss import LossPolicy
 from worldline.launch.setup_words import FILE, LINK, PARTICIPANT, TABLES, Mention, Tables
@@ -46,6 +48,17 @@ class ParticipantSetup:
     environment: dict[str, str] = field(default_factory=dict)
 
 
+def stated_by(part: ParticipantSetup) -> Plain:
+    """Return what a participant's part of the file declares for it."""
+    return Declaration(
+        publishes=part.publishes,
+        subscribes=part.subscribes,
+        period=part.period,
+        latency_least=part.latency_least,
+        controls=part.controls,
+    ).said()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Setup:
     """A federation that has passed all checks; `parts` are sorted by name.
@@ -65,16 +78,30 @@ class Setup:
     lcm_serve: str | None = None
 
 
+Starts = Callable[[str], bool]
+"""Says of a participant, by its name, whether it is to be started here, so that its program has to be here."""
+
+
+def everybody(_: str) -> bool:
+    """All participants are started here."""
+    return True
+
+
+def nobody(_: str) -> bool:
+    """Others start them all, elsewhere."""
+    return False
+
+
 # --- What several places must agree on ---
 
 
-def _check_participants(place: TomlPlace, participants: Tables, *, startable: bool) -> None:
+def _check_participants(place: TomlPlace, participants: Tables, starts: Starts) -> None:
     owners: dict[str, TomlPlace] = {}
     for participant, described in participants:
         for name, where in _names_of(described):
             if owners.setdefault(name, participant) is not participant:
                 where.note(f"two participants are named {quoted(name)} (every name is used once)")
-        if startable:
+        if any(starts(name) for name, _ in _names_of(described)):
             _check_start(participant, described)
     if not place.value:
         place.note("the roster is empty (a run needs at least one participant)")
@@ -208,12 +235,16 @@ def _is_known(document: Document, *keys: str) -> bool:
 
 
 def read_setup(
-    file: Path, *, changes: Iterable[str] = (), options: Mapping[str, str] | None = None, startable: bool = True
+    file: Path,
+    *,
+    changes: Iterable[str] = (),
+    options: Mapping[str, str] | None = None,
+    starts: Starts = everybody,
 ) -> Setup:
     """Read a federation from its file, with `changes` such as ``link.latency=5ms``; report all mistakes at once.
 
     `options` says of changes that were written as another option than --set which one that is, by the key.
-    Unless `startable`, it doesn't matter whether the participants' programs are here: others start them elsewhere.
+    The program of somebody whom others start, elsewhere, needn't be here; `starts` says whose must.
     """
     document = Document(Path(file), TABLES, changes, options)
     top = document.root.table(FILE)
@@ -223,7 +254,7 @@ def read_setup(
             check_name(top["name"], "a federation")
         except ConfigurationError as error:
             document.note(("name",), f"{error}; the file's name is used if there is none")
-    _check_whole(document, top, startable=startable)
+    _check_whole(document, top, starts)
     document.demand_no_mistakes()
     try:
         made = _plan(top)
@@ -239,7 +270,7 @@ def read_setup(
         plan=made,
         parts=dict(sorted(parts.items())),
         warnings=tuple(document.warnings),
-        limits=_limits(top.get("limits", {}), startable=startable),
+        limits=_limits(top.get("limits", {}), waits_for_people=not all(map(starts, parts))),
         on_loss=top.get("on_loss", "abort"),
         topics=top.get("topics", {}),
         lcm=top.get("lcm", {}).get("public", ()),
@@ -247,27 +278,42 @@ def read_setup(
     )
 
 
-def check_startable(setup: Setup) -> None:
-    """Refuse a federation that leaves it to others to start somebody."""
+def check_startable(setup: Setup, starts: Starts = everybody) -> None:
+    """Refuse a federation that leaves it to others to start somebody who is to be started here."""
     for name, part in setup.parts.items():
-        if part.entry is None and part.command is None:
+        if part.entry is None and part.command is None and starts(name):
             raise UsageError(
                 f"{setup.file} doesn't say how to start {name}",
-                advice="give it an entry or a command, or use `worldline serve`",
+                advice=f"give it an entry or a command, or use --without {shlex.quote(name)} or `worldline serve`",
             )
+
+
+def check_name_in(setup: Setup, name: str) -> None:
+    """Refuse the name of somebody who isn't in the file."""
+    if name not in setup.parts:
+        advice = nearest(name, list(setup.parts), "the roster is")
+        raise UsageError(f"there is no participant {quoted(name)} in {setup.file}", advice=advice)
+
+
+def check_names(setup: Setup, names: Sequence[str], option: str) -> None:
+    """Refuse names for an option that the file doesn't have, or that are given twice."""
+    for place, name in enumerate(names):
+        check_name_in(setup, name)
+        if name in names[:place]:
+            raise UsageError(f"{option} names {name} twice")
 
 
 JOIN_S = 600.0
 """How long `worldline run` waits for the participants that it has started, unless the file says otherwise.
 
-A simulator that has to load a world may take minutes; after ten, nobody is watching any more. `worldline serve` waits
-for ever: people start its participants, whenever they like.
+A simulator that has to load a world may take minutes; after ten, nobody is watching any more. Where people start
+participants, whenever they like, it waits for ever, as `worldline serve` does.
 """
 
 
-def _limits(described: dict[str, Any], *, startable: bool) -> Limits:
+def _limits(described: dict[str, Any], *, waits_for_people: bool) -> Limits:
     """Return the server's limits: those that the file says, and the usual ones."""
-    said: dict[str, Any] = {"join_s": JOIN_S} if startable else {}
+    said: dict[str, Any] = {} if waits_for_people else {"join_s": JOIN_S}
     for key, value in described.items():
         said[f"{key}{'_s' if key in _TIMES else '_max'}"] = None if value == inf else value
     return Limits(**said)
@@ -276,7 +322,7 @@ def _limits(described: dict[str, Any], *, startable: bool) -> Limits:
 _TIMES = ("unreachable", "silence", "handshake", "join", "rejoin")
 
 
-def _check_whole(document: Document, top: dict[str, Any], *, startable: bool) -> None:
+def _check_whole(document: Document, top: dict[str, Any], starts: Starts) -> None:
     participants, rules, faults = (top.get(key, []) for key in ("participants", "links", "faults"))
     _check_rules(rules)
     _check_faults(faults)
@@ -289,7 +335,7 @@ def _check_whole(document: Document, top: dict[str, Any], *, startable: bool) ->
         _check_buffers(document.root.at("buffers"), top["buffers"], participants)
     if "topics" in top and _is_known(document, "publishes", "subscribes"):
         _check_topics(document.root.at("topics"), top["topics"], participants)
-    _check_participants(document.root.at("participants"), participants, startable=startable)
+    _check_participants(document.root.at("participants"), participants, starts)
 
 
 def _plan(top: dict[str, Any]) -> Plan:

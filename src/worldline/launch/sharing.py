@@ -8,7 +8,7 @@ have a process for themselves.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,9 +18,15 @@ from worldline.launch.shared_worker import SharedParticipant, failed_in_share, w
 _NAMED_MAX = 3
 
 
-def shares(parts: Mapping[str, ParticipantSetup], workers: int) -> dict[str, list[ParticipantSetup]]:
+def shares(
+    parts: Mapping[str, ParticipantSetup], workers: int, apart: Collection[str] = ()
+) -> dict[str, list[ParticipantSetup]]:
     """Return who shares which process, by the name of the process, which isn't that of any participant."""
-    able = [part for _, part in sorted(parts.items()) if part.entry is not None and not part.environment]
+    able = [
+        part
+        for name, part in sorted(parts.items())
+        if part.entry is not None and not part.environment and name not in apart
+    ]
     if not able:
         return {}
     places = Counter(part.directory for part in able)
@@ -37,16 +43,21 @@ def _unused(name: str, parts: Mapping[str, ParticipantSetup]) -> str:
 
 
 class ProcessShares:
-    """The processes of a run by name, and whose each of them is; those of one participant have its name."""
+    """The processes of a run by name, and whose each of them is; those of one participant have its name.
 
-    def __init__(self, parts: Mapping[str, ParticipantSetup], workers: int | None) -> None:
+    Those who are `apart` share theirs with nobody.
+    """
+
+    def __init__(
+        self, parts: Mapping[str, ParticipantSetup], workers: int | None, *, apart: Collection[str] = ()
+    ) -> None:
         self._parts = parts
-        self._shares = {} if workers is None else shares(parts, workers)
+        self._shares = {} if workers is None else shares(parts, workers, apart)
         self._process_of = {part.name: process for process, share in self._shares.items() for part in share}
         self._files: TemporaryDirectory[str] | None = None
         self._failed: dict[str, list[str]] = {}
 
-    def processes(self, tokens: Mapping[str, str]) -> list[ParticipantSetup]:
+    def processes(self, tokens: Mapping[str, str | None]) -> list[ParticipantSetup]:
         """Return every process to be started, as if it were a participant's; write down who shares it."""
         own = [part for part in self._parts.values() if part.name not in self._process_of]
         return own + [self._shared(process, share, tokens) for process, share in self._shares.items()]
@@ -57,9 +68,11 @@ class ProcessShares:
             self._files = TemporaryDirectory(prefix="worldline-", ignore_cleanup_errors=True)
         return None if self._files is None else self._files.name
 
-    def _shared(self, process: str, share: list[ParticipantSetup], tokens: Mapping[str, str]) -> ParticipantSetup:
+    def _shared(
+        self, process: str, share: list[ParticipantSetup], tokens: Mapping[str, str | None]
+    ) -> ParticipantSetup:
         file = self._file(process)
-        write_share(file, [SharedParticipant(part.name, part.entry or "", tokens[part.name]) for part in share])
+        write_share(file, [SharedParticipant(part.name, part.entry or "", tokens[part.name] or "") for part in share])
         return ParticipantSetup(name=process, directory=share[0].directory, entry=f"@{file}")
 
     def _file(self, process: str) -> Path:

@@ -62,6 +62,14 @@ def _file_in(folder: Path, module: Sequence[str]) -> Path | None:
     return next((file for file in files if S_ISREG(mode_of(file))), None)
 
 
+def files_of(entry: str | None, command: Sequence[str] | None, directory: Path) -> list[Path]:
+    """Return the files in a participant's directory that it is started from: a module's, and those a command names."""
+    if entry is not None:
+        file = _file_in(directory, entry.partition(":")[0].split("."))
+        return [] if file is None else [file]
+    return [directory / word for word in command or () if S_ISREG(mode_of(directory / word))]
+
+
 def search_path(environment: Mapping[str, str]) -> str:
     """Return where a participant's commands are looked for.
 

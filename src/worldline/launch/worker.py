@@ -6,11 +6,17 @@ tells it. The exit code says how it went, as for the `worldline` command.
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
 from pathlib import Path
 from typing import NoReturn
 
-from worldline.federation.client import connect
+from worldline.federation.call import Call
+from worldline.federation.client import Client, connect, connection_over, dial_server
+from worldline.federation.environment import read_surroundings
+from worldline.federation.program import Program
+from worldline.federation.wired import WiredParticipant
 from worldline.launch.conduct import last_words, live, stamped_output
 from worldline.launch.entry import load_program
 
@@ -25,12 +31,34 @@ def main() -> NoReturn:
         sys.exit(work(Path(entry[1:]), stamps))
     try:
         program = load_program(entry, Path.cwd())
-        with connect(**program.said()) as participant:
+        with _participant(program) as participant:
             stamps.now = lambda: participant.now
             live(program, participant)
     except (Exception, KeyboardInterrupt) as error:
         code = last_words(error)
     sys.exit(code)
+
+
+def _participant(program: Program) -> WiredParticipant:
+    """Return the participant that this process is to be: one with a connection, or a twin of one."""
+    around = read_surroundings(os.environ)
+    if around.twin is not None and around.name is not None:
+        from worldline.launch.twin import TwinWire  # These, too, hardly anybody needs.
+
+        return TwinWire(around.name, Path(around.twin)).participant(program)
+    if around.script is None:
+        return connect(**program.said())
+    from worldline.launch.overheard_socket import OverheardSocket
+    from worldline.launch.script_files import ScriptWriter, is_begun
+
+    folder = Path(around.script)
+    if is_begun(folder):  # By a process that was lost, and whose place this one takes.
+        return connect(**program.said())
+    call = Call(None, None, **program.said())
+    dialed = dial_server(call)
+    assert isinstance(dialed, socket.socket)  # A launcher's participants are on its machine, and need no TLS.
+    connection = connection_over(call, OverheardSocket(dialed, ScriptWriter(folder)))
+    return Client(call.ledger(connection.welcome), connection)
 
 
 if __name__ == "__main__":

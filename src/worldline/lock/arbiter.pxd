@@ -21,6 +21,7 @@ cdef class Arbiter:
     cdef public object topics_max
     cdef public Py_ssize_t payload_max
     cdef public object logs_max
+    cdef public object witness
     cdef readonly Bounds bounds
     cdef readonly dict newcomers
     cdef readonly Router router

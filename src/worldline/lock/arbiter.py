@@ -92,6 +92,7 @@ from worldline.lock.refusals import (
 from worldline.lock.router import Router
 from worldline.lock.states import ASKING, PHASES, WAITING, Phase, State
 from worldline.lock.why import Why
+from worldline.lock.witness import Witness
 from worldline.model.buffer import as_buffer
 from worldline.model.errors import (
     ConfigurationError,
@@ -136,6 +137,7 @@ class Arbiter:
         self.ceiling = FOREVER  # The barrier or the first newcomer's start: nobody is granted more.
         self.topics_max: int | None = None  # How many topics a participant may have to do with.
         self.payload_max = PAYLOAD_MAX
+        self.witness: Witness | None = None  # Told of all that is said, before anything follows from it.
         self.logs_max: int | None = None  # How many bytes one may log at one time of its own: they may all be kept.
         self.bounds = Bounds()
         self.newcomers: dict[str, Member] = {}  # Invited, and not started.
@@ -177,6 +179,8 @@ class Arbiter:
         If one of several isn't legal, those before it have been taken, and what follows from them is returned with
         the next.
         """
+        if self.witness is not None:
+            self.witness.hears(who, events)
         member = self.members.get(who)
         if member is None:
             for event in events:

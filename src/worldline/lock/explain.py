@@ -26,7 +26,8 @@ def explain(arbiter: View) -> tuple[Why, ...]:
         return ()
     exact = exact_bounds(arbiter)
     waiting = sorted(name for name, member in arbiter.members.items() if member.state in ASKING)
-    return tuple(_explain(arbiter, arbiter.members[name], exact) for name in waiting)
+    hops: dict[tuple[str, str], Hop] = {}  # Many wait for the same.
+    return tuple(_explain(arbiter, arbiter.members[name], exact, hops) for name in waiting)
 
 
 def waits_of(arbiter: View) -> tuple[WaitReason, ...]:
@@ -43,7 +44,7 @@ def vacant(plan: Plan) -> tuple[str, ...]:
     return (f"{plan.vacancies} more",) if plan.vacancies else ()
 
 
-def _explain(arbiter: View, member: Member, exact: Exact) -> Why:
+def _explain(arbiter: View, member: Member, exact: Exact, known: dict[tuple[str, str], Hop]) -> Why:
     def because(cause: Cause, bound: int, **more: Any) -> Why:
         return Why(member.name, member.state, member.now, member.awaits, cause, bound, member.since, **more)
 
@@ -62,9 +63,12 @@ def _explain(arbiter: View, member: Member, exact: Exact) -> Why:
     hops, receiver = [], member
     for clock, latency in chain:
         sender = arbiter.members[clock.name]
-        # Before a newcomer's start only an earlier invitation or the end concern it, whatever it will listen to.
-        topic = None if receiver.state is State.JOINED else arbiter.router.edges.named(sender, receiver)[1]
-        hops.append(Hop(sender.name, receiver.name, topic, latency))
+        hop = known.get((sender.name, receiver.name))
+        if hop is None:
+            # Before a newcomer's start only an earlier invitation or the end concern it, whatever it will listen to.
+            topic = None if receiver.state is State.JOINED else arbiter.router.edges.named(sender, receiver)[1]
+            hop = known[sender.name, receiver.name] = Hop(sender.name, receiver.name, topic, latency)
+        hops.append(hop)
         receiver = sender
     return because(
         Cause.SENDER,

@@ -38,16 +38,21 @@ cdef class Ledger:
     cdef dict _streams
     cdef public bint careful
     cdef bint _is_marked
+    cdef bint _is_served
+    cdef tuple _called
     cdef tuple _before
     cdef tuple _lists
     cdef list _given
     cdef object _waited
 
-    cdef _mark(self, held=*)
+    cdef _mark(self, StateRow waits, long long until, held=*)
+    cpdef forget_mark(self)
     cpdef take_back(self)
+    cdef _serve_again(self)
     cdef long long _target(self, time, kind)
 
     cpdef list take_outbox(self)
+    cpdef hand_over(self, list taken)
     @cython.locals(row=StateRow)
     cpdef list receive(self, action)
     @cython.locals(waited=StateRow, horizon="long long", messages=list)

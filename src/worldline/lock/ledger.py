@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter, deque
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from worldline.history.journal import Journal
@@ -64,7 +65,7 @@ from worldline.lock.refusals import (
     too_large,
     undeclared,
 )
-from worldline.lock.states import GONE, RETIRED, ROWS, State
+from worldline.lock.states import GONE, RETIRED, ROWS, State, StateRow
 from worldline.model.buffer import UNBOUNDED, Buffer, as_buffer, sift
 from worldline.model.errors import BrokenOff, PeerError, UsageError, WorldlineError, shortened
 from worldline.model.message import Message, check_name
@@ -132,6 +133,8 @@ class Ledger:
         self._streams: dict[tuple[str, ...], Stream] = {}
         self.careful = False  # Whether the program may be interrupted before it has what it is given: see `take_back`.
         self._is_marked = False
+        self._is_served = False  # Whether a call was taken back of which the arbiter knows: see there.
+        self._called: tuple[StateRow, int] = (_ACTING, 0)
         self._before: tuple[Any, ...] = ()
         self._lists: tuple[Any, ...] = ()
         self._given: list[Message] = []
@@ -154,8 +157,14 @@ class Ledger:
 
     def take_outbox(self) -> list[ParticipantEvent]:
         """Return what the arbiter must be told, in order, and forget it."""
-        outbox, self._outbox = self._outbox, []
-        return outbox
+        taken: list[ParticipantEvent] = []
+        self.hand_over(taken)
+        return taken
+
+    def hand_over(self, taken: list[ParticipantEvent]) -> None:
+        """Move what the arbiter must be told behind what was taken before: all of it, or, if interrupted, nothing."""
+        taken += self._outbox
+        self._outbox = []
 
     def receive(self, action: Action) -> list[Message]:
         """Take the answer that this participant waits for; return the messages of its sequence point."""
@@ -166,7 +175,7 @@ class Ledger:
         if row is None:
             self._refuse(PeerError(f"{type(action).__name__} isn't an answer to one that is {self.state.value}"))
         if self.careful:
-            self._mark(self._held.copy())
+            self._mark(self._row, self._until, self._held.copy() if self._held else ())
         if row is _ACTING and action.__class__ is Grant:
             return self._granted(action)
         self._row = row
@@ -179,25 +188,40 @@ class Ledger:
             self.now = action.horizon
         return []
 
-    def _mark(self, held: deque[Message] | None = None) -> None:
-        """Remember how it is, and what is held if that will change by more than being given, for `take_back`."""
-        self._before = (self.now, self.horizon, self._row, self._final, self._told, self._complete_at, self._waited)
+    def _mark(self, waits: StateRow, until: int, held: Iterable[Message] | None = None) -> None:
+        """Remember how it is, and what is held if that will change by more than being given, for `take_back`.
+
+        And what it was called for: where it waits until it is answered, and the time that it asks for.
+        """
+        self._before = (self.now, self.horizon, self._row, self._final, self._complete_at, self._waited)
+        self._called = (waits, until)
         self._lists = (self._incomplete, self._finished, self.dropped, held)
         self._given = []
         self.journal.mark()
         self._is_marked = True
 
+    def forget_mark(self) -> None:
+        """The program has what the last call gave: that stays, whatever happens next."""
+        self._is_marked = False
+
     def take_back(self) -> None:
-        """Take back what the last call gave to a `careful` program: it was interrupted before it had it."""
+        """Take back what the last call gave to a `careful` program: it was interrupted before it had it.
+
+        What the arbiter was told can't be taken back. If that is the time which the call had reached, the program is
+        bound to make the same call again, as if it still waited.
+        """
         if self._is_marked:
             self._is_marked = False
-            self.now, self.horizon, self._row, self._final, self._told, self._complete_at, self._waited = self._before
+            self.now, self.horizon, self._row, self._final, self._complete_at, self._waited = self._before
             self._incomplete, self._finished, self.dropped, held = self._lists
             if held is None:
                 self._held.extendleft(reversed(self._given))
             else:
-                self._held = held
+                self._held = deque(held)
             self.journal.take_back()
+            if self._told > self.now and self._row is _ACTING:
+                self._row, self._until = self._called
+                self._is_served = True
 
     def _granted(self, grant: Grant) -> list[Message]:
         horizon, messages = grant.horizon, grant.messages
@@ -237,14 +261,16 @@ class Ledger:
     def advance(self, to: TimeLike) -> list[Message] | None:
         """Ask for a sequence point at `to`: all that arrives before it. None: wait for the answer and `receive` it."""
         self._is_marked = False
-        if self._row is _ADVANCING and as_time(to) == self._until:
-            return None  # It was asked for before, and the wait for it was interrupted.
+        if self._row is _ADVANCING and as_time(to) == self._until:  # It was interrupted.
+            if not self._is_served:
+                return None
+            self._serve_again()
         target = self._target(to, Advance)
         if self._period:
             self._keep_period(target)
         if target <= self.horizon or self._final:
             if self.careful:
-                self._mark()
+                self._mark(_ADVANCING, target)
             return self._go_to(target)
         request = Advance(target)
         self._until = target  # An interruption comes after a call: all of this happens, or nothing.
@@ -259,8 +285,10 @@ class Ledger:
         """
         self._is_marked = False
         if self._row is _AWAITING and (FOREVER if until is None else as_time(until)) == self._until:
-            return None
-        if promise is not None:
+            if not self._is_served:
+                return None
+            self._serve_again()
+        elif promise is not None:
             self.promise(promise)
         if until is None:
             if self._row is not _ACTING:
@@ -273,12 +301,17 @@ class Ledger:
         first = self._first()
         if first < min(self.horizon, self._until) or self._until <= self.horizon or self._final:
             if self.careful:
-                self._mark()
+                self._mark(_AWAITING, self._until)
             return self._wake()
         request = Next(self._until, first)
         self._outbox += (request,)
         self._row = _AWAITING
         return None
+
+    def _serve_again(self) -> None:
+        """Go on with a call that was taken back: all that it takes is known."""
+        self._is_served = False
+        self._row = _ACTING
 
     def _first(self) -> int:
         """Return the first arrival that is held."""
@@ -401,9 +434,11 @@ class Ledger:
             or sent > TIME_MAX
             or payload.__class__ is not bytes
             or len(payload) > self.payload_max
+            or topic.__class__ is not str
             or topic not in self._topics
         ):
             self._check_send(topic, payload, sent)
+            topic, payload = str.__str__(topic), bytes(payload)  # Of their kind, they may be more than that.
         self._outbox.append(Publish(topic, payload, sent))
         self.journal.note_sent(sent, topic, payload)
 
@@ -441,7 +476,7 @@ class Ledger:
     def subscribe(self, topic: str, buffer: Buffer | str = UNBOUNDED) -> None:
         """Receive a topic from now on."""
         self._check(Subscribe)
-        check_name(topic, "a topic")
+        topic = check_name(topic, "a topic")
         kept = as_buffer(buffer)
         if topic in self._buffers:
             self._refuse(subscribed_already(topic))
@@ -464,6 +499,7 @@ class Ledger:
         self._check(Unsubscribe)
         if topic not in self._buffers:
             self._refuse(not_subscribed(topic))
+        topic = str.__str__(topic)
         until = self.now
         if self._buffers.pop(topic).limit != 0 and self._complete_at == self.now and topic not in self._incomplete:
             until += 1
@@ -476,7 +512,7 @@ class Ledger:
 
     def invite(self, newcomer: str, at: TimeLike) -> None:
         """Let a newcomer join at a time that the control link can meet."""
-        check_name(newcomer, "a participant")
+        newcomer = check_name(newcomer, "a participant")
         time = self._control(Invite, at)
         if time < self.horizon:
             self.horizon = time  # The newcomer may have something to say from then on.

@@ -97,6 +97,7 @@ class MetasimServer:
             tell_every_s=_SHOW_EVERY_S if self._onlookers.public is not None else _TELL_EVERY_S,
             limits=limits,
         )
+        self.server.known_as = "metasim"
         self.outcome: FederationOutcome | None = None  # Once it has finished.
         self._reached: int | None = None  # Where everybody stood last; None: it isn't initialized.
         self._allowed = 0  # How far everybody may have gone: more than that if `advance_to` was interrupted.

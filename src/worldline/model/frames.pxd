@@ -24,7 +24,7 @@ cdef class Cutter:
     cpdef push(self, list unread)
     @cython.locals(
         rest=bytes, at=Py_ssize_t, there=Py_ssize_t, filled=Py_ssize_t, missing=Py_ssize_t, taken=Py_ssize_t,
-        length="long long", start=Py_ssize_t, end=Py_ssize_t, begun=bytearray, goes_on=bint,
+        length="long long", start=Py_ssize_t, end=Py_ssize_t, view="const char *", body=bytes, begun=bytearray, goes_on=bint,
     )
     cpdef bint cut(self, list bodies) except -1
     @cython.locals(length="long long")

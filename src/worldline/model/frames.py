@@ -59,8 +59,8 @@ class Cutter:
     `whole` is how long a body in several frames may be; 0: each is one frame, and all bits are its length's.
 
     `push` and `cut` may be interrupted anywhere, by a signal's handler that raises, and called again: nothing is lost
-    then, and nothing taken twice. Handlers run after calls and in loops, so what belongs together has neither in
-    between.
+    then, and nothing taken twice. Handlers run after calls and in loops, so where things belong together, the only call
+    is the last of them.
     """
 
     def __init__(self, longest: int = 2 ** (8 * HEADER_SIZE) - 1) -> None:
@@ -88,7 +88,8 @@ class Cutter:
     def push(self, unread: list[bytes]) -> None:
         """Take the first that has come in, to be cut."""
         data = unread[0]
-        self._rest = self._rest[self._at :] + data
+        fresh = self._at == len(self._rest) and type(data) is bytes
+        self._rest = data if fresh else self._rest[self._at :] + data
         self._at = 0
         del unread[0]
 
@@ -110,8 +111,8 @@ class Cutter:
                 if missing > 0:
                     return False
                 if not self._goes_on:
-                    bodies += (self._long,)  # type: ignore[arg-type] # It isn't changed any more.
-                    self._long = None
+                    whole, self._long = self._long, None
+                    bodies.append(whole)  # type: ignore[arg-type] # It isn't changed any more.
                     return True
             if there < HEADER_SIZE:
                 return False
@@ -120,8 +121,8 @@ class Cutter:
             start = at + HEADER_SIZE
             if length > self.longest or self._long is not None:
                 if length == 0:
-                    bodies += (b"",)  # A heartbeat.
                     self._at = start
+                    bodies.append(b"")  # A heartbeat.
                     return True
                 length = self._piece(length)
                 begun = bytearray() if self._long is None else self._long
@@ -137,8 +138,10 @@ class Cutter:
                     self._filled, self._length, self._goes_on = there - HEADER_SIZE, length, False
                     self._long, self._rest, self._at = begun, b"", 0
                 return False
-            bodies += (rest[start:end],)
+            view = rest
+            body = view[start:end]
             self._at = end
+            bodies.append(body)
             return True
 
     def _piece(self, said: int) -> int:

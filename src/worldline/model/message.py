@@ -31,8 +31,13 @@ class Message(NamedTuple):
     payload: bytes
 
 
+def exact(name: str) -> str:
+    """Return a name as nothing but text: it may be a member of an enumeration, for instance."""
+    return str.__str__(name) if isinstance(name, str) else name
+
+
 def check_name(name: object, what: str) -> str:
-    """Return the name of a participant or topic if it can be one."""
+    """Return the name of a participant or topic if it can be one; that of an enumeration is its text."""
     if not isinstance(name, str) or not name:
         raise ConfigurationError(f"{shown(name)} can't name {what}", advice="a name is text of at least one character")
     if len(name) > NAME_LENGTH_MAX or not name.isprintable() or name != name.strip():
@@ -40,4 +45,4 @@ def check_name(name: object, what: str) -> str:
             f"{shown(name)} can't name {what}",
             advice=f"a name has at most {NAME_LENGTH_MAX} printable characters and no blank at either end",
         )
-    return name
+    return str.__str__(name)

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from worldline.model.errors import ConfigurationError, shown
 from worldline.model.links import Network, check_network
-from worldline.model.message import check_name
+from worldline.model.message import check_name, exact
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike, is_time
 
@@ -39,8 +39,8 @@ def plan(
 ) -> Plan:
     """Make a plan and check it completely."""
     made = Plan(
-        roster=roster if isinstance(roster, str) else tuple(roster),  # type: ignore[arg-type] # refused below
-        guests=tuple(guests),
+        roster=roster if isinstance(roster, str) else tuple(map(exact, roster)),  # type: ignore[arg-type] # refused below
+        guests=tuple(map(exact, guests)),
         network=Network() if network is None else network,
         seed=seed,
         end=None if until is None else as_time(until, "an end time"),

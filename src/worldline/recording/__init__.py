@@ -1,6 +1,6 @@
 """Recordings: a run as an MCAP file, the same bytes for the same run."""
 
-from worldline.recording.facts import Count, Header, LossCount, MemberFacts, RunFacts
+from worldline.recording.facts import Count, Header, LossCount, MemberFacts, Provenance, RunFacts
 from worldline.recording.fingerprint import float_fingerprint
 from worldline.recording.reader import Arrival, Condition, Loss, Recording, RecordingVerdict, Unheard
 from worldline.recording.run_recording import RunRecording
@@ -15,6 +15,7 @@ __all__ = [
     "Loss",
     "LossCount",
     "MemberFacts",
+    "Provenance",
     "Recorder",
     "Recording",
     "RecordingVerdict",

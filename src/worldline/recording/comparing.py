@@ -1,29 +1,26 @@
 """Compares two recordings: of any room, whole, cut off or broken off.
 
 What both files hold in equal chunks isn't even unpacked (see `walk`); the rest is read once, in step, by
-`history.parting`. A file that was cut off, or whose run was, tells everything up to some time; beyond that nothing is
-compared.
+`history.parting`, as far as each tells everything (see `accounting`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import islice
 from os import PathLike
 
 import msgspec
 
-from worldline.history.account import Account, Membership, Sending
+from worldline.history.account import Account
 from worldline.history.actions import ActionKind
 from worldline.history.causes import Causes, Origin, explain, unseen_before
 from worldline.history.difference import Difference
 from worldline.history.guess import Later, guess
 from worldline.history.parting import Partings, part
 from worldline.history.values import FieldDifference, field_differences
-from worldline.model.errors import UsageError
-from worldline.model.time import FOREVER, format_time
-from worldline.recording.reader import Condition, Recording, story
-from worldline.recording.scan import Damaged
+from worldline.model.time import format_time
+from worldline.recording.accounting import intact, is_complete, is_cut_off, recorded_account
+from worldline.recording.reader import Recording, story
 from worldline.recording.walk import equal_chunks, sendings
 
 _LATER_MAX = 24  # How many messages a guess is made from,
@@ -33,11 +30,11 @@ _ROSTERS = ("roster", "guests")  # Who takes part in one only is said elsewhere.
 
 def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: str | None = None) -> Difference:
     """Compare two recordings. `to` is the member to whom the chain from the first cause is to lead."""
-    one, other = _intact(Recording(a)), _intact(Recording(b))
+    one, other = intact(Recording(a)), intact(Recording(b))
     skip = equal_chunks(one.scan, other.scan)
-    if not (_is_complete(one) and _is_complete(other)):  # How far a file goes is seen at its end.
+    if not (is_complete(one) and is_complete(other)):  # How far a file goes is seen at its end.
         skip = max(0, min(skip, len(one.scan.chunks) - 2, len(other.scan.chunks) - 2))
-    accounts = _account(one, skip), _account(other, skip)
+    accounts = recorded_account(one, skip), recorded_account(other, skip)
     partings = part(*accounts)
     headers = _headers(one, other)
     names = {difference.path.partition(".")[0] for difference in headers}
@@ -48,7 +45,7 @@ def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: st
         causes,
         headers,
         ends,
-        cut_off=tuple(_is_cut_off(each) for each in (one, other)),
+        cut_off=tuple(is_cut_off(each) for each in (one, other)),
         same_ends=ends == (None, None) or (None not in ends and _fate(one, accounts[0]) == _fate(other, accounts[1])),
         unseen_before=_unseen_before(causes, partings, one),
         guess=_guess(causes, sorted(names), one, other, skip),
@@ -59,86 +56,25 @@ def compare_recordings(a: str | PathLike[str], b: str | PathLike[str], *, to: st
     return difference
 
 
-def _intact(recording: Recording) -> Recording:
-    """Refuse a file that isn't what was written, before anything in it is taken for a difference."""
-    if recording.scan.whole:
-        damage = recording.damage_in_short()
-    else:  # It has no checksums, so there is nothing for it but to unpack it.
-        verdict = recording.verify()
-        damage = verdict.text if verdict.condition is Condition.ALTERED else None
-    if damage is not None:
-        raise _altered(recording, damage)
-    return recording
-
-
-def _is_complete(recording: Recording) -> bool:
-    return recording.scan.whole and recording.outcome is not None and recording.outcome.status == "complete"
-
-
-def _account(recording: Recording, skip: int) -> Account:
-    """Return what a recording tells of its run."""
-    outcome, roster = recording.outcome, recording.header.roster
-    account = Account((), planned=frozenset(roster), is_complete=_is_complete(recording))
-    if outcome is not None and recording.scan.whole:
-        account.stays = {
-            name: Membership(part.started, part.left, part.digest) for name, part in outcome.participants.items()
-        }
-        account.until = FOREVER if outcome.until is None else outcome.until
-    else:
-        account.stays = {name: Membership(0) for name in roster}
-    account.sendings = _told(recording, account, skip)
-    return account
-
-
-def _told(recording: Recording, account: Account, skip: int) -> Iterator[Sending]:
-    """Yield what was sent, as far as all of it is there; then the account's `until` says how far that is."""
-    try:
-        if account.is_complete:
-            yield from sendings(recording.scan, skip)
-            return
-        latest: list[Sending] = []
-        for sending in sendings(recording.scan, skip):
-            if sending[0] >= account.until:
-                break
-            if latest and latest[0][0] != sending[0]:
-                yield from latest
-                latest = []
-            latest.append(sending)
-        if account.until < FOREVER:
-            yield from latest
-        else:  # It was cut off, perhaps among those that were sent at the same time as the last.
-            account.until = latest[0][0] if latest else 0
-    except Damaged as damage:
-        raise _altered(recording, str(damage)) from damage
-
-
-def _altered(recording: Recording, problem: str) -> UsageError:
-    return UsageError(f"{recording.path} was altered: {problem}", advice="record the run again")
-
-
 def _headers(a: Recording, b: Recording) -> list[FieldDifference]:
     """Return what the recorders knew before the runs began, and isn't the same."""
-    texts = [
-        msgspec.json.encode(
-            {name: value for name, value in msgspec.to_builtins(each.header).items() if name not in _ROSTERS}
-        )
-        for each in (a, b)
-    ]
-    return field_differences(*texts)
+    return field_differences(*(msgspec.json.encode(_compared_header(each)) for each in (a, b)))
+
+
+def _compared_header(recording: Recording) -> dict[str, object]:
+    header = msgspec.to_builtins(recording.header)
+    settings = {name: value for name, _, value in (each.partition("=") for each in recording.header.settings)}
+    return {name: value for name, value in header.items() if name not in _ROSTERS} | {"settings": settings}
 
 
 def _end(recording: Recording, account: Account) -> str | None:
     """Say how a recording ended before its time, None if it didn't."""
     if account.is_complete:
         return None
-    if _is_cut_off(recording):
+    if is_cut_off(recording):
         return f"cut off: everything sent before {format_time(account.until)} is there"
     assert recording.outcome is not None
     return f"broken off: {story(recording.outcome)}"
-
-
-def _is_cut_off(recording: Recording) -> bool:
-    return recording.outcome is None or not recording.scan.whole
 
 
 def _fate(recording: Recording, account: Account) -> object:
@@ -153,7 +89,7 @@ def _unseen_before(causes: Causes, partings: Partings, recording: Recording) -> 
     """Return from whom the first cause may have what differs. It was recorded alike: so either recording tells."""
     if not causes.first or not partings.unseen:
         return []
-    told = _account(recording, skip=0).sendings
+    told = recorded_account(recording, skip=0).sendings
     return unseen_before(causes.reasons[causes.first[0]], set(partings.unseen), told)
 
 

@@ -25,7 +25,20 @@ LOST_SCHEMA_NAME = "worldline.Lost"
 LOST_CHANNEL = {"worldline": "lost"}
 
 
-class Header(Struct, frozen=True, kw_only=True):
+class Provenance(Struct, frozen=True, kw_only=True):
+    """What was run, and the code that it is made of.
+
+    `target` is what the command was given, without its folder, with the `settings` of its parameters. `code` has the
+    hashes of the files by their names, and `libraries` the versions of what they import.
+    """
+
+    target: str = ""
+    settings: tuple[str, ...] = ()
+    code: dict[str, str] = {}
+    libraries: dict[str, str] = {}
+
+
+class Header(Provenance, frozen=True, kw_only=True):
     """What was known before the run began."""
 
     called: ClassVar[str] = "header"  # In what is said of it.
@@ -113,6 +126,7 @@ LOST_SCHEMA = (
 )
 
 _NUMBER_MAX = 2**64
+_PROVENANCE = Provenance.__struct_fields__
 _Facts = TypeVar("_Facts", Header, RunFacts)
 
 
@@ -121,6 +135,8 @@ def to_metadata(facts: Header | RunFacts) -> dict[str, str]:
     found: dict[str, str] = {}
     for field in msgspec.structs.fields(facts):
         value: Any = getattr(facts, field.name)
+        if not value and field.name in _PROVENANCE:  # Whoever records by hand may know nothing of it.
+            continue
         found[field.name] = value if field.type is str else msgspec.json.encode(value, order="deterministic").decode()
     return found
 

@@ -7,7 +7,7 @@ from enum import Enum
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from mcap.records import Channel, Message
 
@@ -21,7 +21,7 @@ from worldline.recording.envelope import SHARED_CHANNEL, take_out
 from worldline.recording.facts import FORMAT, LOST_CHANNEL, Count, Header, LossCount, RunFacts, from_metadata
 from worldline.recording.scan import Damaged, Scan
 from worldline.recording.survey import Survey
-from worldline.recording.walk import lost_of, path_of
+from worldline.recording.walk import lost_of, path_of, sendings
 
 
 class Arrival(NamedTuple):
@@ -153,6 +153,10 @@ class Recording:
 
         return self._in_order(arrival, start, end)
 
+    def check_topics(self, topics: Collection[str]) -> None:
+        """Refuse topics that the recording doesn't have."""
+        self._check_known("topic", topics, self._topics)
+
     def _check_known(self, what: str, names: Collection[str] | None, known: Callable[[], set[str]]) -> None:
         """Refuse a name that the recording doesn't have: nothing would ever be found of it."""
         there = known() if names else set()
@@ -200,6 +204,20 @@ class Recording:
 
         return self._in_order(loss, start, end)
 
+    def frame(self, topic: str) -> Any:
+        """Return everything on a topic as a pandas DataFrame: a row for each message and receiver, in order of sending.
+
+        Its columns are `sent`, `arrival`, `sender`, `receiver`, `sequence`, `copy` and `lost`, and the fields of the
+        payloads. Times are nanoseconds. It needs pandas, which Worldline doesn't install.
+        """
+        from worldline.recording.tables import frame_of  # Here, since few need it.
+
+        self.check_topics([topic])
+        try:
+            return frame_of(sendings(self._scan), topic)
+        except Damaged as damage:
+            raise self._altered(damage) from damage
+
     def counts(self) -> dict[str, Count]:
         """Count what is in the file, by topic."""
         return self._survey.counts()
@@ -239,7 +257,10 @@ class Recording:
                     del pool[:ready]
                     size = sum(len(entry[-1]) for entry in pool)
         except Damaged as damage:
-            raise ModelError(f"{self.path} was altered: {damage}", advice="record the run again") from damage
+            raise self._altered(damage) from damage
+
+    def _altered(self, damage: Damaged) -> ModelError:
+        return ModelError(f"{self.path} was altered: {damage}", advice="record the run again")
 
     def _too_much(self, at: int) -> UsageError:
         return UsageError(

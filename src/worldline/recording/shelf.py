@@ -49,6 +49,11 @@ class Shelf:
         return self._destination.descriptor == 1
 
     @property
+    def is_stream(self) -> bool:
+        """Whether it is written to what isn't a file, such as a pipe."""
+        return self._destination.is_stream
+
+    @property
     def waits(self) -> bool:
         """Whether somebody must read it before anything can be written."""
         found = self._destination

@@ -15,7 +15,7 @@ from importlib.metadata import version as version_of
 from os import PathLike
 from typing import Any, BinaryIO, NamedTuple, TypedDict
 
-from msgspec import json
+from msgspec import json, structs
 
 from worldline.history.account import Fate
 from worldline.history.journal import run_digest
@@ -45,6 +45,7 @@ from worldline.recording.facts import (
     LossCount,
     LostMessage,
     MemberFacts,
+    Provenance,
     RunFacts,
     to_metadata,
 )
@@ -85,8 +86,8 @@ class Recorder(Observer):
     """Records one run. A path must be new, unless `overwrite`; a file object stays open.
 
     `encodings` says how the payloads on a topic are encoded, ``{"pose": "json"}``, and `encoding` how those on all
-    others are; none means plain bytes. `schemas` says, by topic, what they contain. The clock only decides when a file
-    shows what isn't a whole chunk yet.
+    others are; none means plain bytes. `schemas` says, by topic, what they contain. `provenance` says what is run, and
+    which code that is. The clock only decides when a file shows what isn't a whole chunk yet.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Recorder(Observer):
         encodings: Mapping[str, str] | None = None,
         encoding: str = "",
         schemas: Mapping[str, Schema] | None = None,
+        provenance: Provenance | None = None,
         overwrite: bool = False,
         chunk_size: int = CHUNK_SIZE,
         clock: Callable[[], float] = time.monotonic,
@@ -121,6 +123,7 @@ class Recorder(Observer):
                 guests=tuple(sorted(plan.guests)),
                 end=plan.end,
                 network=plan.network,
+                **structs.asdict(provenance or Provenance()),
             )
         )
         self._pending = Pending(chunk_size)  # Less wouldn't fill a chunk, and nothing smaller reaches the disk.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Iterable
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
@@ -70,30 +71,36 @@ def destination(path: str | os.PathLike[str]) -> Destination:
 
 def save(path: Path, data: bytes) -> None:
     """Write a file whole, or leave what was there; write to what can only be streamed to."""
+    save_parts(path, (data,))
+
+
+def save_parts(path: Path, parts: Iterable[bytes]) -> None:
+    """Write a file piece by piece, in the same way; if a piece can't be had, nothing is left of it."""
     to = destination(path)
     try:
         if to.is_stream:
-            _stream(to.open_stream(), data)
+            _stream(to.open_stream(), parts)
         else:
-            _replace(to, data)
+            _replace(to, parts)
     except OSError as error:
         raise LossError(f"{path} can't be written: {error.strerror or error}") from error
 
 
-def _stream(descriptor: int, data: bytes) -> None:
+def _stream(descriptor: int, parts: Iterable[bytes]) -> None:
     try:
-        write_all(descriptor, data)
+        for part in parts:
+            write_all(descriptor, part)
     finally:
         os.close(descriptor)
 
 
-def _replace(to: Destination, data: bytes) -> None:
+def _replace(to: Destination, parts: Iterable[bytes]) -> None:
     beside = to.file.with_name(f".worldline-{os.getpid()}-{next(_numbers)}.part")
     descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
     try:
         if not to.is_new:
             os.fchmod(descriptor, stat.S_IMODE(to.file.stat().st_mode))  # It stays as accessible as it was.
-        _stream(descriptor, data)
+        _stream(descriptor, parts)
         beside.replace(to.file)
     except BaseException:
         beside.unlink(missing_ok=True)

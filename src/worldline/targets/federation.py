@@ -5,6 +5,7 @@ Who asks whether something is a federation, and it isn't, doesn't need what runs
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,19 +16,23 @@ from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.loading.definition import Definition
 from worldline.model.errors import Interrupted, UsageError, shown
+from worldline.model.payload import PAYLOAD_MAX
 from worldline.model.plan import Plan
 from worldline.model.time import rounded_time
 from worldline.targets.ready import Options, Ready, end_of
 from worldline.workers.executor import Executor, InProcess, SharedWorkers, Tcp, Unix, as_executor, readable_executor
 
 if TYPE_CHECKING:
+    from worldline.federation.address import Address
     from worldline.federation.outcome import FederationOutcome
     from worldline.federation.program import Federation, Program
     from worldline.launch.keeper_client import KeeperClient
     from worldline.launch.launcher import Launch
     from worldline.launch.processes import Hear
-    from worldline.launch.setup import ParticipantSetup, Setup
+    from worldline.launch.setup import ParticipantSetup, Setup, Starts
     from worldline.launch.topics import Topic
+    from worldline.launch.unusual_parts import Terminal, UnusualParts
+    from worldline.lock.witness import Witness
     from worldline.recording.writer import Recorder
 
 _OPTIONS = {"seed": "--seed", "until": "--until"}
@@ -42,8 +47,10 @@ class ReadyFederation(Ready):
     `encoding` says how payloads are encoded on topics of which its file says nothing. What is sent appears on the LCMs
     `lcm`, and at an endpoint `lcm_serve`. `pace` is how many simulated seconds may pass in a second. With `shake`, a
     number, the order in which things happen to be done is drawn. `listen` is where participants in processes connect,
-    `keeping` what starts them, and `hear` is told what they print. With a `journal`, the run can be taken up again if
-    this process is killed; `say` is told if it is.
+    `keeping` what starts them, `hear` is told what they print, and `opened` where they connect, once that is known.
+    `unusual` says who isn't started like the rest, and `terminal` is for the one that is debugged. `witness` hears what
+    their arbiter is told. With a `journal`, the run can be taken up again if this process is killed; `say` is told if
+    it is.
     """
 
     kind = "federation"
@@ -59,12 +66,18 @@ class ReadyFederation(Ready):
     shake: int | None = None
     listen: str | None = None
     keeping: KeeperClient | None = None
+    witness: Witness | None = None
     hear: Hear = lambda _who, _at, _line: None
+    opened: Callable[[Address], None] = lambda _: None
+    unusual: UnusualParts | None = None
+    terminal: Terminal | None = None
     journal: Path | None = None
     say: Callable[[str], None] = lambda _: None
     lcm: tuple[str, ...] = ()
     lcm_serve: str | None = None
     encoding: str = ""
+    target: str = ""
+    settings: tuple[str, ...] = ()
     seed: int = field(init=False)
     _launch: Launch | None = field(default=None, init=False)
 
@@ -76,6 +89,13 @@ class ReadyFederation(Ready):
     @property
     def topics(self) -> dict[str, Topic]:
         return {} if self.setup is None else self.setup.topics
+
+    @property
+    def payload_max(self) -> int:
+        """The largest payload of a message."""
+        if self.setup is not None:
+            return self.setup.limits.payload_max
+        return PAYLOAD_MAX if self.federation is None else self.federation.payload_max
 
     def declared_topics(self) -> tuple[dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
         """Return what each participant publishes and what it subscribes to, by name, as far as that is known here."""
@@ -114,8 +134,18 @@ class ReadyFederation(Ready):
                 for name, topic in topics.items()
                 if topic.schema_encoding
             },
+            provenance=self.provenance(),
             overwrite=True,
         )
+
+    def files(self) -> list[Path]:
+        """Return where the code of its participants begins: modules of entries, and files that commands name."""
+        if self.setup is None:
+            return super().files()
+        from worldline.launch.startable import files_of
+
+        parts = self.setup.parts.values()
+        return [file for part in parts for file in files_of(part.entry, part.command, part.directory)]
 
     def warmed_up(self) -> ReadyFederation:
         """Return it with what starts its processes, if it has any: that takes a moment to be ready itself."""
@@ -143,7 +173,11 @@ class ReadyFederation(Ready):
             shake=self.shake,
             workers=self.chosen.count if isinstance(self.chosen, SharedWorkers) else None,
             hear=self.hear,
+            opened=self.opened,
+            unusual=self.unusual,
+            terminal=self.terminal,
             keeping=self.keeping,
+            witness=self.witness,
             journal=self.journal,
             say=self.say,
         )
@@ -155,7 +189,7 @@ class ReadyFederation(Ready):
         elif self._launch is None:  # Nobody has been started.
             raise error
         else:
-            self._launch.server.end(error)
+            self._launch.interrupt(error)
 
     def hurry(self) -> None:
         if self._launch is not None:
@@ -167,7 +201,17 @@ class ReadyFederation(Ready):
 
     def remarks(self) -> list[str]:
         """Say what else there is to be said of how it goes."""
-        return [] if self._launch is None else self._launch.server.host.remarks()
+        return [] if self._launch is None else self._launch.server.remarks()
+
+    @property
+    def waits_for_people(self) -> bool:
+        """Whether others start somebody who takes part."""
+        return self.unusual is not None and bool(self.unusual.awaited)
+
+    def notices(self) -> list[str]:
+        """Say once who has come, was refused, or has gone before the start, since the last time."""
+        notices = deque[str]() if self._launch is None else self._launch.server.host.notices
+        return [notices.popleft() for _ in range(len(notices))]
 
     def extent(self, outcome: Outcome) -> str:
         return rounded_time(max(outcome.times.values(), default=0))
@@ -178,9 +222,14 @@ class ReadyFederation(Ready):
         return []
 
 
-def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyFederation:
-    """Read a federation's file, with what is to be changed; unless `startable`, others start its participants."""
+def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> ReadyFederation:
+    """Read a federation's file, with what is to be changed; `starts` says whom we start, if not all but `without`."""
     from worldline.launch.setup import check_startable, read_setup
+
+    def is_here(name: str) -> bool:
+        return name not in options.without
+
+    starts = starts or is_here
 
     given = {"seed": options.seed, "until": options.until}
     changes = [*options.settings, *(f"{key}={value}" for key, value in given.items() if value is not None)]
@@ -188,7 +237,7 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
         file,
         changes=changes,
         options={key: _OPTIONS[key] for key, value in given.items() if value is not None},
-        startable=startable,
+        starts=starts,
     )
     chosen = as_executor(options.executor or "processes", EXECUTORS)
     federation = None
@@ -196,8 +245,8 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
         from worldline.launch.launcher import federation_of
 
         federation = federation_of(setup)
-    elif startable:
-        check_startable(setup)
+    else:
+        check_startable(setup, starts)
     return ReadyFederation(
         name=setup.name,
         made_plan=setup.plan,
@@ -205,6 +254,8 @@ def from_file(file: Path, options: Options, *, startable: bool = True) -> ReadyF
         names=tuple(setup.parts),
         setup=setup,
         federation=federation,
+        target=str(file),
+        settings=options.settings,
     )
 
 

@@ -41,6 +41,12 @@ _RECORDING = ".mcap"
 
 def prepare(target: str, options: Options) -> Ready:
     """Make ready what `FILE.toml`, `FILE.py`, `FILE.py:NAME`, `FILE.sdf`, or the name of something of ours means."""
+    ready = _found(target, options)
+    ready.target, ready.settings = target, options.settings
+    return ready
+
+
+def _found(target: str, options: Options) -> Ready:
     file, name = parts_of(target)
     if file.suffix == TOML:
         return federation.from_file(file, options)

@@ -15,22 +15,25 @@ from worldline.loading.definition import Definition
 from worldline.model.errors import ConfigurationError, Interrupted, shown
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
+from worldline.targets.texts import parts_of
 from worldline.workers.executor import Executor
 
 if TYPE_CHECKING:
+    from worldline.recording.facts import Provenance
     from worldline.recording.writer import Recorder
 
 
 class Options(Struct, frozen=True, kw_only=True):
     """What somebody wants of a run, as it was written; what isn't said is as the target has it.
 
-    `settings` are of the form NAME=VALUE.
+    `settings` are of the form NAME=VALUE, and `without` names participants that others start, elsewhere.
     """
 
     seed: int | None = None
     until: str | None = None
     executor: str | None = None
     settings: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 def end_of(options: Options) -> int | None:
@@ -54,6 +57,7 @@ class Ready(ABC):
 
     `kind` is the room that runs it: federation, kernel, nodes, spacetime or world. `members` is what one who takes part
     is called there, and several; `event` is what happens there, and `has_messages` whether messages can get lost.
+    `target` and `settings` are what it was made from, as they were written.
     """
 
     kind: ClassVar[str]
@@ -64,6 +68,8 @@ class Ready(ABC):
     name: str
     seed: int
     chosen: Executor
+    target: str = ""
+    settings: tuple[str, ...] = ()
 
     @property
     def executor(self) -> str:
@@ -83,7 +89,37 @@ class Ready(ABC):
         """Return what records it, about to begin: rooms other than federations encode what they tell as JSON."""
         from worldline.recording.writer import Recorder  # Here, since many runs aren't recorded.
 
-        return Recorder(target, self.plan(), federation=self.name, encoding="json", overwrite=True)
+        return Recorder(
+            target,
+            self.plan(),
+            federation=self.name,
+            encoding="json",
+            provenance=self.provenance(),
+            overwrite=True,
+        )
+
+    def provenance(self) -> Provenance:
+        """Return what a recording says of the code that is run, for whoever wants to run it again."""
+        from worldline.loading.sources import sources_of
+        from worldline.recording.facts import Provenance
+
+        file, name = parts_of(self.target)
+        sources = sources_of(self.files(), file.parent)
+        return Provenance(
+            target=f"{file.name}:{name}" if name else file.name,
+            settings=self.telling_settings(),
+            code=sources.code,
+            libraries=sources.libraries,
+        )
+
+    def telling_settings(self) -> tuple[str, ...]:
+        """Return the settings that the result depends on: all, in most rooms."""
+        return self.settings
+
+    def files(self) -> list[Path]:
+        """Return the files in which the code begins that is run. What comes with Worldline is known by its version."""
+        file, _ = parts_of(self.target)
+        return [file] if file.is_file() else []
 
     @abstractmethod
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:

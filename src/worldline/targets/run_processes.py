@@ -25,7 +25,8 @@ from typing import IO, Any, Self
 
 from msgspec import DecodeError, Struct, json
 
-from worldline.launch.processes import OUTPUT, describe_exit
+from worldline.launch.processes import describe_exit
+from worldline.launch.starting import OUTPUT
 from worldline.lifeline import Lifeline
 from worldline.model.errors import InternalError, Interrupted, LossError, UsageError
 from worldline.targets.variants import HASH_SEED, Variant

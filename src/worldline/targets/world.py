@@ -60,7 +60,10 @@ class ReadyWorld(Ready):
         return self._plan
 
     def recorder(self, target: Path) -> Recorder:
-        return world_recorder(target, self.name, self._plan)
+        return world_recorder(target, self.name, self._plan, provenance=self.provenance())
+
+    def telling_settings(self) -> tuple[str, ...]:
+        return tuple(each for each in self.settings if each.partition("=")[0].strip() != _RUN_AHEAD)
 
     def run(self, observer: Observer | None = None, watch: Watch | None = None) -> Outcome:
         look = looks(watch, self._end)

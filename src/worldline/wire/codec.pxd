@@ -3,7 +3,7 @@ cimport cython
 from worldline.model.frames cimport frame, frames, header
 
 cdef Py_ssize_t _FEW, _PORTION, _HEAVY, _OVERHEAD, _FEW_EVENTS
-cdef tuple _REQUESTS
+cdef tuple _REQUESTS, _UNREADABLE
 cdef object Grant, Publish, _encode, _encode_into, _decode_events, _decode_event, _split, _decode_answer
 
 @cython.locals(body=bytes)

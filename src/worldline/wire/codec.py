@@ -35,6 +35,8 @@ _REQUESTS = (Advance, Next, Peek)
 _FEW_EVENTS = 0xA0  # Up to this first byte, an array has at most 15 items.
 _COUNTED = {0xDC: 3, 0xDD: 5}  # The first byte of a longer array, and how many bytes say how long it is, this included.
 
+_UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
+
 _encode: Callable[[object], bytes] = msgpack.Encoder().encode
 _encode_into: Callable[[object, bytearray, int], None] = msgpack.Encoder().encode_into
 _decode_events: Callable[[bytes], list[Told]] = msgpack.Decoder(list[Told]).decode
@@ -60,17 +62,17 @@ def encode_events(events: list[ParticipantEvent], longest: int = FRAME_MAX) -> b
 
 def _is_heavy_publish(events: list[ParticipantEvent]) -> bool:
     """Whether a large payload is published, with at most a request behind it."""
-    if not events or len(events) > 2 or (len(events) == 2 and not isinstance(events[1], _REQUESTS)):
+    if not events or len(events) > 2 or (len(events) == 2 and type(events[1]) not in _REQUESTS):
         return False
     first = events[0]
-    return isinstance(first, Publish) and len(first.payload) >= _HEAVY
+    return type(first) is Publish and len(first.payload) >= _HEAVY
 
 
 def encode_answer(answer: Answer, longest: int = FRAME_MAX) -> bytes:
     """Return an answer as a frame, after frames with those of its messages that don't fit into it."""
-    if not isinstance(answer, Grant) or len(answer.messages) < _FEW:
+    if type(answer) is not Grant or len(answer.messages) < _FEW:
         body = _encode(answer)
-        if len(body) <= longest or not isinstance(answer, Grant):
+        if len(body) <= longest or type(answer) is not Grant:
             return frame(body)
     *first, last = _portions(answer.messages, longest)
     ahead = [frames(_encode(Deliver(portion)), longest) for portion in first]
@@ -120,7 +122,10 @@ def _portions(messages: list[Message], longest: int) -> Iterator[list[Message]]:
 
 def decode_events(body: bytes) -> list[Told]:
     """Read a participant's frame."""
-    return checked(_decode_events, body)
+    try:
+        return _decode_events(body)
+    except _UNREADABLE as error:
+        raise _unreadable(body, error) from error
 
 
 def count_events(body: bytes) -> int:
@@ -143,12 +148,19 @@ def decode_event(raw: msgspec.Raw) -> Told:
 
 def decode_answer(body: bytes) -> Answer:
     """Read a server's frame."""
-    return checked(_decode_answer, body)
+    try:
+        return _decode_answer(body)
+    except _UNREADABLE as error:
+        raise _unreadable(body, error) from error
 
 
 def checked(decode: Callable[[bytes], T], body: bytes) -> T:
     """Decode what a stranger may have written."""
     try:
         return decode(body)
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise PeerError(f"a frame of {len(body):,} bytes can't be read: {shortened(str(error))}") from error
+    except _UNREADABLE as error:
+        raise _unreadable(body, error) from error
+
+
+def _unreadable(body: bytes, error: Exception) -> PeerError:
+    return PeerError(f"a frame of {len(body):,} bytes can't be read: {shortened(str(error))}")

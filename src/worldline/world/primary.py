@@ -113,6 +113,7 @@ class Primary:
             agreement=self._agreement,
             limits=Limits(silence_s=silence_s),
         )
+        self._server.known_as = federation or "world"
 
     def open(self) -> Address:
         """Let secondaries connect; return where to."""

@@ -11,7 +11,7 @@ from msgspec import Struct, json
 from worldline.history.observer import Observer
 from worldline.history.plain import plain
 from worldline.model import Plan
-from worldline.recording import Recorder
+from worldline.recording import Provenance, Recorder
 from worldline.world.description import WorldDescription, WorldModel
 from worldline.world.foxglove import SceneEncoder, TransformsEncoder
 from worldline.world.foxglove_schemas import INTERACTIONS, SCENE, STATE, TF, WORLD_ENCODINGS, WORLD_SCHEMAS
@@ -96,6 +96,14 @@ class WorldTeller(Spectator):
         self._sent += 1
 
 
-def world_recorder(target: Path, name: str, planned: Plan) -> Recorder:
+def world_recorder(target: Path, name: str, planned: Plan, *, provenance: Provenance | None = None) -> Recorder:
     """Return what records a world, for a `WorldTeller` to tell; schemas are Foxglove's where it has one."""
-    return Recorder(target, planned, federation=name, encodings=WORLD_ENCODINGS, schemas=WORLD_SCHEMAS, overwrite=True)
+    return Recorder(
+        target,
+        planned,
+        federation=name,
+        encodings=WORLD_ENCODINGS,
+        schemas=WORLD_SCHEMAS,
+        provenance=provenance,
+        overwrite=True,
+    )

@@ -1,0 +1,105 @@
+"""What the toolbox costs, and how fast it is.
+
+Replay: a federation of eight processes that compute little is run over Unix sockets and recorded; then one of its
+participants is run alone, fed from the recording. Compared are the seconds from the first message to the last, without
+starting processes, and those of the whole replay, with reading the file. At least five times faster is the aim.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from worldline.federation.solo import reach_in, replay_alone
+from worldline.history.observer import Observer
+from worldline.history.parts import RecordedParts
+from worldline.history.several import SeveralObservers
+from worldline.lock.feeding import Feeding
+from worldline.recording import Recording
+from worldline.recording.accounting import intact, recorded_account
+from worldline.targets import Options, prepare
+from worldline.targets.federation import ReadyFederation
+from worldline.targets.recorded import joins_of, program_of
+
+PARTICIPANTS = 8
+PROGRAM = """
+def pass_on(me):
+    me.publish(f"from {me.name}", b"0")
+    for message in me.messages():
+        me.publish(f"from {me.name}", b"%d" % (int(message.payload) + 1))
+"""
+
+
+class _Span(Observer):
+    """When the first message was told, and the last."""
+
+    def __init__(self) -> None:
+        self.first_s = self.last_s = 0.0
+        self.messages = 0
+
+    def sent(self, who: str, number: int, topic: str, at: int, payload: bytes, until: int, detail: Any = None) -> None:
+        self.last_s = time.perf_counter()
+        self.first_s = self.first_s or self.last_s
+        self.messages += 1
+
+
+def write_ring(folder: Path, milliseconds: int) -> Path:
+    """Write a federation whose participants pass messages on in a circle, each every millisecond."""
+    parts = "".join(
+        f'[[participants]]\nname = "p{number}"\nentry = "ring:pass_on"\npublishes = ["from p{number}"]\n'
+        f'subscribes = ["from p{(number - 1) % PARTICIPANTS}"]\n'
+        for number in range(PARTICIPANTS)
+    )
+    (folder / "ring.py").write_text(PROGRAM)
+    file = folder / "ring.toml"
+    file.write_text(f'until = "{milliseconds}ms"\nlink.latency = "1ms"\n{parts}')
+    return file
+
+
+def replay_figure(table: Table, milliseconds: int) -> None:
+    """Compare a run with the replay of one of its participants."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = write_ring(Path(folder), milliseconds)
+        ready = prepare(str(file), Options(executor="unix"))
+        assert isinstance(ready, ReadyFederation)
+        path, span = Path(folder) / "ring.mcap", _Span()
+        recorder = ready.recorder(path)
+        outcome = ready.run(SeveralObservers((recorder, span)))
+        recorder.close(dropped=outcome.dropped)
+        live = span.last_s - span.first_s
+
+        recording, name = Recording(path), "p3"
+        program = program_of(ready, name)
+        reach = reach_in(ready.plan(), joins_of(ready), name)
+        began = time.perf_counter()
+        parts = RecordedParts(recorded_account(intact(recording)), [name])
+        done = replay_alone(program, lambda take: Feeding(name, parts, ready.plan(), differs=take, reach=reach))
+        alone = time.perf_counter() - began
+        assert not done.differences
+        assert recording.outcome is not None
+        assert done.digest.hex() == recording.outcome.participants[name].digest
+    table.add_row(
+        f"replay of one of {PARTICIPANTS}, {span.messages:,} messages",
+        f"{live:.2f} s live, {alone:.2f} s alone",
+        f"{live / alone:.1f} times as fast",
+        "5 times",
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--milliseconds", type=int, default=10_000, help="of the run that is replayed")
+    options = parser.parse_args()
+    table = Table("figure", "measured", "result", "aim")
+    replay_figure(table, options.milliseconds)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""`worldline export`: write a recording in a form that other tools read."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from worldline.cli.console import PlainConsole, warn
+from worldline.cli.interruption import interruptible
+from worldline.model import UsageError
+from worldline.recording import Recording
+from worldline.recording.accounting import intact, recorded_account
+from worldline.recording.chrome_trace import chrome_trace_of
+from worldline.recording.narrating import narrate
+from worldline.recording.tables import csv_of, parquet_of
+from worldline.saving.destination import destination, save, save_parts
+
+
+class ExportForm(StrEnum):
+    """What a recording can be written as."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+    LCM = "lcm"
+    CHROME_TRACE = "chrome-trace"
+
+
+_SUFFIXES = {
+    ".csv": ExportForm.CSV,
+    ".parquet": ExportForm.PARQUET,
+    ".log": ExportForm.LCM,
+    ".lcm": ExportForm.LCM,
+    ".json": ExportForm.CHROME_TRACE,
+}
+
+
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")],
+    output: Annotated[
+        Path | None,
+        typer.Argument(metavar="OUTPUT", help="Where to write it (default: next to FILE, with another ending)."),
+    ] = None,
+    form: Annotated[
+        ExportForm | None, typer.Option("--to", help="What to write it as (default: what OUTPUT's ending says).")
+    ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only this topic; in tables, each field of its payloads has a column."),
+    ] = None,
+) -> None:
+    """Write a recording as CSV, Parquet, an LCM log or a Chrome trace.
+
+    Tables have a row for each message and receiver. An LCM log is the one that `run --lcm` would have written.
+    """
+    chosen = _form(form, output)
+    recording = Recording(file)
+    path = output if output is not None else _default(file, chosen)
+    destination(path)  # What can't be written is refused before anything is read.
+    recording.check_topics([] if topic is None else [topic])
+    account = recorded_account(intact(recording))
+    with interruptible():
+        if chosen is ExportForm.CSV:
+            save_parts(path, csv_of(account.sendings, topic))
+        elif chosen is ExportForm.PARQUET:
+            save(path, parquet_of(account.sendings, topic))
+        elif chosen is ExportForm.CHROME_TRACE:
+            save_parts(path, chrome_trace_of(recording.header.federation or file.name, account, topic))
+        else:
+            _export_to_lcm(recording, path, topic)
+    PlainConsole().print(f"written to {path}")
+
+
+def _form(form: ExportForm | None, output: Path | None) -> ExportForm:
+    found = form or (None if output is None else _SUFFIXES.get(output.suffix))
+    if found is None:
+        raise UsageError("nothing says what to write", advice=f"--to {', '.join(ExportForm)}")
+    return found
+
+
+def _default(file: Path, form: ExportForm) -> Path:
+    ending = next(suffix for suffix, each in _SUFFIXES.items() if each is form)
+    return file.with_suffix(".trace.json" if form is ExportForm.CHROME_TRACE else ending)
+
+
+def _export_to_lcm(recording: Recording, path: Path, topic: str | None) -> None:
+    from worldline.metasim.public import PublicLcm
+
+    if topic is not None:
+        raise UsageError("an LCM log has all topics", advice="leave out --topic")
+    public = PublicLcm(f"file://{path}")
+    with public:
+        narrate(recording, public)
+    if public.lost:
+        for line in public.report():
+            warn(line)

@@ -1,0 +1,80 @@
+"""The debugger for a member that is run again: from its first line on, where it first differs, and where it fails."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType, TracebackType
+
+import worldline.cli
+from worldline.cli.debugger import Debugger
+from worldline.federation.participant import Participant
+from worldline.history.retelling import RetoldDifference
+from worldline.model import Interrupted, WorldlineError
+
+_OURS = Path(worldline.cli.__file__).parents[1]
+_RUNS = ("worldline.cli.replay_live", "run_again")  # Whoever called that isn't part of what is run.
+
+
+class ReplayDebugger:
+    """Python's debugger, at three places of a program."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._debugger = _QuittableDebugger(lambda: None, sys.stdout)
+
+    def call(self, run: Callable[[Participant], object], participant: Participant) -> object:
+        """Call a program, and stop at its first line."""
+        try:
+            result = self._debugger.runcall(run, participant)
+        except WorldlineError:
+            raise
+        except Exception as error:
+            self._say(f"{participant.name} fails: {type(error).__name__}: {error}")
+            self._talk(None, error.__traceback__)
+            raise
+        self._check()
+        return result
+
+    def stop_at(self, difference: RetoldDifference) -> None:
+        """Stop at the line that has just done something else than in the recorded run."""
+        for line in difference.lines():
+            self._say(line)
+        frame = _users_frame()
+        if frame is not None:
+            self._talk(frame, None)
+
+    def _talk(self, frame: FrameType | None, trace: TracebackType | None) -> None:
+        self._debugger.reset()
+        self._debugger.interaction(frame, trace)
+        self._check()
+
+    def _check(self) -> None:
+        if self._debugger.was_quit:
+            raise Interrupted("the debugger was quit")
+
+
+class _QuittableDebugger(Debugger):
+    """Knows whether it was quit: Python's own lets a call that was quit return as if nothing had happened."""
+
+    was_quit = False
+
+    def set_quit(self) -> None:
+        self.was_quit = True
+        super().set_quit()
+
+
+def _users_frame() -> FrameType | None:
+    """Return the innermost frame of what is run again, if it is in the middle of something: its line that called us."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and (frame.f_globals.get("__name__"), frame.f_code.co_name) != _RUNS:
+        file = Path(frame.f_code.co_filename)
+        if _OURS not in file.parents and not _is_pythons_own(frame):
+            return frame
+        frame = frame.f_back
+    return None
+
+
+def _is_pythons_own(frame: FrameType) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in sys.stdlib_module_names

@@ -1,0 +1,167 @@
+"""Runs members of a recorded run again, and compares what they do with what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from worldline.cli.replay_debugger import ReplayDebugger
+from worldline.federation.solo import reach_in, replay_alone
+from worldline.history.following import Following
+from worldline.history.parts import RecordedParts
+from worldline.history.retelling import RetoldDifference
+from worldline.lock.feeding import Feeding
+from worldline.model.counting import counted
+from worldline.model.errors import NonDeterminism
+from worldline.model.time import FOREVER, format_time
+from worldline.recording import Recording
+from worldline.recording.accounting import intact, recorded_account
+from worldline.targets import Ready
+from worldline.targets.federation import ReadyFederation
+from worldline.targets.recorded import (
+    code_changes,
+    doubts,
+    joins_of,
+    members_of,
+    plan_changes,
+    program_of,
+    ready_as_recorded,
+)
+
+
+@dataclass(kw_only=True)
+class LiveOptions:
+    """How members are run again.
+
+    The first difference stops them, unless they `go_on`. With a `debugger`, it has them. `pace` is called with their
+    times, and `logged` with their names, times and lines. `warn` is told what can't be equal, `remark` what changed.
+    """
+
+    go_on: bool
+    debugger: ReplayDebugger | None
+    pace: Callable[[int], None] | None
+    logged: Callable[[str, int, str], None]
+    warn: Callable[[str], None]
+    remark: Callable[[str], None]
+
+
+@dataclass
+class MemberReport:
+    """How far a member came that was run again, and what of it could be compared."""
+
+    name: str
+    until: int
+    compared: int
+    differences: int
+    is_whole: bool
+
+    def __str__(self) -> str:
+        messages = counted(self.compared, "message")
+        if self.differences:
+            more = f", then {counted(self.differences, 'difference')}" if self.differences > 1 else ", then it differs"
+            return f"{self.name}: compared up to {format_time(self.until)}, {messages}{more}"
+        end = "its end" if self.is_whole else "where the recording ends"
+        return f"{self.name}: the same up to {end} at {format_time(self.until)}, {messages}"
+
+
+@dataclass
+class LiveReport:
+    """What came of running members again, the earliest difference first."""
+
+    members: list[MemberReport] = field(default_factory=list)
+    summary: str = ""
+    differences: list[RetoldDifference] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as plain values."""
+        return {
+            "same": not self.differences,
+            "members": [vars(each) for each in self.members],
+            "differences": [each.as_json() for each in self.differences],
+            "warnings": self.warnings,
+        }
+
+
+def run_again(recording: Recording, names: Iterable[str], target: str, options: LiveOptions) -> LiveReport:
+    """Run these members again, or all; what can't be equal is said before."""
+    intact(recording)
+    members = members_of(recording, names)
+    ready = ready_as_recorded(recording, target)
+    report = LiveReport(warnings=doubts(recording.header, ready))
+    changed = plan_changes(recording.header.plan(), ready.plan())
+    if changed and not isinstance(ready, ReadyFederation):
+        report.warnings.append(f"the plan isn't the recorded one: {'; '.join(changed)}")
+    for text in report.warnings:
+        options.warn(text)
+    if files := code_changes(recording.header, ready):
+        options.remark(f"changed since it was recorded: {', '.join(files)}")
+    if isinstance(ready, ReadyFederation):
+        _run_alone(recording, ready, members, options, report)
+    else:
+        _run_whole(recording, ready, members, options, report)
+    report.differences.sort(key=lambda each: (each.first.at, each.member))
+    return report
+
+
+def _run_alone(
+    recording: Recording, ready: ReadyFederation, members: list[str], options: LiveOptions, report: LiveReport
+) -> None:
+    """Run participants, each alone, fed from the recording."""
+    programs = {name: program_of(ready, name) for name in members}  # What isn't there is refused before any is run.
+    joins = joins_of(ready)
+    plan = recording.header.plan()
+
+    def differs(difference: RetoldDifference) -> bool:
+        if options.debugger is not None:
+            options.debugger.stop_at(difference)
+        return not options.go_on
+
+    for name, program in programs.items():
+
+        def feed(take: Callable[[RetoldDifference], None], name: str = name) -> Feeding:
+            return Feeding(
+                name,
+                RecordedParts(recorded_account(recording), [name]),
+                plan,
+                differs=take,
+                logged=lambda at, text: options.logged(name, at, text),
+                paced=options.pace,
+                reach=reach_in(ready.plan(), joins, name),
+            )
+
+        called = {} if options.debugger is None else {"call": options.debugger.call}
+        done = replay_alone(program, feed, differs=differs, payload_max=ready.payload_max, **called)
+        report.differences += done.differences
+        report.members.append(MemberReport(name, done.now, done.compared, len(done.differences), done.is_whole))
+
+
+def _run_whole(
+    recording: Recording, ready: Ready, members: list[str], options: LiveOptions, report: LiveReport
+) -> None:
+    """Run a model as a whole, and follow it. Whoever differs first ends it: others are given something else then."""
+
+    def differs(difference: RetoldDifference) -> None:
+        if options.debugger is not None:
+            options.debugger.stop_at(difference)
+        report.differences.append(difference)
+        raise difference.error()
+
+    parts = RecordedParts(recorded_account(recording))
+    following = Following(parts, differs)
+    try:
+        outcome = ready.run(following)
+        if outcome.failure is not None:
+            raise outcome.failure
+    except NonDeterminism:
+        if not report.differences:
+            raise
+    counts = following.counts
+    for name in members:
+        own = [each for each in report.differences if each.member == name]
+        until = own[0].first.at if own else min(following.now, FOREVER)
+        report.members.append(MemberReport(name, until, counts[name], len(own), not report.differences))
+    others = [each for each in report.differences if each.member not in members]
+    if others:
+        report.summary = f"{others[0].member} differs first: from there on, others aren't given what they were given"

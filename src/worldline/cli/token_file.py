@@ -1,0 +1,27 @@
+"""Reads tokens: never from the command line, where everybody on the machine could see them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from worldline.federation.environment import TOKEN
+from worldline.model import UsageError
+
+
+def token_in(file: Path | None) -> str | None:
+    """Read the token from its file, or without one from the environment."""
+    return os.environ.get(TOKEN) or None if file is None else read_token(file)
+
+
+def read_token(file: Path) -> str:
+    """Read a token that must be there."""
+    try:
+        token = file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise UsageError(f"the token can't be read from {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the token file {file} isn't UTF-8 text", advice="a token is one line of text") from error
+    if not token:
+        raise UsageError(f"the token file {file} is empty")
+    return token

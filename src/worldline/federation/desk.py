@@ -1,0 +1,196 @@
+"""The operator's desk: the server's end of a connection over which somebody looks at a run and operates it.
+
+To the host, the connection is one that carries no participants: it is heard like a trunk, and gives up nobody when it
+ends. Everything here happens in the server's thread, between two turns, so the arbiter stands still while it is looked
+at. Looking changes nothing; pausing and stepping move the operator's own barrier, which changes when things happen and
+never what happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Protocol
+
+from worldline.federation.activities import activities_of
+from worldline.federation.host import Host, Session
+from worldline.federation.milestones import Milestones
+from worldline.lock.situation import Situation, situation_of
+from worldline.lock.states import WAITING, Phase
+from worldline.model import FOREVER, TIME_MAX, Interrupted, PeerError, UsageError, WorldlineError, format_time
+from worldline.model.errors import shortened
+from worldline.wire.operator import (
+    AskSituation,
+    EndRun,
+    OperatorAnswer,
+    OperatorWord,
+    OrderDone,
+    OrderRefused,
+    OrderTaken,
+    PauseRun,
+    ResumeRun,
+    RunOver,
+    SituationTold,
+    StepRun,
+    decode_operator_word,
+    operator_frame,
+)
+
+OPERATORS_MAX = 16
+"""How many operators a run has at a time, at the most."""
+
+_UNREAD_MAX = 2**22
+
+
+class OperatedServer(Protocol):
+    """What a desk needs of its server. `Server` says what each of these does."""
+
+    host: Host
+    milestones: Milestones
+
+    @property
+    def paused_at(self) -> int: ...
+    def clock(self) -> float: ...
+    def pause_at(self, until: int) -> None: ...
+    def tell_resting(self, held: int, rested: Future[None]) -> None: ...
+
+
+class OperatorDesk:
+    """One operator's connection."""
+
+    def __init__(self, server: OperatedServer, session: Session) -> None:
+        self._server = server
+        self._session = session
+        self._has_told_end = False
+        self._obeys: dict[type, Callable[..., OperatorAnswer | None]] = {
+            AskSituation: self._look,
+            PauseRun: self._pause,
+            StepRun: self._step,
+            ResumeRun: self._resume,
+            EndRun: self._end,
+        }
+
+    # --- For the host: see `SessionCarrier` ---
+
+    def turn(self) -> bool:
+        """Do what the operator says; return False, since all of it is done."""
+        frames, bodies = self._session.frames, self._session.bodies
+        while frames.cut(bodies):
+            if len(self._session.out) > _UNREAD_MAX:
+                raise PeerError("an operator asks, and doesn't read what it is answered")
+            body = bodies.pop()
+            if body:
+                self._obey(decode_operator_word(body))
+        return False
+
+    def fill(self) -> None:
+        """Say how the run has ended, once it has."""
+        host = self._server.host
+        if host.over and not self._has_told_end:
+            self._has_told_end = True
+            digest = None if host.digest is None else host.digest.hex()
+            failure = None if host.failure is None else shortened(str(host.failure))
+            self._session.out += operator_frame(RunOver(digest, failure))
+
+    def keep_time(self) -> None:
+        """Nobody's heart is listened for."""
+
+    def remark(self) -> None:
+        """What an operator has done is the server's to say: it may have gone since."""
+
+    def give_up(self) -> list[Session]:
+        return []
+
+    # --- What an operator says ---
+
+    def _obey(self, word: OperatorWord) -> None:
+        if self._server.host.over:
+            self._server.host.dirty.append(self._session)  # It is told how the run has ended.
+            return
+        try:
+            answer = self._obeys[type(word)](word)
+        except WorldlineError as error:
+            answer = OrderRefused(error.problem, error.advice)
+        if answer is not None:
+            self._answer(answer)
+
+    def _answer(self, answer: OperatorAnswer) -> None:
+        self._session.out += operator_frame(answer)
+        self._server.host.dirty.append(self._session)
+
+    def _look(self, word: AskSituation) -> OperatorAnswer:
+        return SituationTold(look_at(self._server, with_links=word.links))
+
+    def _pause(self, _: PauseRun) -> OperatorAnswer:
+        here = min(self._server.paused_at, self._server.host.arbiter.floor())
+        self._server.pause_at(min(here, TIME_MAX))
+        return OrderTaken(self._server.paused_at)
+
+    def _resume(self, _: ResumeRun) -> OperatorAnswer:
+        self._server.pause_at(FOREVER)
+        return OrderTaken()
+
+    def _step(self, word: StepRun) -> None:
+        arbiter = self._server.host.arbiter
+        if arbiter.phase is not Phase.RUNNING:
+            raise UsageError("the run hasn't begun", advice="`worldline why` says for whom it waits")
+        here = min(self._server.paused_at, arbiter.floor())
+        if word.to is not None:
+            target = word.to
+        elif word.by is not None:
+            target = here + word.by
+        else:
+            target = self._next_deed(here)
+        if target < here:
+            raise UsageError(f"it is at {format_time(here)} already", advice="time doesn't run backwards")
+        target = min(target, TIME_MAX)
+        self._server.pause_at(target)
+        rested: Future[None] = Future()
+        rested.add_done_callback(lambda _: self._answer(OrderDone(target)))
+        self._server.tell_resting(target, rested)
+
+    def _next_deed(self, here: int) -> int:
+        """Return the earliest time beyond the barrier for which anybody waits, which is where somebody acts next."""
+        arbiter = self._server.host.arbiter
+        goals = [arbiter.goal(member) for member in arbiter.members.values() if member.state in WAITING]
+        return min((goal for goal in goals if goal > here), default=here)
+
+    def _end(self, word: EndRun) -> OperatorAnswer:
+        host = self._server.host
+        if word.now:
+            host.end(Interrupted("an operator ended the run"))
+            return OrderTaken()
+        if host.arbiter.phase is not Phase.RUNNING:
+            raise UsageError("the run hasn't begun, and has nothing to end with", advice="end it with --now")
+        earliest = host.arbiter.farthest()
+        if earliest >= host.arbiter.end:
+            raise UsageError(
+                f"somebody may go on until {_end_of(host.arbiter.end)} already, since nobody can reach it",
+                advice="end it with --now",
+            )
+        at = earliest if word.at is None else word.at
+        host.stop_at(at)
+        self._server.pause_at(FOREVER)
+        return OrderTaken(at)
+
+
+def look_at(server: OperatedServer, *, with_links: bool = False) -> Situation:
+    """Look at a run, in its server's thread."""
+    host, arbiter, now = server.host, server.host.arbiter, server.clock()
+    status = arbiter.status()
+    speed, rate = server.milestones.pace(status.events, now, status.time)
+    return situation_of(
+        arbiter,
+        host.federation,
+        activities_of(host, server.milestones, now),
+        events=status.events,
+        time=status.time,
+        paused=None if server.paused_at == FOREVER else server.paused_at,
+        speed=speed,
+        rate=rate,
+        with_links=with_links,
+    )
+
+
+def _end_of(end: int) -> str:
+    return "the end" if end < FOREVER else "any time"

@@ -1,0 +1,103 @@
+"""Runs the program of one participant alone, fed from a recording: in this thread, so that a debugger has it all.
+
+Whatever it does is compared with what it did in the recorded run. Nobody else takes part, so it costs what the program
+itself costs, and may stand in a debugger for as long as one likes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from inspect import iscoroutine, isgenerator
+
+from worldline.federation.blame import blame, is_normal_end
+from worldline.federation.participant import Participant
+from worldline.federation.program import Program
+from worldline.history.retelling import RetoldDifference
+from worldline.lock import Join, RunEnded, StartRun
+from worldline.lock.arbiter import Arbiter
+from worldline.lock.feeding import Feeding, FeedingOver
+from worldline.model import ModelError, Plan, UsageError, WorldlineError
+from worldline.model.blame import located
+from worldline.model.path import Paths
+from worldline.model.payload import PAYLOAD_MAX
+
+Call = Callable[[Callable[[Participant], object], Participant], object]
+"""Calls a program, such as a debugger does."""
+
+
+@dataclass
+class SoloReplay:
+    """What came of it. Unless it `is_whole`, it was stopped: it differs, or the recording ends before its run did."""
+
+    name: str
+    now: int = 0
+    sent: int = 0
+    compared: int = 0
+    is_whole: bool = False
+    digest: bytes = b""
+    differences: list[RetoldDifference] = field(default_factory=list)
+
+
+def replay_alone(
+    program: Program,
+    feed: Callable[[Callable[[RetoldDifference], None]], Feeding],
+    *,
+    differs: Callable[[RetoldDifference], bool] = lambda _: True,
+    call: Call = lambda run, participant: run(participant),
+    payload_max: int = PAYLOAD_MAX,
+) -> SoloReplay:
+    """Run a program to its end, or to the first difference at which `differs` says so.
+
+    `feed` makes what it is fed by, which is to call what it is given with each difference.
+    """
+    found: list[RetoldDifference] = []
+
+    def take(difference: RetoldDifference) -> None:
+        found.append(difference)
+        if differs(difference):
+            feeding.stop()
+
+    feeding = feed(take)
+    ledger = program.ledger(feeding.name)
+    ledger.payload_max = payload_max
+    participant = Participant(ledger, feeding)
+    done = SoloReplay(feeding.name, differences=found)
+    try:
+        participant.join()
+        _play(program, participant, call)
+        participant.leave()
+        done.is_whole = True
+    except FeedingOver:  # It differs, or the recording ends here.
+        pass
+    except WorldlineError as error:
+        raise located(error).concerning(feeding.name, ledger.now) from error.__cause__
+    except Exception as error:
+        raise ModelError(blame(error), participant=feeding.name, at=ledger.now) from error
+    done.now, done.sent, done.compared = feeding.now, feeding.sent, feeding.compared
+    done.digest = participant.digest
+    return done
+
+
+def _play(program: Program, participant: Participant, call: Call) -> None:
+    try:
+        if not participant.ended:
+            result = call(program.run, participant)
+            if isgenerator(result) or iscoroutine(result):
+                raise UsageError("its program is a generator or a coroutine, which never ran")
+    except RunEnded:
+        return
+    except SystemExit as error:
+        if not is_normal_end(error):
+            raise
+
+
+def reach_in(plan: Plan, joins: Mapping[str, Join], name: str) -> int:
+    """Return how far a participant may peek in a run of these: that follows from what they declare."""
+    if name not in plan.roster:  # Somebody has invited it, so anybody could be invited.
+        paths = Paths(plan.network, plan.seed)
+        topics = [each.topic for each in joins[name].subscribes if each.buffer.limit != 0]
+        return min([plan.network.control_latency, *(paths.least_into(topic, name) for topic in topics)])
+    arbiter = Arbiter(plan, None)
+    actions = [action for each in plan.roster for action in arbiter.handle(each, joins.get(each, Join()))]
+    return next(action.reach for action in actions if isinstance(action, StartRun) and action.to == name)

@@ -1,0 +1,164 @@
+"""What was sent in a run as tables: rows of plain values, for CSV, Parquet and pandas.
+
+There is a row for each message and receiver, whether it was reached or the message got lost; a message that concerned
+nobody has one without a receiver. They are in the order of the file, by the times of sending.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import Any
+
+import msgspec
+
+from worldline.history.account import Sending
+from worldline.history.values import decoded, is_nothing
+from worldline.model.errors import UsageError
+
+FACTS = ("sent", "arrival", "sender", "receiver", "sequence", "copy", "lost")
+"""The columns that every table has. Times are nanoseconds."""
+
+PAYLOAD = "payload"
+"""The column of payloads that have no fields."""
+
+_WHOLE_NUMBERS = ("sent", "arrival", "sequence", "copy")
+_LINES_AT_ONCE = 1000
+_encode = msgspec.json.Encoder().encode
+
+Row = tuple[str, bytes, tuple[Any, ...]]
+"""Topic, payload, and the facts."""
+
+
+def rows(sendings: Iterable[Sending], topic: str | None = None) -> Iterator[Row]:
+    """Yield the rows of a topic, or of all that was sent and noted."""
+    for at, sender, its_topic, payload, fates, number in sendings:
+        if topic is not None and its_topic != topic:
+            continue
+        for arrival, receiver, copy, lost in fates:
+            yield its_topic, payload or b"", (at, arrival, sender, receiver, number, copy, lost)
+        if not fates:
+            yield its_topic, payload or b"", (at, None, sender, None, number, None, None)
+
+
+def columns(sendings: Iterable[Sending], topic: str) -> dict[str, list[Any]]:
+    """Return a topic as columns: the facts, and the fields of its payloads by their dotted names."""
+    found: dict[str, list[Any]] = {name: [] for name in FACTS}
+    for count, (_, payload, facts) in enumerate(rows(sendings, topic)):
+        for name, value in zip(FACTS, facts, strict=True):
+            found[name].append(value)
+        for name, value in _fields(payload).items():
+            column = found.get(name)
+            if column is None:
+                column = found[name] = [None] * count
+            column.append(value)
+        for column in found.values():
+            if len(column) <= count:
+                column.append(None)
+    return found
+
+
+def _fields(payload: bytes) -> dict[str, Any]:
+    """Return the fields of a payload; one that has none is a field itself. Names of facts are kept apart."""
+    value = decoded(payload)
+    if is_nothing(value):
+        return {PAYLOAD: payload}
+    if not isinstance(value, dict):
+        return {PAYLOAD: value}
+    fields = dict(_flattened("", value))
+    return {f"{name}_" if name in FACTS else name: each for name, each in fields.items()}
+
+
+def _flattened(path: str, value: dict[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for key, each in value.items():
+        name = f"{path}.{key}" if path else str(key)
+        if isinstance(each, dict) and each:
+            yield from _flattened(name, each)
+        else:
+            yield name, each
+
+
+# --- What is made of them ---
+
+
+def frame_of(sendings: Iterable[Sending], topic: str) -> Any:
+    """Return a topic as a pandas DataFrame."""
+    pandas = _library("pandas", "a frame")
+    table = columns(sendings, topic)
+    whole = {
+        name: pandas.array(table[name], dtype="Int64") for name in _WHOLE_NUMBERS
+    }  # Exact, also where one is missing.
+    return pandas.DataFrame({**table, **whole})
+
+
+def parquet_of(sendings: Iterable[Sending], topic: str | None) -> bytes:
+    """Return a topic, or everything, as a Parquet file."""
+    arrow = _library("pyarrow", "Parquet")
+    writer = import_module("pyarrow.parquet")
+    table = columns(sendings, topic) if topic is not None else _everything(sendings)
+    file = io.BytesIO()
+    writer.write_table(arrow.table({name: _arrow_array(arrow, values) for name, values in table.items()}), file)
+    return file.getvalue()
+
+
+def _arrow_array(arrow: Any, values: list[Any]) -> Any:
+    """Return a column; as texts, if its values are of kinds that don't go together."""
+    try:
+        return arrow.array(values)
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError, OverflowError):
+        return arrow.array([None if each is None else _text(each) for each in values])
+
+
+def _everything(sendings: Iterable[Sending]) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {name: [] for name in (*FACTS, "topic", PAYLOAD)}
+    for topic, payload, facts in rows(sendings):
+        for name, value in zip(found, (*facts, topic, payload), strict=True):
+            found[name].append(value)
+    return found
+
+
+def csv_of(sendings: Iterable[Sending], topic: str | None) -> Iterator[bytes]:
+    """Yield a topic, or everything, as pieces of a CSV file."""
+    if topic is None:
+        lines: Iterable[Sequence[Any]] = ((*facts, name, payload) for name, payload, facts in rows(sendings))
+        yield from _csv((*FACTS, "topic", PAYLOAD), lines)
+    else:
+        table = columns(sendings, topic)
+        yield from _csv(tuple(table), zip(*table.values(), strict=True))
+
+
+def _csv(header: Sequence[str], lines: Iterable[Sequence[Any]]) -> Iterator[bytes]:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    for count, line in enumerate(lines, 1):
+        writer.writerow(["" if each is None else _text(each) for each in line])
+        if count % _LINES_AT_ONCE == 0:
+            yield text.getvalue().encode()
+            text.seek(0)
+            text.truncate()
+    yield text.getvalue().encode()
+
+
+def _text(value: Any) -> str:
+    """Return a value as one writes it in a cell: JSON, except for texts; bytes that are no text in hex."""
+    if isinstance(value, str):
+        return value.encode(errors="backslashreplace").decode()
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value.hex()
+    try:
+        return _encode(value).decode()
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def _library(name: str, what: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise UsageError(f"{what} needs {name}, which isn't installed", advice=f"pip install {name}") from error

@@ -1,0 +1,173 @@
+"""The timing of a run: a file that says when its arbiter heard what, for whoever wants to know who waited for whom.
+
+It is written while the run goes on, in portions that are compressed one by one, so of a run that was killed all but the
+last second is there. Nothing of it is part of a recording, since wall-clock times are never the same twice. A disk that
+is full ends the timing, and not the run.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+import zstandard
+from msgspec import Struct
+
+from worldline.model.errors import LossError, PeerError, UsageError
+from worldline.model.plan import Plan
+from worldline.saving.destination import destination
+from worldline.waiting.heard import (
+    Heard,
+    TimingHeader,
+    decode_header,
+    decode_heard,
+    encode_header,
+    encode_heard,
+    stripped,
+)
+
+SUFFIX = ".timing"
+_MAGIC = b"worldline timing 1\n"
+_PART = struct.Struct(">cI")  # What a part of the file is, and how long.
+_HEADER, _PORTION, _END = b"H", b"P", b"E"
+_PORTION_SIZE = 4096  # Frames.
+_PORTION_MAX = 2**28  # Bytes, unpacked.
+_FLUSH_NS = 1_000_000_000
+
+
+class TimingEnd(Struct, frozen=True, kw_only=True):
+    """How the run has ended: its digest, if it has one."""
+
+    digest: str | None = None
+
+
+class TimingWriter:
+    """Notes when an arbiter hears what; its witness. `warn` is told if it can't be written any more."""
+
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        plan: Plan,
+        *,
+        force: bool = False,
+        warn: Callable[[str], None] = lambda _: None,
+        clock: Callable[[], int] = time.perf_counter_ns,
+    ) -> None:
+        self.path = path
+        self._warn = warn
+        self._clock = clock
+        self._heard: list[tuple[int, str, list[Any]]] = []
+        self._compress = zstandard.ZstdCompressor(level=1).compress
+        self._file: BinaryIO | None = _opened(path, force=force)
+        self._began = self._flushed = clock()
+        self._write(_HEADER, encode_header(TimingHeader(name=name, plan=plan)), _MAGIC)
+
+    def hears(self, who: str, events: list[Any]) -> None:
+        """Note what is said, for the arbiter whose witness this is."""
+        if self._file is None:
+            return
+        now = self._clock()
+        self._heard.append((now - self._began, who, stripped(events)))
+        if len(self._heard) >= _PORTION_SIZE or now - self._flushed > _FLUSH_NS:
+            self._flushed = now
+            self._flush()
+
+    def close(self, digest: bytes | None = None) -> None:
+        """Finish it with how the run has ended."""
+        self._flush()
+        self._write(_END, msgspec.json.encode(TimingEnd(digest=None if digest is None else digest.hex())))
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _flush(self) -> None:
+        heard, self._heard = self._heard, []
+        if heard:
+            self._write(_PORTION, self._compress(encode_heard(heard)))
+
+    def _write(self, kind: bytes, data: bytes, before: bytes = b"") -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(before + _PART.pack(kind, len(data)) + data)
+            self._file.flush()
+        except OSError as error:
+            self._file.close()
+            self._file = None
+            self._warn(f"the timing {self.path} can't be written any more: {error.strerror or error}")
+
+
+class Timing:
+    """A timing that was noted, or is being noted just now: as much of it as there is."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        parts = self._parts()
+        try:
+            kind, data = next(parts, (b"", b""))
+            if kind != _HEADER:
+                raise self._unreadable("its beginning is missing")
+            self.header = decode_header(data)
+        except PeerError as error:
+            raise self._unreadable(error.problem) from error
+        self.end: TimingEnd | None = None
+
+    def heard(self) -> Iterator[Heard]:
+        """Yield all that was noted. After the last of it, `end` says how the run ended, if that was noted."""
+        unpacker = zstandard.ZstdDecompressor()
+        for kind, data in self._parts():
+            try:
+                if kind == _PORTION:
+                    yield from decode_heard(unpacker.decompress(data, max_output_size=_PORTION_MAX))
+                elif kind == _END:
+                    self.end = msgspec.json.decode(data, type=TimingEnd)
+            except PeerError as error:
+                raise self._unreadable(error.problem) from error
+            except (zstandard.ZstdError, msgspec.MsgspecError) as error:
+                raise self._unreadable(str(error)) from error
+
+    def _parts(self) -> Iterator[tuple[bytes, bytes]]:
+        try:
+            with self.path.open("rb") as file:
+                if file.read(len(_MAGIC)) != _MAGIC:
+                    raise UsageError(
+                        f"{self.path} isn't a timing", advice="`worldline run FILE.toml --timing` notes one"
+                    )
+                while len(start := file.read(_PART.size)) == _PART.size:
+                    kind, length = _PART.unpack(start)
+                    data = file.read(length)
+                    if len(data) < length:
+                        return  # It is being written just now, or whoever wrote it was killed.
+                    yield kind, data
+        except OSError as error:
+            raise UsageError(f"{self.path} can't be read: {error.strerror or error}") from error
+
+    def _unreadable(self, problem: str) -> UsageError:
+        return UsageError(f"{self.path} can't be read: {problem}", advice="note it again")
+
+
+def is_timing(path: Path) -> bool:
+    """Whether a file is a timing."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+def _opened(path: Path, *, force: bool) -> BinaryIO:
+    """Open a file to be written, in the place of another timing."""
+    to = destination(path)
+    if to.is_stream:
+        raise UsageError(f"{path} isn't a file, and a timing is read while it is written", advice="choose a file")
+    if not to.is_new and to.file.stat().st_size and not is_timing(to.file) and not force:
+        raise UsageError(f"{path} isn't a timing and would be replaced", advice="use --force, or another name")
+    try:
+        return to.file.open("wb")
+    except OSError as error:
+        raise LossError(f"{path} can't be written: {error.strerror or error}") from error

@@ -1,0 +1,235 @@
+"""`worldline export` and `recording.frame`: what other tools get to read."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command
+from worldline.model import plan
+from worldline.model.errors import UsageError
+from worldline.recording import Recorder, Recording
+from worldline.recording.tables import columns
+from worldline.recording.walk import sendings
+
+TOML = """
+name = "pair"
+seed = 2
+until = "40ms"
+link.latency = "uniform(1ms, 3ms)"
+link.loss = 0.2
+
+[[participants]]
+name = "ping"
+entry = "pair:ping"
+publishes = ["ball"]
+subscribes = ["back"]
+
+[[participants]]
+name = "pong"
+entry = "pair:pong"
+publishes = ["back"]
+subscribes = ["ball"]
+"""
+PYTHON = """
+def ping(me):
+    for number in range(8):
+        me.publish("ball", b"%d" % number)
+        me.advance(by="4ms")
+    me.log("done")
+
+def pong(me):
+    for message in me.messages():
+        me.publish("back", b"\\xff" + message.payload)
+"""
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Path:
+    """Write a recording of messages of many kinds."""
+    path = tmp_path / "run.mcap"
+    recorder = Recorder(path, plan(["ann", "bob"]), federation="kinds")
+    for name in ("ann", "bob"):
+        recorder.began(name, 0)
+    payloads = (
+        b'{"x":1,"at":{"y":2.5,"tags":[1,2]},"sent":7}',
+        b'{"x":null,"z":"a,\\"b\\""}',
+        b"\xff\x00",
+        b"plain text",
+    )
+    for number, payload in enumerate(payloads):
+        recorder.sent("ann", number, "thing", number * 1000 + 1, payload, number * 1000 + 500)
+    recorder.arrives("ann", 0, "bob", 100, 0, None)
+    recorder.arrives("ann", 0, "bob", 120, 1, None)
+    recorder.arrives("ann", 1, "bob", 1200, 0, "lost on the way")
+    recorder.noted("bob", "worldline/log", 5, b'{"text":"hello"}')
+    for name in ("ann", "bob"):
+        recorder.ended(name, 5000, b"")
+    recorder.close()
+    return path
+
+
+def test_a_topic_as_csv_has_a_column_for_each_field(worldline: Command, recording: Path) -> None:
+    code, output, _ = worldline("export", "run.mcap", "thing.csv", "--topic", "thing")
+    assert (code, output) == (0, "written to thing.csv\n")
+    with Path("thing.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == [
+        *("sent", "arrival", "sender", "receiver", "sequence", "copy", "lost"),
+        *("x", "at.y", "at.tags", "sent_", "z", "payload"),
+    ]
+    assert [(row["sent"], row["arrival"], row["copy"], row["lost"]) for row in rows] == [
+        *(("1", "100", "0", ""), ("1", "120", "1", ""), ("1001", "1200", "0", "lost on the way")),
+        *(("2001", "", "", ""), ("3001", "", "", "")),
+    ]
+    assert [(row["x"], row["at.y"], row["at.tags"], row["sent_"], row["z"], row["payload"]) for row in rows] == [
+        ("1", "2.5", "[1,2]", "7", "", ""),
+        ("1", "2.5", "[1,2]", "7", "", ""),
+        ("", "", "", "", 'a,"b"', ""),
+        ("", "", "", "", "", "ff00"),
+        ("", "", "", "", "", "plain text"),
+    ]
+
+
+def test_everything_as_csv(worldline: Command, recording: Path) -> None:
+    assert worldline("export", "run.mcap", "--to", "csv")[0] == 0
+    with Path("run.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["sender"], row["receiver"], row["topic"]) for row in rows][:3] == [
+        ("ann", "bob", "thing"),
+        ("ann", "bob", "thing"),
+        ("bob", "", "worldline/log"),
+    ]
+    assert rows[2]["payload"] == '{"text":"hello"}'
+
+
+def test_a_chrome_trace_has_rows_and_arrows(worldline: Command, recording: Path) -> None:
+    assert worldline("export", "run.mcap", "--to", "chrome-trace")[0] == 0
+    trace = json.loads(Path("run.trace.json").read_text())
+    events: list[dict[str, Any]] = trace["traceEvents"]
+    rows = {event["args"]["name"]: event["tid"] for event in events if event["name"] == "thread_name"}
+    assert sorted(rows) == ["ann", "bob"]
+    starts = [event for event in events if event["ph"] == "s"]
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    arrows = [(each["tid"], each["ts"], ends[each["id"]]["tid"], ends[each["id"]]["ts"]) for each in starts]
+    assert arrows == [(rows["ann"], 0.001, rows["bob"], 0.1), (rows["ann"], 0.001, rows["bob"], 0.12)]
+    slices = {(event["name"], event["tid"], event["ts"]) for event in events if event["ph"] == "X"}
+    assert ("send thing", rows["ann"], 0.001) in slices  # What an arrow is tied to.
+    assert ("receive thing", rows["bob"], 0.12) in slices
+    instants = [(event["name"], event["ts"]) for event in events if event["ph"] == "i"]
+    assert instants == [("logs", 0.005), ("lost thing", 1.2)]
+
+
+def test_an_lcm_log_is_the_one_that_the_run_would_have_written(worldline: Command, tmp_path: Path) -> None:
+    (tmp_path / "pair.toml").write_text(TOML)
+    (tmp_path / "pair.py").write_text(PYTHON)
+    assert worldline("run", "pair.toml", "--executor", "in-process", "-q", "--lcm", "live.log")[0] == 0
+    assert worldline("export", "pair.mcap", "--to", "lcm")[0] == 0
+    live = Path("live.log").read_bytes()
+    assert len(live) > 500
+    assert Path("pair.log").read_bytes() == live
+    assert worldline("replay", "pair.mcap", "--speed", "max", "--lcm", "played.log", "-q") == (0, "", "")
+    assert Path("played.log").read_bytes() == live
+
+
+class _Pandas(ModuleType):
+    """Keeps what a frame would be made of."""
+
+    @staticmethod
+    def array(values: list[Any], dtype: str) -> list[Any]:
+        assert dtype == "Int64"
+        return list(values)
+
+    DataFrame = dict
+
+
+def test_a_frame_has_exact_times_and_all_fields(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", _Pandas("pandas"))
+    frame: Any = Recording(recording).frame("thing")
+    assert frame["arrival"] == [100, 120, 1200, None, None]
+    assert frame["x"] == [1, 1, None, None, None]
+    assert frame["payload"] == [None, None, None, b"\xff\x00", b"plain text"]
+    assert frame == columns(sendings(Recording(recording).scan), "thing")
+
+
+class _Parquet(ModuleType):
+    @staticmethod
+    def write_table(table: dict[str, list[Any]], file: Any) -> None:
+        file.write(repr(table).encode())
+
+
+class _Arrow(ModuleType):
+    ArrowInvalid = type("ArrowInvalid", (ValueError,), {})
+    ArrowTypeError = type("ArrowTypeError", (TypeError,), {})
+    table = dict
+
+    def array(self, values: list[Any]) -> list[Any]:
+        kinds = {type(each) for each in values if each is not None}
+        if len(kinds) > 1:
+            raise self.ArrowInvalid("mixed")
+        return values
+
+
+def test_parquet_has_texts_where_kinds_are_mixed(
+    worldline: Command, recording: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", _Arrow("pyarrow"))
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", _Parquet("pyarrow.parquet"))
+    recorder = Recorder("mixed.mcap", plan(["ann"]))
+    recorder.began("ann", 0)
+    for number, payload in enumerate((b'{"v":1}', b'{"v":"one"}', b"{}")):
+        recorder.sent("ann", number, "t", number, payload, number)
+    recorder.ended("ann", 10, b"")
+    recorder.close()
+    assert worldline("export", "mixed.mcap", "--to", "parquet", "--topic", "t")[0] == 0
+    assert "'v': ['1', 'one', None]" in Path("mixed.parquet").read_text()
+    assert worldline("export", "run.mcap", "all.parquet")[0] == 0
+    assert "'topic': ['thing', 'thing', 'worldline/log'" in Path("all.parquet").read_text()
+
+
+@pytest.mark.parametrize("missing", ["pandas", "pyarrow"])
+def test_what_isnt_installed_is_named(
+    worldline: Command, recording: Path, monkeypatch: pytest.MonkeyPatch, missing: str
+) -> None:
+    monkeypatch.setitem(sys.modules, missing, None)
+    if missing == "pandas":
+        with pytest.raises(UsageError, match="a frame needs pandas, which isn't installed"):
+            Recording(recording).frame("thing")
+    else:
+        code, _, errors = worldline("export", "run.mcap", "--to", "parquet")
+        assert (code, errors) == (2, "worldline: Parquet needs pyarrow, which isn't installed (pip install pyarrow)\n")
+        assert not Path("run.parquet").exists()
+
+
+def test_bad_input(worldline: Command, recording: Path) -> None:
+    for arguments, problem in (
+        (("run.mcap",), "nothing says what to write (--to csv, parquet, lcm, chrome-trace)"),
+        (("run.mcap", "a.txt"), "nothing says what to write"),
+        (("run.mcap", "a.csv", "--topic", "thin"), "has no topic 'thin' (did you mean 'thing'?)"),
+        (("run.mcap", "no/a.csv"), "there is no folder no"),
+        (("run.mcap", "a.log", "--topic", "thing"), "an LCM log has all topics"),
+        (("gone.mcap", "a.csv"), "gone.mcap"),
+    ):
+        code, _, errors = worldline("export", *arguments)
+        assert code == 2
+        assert problem in errors
+    assert not Path("a.csv").exists()
+
+
+def test_a_file_that_was_altered_leaves_nothing_behind(worldline: Command, recording: Path) -> None:
+    chunk = Recording(recording).scan.chunks[0]
+    data = bytearray(recording.read_bytes())
+    data[chunk.offset + chunk.length // 2] ^= 1
+    recording.write_bytes(data)
+    before = sorted(path.name for path in Path().iterdir())
+    for form in ("csv", "chrome-trace"):
+        code, _, errors = worldline("export", "run.mcap", "--to", form)
+        assert code == 2
+        assert "run.mcap was altered" in errors
+    assert sorted(path.name for path in Path().iterdir()) == before

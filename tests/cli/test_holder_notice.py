@@ -1,0 +1,62 @@
+"""Whoever holds everybody for long is named, and nobody else."""
+
+from __future__ import annotations
+
+from worldline.cli.holder_notice import HolderNotice
+from worldline.history.status import EVERYBODY_ELSE, THE_RUN, Status, WaitReason
+from worldline.model import MS
+
+CHAIN = (WaitReason("a", "b", "a waits"), WaitReason("b", "c", "b waits for c"))
+
+
+class Hour:
+    """A clock that is moved by hand, and what was said at which time."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.said: list[tuple[float, str]] = []
+        self.notice = HolderNotice(lambda text: self.said.append((self.now, text)), 10.0, lambda: self.now)
+
+    def pass_(self, seconds: float, time: int, waits: tuple[WaitReason, ...] = CHAIN) -> None:
+        until = self.now + seconds
+        while self.now < until:
+            self.now += 0.5
+            self.notice(Status(time, ask=lambda: waits))
+
+
+def test_the_one_at_the_root_is_named_after_the_patience_and_then_ever_less_often() -> None:
+    hour = Hour()
+    hour.pass_(100, 5 * MS)
+    assert [at for at, _ in hour.said] == [10.5, 20.5, 40.5, 80.5]
+    assert hour.said[0][1] == "c has held the run at 5ms for 10 s: b waits for c"
+
+
+def test_nobody_is_named_as_long_as_time_goes_on() -> None:
+    hour = Hour()
+    for step in range(20):
+        hour.pass_(9, step * MS)
+    assert hour.said == []
+
+
+def test_when_time_has_gone_on_the_patience_begins_anew() -> None:
+    hour = Hour()
+    hour.pass_(15, 5 * MS)
+    hour.pass_(15, 6 * MS)
+    assert [text.partition(" for ")[0] for _, text in hour.said] == [
+        "c has held the run at 5ms",
+        "c has held the run at 6ms",
+    ]
+
+
+def test_an_operator_or_somebody_missing_isnt_named() -> None:
+    hour = Hour()
+    hour.pass_(50, 5 * MS, (WaitReason("a", None, "the barrier is at 5ms"),))
+    hour.pass_(50, 0, (WaitReason(THE_RUN, "late", "it begins when late has joined"),))
+    hour.pass_(50, 6 * MS, ())
+    assert hour.said == []
+
+
+def test_in_one_process_the_one_that_runs_is_named() -> None:
+    hour = Hour()
+    hour.pass_(11, 5 * MS, (WaitReason(EVERYBODY_ELSE, "slow", "slow has been running for 11 s"), *CHAIN))
+    assert hour.said[0][1] == "slow has held the run at 5ms for 10 s: slow has been running for 11 s"

@@ -1,0 +1,382 @@
+"""An operator over real sockets: it looks, pauses, steps and ends, and none of that shows in a result."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from tests.federation.transports import (
+    PATIENCE_S,
+    ServerClock,
+    Strand,
+    brief,
+    eventually,
+    held_up,
+    make_certificate,
+    nothing_left,
+    run_over_sockets,
+    states,
+)
+from worldline import Federation, Network, Participant, Program, Server, connect, link
+from worldline.federation import operator as operator_module
+from worldline.federation.desk import OPERATORS_MAX, look_at
+from worldline.federation.operator import Operator
+from worldline.lock import Cause
+from worldline.lock.chains import holds
+from worldline.lock.situation import Situation
+from worldline.model import FOREVER, MS, LossError, PeerError, UsageError, plan
+from worldline.model.frames import frame
+from worldline.wire.operator import RunOver, operator_frame
+
+NETWORK = Network(default=link("5ms"))
+
+
+def ticking(self: Participant) -> None:
+    while True:
+        self.advance(by="7ms")
+        self.publish("tick", str(self.now).encode())
+
+
+def answering(self: Participant) -> None:
+    for message in self.messages():
+        self.publish("tock", message.payload)
+
+
+def listening(self: Participant) -> None:
+    for _ in self.messages():
+        pass
+
+
+FEDERATION = Federation(
+    {
+        "clock": Program(ticking, publishes=["tick"], subscribes=["tock"]),
+        "echo": Program(answering, publishes=["tock"], subscribes=["tick"]),
+        "ear": Program(listening, publishes=[], subscribes=["tick", "tock"]),
+    },
+    network=NETWORK,
+    until="300ms",
+)
+
+
+@contextmanager
+def playing(server: Server, federation: Federation = FEDERATION) -> Iterator[list[Strand[None]]]:
+    def live(name: str) -> Callable[[], None]:
+        def act() -> None:
+            program = federation.programs[name]
+            with connect(server, name, publishes=program.publishes, subscribes=program.subscribes) as me:
+                program.run(me)
+
+        return act
+
+    strands = [Strand(live(name), name) for name in federation.programs]
+    yield strands
+    for strand in strands:
+        strand.result()
+
+
+@pytest.fixture(autouse=True)
+def _brief(monkeypatch: pytest.MonkeyPatch) -> None:
+    brief(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def digest() -> bytes:
+    return run_over_sockets(FEDERATION).digest
+
+
+def seen(operator: Operator) -> Situation:
+    situation = operator.situation()
+    assert isinstance(situation, Situation)
+    return situation
+
+
+def begun(server: Server) -> None:
+    """Wait for the start of the run."""
+    eventually(lambda: not set(states(server).values()) & {"expected", "joined"})
+
+
+# --- Looking ---
+
+
+def test_one_that_computes_is_named_with_its_process_and_for_how_long() -> None:
+    clock, go = ServerClock(), Event()
+
+    def slow() -> None:
+        with connect(server, "slow", publishes=["x"]):
+            go.wait(PATIENCE_S)
+
+    def waiting() -> None:
+        with connect(server, "waits", publishes=[], subscribes=["x"]) as me:
+            me.advance(to="1s")
+
+    with nothing_left(), Server(plan(["slow", "waits"], network=NETWORK), federation="cell", clock=clock) as server:
+        strands = [Strand(slow), Strand(waiting)]
+        eventually(lambda: states(server) == {"slow": "computing", "waits": "advancing"})
+        clock.skip(server, 20.0)
+        with Operator(server.address) as operator:
+            situation = seen(operator)
+        assert situation.name == "cell"
+        (hold,) = holds(situation)
+        assert (hold.root, hold.held) == ("slow", ("waits",))
+        slow_one, waits = situation.standings
+        assert slow_one.activity.process == os.getpid()
+        assert slow_one.activity.condition in ("running", "sleeping")
+        for standing in (slow_one, waits):
+            assert standing.activity.seconds is not None
+            assert 15.0 < standing.activity.seconds < 40.0
+        go.set()
+        server.wait(PATIENCE_S)
+        for strand in strands:
+            strand.result()
+
+
+def test_a_process_that_is_stopped_is_found_at_once() -> None:
+    program = (
+        "import sys; from worldline import connect\n"
+        "with connect(sys.argv[1], 'asleep', publishes=['x']) as me:\n    print('in', flush=True); sys.stdin.read()"
+    )
+    with Server(plan(["asleep", "waits"], network=NETWORK)) as server:
+
+        def waiting() -> None:
+            with connect(server, "waits", publishes=[], subscribes=["x"]) as me:
+                me.advance(to="1s")
+
+        strand = Strand(waiting)
+        command = [sys.executable, "-c", program, str(server.address)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+            assert child.stdout is not None
+            assert child.stdout.readline() == b"in\n"
+            eventually(lambda: states(server)["waits"] == "advancing")
+            os.kill(child.pid, signal.SIGSTOP)
+            try:
+                with Operator(server.address) as operator:
+                    eventually(lambda: seen(operator).standings[0].activity.condition == "stopped")
+                    situation = seen(operator)
+            finally:
+                os.kill(child.pid, signal.SIGCONT)
+            assert holds(situation)[0].root == "asleep"
+            assert situation.standings[0].activity.process == child.pid
+        server.wait(PATIENCE_S)
+        strand.result()
+
+
+def test_who_is_missing_is_said_before_the_start() -> None:
+    with Server(plan(["a", "b"]), "tcp://127.0.0.1:0") as server, Operator(server.address) as operator:
+        situation = seen(operator)
+        assert (situation.missing, holds(situation)[0].cause) == (("a", "b"), Cause.ROSTER)
+        with pytest.raises(UsageError, match="the run hasn't begun"):
+            operator.step()
+        with pytest.raises(UsageError, match="--now"):
+            operator.end()
+        operator.end(now=True)
+        over = operator.last_word(PATIENCE_S)
+        assert over == RunOver(None, "an operator ended the run")
+
+
+def test_looking_changes_nothing(digest: bytes) -> None:
+    with Server(FEDERATION.plan()) as server:
+        with playing(server), Operator(server.address) as operator:
+            while isinstance(operator.situation(links=True), Situation):
+                pass
+        assert server.outcome().digest == digest
+
+
+def test_the_end_is_told_to_one_who_asks_and_to_one_who_waits(digest: bytes) -> None:
+    with Server(FEDERATION.plan()) as server, Operator(server.address) as asking, Operator(server.address) as waiting:
+        with playing(server):
+            over = waiting.last_word(PATIENCE_S)
+            eventually(lambda: isinstance(asking.situation(), RunOver))
+        assert over == RunOver(digest.hex(), None)
+        assert asking.situation() == over
+
+
+# --- Operating ---
+
+
+def test_pausing_and_stepping_dont_show_in_the_result(digest: bytes) -> None:
+    with Server(FEDERATION.plan()) as server, Operator(server.address) as operator:
+        assert operator.pause() == 0
+        with playing(server):
+            begun(server)
+            assert operator.step(by=20 * MS) == 20 * MS
+            assert all(standing.now <= 25 * MS for standing in seen(operator).standings)
+            assert seen(operator).paused == 20 * MS
+            assert server.remarks() == ["an operator holds it at 20ms"]
+            assert operator.step() == 21 * MS  # The clock ticks.
+            assert operator.step() == 24 * MS + 1  # The answer to its last tick arrives: all of that moment is known.
+            assert operator.step(to=100 * MS) == 100 * MS
+            assert holds(seen(operator))[0].cause is Cause.BARRIER
+            with pytest.raises(UsageError, match="time doesn't run backwards"):
+                operator.step(to=50 * MS)
+            assert operator.resume() is None
+        assert server.outcome().digest == digest
+
+
+def test_a_pause_holds_everybody_where_they_are() -> None:
+    with Server(FEDERATION.plan()) as server, Operator(server.address) as operator, playing(server):
+        eventually(lambda: seen(operator).time > 20 * MS)
+        held = operator.pause()
+        assert isinstance(held, int)
+        eventually(server.host.arbiter.rests)
+        before = seen(operator)
+        assert {each.state.value for each in before.standings} <= {"advancing", "awaiting"}
+        operator.resume()
+
+
+def test_an_operator_and_the_owner_hold_a_run_side_by_side(digest: bytes) -> None:
+    with Server(FEDERATION.plan()) as server, Operator(server.address) as operator:
+        server.hold_at("50ms")
+        with playing(server):
+            eventually(lambda: server.rest_at("50ms", within_s=0.1))
+            operator.pause()
+            operator.resume()
+            assert server.ask(lambda: server.host.arbiter.barrier) == 50 * MS  # The owner's stays.
+            held = operator.pause()
+            server.hold_at(None)
+            assert server.ask(lambda: server.host.arbiter.barrier) == held  # The operator's stays.
+            operator.resume()
+            assert server.ask(lambda: server.host.arbiter.barrier) == FOREVER
+        assert server.outcome().digest == digest
+
+
+def test_a_run_that_is_ended_has_the_result_of_one_that_was_to_end_there() -> None:
+    with Server(FEDERATION.plan()) as server, Operator(server.address) as operator:
+        operator.pause()
+        with playing(server):
+            begun(server)
+            operator.step(to=100 * MS)
+            assert operator.end(at=150 * MS) == 150 * MS
+            over = operator.last_word(PATIENCE_S)
+    shorter = Federation(FEDERATION.programs, network=NETWORK, until="150ms")
+    assert over == RunOver(run_over_sockets(shorter).digest.hex(), None)
+
+
+def test_a_run_ends_as_soon_as_possible_and_not_in_the_past() -> None:
+    with Server(FEDERATION.plan()) as server, Operator(server.address) as operator:
+        operator.pause()
+        with playing(server):
+            begun(server)
+            operator.step(to=100 * MS)
+            with pytest.raises(UsageError, match="somebody has passed 10ms already"):
+                operator.end(at=10 * MS)
+            assert operator.end() == 100 * MS
+            operator.last_word(PATIENCE_S)
+        assert server.outcome().now == 100 * MS
+
+
+def test_where_somebody_may_go_on_forever_only_breaking_off_ends_it() -> None:
+    go = Event()
+
+    def free() -> None:
+        with connect(server, "free", publishes=["x"]) as me:
+            me.advance(to="1s")
+            go.wait(PATIENCE_S)
+
+    with Server(plan(["free"])) as server, Operator(server.address) as operator:
+        strand = Strand(free)
+        eventually(lambda: server.ask(server.host.arbiter.farthest) >= FOREVER)
+        with pytest.raises(UsageError, match="since nobody can reach it"):
+            operator.end()
+        operator.end(now=True)
+        go.set()
+        assert isinstance(strand.failure(), LossError)
+
+
+# --- Who may ---
+
+
+def test_an_operator_needs_the_token(tmp_path: Path) -> None:
+    with Server(plan(["a"]), token="secret") as server:
+        with pytest.raises(UsageError, match="the token is wrong, or missing"):
+            Operator(server.address)
+        with Operator(server.address, token="secret") as operator:
+            assert seen(operator).missing == ("a",)
+
+
+def test_where_everybody_has_a_token_a_participants_isnt_enough() -> None:
+    with Server(plan(["a"]), token={"a": "secret"}) as server:
+        with pytest.raises(UsageError, match="the token is wrong"):
+            Operator(server.address, token="secret")
+        with Operator(server.address, token=server.operator_token) as operator:
+            assert seen(operator).missing == ("a",)
+
+
+def test_over_tls(tmp_path: Path) -> None:
+    certificate, key = make_certificate(tmp_path)
+    with Server(plan(["a"]), "tls://127.0.0.1:0", certificate=certificate, key=key) as server:
+        with Operator(server.address, authority=certificate) as operator:
+            assert seen(operator).missing == ("a",)
+        with pytest.raises(LossError, match="no trusted connection"):
+            Operator(server.address)
+
+
+def test_there_are_only_so_many_operators_at_a_time() -> None:
+    with Server(plan(["a"])) as server:
+        operators = [Operator(server.address) for _ in range(OPERATORS_MAX)]
+        with pytest.raises(UsageError, match="too many operators are connected"):
+            Operator(server.address)
+        operators.pop().__exit__(None, None, None)
+        eventually(lambda: len(server.ask(lambda: server.host._trunks)) < OPERATORS_MAX)
+        operators.append(Operator(server.address))
+        for each in operators:
+            each.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("said", [frame(b"\xc1"), frame(b"\x91\xa4fire"), b"\xff\xff\xff\xff", frame(bytes(4000))])
+def test_whoever_talks_nonsense_is_cut_off_and_the_run_goes_on(said: bytes, digest: bytes) -> None:
+    with Server(FEDERATION.plan()) as server:
+        with Operator(server.address) as operator:
+            operator._socket.sendall(said)
+            with pytest.raises(PeerError, match="the server refused to go on"):
+                operator.last_word(PATIENCE_S)
+        with playing(server):
+            pass
+        assert server.outcome().digest == digest
+
+
+def test_an_operator_who_hangs_up_leaves_the_run_as_it_is(digest: bytes) -> None:
+    with Server(FEDERATION.plan()) as server:
+        operator = Operator(server.address)
+        operator._socket.sendall(operator_frame(operator_module.StepRun(by=1)))
+        operator.__exit__(None, None, None)
+        with playing(server), Operator(server.address) as other:
+            other.resume()
+        assert server.outcome().digest == digest
+
+
+def test_a_server_that_doesnt_answer_is_said_to_be_what_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_module, "_WAKE_S", 0.05)
+    told = rf"hasn't answered for 0 seconds: its process {os.getpid()} is "
+    with Server(plan(["a"])) as server, Operator(server.address) as operator, held_up(server):
+        assert re.search(told, str(Strand(lambda: operator._answer(0.1)).failure()))
+
+
+def test_nothing_listens_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator_module, "_DIAL_S", 0.1)
+    with pytest.raises(LossError, match="nothing listens on"):
+        Operator("unix:///nowhere/at/all")
+
+
+def test_a_resident_is_in_the_servers_process() -> None:
+    server = Server(plan(["here", "there"], network=NETWORK))
+
+    def there() -> None:
+        with connect(str(server.address), "there", publishes=["x"]) as me:
+            me.advance(to="10ms")
+
+    server.open()
+    strand = Strand(there)
+    with server.resident("here", subscribes=["x"]) as me:
+        situation = look_at(server)
+        assert {standing.name: standing.activity.process for standing in situation.standings}["here"] == os.getpid()
+        me.advance(to="10ms")
+    strand.result()

@@ -1,0 +1,119 @@
+"""Runs are found by their names, as long as they go on, and by nobody else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from worldline import Server
+from worldline.federation import registry
+from worldline.federation.peer_process import birth_of
+from worldline.federation.registry import RunEntry, enter, running, runtime_folder
+from worldline.metasim import MetasimServer
+from worldline.model import UsageError, plan
+from worldline.world.description import WorldDescription
+from worldline.world.kinematic_engine import KinematicEngine
+from worldline.world.primary import Primary
+
+NOBODY = 4_194_304 + 7  # More than Linux gives out.
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+
+
+def test_a_run_is_entered_and_taken_out_again() -> None:
+    leave = enter("cell", "tcp://127.0.0.1:7", "secret")
+    other = enter("cell", "tcp://127.0.0.1:8", None)
+    first, second = running("cell")
+    assert (first.name, first.address, first.token) == ("cell", "tcp://127.0.0.1:7", "secret")
+    assert first.process == os.getpid()
+    assert second.address.endswith(":8")
+    assert running("other") == []
+    leave()
+    assert [entry.address for entry in running()] == ["tcp://127.0.0.1:8"]
+    other()
+    assert running() == []
+    assert not runtime_folder().exists()  # Nothing is left behind.
+
+
+def test_only_the_user_can_read_what_is_there() -> None:
+    enter("cell", "tcp://127.0.0.1:7", "secret")
+    folder = runtime_folder()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    (entry,) = folder.iterdir()
+    assert entry.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("process", "born"), [(NOBODY, "5"), (os.getpid(), "another's")])
+def test_an_entry_of_a_process_that_is_gone_is_removed(process: int, born: str) -> None:
+    enter("mine", "tcp://127.0.0.1:7", None)
+    stale = RunEntry(name="cell", address="tcp://127.0.0.1:9", token=None, process=process, born=born)
+    path = runtime_folder() / f"{process}-9.run"
+    path.write_bytes(msgspec.json.encode(stale))
+    assert [entry.name for entry in running()] == ["mine"]
+    assert not path.exists()
+
+
+def test_what_cant_be_read_is_removed_if_its_writer_is_gone() -> None:
+    enter("mine", "tcp://127.0.0.1:7", None)
+    half, ours = runtime_folder() / f"{NOBODY}-0.run", runtime_folder() / f"{os.getpid()}-7.run"
+    half.write_text("{")
+    ours.write_text("{")
+    assert [entry.name for entry in running()] == ["mine"]
+    assert not half.exists()
+    assert ours.exists()  # It is being written just now.
+
+
+def test_a_folder_that_others_can_open_isnt_trusted(tmp_path: Path) -> None:
+    (tmp_path / "worldline").mkdir(mode=0o755)
+    with pytest.raises(UsageError, match="isn't a folder that only you can open"):
+        running()
+    leave = enter("cell", "tcp://127.0.0.1:7", None)  # The run goes on without.
+    leave()
+
+
+def test_without_a_folder_a_run_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(registry, "runtime_folder", lambda: tmp_path / "missing" / "worldline")
+    enter("cell", "tcp://127.0.0.1:7", None)()
+    assert running() == []
+
+
+def test_a_server_with_a_name_is_found_while_it_listens() -> None:
+    server = Server(plan(["a"]), federation="cell", token="secret")
+    assert running() == []
+    server.open()
+    (entry,) = running("cell")
+    assert (entry.address, entry.token) == (str(server.address), "secret")
+    server.close()
+    assert running() == []
+    nameless = Server(plan(["a"]))
+    nameless.open()
+    assert running() == []
+    nameless.close()
+
+
+def test_metasim_servers_and_primaries_have_a_name_of_their_own() -> None:
+    metasim = MetasimServer(["plant"], 0.01)
+    metasim.open()
+    assert [entry.name for entry in running()] == ["metasim"]
+    metasim.__exit__(RuntimeError, RuntimeError("enough"), None)
+    primary = Primary(KinematicEngine(WorldDescription(name="empty", models={})), 1)
+    primary.open()
+    assert [entry.name for entry in running()] == ["world"]
+    primary._server.close()
+    assert running() == []
+
+
+def test_where_everybody_has_a_token_the_operator_has_its_own() -> None:
+    server = Server(plan(["a"]), federation="cell", token={"a": "secret"})
+    assert server.operator_token not in (None, "", "secret")
+
+
+def test_the_birth_of_a_process_tells_it_from_others() -> None:
+    assert birth_of(os.getpid()).isdecimal()
+    assert birth_of(NOBODY) == ""

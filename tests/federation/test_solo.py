@@ -1,0 +1,287 @@
+"""A participant alone, fed from a recording: it can't tell, and whatever it does otherwise is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.federation.test_inprocess_strands import acting
+from tests.lock.worlds import make_world
+from worldline import Federation, Network, Participant, Program, link, run
+from worldline.federation.solo import SoloReplay, reach_in, replay_alone
+from worldline.history.parts import RecordedParts
+from worldline.history.retelling import RetoldDifference
+from worldline.lock.feeding import Feeding
+from worldline.model import ModelError, WorldlineError
+from worldline.recording import Recorder, Recording
+from worldline.recording.accounting import intact, recorded_account
+
+
+def recorded(federation: Federation, path: Path) -> Recording:
+    """Run a federation and record it; if it fails, as far as it goes."""
+    recorder = Recorder(path, federation.plan(), federation="solo", overwrite=True)
+    try:
+        outcome = run(federation, observer=recorder)
+    except WorldlineError as error:
+        recorder.abandon(error.problem, participant=error.participant, at=error.at)
+    else:
+        recorder.close(dropped=outcome.dropped)
+    return intact(Recording(path))
+
+
+def alone(recording: Recording, federation: Federation, name: str, **options: Any) -> SoloReplay:
+    plan = federation.plan()
+    joins = {each: program.join() for each, program in federation.programs.items()}
+
+    def feed(take: Callable[[RetoldDifference], None]) -> Feeding:
+        parts = RecordedParts(recorded_account(recording), [name])
+        return Feeding(name, parts, recording.header.plan(), differs=take, reach=reach_in(plan, joins, name))
+
+    return replay_alone(federation.programs[name], feed, **options)
+
+
+def said(replay: SoloReplay) -> list[str]:
+    return [str(difference) for difference in replay.differences]
+
+
+# --- The same ---
+
+
+@pytest.mark.parametrize("batch", [1, 512])
+def test_everybody_of_random_federations_does_the_same_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    """Every operation, every kind of link and buffer, guests, stops, ends: it is the lock's own generator."""
+    monkeypatch.setattr("worldline.lock.feeding._GRANTED_AT_ONCE", batch)
+    compared = strayed = 0
+    for seed in range(150):
+        world = make_world(Random(seed))
+        made = Federation(
+            {name: acting(world, name) for name in world.members},
+            network=world.plan.network,
+            seed=world.plan.seed,
+            until=world.plan.end,
+        )
+        recording = recorded(made, tmp_path / "run.mcap")
+        assert recording.outcome is not None
+        for name, part in recording.outcome.participants.items():
+            done = alone(recording, made, name)
+            if done.differences and any(step[0] == "peek" for step in world.members[name].script):
+                strayed += 1  # It saw something come that it never received, and that isn't recorded.
+                continue
+            assert said(done) == [], f"seed {seed}, {name}"
+            assert done.digest.hex() == part.digest, f"seed {seed}, {name}"
+            assert (done.now, done.is_whole, done.sent) == (part.left, True, done.compared)
+            compared += done.compared
+    assert compared > 500
+    assert strayed < 10
+
+
+def ticking(me: Participant) -> None:
+    """Publish what it has heard of so far, with draws of its own and lines in its log."""
+    heard = 0
+    while me.now < 40_000_000:
+        me.log(f"{heard} heard")
+        heard += len(me.advance(by="2ms"))
+        me.publish("count", b"%d %d" % (heard, me.random.randrange(100)))
+
+
+def talking(me: Participant) -> None:
+    me.publish("word", b"later", at="7ms")
+    for _ in range(10):
+        me.next(until=me.now + 3_000_000)
+        me.publish("word", b"%d" % me.random.randrange(1000))
+
+
+def pair(ticks: Callable[[Participant], object] = ticking, **options: Any) -> Federation:
+    return Federation(
+        {
+            "clock": Program(ticks, publishes=["count"], subscribes=["word"]),
+            "speaker": Program(talking, publishes=["word"], subscribes=["count"]),
+        },
+        network=Network(default=link("uniform(1ms, 3ms)")),
+        **{"seed": 3, **options},
+    )
+
+
+def test_numbers_of_messages_are_those_that_its_receivers_saw_though_lines_of_logs_are_recorded_too(
+    tmp_path: Path,
+) -> None:
+    """The digest hashes them."""
+    recording = recorded(pair(), tmp_path / "run.mcap")
+    assert recording.outcome is not None
+    done = alone(recording, pair(), "speaker")
+    assert (said(done), done.digest.hex()) == ([], recording.outcome.participants["speaker"].digest)
+
+
+def test_what_it_logs_may_change(tmp_path: Path) -> None:
+    recording = recorded(pair(), tmp_path / "run.mcap")
+
+    def silent(me: Participant) -> None:
+        heard = 0
+        while me.now < 40_000_000:
+            heard += len(me.advance(by="2ms"))
+            me.publish("count", b"%d %d" % (heard, me.random.randrange(100)))
+
+    assert said(alone(recording, pair(silent), "clock")) == []
+
+
+# --- Not the same ---
+
+
+def test_the_first_message_that_differs_stops_it_there(tmp_path: Path) -> None:
+    recording = recorded(pair(), tmp_path / "run.mcap")
+    went_on: list[int] = []
+
+    def edited(me: Participant) -> None:
+        heard = 0
+        while me.now < 40_000_000:
+            heard += len(me.advance(by="2ms"))
+            draw = me.random.randrange(100)
+            try:
+                me.publish("count", b"%d %d" % (heard, draw + (me.now >= 20_000_000)))
+            except Exception:  # A program that catches everything doesn't notice.
+                went_on.append(me.now)
+
+    done = alone(recording, pair(edited), "clock")
+    difference = done.differences[0]
+    assert len(done.differences) == 1
+    assert (difference.member, difference.first.at, difference.first.number) == ("clock", 20_000_000, 9)
+    assert (done.now, done.is_whole, went_on) == (20_000_000, False, [])
+
+
+def test_it_goes_on_if_that_is_wanted(tmp_path: Path) -> None:
+    recording = recorded(pair(), tmp_path / "run.mcap")
+
+    def edited(me: Participant) -> None:
+        heard = 0
+        while me.now < 40_000_000:
+            heard += len(me.advance(by="2ms"))
+            me.publish("count", b"%d %d" % (heard, me.random.randrange(100) + (me.now == 20_000_000)))
+
+    done = alone(recording, pair(edited), "clock", differs=lambda _: False)
+    assert [each.first.at for each in done.differences] == [20_000_000, 40_000_000]  # And the digest, in the end.
+    assert done.is_whole
+
+
+def test_that_it_sends_more(tmp_path: Path) -> None:
+    recording = recorded(pair(), tmp_path / "run.mcap")
+
+    def chatty(me: Participant) -> None:
+        ticking(me)
+        me.publish("count", b"more")
+
+    assert said(alone(recording, pair(chatty), "clock")) == [
+        "now it sends count at 40ms: more, and before it said nothing more"
+    ]
+
+
+def test_that_it_goes_on_where_it_had_left(tmp_path: Path) -> None:
+    """The other went on for longer, so the run hadn't ended."""
+
+    def brief(me: Participant) -> None:
+        me.advance(to="4ms")
+
+    def longer(me: Participant) -> None:
+        me.advance(to="4ms")
+        me.advance(to="6ms")
+
+    recording = recorded(pair(brief), tmp_path / "run.mcap")
+    assert said(alone(recording, pair(longer), "clock")) == ["before it leaves now 4ms, and now it goes on until 6ms"]
+
+
+def test_that_it_stops_the_run_or_invites_somebody(tmp_path: Path) -> None:
+    recording = recorded(pair(), tmp_path / "run.mcap")
+
+    def acting_up(act: Callable[[Participant], object]) -> Federation:
+        made = pair()
+        program = Program(act, publishes=["count"], subscribes=["word"], controls=True)
+        return replace(made, programs={**made.programs, "clock": program})
+
+    stops = alone(recording, acting_up(lambda me: me.stop("9ms")), "clock")
+    assert said(stops) == ["before it goes on until 40ms, and now it stops the run at 9ms"]
+    invites = alone(recording, acting_up(lambda me: me.invite("guest", "9ms")), "clock")
+    assert said(invites) == ["now it invites newcomer guest, at 9ms, and before it said nothing more"]
+
+
+def test_that_it_leaves_too_early(tmp_path: Path) -> None:
+    recording = recorded(pair(), tmp_path / "run.mcap")
+
+    def hasty(me: Participant) -> None:
+        me.advance(by="2ms")
+
+    assert said(alone(recording, pair(hasty), "clock")) == [
+        "before it sends count at 2ms: 0 35, and now it says nothing more"
+    ]
+
+
+def test_that_it_doesnt_subscribe_any_more(tmp_path: Path) -> None:
+    recording = recorded(pair(), tmp_path / "run.mcap")
+    made = pair()
+    deaf = replace(made, programs={**made.programs, "clock": Program(ticking, publishes=["count"])})
+    done = alone(recording, deaf, "clock")
+    assert "doesn't subscribe to word" in said(done)[0]
+    assert "receives word from speaker" in said(done)[0]
+
+
+def test_that_it_takes_what_it_is_given_at_other_times(tmp_path: Path) -> None:
+    """All that it sends is the same, and its history isn't."""
+    recording = recorded(pair(), tmp_path / "run.mcap")
+
+    def in_small_steps(me: Participant) -> None:
+        heard = 0
+        while me.now < 40_000_000:
+            heard += len(me.advance(by="1ms")) + len(me.advance(by="1ms"))
+            me.publish("count", b"%d %d" % (heard, me.random.randrange(100)))
+
+    assert said(alone(recording, pair(in_small_steps), "clock"))[0].startswith("receives what it is given: digest")
+
+
+def test_a_program_that_fails_says_where(tmp_path: Path) -> None:
+    recording = recorded(pair(), tmp_path / "run.mcap")
+
+    def failing(me: Participant) -> None:
+        me.advance(by="2ms")
+        raise ValueError("no")
+
+    with pytest.raises(ModelError, match="clock at 2ms: its program raised ValueError: no"):
+        alone(recording, pair(failing), "clock")
+
+
+# --- Recordings that end early ---
+
+
+def test_a_run_that_was_broken_off_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
+    def failing(me: Participant) -> None:
+        for _ in range(5):
+            me.advance(by="2ms")
+            me.publish("count", b"")
+        raise ValueError("no")
+
+    recording = recorded(pair(failing), tmp_path / "run.mcap")
+    done = alone(recording, pair(failing), "speaker")
+    assert said(done) == []
+    assert not done.is_whole
+    assert recording.outcome is not None
+    assert recording.outcome.until is not None
+    assert 0 < done.now <= recording.outcome.until + 1
+
+
+def test_a_file_that_was_cut_off_is_replayed_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "run.mcap"
+    whole = Recorder(path, pair().plan(), federation="solo", chunk_size=300)
+    run(pair(), observer=whole)
+    whole.close()
+    path.write_bytes(path.read_bytes()[:2500])
+    recording = intact(Recording(path))
+    until = recording.verify().until
+    assert until
+    done = alone(recording, pair(), "clock")
+    assert said(done) == []
+    assert done.compared > 2
+    assert done.now <= until + 1
