@@ -49,7 +49,7 @@ def test_only_the_user_can_read_what_is_there() -> None:
     assert entry.stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize(("process", "born"), [(NOBODY, "5"), (os.getpid(), "another's")])
+@pytest.mark.parametrize(("process", "born"), [(NOBODY, "5"), (os.getpid(), "another's")], ids=["gone", "reused"])
 def test_an_entry_of_a_process_that_is_gone_is_removed(process: int, born: str) -> None:
     enter("mine", "tcp://127.0.0.1:7", None)
     stale = RunEntry(name="cell", address="tcp://127.0.0.1:9", token=None, process=process, born=born)

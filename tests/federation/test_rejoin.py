@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import socket
 import threading
 from collections.abc import Callable, Sequence
@@ -16,6 +19,7 @@ from worldline import Network, Server, link, plan
 from worldline.federation.client import Client
 from worldline.federation.journaled_host import JournaledHost
 from worldline.federation.limits import Limits
+from worldline.federation.run_journal import JournalError
 from worldline.history.observer import Observer
 from worldline.model import LossError, ModelError, NonDeterminism, PeerError, UsageError
 from worldline.model.errors import BrokenOff, ConfigurationError
@@ -234,7 +238,9 @@ class MortalServer(Server):
             self.host.journal.close()  # As the system does.
 
 
-def serve(deaths: Sequence[int], journal: Path | None, address: str, **options: Any) -> bytes:
+def serve(
+    deaths: Sequence[int], journal: Path | None, address: str, *, is_last: bool = False, **options: Any
+) -> bytes:
     """Be a server that is killed at these times, and started again each time; return the digest."""
     for death in (*deaths, None):
         watcher = None if death is None else Watcher(death * MS)
@@ -242,13 +248,12 @@ def serve(deaths: Sequence[int], journal: Path | None, address: str, **options: 
         if watcher is not None:
             watcher.act = server.kill
         try:
-            outcome = server.serve()
+            server.serve()
         except ServerKilled:
-            if journal is None:
+            if journal is None or is_last:
                 raise
             continue
-        assert outcome is not None
-        return outcome.digest
+        return server.outcome().digest
     raise AssertionError
 
 
@@ -279,6 +284,71 @@ def test_both_may_be_killed(undisturbed: bytes, tmp_path: Path, address: str) ->
         partial(live, address, "ann", [10, 30, None]),
         partial(live, address, "bob", [20, None]),
     )
+    assert digests == [undisturbed]
+
+
+def loud(me: Client, _: int | None) -> None:
+    """Send so much that a journal has to grow."""
+    while not me.ended:
+        me.publish(me.name, me.random.randbytes(50_000))
+        me.advance(by="1ms")
+
+
+def test_a_full_disk_ends_the_run_and_it_goes_on_when_there_is_room(
+    tmp_path: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = tmp_path / "run.journal"
+    take_room, taken = os.posix_fallocate, [0]
+
+    def full(descriptor: int, start: int, size: int) -> None:
+        taken[0] += size
+        if taken[0] > 3_000_000:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        take_room(descriptor, start, size)
+
+    with monkeypatch.context() as limited:
+        limited.setattr("worldline.federation.run_journal.os.posix_fallocate", full)
+        with pytest.raises(JournalError, match=r"run\.journal can't be written: No space left on device \(make room"):
+            together(
+                partial(serve, [], journal, address),
+                partial(live, address, "ann", program=loud),
+                partial(live, address, "bob", program=loud),
+            )
+    digests: list[bytes] = []
+    for place in (journal, None):
+        together(
+            lambda place=place: digests.append(serve([], place, address)),
+            partial(live, address, "ann", program=loud),
+            partial(live, address, "bob", program=loud),
+        )
+    assert digests[0] == digests[1]
+
+
+def test_a_participant_that_knows_more_than_a_journal_that_was_cut_off_has_to_begin_anew(
+    tmp_path: Path, address: str, undisturbed: bytes
+) -> None:
+    """Others rely on what it did then; a fresh process does that again, and an old one can't take it back."""
+    journal = tmp_path / "run.journal"
+    digests: list[bytes] = []
+
+    def serve_cut_off() -> None:
+        with pytest.raises(ServerKilled):
+            serve([30], journal, address, is_last=True)
+        data = journal.read_bytes()
+        with pytest.raises(UsageError, match="ends in the middle of record") as caught:
+            os.truncate(journal, len(data.rstrip(b"\0")) // 2)
+            Server(PLAN, journal=journal)
+        place = re.search(r"truncate -s (\d+)", str(caught.value))
+        assert place is not None
+        os.truncate(journal, int(place[1]))
+        digests.append(serve([], journal, address, on_loss="rejoin"))
+
+    def live_twice(name: str) -> None:
+        with pytest.raises(UsageError, match="its end is missing; start this participant anew"):
+            live(address, name)
+        live(address, name)
+
+    together(serve_cut_off, partial(live_twice, "ann"), partial(live_twice, "bob"))
     assert digests == [undisturbed]
 
 

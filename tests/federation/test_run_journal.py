@@ -1,4 +1,4 @@
-"""The journal's file: what is written is there, whatever happens to the process; what isn't as it was is noticed."""
+"""The journal's file: what was written is there whatever happens to the process, and what was altered is noticed."""
 
 from __future__ import annotations
 

@@ -11,8 +11,10 @@ B3. A process that has only lost its connection *resumes*: it says how many answ
     what it has said since the last of them. It is rehearsed from there.
 B4. A server that is started on a journal hears it all again. The arbiter does the same again, so its answers must be
     those in the journal; then everybody is away. What wasn't in the journal nobody has acted on (J1).
-B5. Who dies twice at the same place, while it computes, would do so forever: that ends the run. Who dies while it waits
-    didn't die of what it was given.
+B5. Who dies twice of the same message would do so forever: that ends the run. It is taken for that if somebody has
+    died while it computed on the same answer as the time before, and had said no more since. (How far it had got with
+    that answer isn't known: what it had said last may not have been sent.) Who dies while it waits has done with
+    what it was given.
 B6. What a participant says that has come back differs from what it said before: that ends the run, too, since others
     have acted on what was said. Nothing else that a returning connection says does it any harm.
 """
@@ -242,7 +244,7 @@ class JournaledHost(Host):
         before = self._deaths.pop(name, None)
         if mark is not None and mark[0] + mark[1]:
             self._deaths[name] = mark
-            if mark == before:
+            if before is not None and mark[0] == before[0] and mark[1] <= before[1]:
                 self.failure = self._died_twice(member, cause, mark)
                 self._break_off(
                     Lost(name, shortened(self.failure.problem)),

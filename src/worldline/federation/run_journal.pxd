@@ -1,8 +1,10 @@
 cimport cython
 
-cdef object _HEAD, _LENGTH
+cdef object _pack
+cdef bint _IS_COMPILED
 cdef int _HEARD, _ANSWERED, _KIND_SHIFT
-cdef long long _RECORD_SIZE, _HEAVY
+cdef unsigned int _NUMBER_MASK
+cdef long long _RECORD_SIZE, _KIND_PLACE, _SHORT
 
 
 cdef class RunJournal:
@@ -13,13 +15,27 @@ cdef class RunJournal:
     cdef dict _numbers
     cdef list _names
     cdef list _last
-    cdef object _check
+    cdef unsigned int _check
     cdef long long _first
     cdef long long _room
     cdef readonly object _file
     cdef object _map
+    cdef unsigned char[::1] _view
 
     cpdef heard(self, str name, bytes body)
     cpdef answered(self, str name, bytes data)
-    @cython.locals(place="long long", end="long long", head=bytes, said=bytes)
+    @cython.locals(
+        place="long long", end="long long", before="unsigned long long", mixed="unsigned int", length="long long",
+        check="unsigned int", last=list,
+    )
     cdef _append(self, int kind, str name, bytes body)
+    @cython.locals(view="unsigned char[::1]", start="long long", step="long long")
+    cdef _put(
+        self, long long place, bytes body, unsigned int check, unsigned long long before, long long length,
+        unsigned int number,
+    )
+
+
+cdef unsigned int _begun_with(
+    unsigned int check, unsigned int mixed, unsigned long long before, unsigned long long length
+) except? 0

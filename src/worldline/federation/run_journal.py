@@ -1,3 +1,4 @@
+# cython: boundscheck=False, wraparound=False
 """The journal of a run: all that its arbiter heard, and all that participants were answered, in order, in a file.
 
 Whoever dies can be taken through its part again from it: a participant, or the server itself.
@@ -5,14 +6,15 @@ Whoever dies can be taken through its part again from it: a participant, or the 
 J1. It is written before anybody can act on it. What is heard goes in before the arbiter's answers go out.
 J2. It survives the process. It is a mapped file: writing is copying, without a system call, and what was copied belongs
     to the system, whatever happens to this process. (Not to the machine: nothing waits for the disk.)
-J3. A record is there or not, never half of it. Its length is written last, and is zero before.
+J3. A record is there or not, never half of it. Its kind is written last, in one byte, which is zero before.
 J4. Room is taken from the disk before it is mapped, so that a full disk is an error that one can meet, not a signal.
 J5. Each record has a checksum that goes on from the one before. So it is noticed if the file was changed or cut off,
     and where; then nothing is done to it before its owner has said so.
 
-The file: a first line, a header, and records. All numbers are little-endian. A record is its length (4 bytes, with all
-of this), its checksum (4), its kind (1) and its participant's number (3), the place of that participant's record before
-it, 0 if there is none (8), and what it says. Numbers stand for names in the order in which they were first used.
+The file: a first line, a header, and records. All numbers are little-endian. A record is its checksum (4 bytes), the
+place of its participant's record before it, 0 if there is none (8), its length, with all of this (4), its participant's
+number (3), its kind (1), and what it says. Numbers stand for names in the order in which they were first used. The
+checksum is the CRC-32 of what it says; it begins with the checksum before, with the other fields added bit by bit.
 """
 
 from __future__ import annotations
@@ -32,19 +34,22 @@ from zlib import crc32
 
 import msgspec
 
+from worldline.builds import reason as uncompiled_because
 from worldline.history.values import value_differences
 from worldline.model.errors import LossError, UsageError, shortened
 
+_IS_COMPILED = not uncompiled_because
 _MAGIC = b"worldline journal 1\n"
 _LENGTH = struct.Struct("<I")
-_HEAD = struct.Struct("<IQ")  # Kind and number, and the record before.
-_RECORD = struct.Struct("<IIIQ")
+_RECORD = struct.Struct("<IQII")  # Checksum, the record before, length, number and kind.
 _RECORD_SIZE = _RECORD.size
+_KIND_PLACE = _RECORD_SIZE - 1
+_SHORT = 1024
+_pack = _RECORD.pack_into
 _KIND_SHIFT = 24
 _NUMBER_MASK = 0xFFFFFF
 _GROW_LEAST = 2**20
 _GROW_MOST = 2**26
-_HEAVY = 2**16  # So much isn't copied more often than it must be.
 _DIFFERENCES_MAX = 3
 
 
@@ -94,12 +99,17 @@ class RunJournal:
         self._check = 0  # The checksum of the last one.
         self._first = 0  # Where the first record begins.
         self._room = 0
+        self._map: Any = None
+        self._view: Any = None  # The same, for bytes.
         encoded = msgspec.msgpack.encode(header)
         self._file = tempfile.TemporaryFile() if self.path is None else self._opened(self.path)  # noqa: SIM115
         try:
-            self._map = self._begun(encoded) if self._is_new() else self._found(header)
+            if self._is_new():
+                self._begin(encoded)
+            else:
+                self._take_up(header)
         except BaseException:
-            self._file.close()
+            self._let_go()
             raise
 
     # --- Writing ---
@@ -132,21 +142,34 @@ class RunJournal:
             number = self._introduce(name)
         place = self.size
         end = place + _RECORD_SIZE + len(body)
-        if end + 4 > self._room:
-            self._grow(end + 4)
-        head: bytes = _HEAD.pack(kind << _KIND_SHIFT | number, self._last[number])
-        file = self._map
-        if len(body) < _HEAVY:
-            said = head + body
-            self._check = crc32(said, self._check)
-            file[place + 4 : end] = _LENGTH.pack(self._check) + said
+        if end + _RECORD_SIZE > self._room:
+            self._grow(end + _RECORD_SIZE)
+        last = self._last
+        before, mixed, length = last[number], kind << _KIND_SHIFT | number, end - place
+        self._check = check = crc32(body, _begun_with(self._check, mixed, before, length))
+        if _IS_COMPILED and length < _SHORT:
+            self._put(place, body, check, before, length, mixed & _NUMBER_MASK)
+            last[number] = place  # A call: what was put is there before the kind is.
+            self._view[place + _KIND_PLACE] = kind
         else:
-            self._check = crc32(body, crc32(head, self._check))
-            file[place + _RECORD_SIZE : end] = body
-            file[place + 4 : place + _RECORD_SIZE] = _LENGTH.pack(self._check) + head
-        file[place : place + 4] = _LENGTH.pack(end - place)  # The last of it (J3).
-        self._last[number] = place
+            self._map[place + _RECORD_SIZE : end] = body
+            _pack(self._map, place, check, before, length, mixed)  # From the first byte to the last (J3).
+            last[number] = place
         self.size = end
+
+    def _put(self, place: int, body: bytes, check: int, before: int, length: int, number: int) -> None:
+        """Write all of a short record but its kind, byte by byte: compiled, that is quicker than anything else."""
+        view = self._view
+        start = place + _RECORD_SIZE
+        for step in range(len(body)):
+            view[start + step] = body[step]
+        for step in range(4):
+            view[place + step] = check >> 8 * step & 0xFF
+            view[place + 12 + step] = length >> 8 * step & 0xFF
+        for step in range(8):
+            view[place + 4 + step] = before >> 8 * step & 0xFF
+        for step in range(3):
+            view[place + 16 + step] = number >> 8 * step & 0xFF
 
     def _introduce(self, name: str) -> int:
         self._append(RecordKind.NAME, "", name.encode())
@@ -172,9 +195,11 @@ class RunJournal:
                 if self.path is not None
                 else "it keeps what participants said and were answered, for those who rejoin; TMPDIR says where",
             ) from error
-        if self._room:
+        self._view = None  # A map with a view of it can't be closed.
+        if self._map is not None:
             self._map.close()
-        self._map, self._room = grown, room
+        self._map = self._view = grown
+        self._room = room
 
     @property
     def _called(self) -> str:
@@ -202,7 +227,7 @@ class RunJournal:
         places = []
         place = self._last[number]
         while place > after:
-            _, _, mixed, before = _RECORD.unpack_from(self._map, place)
+            _, before, _, mixed = _RECORD.unpack_from(self._map, place)
             if mixed >> _KIND_SHIFT == RecordKind.LOST:
                 break
             places.append(place)
@@ -224,11 +249,11 @@ class RunJournal:
         return None
 
     def _kind(self, place: int) -> int:
-        kind: int = self._map[place + 11]
+        kind: int = self._map[place + _KIND_PLACE]
         return kind
 
     def _read(self, place: int) -> tuple[JournalRecord, int]:
-        length, _, mixed, _ = _RECORD.unpack_from(self._map, place)
+        _, _, length, mixed = _RECORD.unpack_from(self._map, place)
         end = place + length
         kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
         return JournalRecord(place, RecordKind(kind), self._names[number], self._map[place + _RECORD_SIZE : end]), end
@@ -256,19 +281,18 @@ class RunJournal:
     def _is_new(self) -> bool:
         return os.fstat(self._file.fileno()).st_size == 0
 
-    def _begun(self, header: bytes) -> mmap.mmap:
+    def _begin(self, header: bytes) -> None:
         start = _MAGIC + _LENGTH.pack(len(header)) + header
         self._know("")
         self._first = self.size = len(start)
         self._grow(len(start))
         self._map[: len(start)] = start
-        return self._map
 
-    def _found(self, header: dict[str, Any]) -> mmap.mmap:
+    def _take_up(self, header: dict[str, Any]) -> None:
         """Read a journal that is there, and check it."""
         self._room = os.fstat(self._file.fileno()).st_size
         try:
-            self._map = mmap.mmap(self._file.fileno(), self._room)
+            self._map = self._view = mmap.mmap(self._file.fileno(), self._room)
         except (OSError, ValueError) as error:
             raise UsageError(f"{self.path} can't be a journal: {error}") from error
         if self._map[: len(_MAGIC)] != _MAGIC:
@@ -276,7 +300,6 @@ class RunJournal:
         self._compare_header(header)
         self._scan()
         self.is_resumed = True
-        return self._map
 
     def _compare_header(self, header: dict[str, Any]) -> None:
         start = len(_MAGIC) + _LENGTH.size
@@ -299,13 +322,21 @@ class RunJournal:
         self._names, self._last, self._numbers, self.answers, self._check = [], [], {}, {}, 0
         self._know("")
         file, place, count = self._map, self._first, 0
-        while place + _LENGTH.size <= self._room and (length := _LENGTH.unpack_from(file, place)[0]):
+        while place < self._room:
+            if place + _RECORD_SIZE > self._room:
+                if file[place:].strip(b"\0"):
+                    raise self._damaged("ends in the middle of", place, count)
+                break
+            check, before, length, mixed = _RECORD.unpack_from(file, place)
+            if not mixed >> _KIND_SHIFT:
+                if file[place:].strip(b"\0"):
+                    raise self._damaged("was altered, in", place, count)
+                break
             end = place + length
             if end > self._room:
                 raise self._damaged("ends in the middle of", place, count)
-            _, check, mixed, _ = _RECORD.unpack_from(file, place)
             body = file[place + _RECORD_SIZE : end]
-            expected = crc32(file[place + 8 : end], self._check)
+            expected = crc32(body, _begun_with(self._check, mixed, before, length))
             kind, number = mixed >> _KIND_SHIFT, mixed & _NUMBER_MASK
             if check != expected or length < _RECORD_SIZE or number >= len(self._names):
                 raise self._damaged("was altered, in", place, count)
@@ -329,18 +360,28 @@ class RunJournal:
 
     def close(self) -> None:
         """Let go of it. What has a name stays, as long as it is."""
-        with contextlib.suppress(ValueError):  # It is closed already.
-            self._map.close()
-            if self.path is not None:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._file.fileno(), self.size)
-            self._file.close()
+        if self.path is not None and not self._file.closed:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._file.fileno(), self.size)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        self._view = None
+        if self._map is not None:
+            self._map.close()  # It keeps the file open, too.
+            self._map = None
+        self._file.close()
 
     def remove(self) -> None:
         """Remove it: the run has come to its end, and there is nothing to be resumed."""
         self.close()
         if self.path is not None:
             self.path.unlink(missing_ok=True)
+
+
+def _begun_with(check: int, mixed: int, before: int, length: int) -> int:
+    """Return what a checksum begins with: the one before, and what is written besides the body."""
+    return (check ^ mixed ^ before ^ before >> 32 ^ length << 7) & 0xFFFFFFFF
 
 
 def _take_room(descriptor: int, start: int, size: int) -> None:

@@ -1,0 +1,179 @@
+"""Processes of participants that are killed are started again, and the run ends as if nothing had happened."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.federation.transports import nothing_left
+from worldline import run
+from worldline.federation.outcome import FederationOutcome
+from worldline.launch.launcher import Launch, federation_of
+from worldline.launch.setup import read_setup
+from worldline.model import LossError, ModelError, NonDeterminism
+from worldline.recording import Recorder
+
+# Each life of a participant leaves a mark: so it knows, as no program should, whether it has lived before.
+MORTAL = """
+import atexit
+import os
+import signal
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+def lives(name):
+    mark = HERE / f"{name}.lives"
+    mark.write_text((mark.read_text() if mark.exists() else "") + "x")
+    return len(mark.read_text())
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def play(me, deaths=(), shift=None):
+    life = lives(me.name) if deaths else 0
+    total = 0
+    while not me.ended:
+        if life and life <= len(deaths) and me.now >= deaths[life - 1] * 1_000_000:
+            die()
+        if me.now % 10_000_000 == 0:
+            print(f"at {me.now // 1_000_000} with {total}")
+        odd = shift is not None and life > 1 and me.now >= shift * 1_000_000
+        me.publish(me.name, b"%d" % (total + odd))
+        total += sum(int(message.payload) % 5 + 1 for message in me.advance(by="1ms"))
+
+def healthy(me):
+    play(me)
+
+def mortal(me):
+    play(me, (7, 20))
+
+def doomed(me):
+    play(me, (7,) * 9)
+
+def changed(me):
+    play(me, (7,), shift=4)
+
+def lingering(me):
+    play(me)
+    atexit.register(die)
+"""
+
+FILE = """
+until = "40ms"
+on_loss = "rejoin"
+[link]
+latency = "2ms"
+[[participants]]
+name = "ann"
+entry = "{module}:{ann}"
+subscribes = ["bob"]
+[[participants]]
+name = "bob"
+entry = "{module}:{bob}"
+subscribes = ["ann"]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _tidy(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield
+    assert nothing_left()
+
+
+class Stage:
+    """A folder with a federation, and what its participants print."""
+
+    def __init__(self, folder: Path, module: str) -> None:
+        self.folder = folder
+        self.module = module
+        (folder / f"{module}.py").write_text(MORTAL)
+        self.lines: list[tuple[str, str]] = []
+
+    def launch(self, ann: str = "healthy", bob: str = "healthy", **options: object) -> FederationOutcome:
+        (self.folder / "run.toml").write_text(FILE.format(module=self.module, ann=ann, bob=bob))
+        setup = read_setup(self.folder / "run.toml")
+        launch = Launch(setup, hear=lambda name, _, line: self.lines.append((name, line)), **options)  # type: ignore[arg-type]
+        outcome = launch.run()
+        launch.check_ends(outcome)
+        return outcome
+
+    def undisturbed(self, **options: object) -> FederationOutcome:
+        (self.folder / "run.toml").write_text(FILE.format(module=self.module, ann="healthy", bob="healthy"))
+        return run(federation_of(read_setup(self.folder / "run.toml")), **options)  # type: ignore[arg-type]
+
+    def said(self, name: str) -> list[str]:
+        return [line for who, line in self.lines if who == name]
+
+
+@pytest.fixture
+def stage(tmp_path: Path, request: pytest.FixtureRequest) -> Stage:
+    return Stage(tmp_path, f"mortal_{abs(hash(request.node.name)) % 10**9}")
+
+
+def test_one_that_is_killed_twice_ends_as_if_nothing_had_happened(stage: Stage, tmp_path: Path) -> None:
+    """Digest, recording and what it prints are those of the undisturbed run."""
+    plan = read_setup_plan(stage)
+    recorders = [Recorder(tmp_path / f"{name}.mcap", plan, federation="run") for name in ("calm", "wild")]
+    calm = stage.undisturbed(observer=recorders[0])
+    wild = stage.launch("mortal", observer=recorders[1])
+    for recorder, outcome in zip(recorders, (calm, wild), strict=True):
+        recorder.close(dropped=outcome.dropped)
+    assert wild.digest == calm.digest
+    assert (tmp_path / "calm.mcap").read_bytes() == (tmp_path / "wild.mcap").read_bytes()
+    killed = "worldline: its process was killed by SIGKILL, and is started again"
+    assert stage.said("ann").count(killed) == 2
+    shown = [line for line in stage.said("ann") if line != killed]
+    assert shown == [line for line in shown if line.startswith("at ")]
+    assert [line.split()[1] for line in shown] == ["0", "10", "20", "30", "40"]  # Once each.
+
+
+def read_setup_plan(stage: Stage) -> object:
+    (stage.folder / "run.toml").write_text(FILE.format(module=stage.module, ann="healthy", bob="healthy"))
+    return read_setup(stage.folder / "run.toml").plan
+
+
+def test_those_who_share_a_process_come_back_together(stage: Stage) -> None:
+    assert stage.launch("mortal", "mortal", workers=1).digest == stage.undisturbed().digest
+
+
+def test_one_that_is_killed_after_it_has_left_isnt_missed(stage: Stage) -> None:
+    assert stage.launch("lingering").digest == stage.undisturbed().digest
+
+
+def test_two_deaths_at_the_same_message_end_the_run(stage: Stage) -> None:
+    with pytest.raises(ModelError, match=r"ann at \d+ms: it was lost twice at the same message.*of bob on bob, which"):
+        stage.launch("doomed")
+
+
+def test_a_program_that_does_otherwise_the_second_time_is_found_out(stage: Stage) -> None:
+    with pytest.raises(NonDeterminism, match=r"ann at 4ms: run again, it doesn't say the same: message 4 on ann"):
+        stage.launch("changed")
+
+
+def test_one_that_is_killed_before_it_has_joined_is_started_again(stage: Stage) -> None:
+    """Not forever, though."""
+    dies_early = MORTAL + '\nif lives("import") <= LIVES and not os.environ.get("WORLDLINE_NAME") == "bob":\n    die()\n'
+    (stage.folder / f"{stage.module}.py").write_text(dies_early.replace("LIVES", "2"))
+    assert stage.launch().digest == Stage(stage.folder, f"{stage.module}_calm").undisturbed().digest
+    (stage.folder / "import.lives").unlink()
+    (stage.folder / f"{stage.module}.py").write_text(dies_early.replace("LIVES", "99"))
+    with pytest.raises(LossError, match="ann: its process was killed by SIGKILL before it had joined"):
+        stage.launch()
+
+
+def test_a_run_that_was_killed_is_taken_up_from_its_journal(stage: Stage, tmp_path: Path) -> None:
+    """As far as the journal goes: here, until one of its participants was lost for good."""
+    journal = tmp_path / "run.journal"
+    with pytest.raises(ModelError):
+        stage.launch("doomed", journal=journal)
+    assert journal.exists()
+    said: list[str] = []
+    assert stage.launch(journal=journal, say=said.append).digest == stage.undisturbed().digest
+    assert said[0].startswith(f"resuming {journal} at ")
+    assert not journal.exists()
