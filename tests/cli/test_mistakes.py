@@ -149,3 +149,19 @@ def test_a_programs_mistake_is_its_authors_on_every_executor(said, tmp_path: Pat
     last = inside[2].splitlines()[-1]
     assert last.startswith(f"worldline: ann at 10ms: its program raised {words}")
     assert outside[2].splitlines()[-1] == last
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--executor", "in-process", "--listen", "tcp://127.0.0.1:0"], "--listen needs processes"),
+        (["--executor", ""], "'' isn't an executor"),
+        (["--executor", "workers()"], "'workers()' isn't an executor"),
+        (["--listen", "tcp://127.0.0.1:99999"], "'tcp://127.0.0.1:99999': the port is out of range"),
+        (["--listen", "unix://cell.py"], "--listen unix://cell.py: cell.py exists, and isn't a socket"),
+    ],
+)
+def test_an_executor_or_address_that_cant_be_meant_is_refused(said, options: list[str], words: str) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = said("run", "cell.toml", "--no-record", *options)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"worldline: {words}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from worldline.model import UsageError
@@ -35,12 +36,17 @@ class FederationOptions(NamedTuple):
         if ready.federation is not None:
             if self.realtime is not None:
                 raise UsageError("--realtime needs processes")
+            if self.listen is not None:
+                raise UsageError("--listen needs processes: in-process, nobody connects", advice="leave it out")
             return staged
         if self.listen is None:
             return staged
         from worldline.federation.address import parse_address
 
-        kind = parse_address(self.listen).kind
+        address = parse_address(self.listen)
+        kind = address.kind
+        if kind == "unix" and (path := Path(address.place)).exists() and not path.is_socket():
+            raise UsageError(f"--listen {self.listen}: {path} exists, and isn't a socket", advice="choose another path")
         if kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
         if isinstance(ready.chosen, SharedWorkers):
