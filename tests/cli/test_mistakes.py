@@ -8,8 +8,7 @@ import pytest
 
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, NODES, SPACETIME, write
-from worldline import builds
-from worldline.cli import main
+from worldline.cli import info, main
 from worldline.history.actions import ActionKind, MemberAction
 from worldline.history.causes import Causes, Origin, Reason
 from worldline.history.parting import Parting
@@ -169,7 +168,7 @@ def test_an_executor_or_address_that_cant_be_meant_is_refused(said, options: lis
 
 
 def test_an_installation_says_what_is_compiled_and_what_programs_run_on(said, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    monkeypatch.setattr(builds, "build", "compiled for this test")
+    monkeypatch.setattr(info, "lock_build", "compiled for this test")
     monkeypatch.setenv("WORLDLINE_THREADS", "1")
     rows = [line.split() for line in said("info")[1].splitlines()]
     assert ["lock,", "wire", "compiled", "for", "this", "test"] in rows

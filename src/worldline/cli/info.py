@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from worldline import builds
+from worldline.builds import build as lock_build
 from worldline.cli.console import PlainConsole, cell
 from worldline.cli.losses import losses_in_words
 from worldline.federation.strand import GreenletStrand, strand_kind
@@ -61,7 +61,7 @@ def _installation() -> Table:
         ("worldline", version("worldline")),
         ("python", f"{platform.python_implementation()} {platform.python_version()}"),
         ("platform", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"),
-        ("lock, wire", builds.build),
+        ("lock, wire", lock_build),
         ("kernel", build),
         ("spacetime", spacetime_build),
         ("in-process", "greenlets" if strand_kind() is GreenletStrand else "threads"),
