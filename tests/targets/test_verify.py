@@ -239,7 +239,7 @@ def test_whoever_waits_for_the_first_run_is_told_how_far_it_is(monkeypatch: pyte
     monkeypatch.setattr(verifying, "_TOLD_EVERY_S", 0.01)
     code, out, err = worldline("verify", "shop", "--seconds-max", "0.05")
     assert (code, out) == (2, "")
-    assert "the first run has taken 0 s (--seconds-max S would end it): still running: 5s simulated\n" in err
+    assert "the first run has taken 0 s (--until TIME or --seconds-max S ends it): still running: 5s simulated\n" in err
 
 
 def test_a_difference_that_takes_luck_is_tried_again_and_then_said_to(monkeypatch: pytest.MonkeyPatch) -> None:

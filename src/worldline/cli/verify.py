@@ -88,8 +88,8 @@ def verify(
 
 
 def _tell(seconds: float, status: str) -> None:
-    hint = status or "a model without an end needs --until TIME"
-    tell(f"the first run has taken {seconds:.0f} s (--seconds-max S would end it): {hint}")
+    reached = f": {status}" if status else ""
+    tell(f"the first run has taken {seconds:.0f} s (--until TIME or --seconds-max S ends it){reached}")
 
 
 def _check_only(names: Sequence[str], target: str, options: Options, mpi: bool) -> None:
