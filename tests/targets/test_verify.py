@@ -237,7 +237,7 @@ def test_whoever_waits_for_the_first_run_is_told_how_far_it_is(monkeypatch: pyte
     monkeypatch.setattr(verifying, "RunProcesses", FewRuns)
     monkeypatch.setattr(FewRuns, "endless", ("reference",))
     monkeypatch.setattr(verifying, "_TOLD_EVERY_S", 0.01)
-    code, out, err = worldline("verify", "shop", "--seconds-max", "0.05")
+    code, out, err = worldline("verify", "shop", "--seconds-max", "0.4")
     assert (code, out) == (2, "")
     assert "the first run has taken 0 s (--until TIME or --seconds-max S ends it): still running: 5s simulated\n" in err
 
