@@ -122,7 +122,7 @@ $(TOOLS): requirements.lock | $(STAMP)
 # An editable installation doesn't notice that a module that is compiled has changed. Where it can't be compiled, it is
 # used as it is.
 $(BUILT): $(HOT) setup.py | $(STAMP)
-	@echo "Compiling the hot modules"
+	@echo "Compiling the hot modules, which takes a few minutes"
 	@$(PY) setup.py --quiet build_ext --inplace
 	@touch $@
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,8 @@ import pytest
 
 from tests.cli.conftest import Command
 from tests.federation.transports import PATIENCE_S
+from worldline.cli import bar
+from worldline.federation import inprocess
 from worldline.model import InternalError, LossError, ModelError, PeerError, Stuck, UsageError, WorldlineError
 
 CLEAN = """
@@ -35,6 +38,14 @@ def host(self):
     self.invite("nobody", at="1s")
     self.advance(to="2s")
 model = Federation({"host": Program(run=host, controls=True)})
+"""
+NEVER_WAITS = """
+from worldline import Federation, Program
+def bad(me):
+    me.advance(by="10ms")
+    while True:
+        pass
+model = Federation({"bad": Program(bad), "good": Program(lambda me: me.advance("20ms"))})
 """
 RAISES = """
 from worldline import Federation, Program
@@ -94,12 +105,28 @@ def test_what_isnt_a_federation_is_for_verify(worldline: Command, tmp_path: Path
     )
 
 
-def test_a_check_ends_in_time_and_says_so(worldline: Command, tmp_path: Path) -> None:
+def test_a_check_ends_in_time_and_says_so(worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inprocess, "_WATCH_EVERY_S", PATIENCE_S)  # However slow the machine, no run takes long.
     (tmp_path / "two.py").write_text(TWO)
     code, out, _ = worldline("check", "two.py", "--seconds-max", "0.001")
     assert code == 0
     assert out.startswith("2 schedules, as many as there was time for: one history, digest ")
     assert "time" not in worldline("check", "two.py", "--schedules", "4", "--seconds-max", "1000")[1]
+
+
+def test_where_nobody_looks_a_check_says_who_never_waits_and_ends_in_time(
+    worldline: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, seconds in (("_WATCH_EVERY_S", 0.001), ("_BUSY_S", 0.0), ("_PATIENCE_S", 0.05)):
+        monkeypatch.setattr(inprocess, name, seconds)
+    monkeypatch.setattr(bar, "_TOLD_EVERY_S", 0.0)
+    (tmp_path / "bad.py").write_text(NEVER_WAITS)
+    code, out, err = worldline("check", "bad.py", "--seconds-max", "0.5")
+    assert (code, out) == (4, "")
+    busy = r"bad has been running for \d s without waiting, at 10ms, and keeps everybody else waiting"
+    assert re.search(rf"^still checking: 0 schedules tried, a run is at \w+: {busy}$", err, re.MULTILINE)
+    end = r"^worldline: 0\.5 seconds are over, and nothing has been compared: the run in order is at \w+: "
+    assert re.search(end + busy, err, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +145,7 @@ def test_a_check_ends_in_time_and_says_so(worldline: Command, tmp_path: Path) ->
         (CLEAN, ["it.py", "--schedule", "choices:9"], 2, "was it made for this federation?"),
         (CLEAN, ["it.py", "--schedules", "0"], 2, "--schedules"),
         (RAISES, ["it.py"], 1, "a at 0s: its program raised ZeroDivisionError"),
-        (INVITES, ["it.py"], 2, "host at 0s: it invites 'nobody', and there is no program of that name"),
+        (INVITES, ["it.py"], 1, "host at 0s: it invites 'nobody', and there is no program of that name"),
     ],
 )
 def test_mistakes_end_in_a_line_and_a_code(worldline, tmp_path, source, arguments, code, words) -> None:  # type: ignore[no-untyped-def]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.loading.files import nothing_stays  # noqa: F401 - A fixture.
 from tests.targets.files import FEDERATION, KERNEL, NODES, SPACETIME, write
-from worldline.cli import main
+from worldline.cli import info, main
 from worldline.history.actions import ActionKind, MemberAction
 from worldline.history.causes import Causes, Origin, Reason
 from worldline.history.parting import Parting
@@ -125,3 +125,51 @@ def test_a_member_that_is_nearly_right_is_named() -> None:
     )
     with pytest.raises(UsageError, match=r"'planer' doesn't differ \(did you mean planner\?\)"):
         causes.chain("planer")
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        ("me.publish('nope', b'')", "UsageError: it didn't declare that it publishes on 'nope', in program.py, line 3"),
+        ("me.advance(to='5ms')", "UsageError: it can't go back to 5ms, in program.py, line 3"),
+        ("me.advance(by=0.1)", "ConfigurationError: 0.1 isn't a step, in program.py, line 3"),
+        ("me.publish('x', 'text')", "UsageError: a payload is bytes, not str, in program.py, line 3"),
+        ("me.publish('x', bytes(2000))", "UsageError: a payload of 2,000 bytes is too large, in program.py, line 3"),
+    ],
+)
+def test_a_programs_mistake_is_its_authors_on_every_executor(said, tmp_path: Path, call: str, words: str) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "program.py").write_text(f"def talk(me):\n    me.advance('10ms')\n    {call}\n")
+    file = TOML.replace("cell:talk", "program:talk") + '[limits]\npayload = "1kB"\n'
+    (tmp_path / "wrong.toml").write_text(file)
+    inside, outside = (
+        said("run", "wrong.toml", "--executor", executor, "--no-record", "--quiet")
+        for executor in ("in-process", "processes")
+    )
+    assert inside[0] == outside[0] == 1
+    last = inside[2].splitlines()[-1]
+    assert last.startswith(f"worldline: ann at 10ms: its program raised {words}")
+    assert outside[2].splitlines()[-1] == last
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--executor", "in-process", "--listen", "tcp://127.0.0.1:0"], "--listen needs processes"),
+        (["--executor", ""], "'' isn't an executor"),
+        (["--executor", "workers()"], "'workers()' isn't an executor"),
+        (["--listen", "tcp://127.0.0.1:99999"], "'tcp://127.0.0.1:99999': the port is out of range"),
+        (["--listen", "unix://cell.py"], "--listen unix://cell.py: cell.py exists, and isn't a socket"),
+    ],
+)
+def test_an_executor_or_address_that_cant_be_meant_is_refused(said, options: list[str], words: str) -> None:  # type: ignore[no-untyped-def]
+    code, out, err = said("run", "cell.toml", "--no-record", *options)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"worldline: {words}")
+
+
+def test_an_installation_says_what_is_compiled_and_what_programs_run_on(said, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
+    monkeypatch.setattr(info, "lock_build", "compiled for this test")
+    monkeypatch.setenv("WORLDLINE_THREADS", "1")
+    rows = [line.split() for line in said("info")[1].splitlines()]
+    assert ["lock,", "wire", "compiled", "for", "this", "test"] in rows
+    assert ["in-process", "threads"] in rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import io
 import os
 import pty
 import re
@@ -19,6 +20,7 @@ import pytest
 from tests.federation.transports import PATIENCE_S, PROMPT_S, eventually
 from tests.liveness import is_running
 from worldline.cli import main
+from worldline.cli.debugger import Debugger
 from worldline.model import LossError
 from worldline.recording import Condition, Recording
 
@@ -680,3 +682,11 @@ def test_a_terminal_shows_how_it_goes_and_is_left_clean(tmp_path: Path) -> None:
     assert re.search(r"digest [0-9a-f]{32}\r\n", text)
     # In the end the status line is taken back: it is erased, and nothing comes after that.
     assert re.search(r"real time[^\n]*\n\x1b\[\?25h\r\x1b\[1A\x1b\[2K$", text)
+
+
+def test_a_debugger_without_input_says_so_before_it_quits() -> None:
+    output = io.StringIO()
+    debugger = Debugger(lambda: None, output)
+    debugger.reset()
+    assert debugger.do_EOF("")
+    assert output.getvalue().startswith("there is no input to take commands from, so the debugger quits")

@@ -42,7 +42,6 @@ def test_an_address_is_read(text: str, address: Address) -> None:
         "tcp://host:",
         "tcp://host:http",
         "tcp://host:-1",
-        "tcp://host:65536",
         "tcp://host:7000/path",
         "tcp://host:7 000",
         "udp://host:7000",
@@ -96,3 +95,9 @@ def test_an_address_is_written_as_it_is_read() -> None:
     assert str(Address("tcp", "::1", 7000)) == "tcp://[::1]:7000"
     assert str(Address("tls", "cell.example", 7000)) == "tls://cell.example:7000"
     assert str(Address("unix", "/run/cell.sock")) == "unix:///run/cell.sock"
+
+
+@pytest.mark.parametrize("port", ["65536", "9" * 5_000])
+def test_a_port_that_is_too_large_is_said_to_be(port: str) -> None:
+    with pytest.raises(UsageError, match=r"the port is out of range \(ports go up to 65535\)"):
+        parse_address(f"tcp://host:{port}")

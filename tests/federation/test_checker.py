@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 
 from worldline import Federation, Message, Network, Participant, Program, check, link
+from worldline.federation import checker, inprocess
 from worldline.federation.checker import (
     ChosenSchedule,
     Divergence,
@@ -21,8 +22,9 @@ from worldline.history.causes import Causes
 from worldline.history.difference import Difference
 from worldline.history.observer import Observer
 from worldline.history.parting import Partings
+from worldline.history.status import Status, WaitReason
 from worldline.lock import Action, Arbiter, Event, Publish
-from worldline.model import NonDeterminism, Plan, UsageError
+from worldline.model import NonDeterminism, Plan, Stuck, UsageError
 
 pytestmark = pytest.mark.usefixtures("either_kind")
 
@@ -326,3 +328,44 @@ def test_what_arrives_at_one_moment_comes_in_one_order() -> None:
     check(Federation(programs, network=clean().network), schedules=60).demand_same()
     assert len(orders) > 50
     assert all(order == ["ann", "bob"] * 3 for order in orders)
+
+
+def never_waits(me: Participant) -> None:
+    me.advance(by="10ms")
+    while True:
+        pass
+
+
+@pytest.mark.parametrize(
+    "checked", [check, lambda bad, **limits: compare(bad, SampledSchedule(0), **limits)], ids=["check", "compare"]
+)
+def test_a_run_that_never_ends_is_broken_off_when_time_is_over(
+    monkeypatch: pytest.MonkeyPatch, checked: Callable[..., object]
+) -> None:
+    for name, seconds in (("_WATCH_EVERY_S", 0.001), ("_BUSY_S", 0.0), ("_PATIENCE_S", 0.05)):
+        monkeypatch.setattr(inprocess, name, seconds)
+    seen: list[WaitReason] = []
+    monkeypatch.setattr(checker._Limit, "is_over", lambda _: bool(seen))  # However slow the machine is.
+
+    def watch(status: Status) -> None:
+        seen.extend(wait for wait in status.waits if "at 10ms" in wait.why)
+
+    bad = Federation({"bad": Program(never_waits), "good": Program(lambda me: me.advance("20ms"))})
+    named = r"^5 seconds are over, and nothing has been compared: the run in order is at \w+: bad has been .* at 10ms"
+    with pytest.raises(Stuck, match=named):
+        checked(bad, seconds_max=5.0, watch=watch)
+
+
+def test_what_was_compared_before_time_was_over_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    runs: list[float] = []
+
+    def third_never_ends() -> Federation:
+        is_third = len(runs) == 2
+        monkeypatch.setattr(inprocess, "_WATCH_EVERY_S", 0.001 if is_third else 60.0)  # Only the third is looked at.
+        runs.append(inprocess._WATCH_EVERY_S)
+        return Federation({"a": Program(never_waits if is_third else lambda me: me.advance(by="10ms"))})
+
+    report = check(third_never_ends, seconds_max=0.001)
+    assert len(runs) == 3
+    assert (report.schedules, report.complete, report.divergence) == (1, False, None)
+    assert report.unfinished.startswith("a run under another schedule is at ")

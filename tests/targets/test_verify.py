@@ -207,12 +207,15 @@ class FewRuns:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def start(self, variant: Variant, record: Path | None = None) -> Future[VariantRun]:
+    def start(self, variant: Variant, record: Path | None = None, **_: bool) -> Future[VariantRun]:
         FewRuns.started += (variant.name,)
         run: Future[VariantRun] = Future()
         if variant.name not in self.endless:
             run.set_result(ran(variant))
         return run
+
+    def status(self) -> str:
+        return "still running: 5s simulated"
 
     def shown(self, variant: Variant, record: str) -> str:
         return f"run {variant.name} > {record}"
@@ -228,6 +231,15 @@ def test_what_there_is_no_time_for_is_left_out(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(FewRuns, "endless", ("reference",))
     with pytest.raises(UsageError, match="one run takes longer"):
         Verifier("shop", seconds_max=0.05).run()
+
+
+def test_whoever_waits_for_the_first_run_is_told_how_far_it_is(monkeypatch: pytest.MonkeyPatch, worldline: Any) -> None:
+    monkeypatch.setattr(verifying, "RunProcesses", FewRuns)
+    monkeypatch.setattr(FewRuns, "endless", ("reference",))
+    monkeypatch.setattr(verifying, "_TOLD_EVERY_S", 0.01)
+    code, out, err = worldline("verify", "shop", "--seconds-max", "0.4")
+    assert (code, out) == (2, "")
+    assert "the first run has taken 0 s (--until TIME or --seconds-max S ends it): still running: 5s simulated\n" in err
 
 
 def test_a_difference_that_takes_luck_is_tried_again_and_then_said_to(monkeypatch: pytest.MonkeyPatch) -> None:

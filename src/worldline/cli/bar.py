@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from worldline.cli.console import remark
-from worldline.history.status import Status, Watch
+from worldline.history.status import EVERYBODY_ELSE, Status, Watch
 from worldline.model.counting import counted
 from worldline.model.time import FOREVER, format_time
 
@@ -66,10 +66,45 @@ class _RunNote:
         if clock - self._told < _TOLD_EVERY_S:
             return
         self._told = clock
-        has_end = status.end < FOREVER
-        reached = format_time(status.time) + (f" of {format_time(status.end)}" if has_end else "")
-        hint = "" if has_end else ", and no end is set (--until TIME ends it)"
-        remark(f"still running: {reached} simulated, {counted(status.events, self._event)}{hint}")
+        done = f"{_reached(status)} simulated, {counted(status.events, self._event)}"
+        remark(f"still running: {done}{_hint(status)}")
+
+
+def _reached(status: Status) -> str:
+    return format_time(status.time) + (f" of {format_time(status.end)}" if status.end < FOREVER else "")
+
+
+def _hint(status: Status) -> str:
+    return "" if status.end < FOREVER else ", and no end is set (--until TIME ends it)"
+
+
+class CheckNote:
+    """Tells whoever waits for a check its status now and then, and who keeps everybody else waiting.
+
+    On a terminal, a bar counts the schedules: there, the `watch` alone is told, of a run that takes long by itself.
+    """
+
+    def __init__(self) -> None:
+        self._told = time.monotonic()
+        self._tried = 0
+
+    def progress(self, tried: int) -> None:
+        self._tried = tried
+        if self._is_time():
+            remark(f"still checking: {counted(tried, 'schedule')} tried")
+
+    def watch(self, status: Status) -> None:
+        if self._is_time():
+            busy = "".join(f": {wait.why}" for wait in status.waits if wait.who == EVERYBODY_ELSE)
+            done = f"{counted(self._tried, 'schedule')} tried, a run is at {_reached(status)}"
+            remark(f"still checking: {done}{busy or _hint(status)}")
+
+    def _is_time(self) -> bool:
+        clock = time.monotonic()
+        if clock - self._told < _TOLD_EVERY_S:
+            return False
+        self._told = clock
+        return True
 
 
 class _RunBar:

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from worldline.cli.bar import bar
+from worldline.cli.bar import CheckNote, bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import EndTime, Seed, Settings
@@ -36,7 +36,7 @@ def check(
     settings: Settings = None,
     schedules: Annotated[int, typer.Option(min=1, help="Maximum number of schedules to try.")] = SCHEDULES_MAX,
     seconds_max: Annotated[
-        float | None, typer.Option(min=0.001, help="Start no more schedules after this many seconds.")
+        float | None, typer.Option(min=0.001, help="Stop after this many seconds, with what was found by then.")
     ] = None,
     first_sample: Annotated[int, typer.Option(min=0, help="Number of the first sampled schedule.")] = 0,
     schedule: Annotated[
@@ -45,23 +45,27 @@ def check(
 ) -> None:
     """Run a federation under many schedules and compare every delivery; any difference is non-determinism."""
     console = PlainConsole()
+    unfinished = ""
     with contextlib.redirect_stdout(
         io.StringIO()
     ):  # What the programs print, a thousand times over, is in the way here.
         federation = federation_like(target, Options(seed=seed, until=until, settings=tuple(settings or ())))
+        note = CheckNote()
         if schedule is not None:
-            divergence = compare(federation, parse_schedule(schedule))
+            chosen = parse_schedule(schedule)
+            divergence = compare(federation, chosen, seconds_max=seconds_max, watch=note.watch)
             digest, tried = check_schedules(federation, schedules=1).digest, f"schedule {schedule}"
         else:
-            with bar("schedules", schedules) as progress:
+            with bar("schedules", schedules) as shown:
                 verdict = check_schedules(
                     federation,
                     schedules=schedules,
                     first_sample=first_sample,
                     seconds_max=seconds_max,
-                    progress=progress,
+                    progress=note.progress if shown is None else shown,
+                    watch=note.watch,
                 )
-            divergence, digest = verdict.divergence, verdict.digest
+            divergence, digest, unfinished = verdict.divergence, verdict.digest, verdict.unfinished
             tried = counted(verdict.schedules, "schedule")
             if verdict.complete:
                 tried += ", every one there is"
@@ -69,6 +73,8 @@ def check(
                 tried += ", as many as there was time for"
     if divergence is None:
         console.print(f"{tried}: one history, digest {digest.hex()}")
+        if unfinished:
+            console.print(f"broken off: {unfinished}")
         return
     given = [("--seed", seed), ("--until", until), *(("--set", setting) for setting in settings or ())]
     options = [str(word) for option in given if option[1] is not None for word in option]

@@ -28,3 +28,7 @@ class Debugger(pdb.Pdb):
             super().interaction(frame, *what)
         finally:
             sys.stdout = usual
+
+    def do_EOF(self, arg: str) -> bool | None:  # noqa: N802 - Python's name.
+        self.message("there is no input to take commands from, so the debugger quits (run it in a terminal)")
+        return super().do_EOF(arg)

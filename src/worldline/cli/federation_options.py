@@ -50,7 +50,10 @@ class FederationOptions(NamedTuple):
             return staged
         from worldline.federation.address import parse_address
 
-        kind = parse_address(self.listen).kind
+        address = parse_address(self.listen)
+        kind = address.kind
+        if kind == "unix" and (path := Path(address.place)).exists() and not path.is_socket():
+            raise UsageError(f"--listen {self.listen}: {path} exists, and isn't a socket", advice="choose another path")
         if kind == "tls":
             raise UsageError("the participants of `worldline run` are on this machine and need no TLS")
         if isinstance(ready.chosen, SharedWorkers):
@@ -82,6 +85,8 @@ class FederationOptions(NamedTuple):
         for option, value in given.items():
             if value is not None:
                 raise UsageError(f"{option} needs processes")
+        if self.listen is not None:
+            raise UsageError("--listen needs processes: in-process, nobody connects", advice="leave it out")
         if self.debug:
             raise UsageError("--debug needs processes", advice="in one process, breakpoint() has the terminal anyway")
 

@@ -15,8 +15,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from worldline.builds import build as lock_build
 from worldline.cli.console import PlainConsole, cell
 from worldline.cli.losses import losses_in_words
+from worldline.federation.strand import GreenletStrand, strand_kind
 from worldline.history.steps import named
 from worldline.kernel.build import build
 from worldline.model import format_time
@@ -42,7 +44,7 @@ def info(
 ) -> None:
     """Show what a recording contains: who took part, what was sent and lost, and whether the file is intact.
 
-    Without a file, describe this installation: versions, whether the kernel is compiled, how floats are computed.
+    Without a file, describe this installation: versions, what is compiled, how floats are computed.
     """
     console = PlainConsole(wraps=True)
     if not console.is_terminal:
@@ -59,8 +61,10 @@ def _installation() -> Table:
         ("worldline", version("worldline")),
         ("python", f"{platform.python_implementation()} {platform.python_version()}"),
         ("platform", f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"),
+        ("lock, wire", lock_build),
         ("kernel", build),
         ("spacetime", spacetime_build),
+        ("in-process", "greenlets" if strand_kind() is GreenletStrand else "threads"),
         ("mpi", mpi),
         ("floats", float_fingerprint()),
     )

@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from worldline.cli.console import PlainConsole, cell
+from worldline.cli.console import remark as tell
 from worldline.cli.interruption import Interruption
 from worldline.cli.options import Seed, Settings, Until
 from worldline.cli.verify_reports import as_json, as_junit
@@ -75,7 +76,7 @@ def verify(
     )
     table = None if json else _Rows(PlainConsole())
     with Interruption():
-        verification = verifier.run() if table is None else verifier.run(table.begin, table.add)
+        verification = verifier.run(waiting=_tell) if table is None else verifier.run(table.begin, table.add, _tell)
     if table is None:
         print(as_json(verification))
     else:
@@ -84,6 +85,11 @@ def verify(
         save(junit, as_junit(verification))
     if verification.exit_code:
         raise typer.Exit(verification.exit_code)
+
+
+def _tell(seconds: float, status: str) -> None:
+    reached = f": {status}" if status else ""
+    tell(f"the first run has taken {seconds:.0f} s (--until TIME or --seconds-max S ends it){reached}")
 
 
 def _check_only(names: Sequence[str], target: str, options: Options, mpi: bool) -> None:

@@ -50,6 +50,8 @@ def parse_address(text: str | Address) -> Address:
     if kind == "unix" and rest:
         return Address("unix", rest)
     host, _, port = rest.rpartition(":")
-    if kind not in ("tcp", "tls") or not port.isdecimal() or int(port) > _PORT_MAX:
+    if kind not in ("tcp", "tls") or not port.isdecimal():
         raise UsageError(f"{shown(text)} isn't an address", advice=_FORMS)
+    if len(port) > len(str(_PORT_MAX)) or int(port) > _PORT_MAX:
+        raise UsageError(f"{shown(text)}: the port is out of range", advice=f"ports go up to {_PORT_MAX}")
     return Address(kind, host.strip("[]") or LOOPBACK, int(port))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from math import inf
 
@@ -23,8 +24,10 @@ from worldline.history.causes import explain
 from worldline.history.difference import Difference
 from worldline.history.parting import part
 from worldline.history.retold import account_of
+from worldline.history.status import EVERYBODY_ELSE, Status, Watch
 from worldline.lock import Arbiter
-from worldline.model import NonDeterminism, Stream, UsageError, WorldlineError
+from worldline.model import NonDeterminism, Stream, Stuck, UsageError, WorldlineError
+from worldline.model.time import format_time
 
 SCHEDULES_MAX = 1_000
 IN_ORDER = "in-order"
@@ -35,6 +38,10 @@ FederationLike = Federation | Callable[[], Federation]
 
 class BadSchedule(UsageError):  # noqa: N818 - named for what it is, like the other errors.
     """The schedule chooses somebody who isn't there."""
+
+
+class CheckExpired(Stuck):
+    """The time for a check is over in the middle of a run. Fact: `reached`, where that run is, and who keeps it."""
 
 
 class ChosenSchedule:
@@ -149,12 +156,16 @@ class Divergence:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """What the checker found: how many schedules it tried, whether those were all, and the first difference, if any."""
+    """What the checker found: how many schedules it tried, whether those were all, and the first difference, if any.
+
+    `unfinished` says which run was broken off when time was over, and where it was.
+    """
 
     digest: bytes
     schedules: int
     complete: bool
     divergence: Divergence | None = None
+    unfinished: str = ""
 
     def demand_same(self) -> None:
         """Raise if any schedule made a difference."""
@@ -170,17 +181,25 @@ def check(
     seconds_max: float | None = None,
     arbiter: ArbiterFactory = Arbiter,
     progress: Callable[[int], None] | None = None,
+    watch: Watch | None = None,
 ) -> CheckReport:
     """Try every schedule if there are few enough, alternating with seeded samples; at most `schedules` in all.
 
-    Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it. No
-    new schedule starts after `seconds_max` seconds of real time. `progress` is told how many have been tried.
+    Systematic order permutes the end of the run first and may never reach its beginning; samples reach all of it. After
+    `seconds_max` seconds of real time no new schedule starts, and a long run is broken off; if nothing has been
+    compared by then, that is `Stuck`. `progress` is told how many have been tried, and `watch` the status of each run
+    that takes long.
     """
-    until = inf if seconds_max is None else time.monotonic() + seconds_max
-    trial = _Trial(federation, arbiter)
+    limit = _Limit(seconds_max, watch)
+    trial = _Trial(federation, arbiter, limit)
     systematic: ChosenSchedule | None = ChosenSchedule()
-    while systematic is not None and trial.tried < schedules and (not trial.tried or time.monotonic() < until):
-        divergence = trial.attempt(systematic) or trial.attempt(SampledSchedule(first_sample + trial.tried // 2))
+    while systematic is not None and trial.tried < schedules and not (trial.tried and limit.is_over()):
+        try:
+            divergence = trial.attempt(systematic) or trial.attempt(SampledSchedule(first_sample + trial.tried // 2))
+        except CheckExpired as expired:
+            if not trial.tried:
+                raise
+            return trial.report(unfinished=expired.facts["reached"])
         if divergence is not None:
             return trial.report(divergence)
         systematic = systematic.following()
@@ -195,7 +214,7 @@ def check_every_schedule(
     federation: FederationLike, *, split: bool = True, schedules_max: int = 100_000, arbiter: ArbiterFactory = Arbiter
 ) -> CheckReport:
     """Try every schedule there is; refuse if there are more than `schedules_max`. See `ChosenSchedule` for `split`."""
-    trial = _Trial(federation, arbiter)
+    trial = _Trial(federation, arbiter, _Limit(None, None))
     schedule: ChosenSchedule | None = ChosenSchedule(split=split)
     while schedule is not None:
         if trial.tried == schedules_max:
@@ -208,48 +227,100 @@ def check_every_schedule(
     return trial.report(complete=True)
 
 
-def compare(federation: FederationLike, schedule: Schedule, arbiter: ArbiterFactory = Arbiter) -> Divergence | None:
+def compare(
+    federation: FederationLike,
+    schedule: Schedule,
+    arbiter: ArbiterFactory = Arbiter,
+    *,
+    seconds_max: float | None = None,
+    watch: Watch | None = None,
+) -> Divergence | None:
     """Run under one schedule and return the first difference from the run in order."""
-    return _Trial(federation, arbiter).compare(schedule)
+    return _Trial(federation, arbiter, _Limit(seconds_max, watch)).compare(schedule)
+
+
+class _Limit:
+    """Ends the run in which the time for a check is over. A short one ends by itself: it isn't even watched."""
+
+    def __init__(self, seconds: float | None, watch: Watch | None) -> None:
+        self._seconds = inf if seconds is None else seconds
+        self._until = time.monotonic() + self._seconds
+        self._watch = watch
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._until
+
+    def watching(self, schedule: Schedule) -> Watch:
+        """Return what watches a run under that schedule."""
+
+        def look(status: Status) -> None:
+            if self._watch is not None:
+                self._watch(status)
+            if self.is_over():
+                reached = f"{_run_under(schedule)} is at {format_time(status.time)}"
+                busy = [wait.why for wait in status.waits if wait.who == EVERYBODY_ELSE]
+                raise CheckExpired(
+                    f"{self._seconds:g} seconds are over, and nothing has been compared: {': '.join([reached, *busy])}",
+                    advice="is there an endless loop? If it needs longer, raise --seconds-max, or seconds_max; to end"
+                    " runs earlier, set --until",
+                    reached=": ".join([reached, *busy]),
+                )
+
+        return look
+
+
+def _run_under(schedule: Schedule) -> str:
+    return "the run in order" if isinstance(schedule, InOrder) else "a run under another schedule"
 
 
 class _Trial:
     """One federation under many schedules, each compared with the run in order."""
 
-    def __init__(self, federation: FederationLike, arbiter: ArbiterFactory) -> None:
+    def __init__(self, federation: FederationLike, arbiter: ArbiterFactory, limit: _Limit) -> None:
         self._federation = federation
         self._arbiter = arbiter
+        self._limit = limit
         self._expected = self._run(InOrder())
         self.tried = 0
 
     def attempt(self, schedule: Schedule) -> Divergence | None:
         """Compare, for the checker's own schedules; if they differ, find out whether the schedule is to blame."""
-        self.tried += 1
         try:
             divergence = self.compare(schedule)
         except BadSchedule as error:  # It was made for this federation: so the federation has changed.
             divergence = self._broke(schedule, error)
+        self.tried += 1
         if divergence is None:
             return None
-        return self.compare(InOrder()) or divergence
+        with suppress(CheckExpired):  # What has been found is worth more than knowing whose fault it is.
+            return self.compare(InOrder()) or divergence
+        return divergence
 
     def compare(self, schedule: Schedule) -> Divergence | None:
         expected = self._expected
         try:
             found = self._run(schedule)
-        except BadSchedule:
+        except (BadSchedule, CheckExpired):
             raise
         except WorldlineError as error:
             return self._broke(schedule, error)
         same = (found.digest, found.journals, found.dropped) == (expected.digest, expected.journals, expected.dropped)
         return None if same else Divergence(str(schedule), _difference(str(schedule), expected, found))
 
-    def report(self, divergence: Divergence | None = None, *, complete: bool = False) -> CheckReport:
-        return CheckReport(self._expected.digest, self.tried, complete, divergence)
+    def report(
+        self, divergence: Divergence | None = None, *, complete: bool = False, unfinished: str = ""
+    ) -> CheckReport:
+        return CheckReport(self._expected.digest, self.tried, complete, divergence, unfinished)
 
     def _run(self, schedule: Schedule) -> FederationOutcome:
         federation = self._federation if isinstance(self._federation, Federation) else self._federation()
-        return run(federation, schedule=schedule, arbiter=self._arbiter, keep_journals=True)
+        return run(
+            federation,
+            schedule=schedule,
+            arbiter=self._arbiter,
+            watch=self._limit.watching(schedule),
+            keep_journals=True,
+        )
 
     def _broke(self, schedule: Schedule, error: WorldlineError) -> Divergence:
         return Divergence(str(schedule), error=str(error))

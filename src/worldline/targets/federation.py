@@ -239,7 +239,7 @@ def from_file(file: Path, options: Options, *, starts: Starts | None = None) -> 
         options={key: _OPTIONS[key] for key, value in given.items() if value is not None},
         starts=starts,
     )
-    chosen = as_executor(options.executor or "processes", EXECUTORS)
+    chosen = as_executor("processes" if options.executor is None else options.executor, EXECUTORS)
     federation = None
     if isinstance(chosen, InProcess):
         from worldline.launch.launcher import federation_of

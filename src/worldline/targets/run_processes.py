@@ -80,6 +80,7 @@ class RunProcesses:
         self._threads = ThreadPoolExecutor(at_once or os.cpu_count() or 1, thread_name_prefix="worldline verify")
         self._lock = threading.Lock()
         self._running: dict[subprocess.Popen[bytes], Lifeline] = {}
+        self._told: IO[bytes] | None = None  # What the run that tells its status writes.
         self._is_over = False
         self._folder = tempfile.TemporaryDirectory(prefix="worldline-verify-", ignore_cleanup_errors=True)
 
@@ -91,13 +92,19 @@ class RunProcesses:
         self._threads.shutdown(cancel_futures=True)
         self._folder.cleanup()
 
-    def start(self, variant: Variant, record: Path | None = None) -> Future[VariantRun]:
-        """Let a run begin as soon as there is room for it."""
-        return self._threads.submit(self._run, variant, record)
+    def start(self, variant: Variant, record: Path | None = None, *, tells: bool = False) -> Future[VariantRun]:
+        """Let a run begin as soon as there is room for it. If it `tells`, `status` returns how far it is."""
+        return self._threads.submit(self._run, variant, record, tells)
 
-    def _command(self, variant: Variant, record: Path | None) -> list[str]:
+    def status(self) -> str:
+        """Return what the run that tells it has said last of how far it is; nothing if it hasn't yet."""
+        with self._lock:
+            lines = [] if self._told is None else _text(self._told).decode("utf-8", "replace").splitlines()
+        return next((line for line in reversed(lines) if line.startswith(("still running: ", "... "))), "")
+
+    def _command(self, variant: Variant, record: Path | None, tells: bool) -> list[str]:
         recorded = ["--no-record"] if record is None else ["--record", str(record)]
-        run = ["run", *self._arguments, *variant.options, *recorded, "--json", "--quiet"]
+        run = ["run", *self._arguments, *variant.options, *recorded, "--json", *([] if tells else ["--quiet"])]
         return [*([mpiexec(), "-n", str(variant.ranks)] if variant.ranks else ()), *_WORLDLINE, *run]
 
     def shown(self, variant: Variant, record: str) -> str:
@@ -125,16 +132,19 @@ class RunProcesses:
 
     # --- In threads of their own ---
 
-    def _run(self, variant: Variant, record: Path | None) -> VariantRun:
+    def _run(self, variant: Variant, record: Path | None, tells: bool) -> VariantRun:
         began = time.monotonic()
         folder = tempfile.mkdtemp(dir=self._folder.name)  # What the model leaves is of no use, and not to be mixed up.
         environment = {**os.environ, OUTPUT: folder, **variant.environment}
         with _new_file(self._folder) as output, _new_file(self._folder) as complaints:
-            process = self._started(self._command(variant, record), environment, output, complaints)
+            process = self._started(self._command(variant, record, tells), environment, output, complaints)
+            if tells:
+                self._told = complaints
             code = process.wait()
             _kill_all(process)
             with self._lock:
                 self._running.pop(process).let_go()
+                self._told = None if tells else self._told
             return _judged(variant, time.monotonic() - began, code, _text(output), _text(complaints))
 
     def _started(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,8 @@ from worldline.saving.destination import refusal
 from worldline.targets.recorded_pair import Mismatch, look_into
 from worldline.targets.run_processes import RunProcesses, VariantRun, mpiexec
 from worldline.targets.variants import Factor, Variant, check_names, chosen, meaning_of, reference_on, variants_of
+
+_TOLD_EVERY_S = 10.0
 
 
 class Ending(StrEnum):
@@ -101,10 +104,14 @@ class Verifier:
         self,
         began: Callable[[VariantRun], None] = lambda _: None,
         compared: Callable[[Compared], None] = lambda _: None,
+        waiting: Callable[[float, str], None] = lambda _seconds, _status: None,
     ) -> Verification:
-        """Run it in all ways; tell what came of the reference, and then of the others, in their order."""
+        """Run it in all ways; tell what came of the reference, and then of the others, in their order.
+
+        While the reference runs, `waiting` is told now and then for how long, and what it says of itself.
+        """
         with RunProcesses(self._target, self._options) as runs:
-            reference = self._reference(runs)
+            reference = self._reference(runs, waiting)
             began(reference)
             if reference.said is None:
                 return self._verified(reference)
@@ -137,12 +144,17 @@ class Verifier:
     def _left_s(self) -> float | None:
         return None if self._seconds_max is None else max(0.0, self._began + self._seconds_max - time.monotonic())
 
-    def _reference(self, runs: RunProcesses) -> VariantRun:
-        try:
-            return runs.start(self._first).result(self._left_s())
-        except TimeoutError:
-            advice = "allow more, or let the run end earlier: --until"
-            raise UsageError(f"one run takes longer than {self._seconds_max:g} seconds", advice=advice) from None
+    def _reference(self, runs: RunProcesses, waiting: Callable[[float, str], None]) -> VariantRun:
+        run = runs.start(self._first, tells=True)
+        while not run.done() and (left := self._left_s()) != 0:
+            with suppress(TimeoutError):
+                return run.result(_TOLD_EVERY_S if left is None else min(left, _TOLD_EVERY_S))
+            if self._left_s() != 0:
+                waiting(time.monotonic() - self._began, runs.status())
+        if run.done():
+            return run.result()
+        advice = "allow more, or let the run end earlier: --until"
+        raise UsageError(f"one run takes longer than {self._seconds_max:g} seconds", advice=advice)
 
     def _started(self, runs: RunProcesses, variant: Variant) -> tuple[Variant, Future[VariantRun] | None]:
         is_there = variant.factor is not Factor.BUILD or find_spec("worldline.kernel._engine") is not None

@@ -190,8 +190,8 @@ def readable_executor(text: str) -> Executor | None:
     if match is None:
         return None
     word, number = match[1], match[2]
-    if number:
-        return _NUMBERED[word](int(number)) if word in _NUMBERED and number != "-" else None
+    if number or (number == "" and word in _NUMBERED):  # `inline()` may be written, but `workers()` lacks a number.
+        return _NUMBERED[word](int(number)) if word in _NUMBERED and number not in ("", "-") else None
     return _PLAIN[word]() if word in _PLAIN else None
 
 
