@@ -145,7 +145,7 @@ def test_where_nobody_looks_a_check_says_who_never_waits_and_ends_in_time(
         (CLEAN, ["it.py", "--schedule", "choices:9"], 2, "was it made for this federation?"),
         (CLEAN, ["it.py", "--schedules", "0"], 2, "--schedules"),
         (RAISES, ["it.py"], 1, "a at 0s: its program raised ZeroDivisionError"),
-        (INVITES, ["it.py"], 1, "host at 0s: it invites 'nobody', and there is no program of that name"),
+        (INVITES, ["it.py"], 2, "host at 0s: it invites 'nobody', and there is no program of that name"),
     ],
 )
 def test_mistakes_end_in_a_line_and_a_code(worldline, tmp_path, source, arguments, code, words) -> None:  # type: ignore[no-untyped-def]

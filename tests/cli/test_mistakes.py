@@ -128,30 +128,6 @@ def test_a_member_that_is_nearly_right_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
-    [
-        ("me.publish('nope', b'')", "UsageError: it didn't declare that it publishes on 'nope', in program.py, line 3"),
-        ("me.advance(to='5ms')", "UsageError: it can't go back to 5ms, in program.py, line 3"),
-        ("me.advance(by=0.1)", "ConfigurationError: 0.1 isn't a step, in program.py, line 3"),
-        ("me.publish('x', 'text')", "UsageError: a payload is bytes, not str, in program.py, line 3"),
-        ("me.publish('x', bytes(2000))", "UsageError: a payload of 2,000 bytes is too large, in program.py, line 3"),
-    ],
-)
-def test_a_programs_mistake_is_its_authors_on_every_executor(said, tmp_path: Path, call: str, words: str) -> None:  # type: ignore[no-untyped-def]
-    (tmp_path / "program.py").write_text(f"def talk(me):\n    me.advance('10ms')\n    {call}\n")
-    file = TOML.replace("cell:talk", "program:talk") + '[limits]\npayload = "1kB"\n'
-    (tmp_path / "wrong.toml").write_text(file)
-    inside, outside = (
-        said("run", "wrong.toml", "--executor", executor, "--no-record", "--quiet")
-        for executor in ("in-process", "processes")
-    )
-    assert inside[0] == outside[0] == 1
-    last = inside[2].splitlines()[-1]
-    assert last.startswith(f"worldline: ann at 10ms: its program raised {words}")
-    assert outside[2].splitlines()[-1] == last
-
-
-@pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--executor", "in-process", "--listen", "tcp://127.0.0.1:0"], "--listen needs processes"),

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from worldline.federation.environment import TOKEN
 from worldline.model import UsageError
 
 
 def token_in(file: Path | None) -> str | None:
     """Read the token from its file, or without one from the environment."""
-    return os.environ.get(TOKEN) or None if file is None else read_token(file)
+    if file is not None:
+        return read_token(file)
+    from worldline.federation.environment import TOKEN  # Here, since most runs have none.
+
+    return os.environ.get(TOKEN) or None
 
 
 def read_token(file: Path) -> str:

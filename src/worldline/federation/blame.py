@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from worldline.model.blame import described, own_line, said_of
-from worldline.model.errors import InternalError, Interrupted, LossError, ModelError, ObserverFailure, WorldlineError
+from worldline.model.blame import said_of
 
 NO_TERMINAL = "debug it with `worldline run --debug NAME`, or start it with `worldline join`"
 """What to do where a debugger has nobody to talk to."""
@@ -20,24 +19,6 @@ def blame(error: BaseException) -> str:
 def is_debugger_quit(error: BaseException) -> bool:
     """Whether a debugger has ended the program: somebody has quit it, or it had nobody to talk to."""
     return type(error).__name__ == "BdbQuit"  # By name: to load the debugger takes longer than all the rest here.
-
-
-def failed_program(error: WorldlineError) -> WorldlineError:
-    """Return an error of ours that a program has raised as the failure that the others see: the same on every executor.
-
-    What isn't its author's to mend stays as it is: a lost disk, an interruption, a bug of ours, a failing observer.
-    """
-    if isinstance(error, (LossError, Interrupted, InternalError, ObserverFailure)):
-        return error
-    line = own_line(error)
-    problem = f"its program raised {described(error)}" + ("" if line is None else f", in {line}")
-    if not isinstance(error, ModelError) or error.exit_code != ModelError.exit_code:
-        made = ModelError(problem, advice=error.advice, **error.facts)
-        made.__cause__ = error
-        return made
-    error.problem, error.participant, error.at = problem, None, None
-    error.args = (error.text(),)
-    return error
 
 
 def is_normal_end(error: BaseException | None) -> bool:

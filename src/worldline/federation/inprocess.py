@@ -28,7 +28,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace as replace_fields
 
-from worldline.federation.blame import blame, failed_program, is_normal_end
+from worldline.federation.blame import blame, is_normal_end
 from worldline.federation.outcome import FederationOutcome, outcome_of
 from worldline.federation.participant import Participant
 from worldline.federation.program import Federation, Program
@@ -132,7 +132,7 @@ class _Seat:
     def _play(self, participant: Participant) -> None:
         try:
             if not participant.ended:
-                result = self._run_program(participant)
+                result = self._program.run(participant)
                 if isgenerator(result) or iscoroutine(result):
                     raise UsageError(
                         "its program is a generator or a coroutine, which never ran", participant=self.name
@@ -142,12 +142,6 @@ class _Seat:
         except SystemExit as error:
             if not is_normal_end(error):
                 raise
-
-    def _run_program(self, participant: Participant) -> object:
-        try:
-            return self._program.run(participant)
-        except WorldlineError as error:
-            raise failed_program(error)  # noqa: B904 - it has its cause already.
 
 
 class _Run:
@@ -372,7 +366,7 @@ class _Run:
         """A guest comes when it has been invited: before that, nobody expects it."""
         if name not in self._seats:
             guests = [other for other, seat in self._seats.items() if seat.guest]
-            raise ModelError(
+            raise UsageError(
                 f"it invites {name!r}, and there is no program of that name",
                 participant=inviting.name,
                 at=inviting.ledger.now,
