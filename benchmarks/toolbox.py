@@ -1,5 +1,12 @@
 """What the toolbox costs, and how fast it is.
 
+Keeping: federations of processes over TCP, with a recording and a journal from which whoever is lost can rejoin, and
+without. Both take turns, because on a shared machine two measurements a minute apart compare the minutes. At most 15 %
+of the throughput is the aim.
+
+Rejoining: one of two processes is killed when it has sent and received 100,000 messages, and started again. Measured is
+the time from the start of the process until it has been taken through all of them. Less than two seconds is the aim.
+
 Replay: a federation of eight processes that compute little is run over Unix sockets and recorded; then one of its
 participants is run alone, fed from the recording. Compared are the seconds from the first message to the last, without
 starting processes, and those of the whole replay, with reading the file. At least five times faster is the aim.
@@ -8,11 +15,18 @@ starting processes, and those of the whole replay, with reading the file. At lea
 from __future__ import annotations
 
 import argparse
+import statistics
+import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from peers import worldline_peer
+from peers.rejoin_peer import rejoin
 from rich.console import Console
 from rich.table import Table
 
@@ -92,12 +106,51 @@ def replay_figure(table: Table, milliseconds: int) -> None:
     )
 
 
+def keeping_figures(table: Table, repeat: int, scale: float) -> None:
+    """Compare the throughput of federations that keep what happens with that of those that don't."""
+
+    def many(count: int) -> int:
+        return max(200, int(count * scale))
+
+    plays: dict[str, Callable[[bool], float]] = {
+        "8 step, latency 1 step": lambda kept: worldline_peer.stepping(8, many(4000), kept=kept)["steps_per_s"],
+        "8 step, latency 20 steps": lambda kept: worldline_peer.stepping(8, many(10_000), 20, kept=kept)["steps_per_s"],
+        "ping-pong": lambda kept: worldline_peer.pingpong(many(4000), kept=kept)["round_trips_per_s"],
+        "100 B, Unix": lambda kept: worldline_peer.flow(many(300_000), 100, 100, kept=kept)["per_s"],
+        "1 MB, Unix": lambda kept: worldline_peer.flow(many(400), 10**6, 1, kept=kept)["per_s"],
+    }
+    for name, play in plays.items():
+        found: dict[bool, list[float]] = {False: [], True: []}
+        for _ in range(repeat):
+            for kept, speeds in found.items():
+                speeds.append(play(kept))
+        off, on = statistics.median(found[False]), statistics.median(found[True])
+        cost = f"{100 * (1 - on / off):.0f} % less"
+        table.add_row(f"keeping: {name}", f"{off:,.0f}/s without, {on:,.0f}/s with", cost, "15 %")
+
+
+def rejoining_figure(table: Table, messages: int, repeat: int) -> None:
+    """Measure how long one that was killed takes until it goes on."""
+    seconds = [rejoin(messages) for _ in range(repeat)]
+    spread = f"{min(seconds):.2f} – {max(seconds):.2f} s"
+    table.add_row(f"rejoining after {messages:,} messages", spread, f"{statistics.median(seconds):.2f} s", "2 s")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--milliseconds", type=int, default=10_000, help="of the run that is replayed")
+    parser.add_argument("--messages", type=int, default=100_000, help="after which one rejoins")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--scale", type=float, default=1.0, help="how long the federations run that keep what happens")
+    parser.add_argument("--only", choices=("keeping", "rejoining", "replay"))
     options = parser.parse_args()
     table = Table("figure", "measured", "result", "aim")
-    replay_figure(table, options.milliseconds)
+    if options.only in (None, "keeping"):
+        keeping_figures(table, options.repeat, options.scale)
+    if options.only in (None, "rejoining"):
+        rejoining_figure(table, options.messages, options.repeat)
+    if options.only in (None, "replay"):
+        replay_figure(table, options.milliseconds)
     Console().print(table)
 
 

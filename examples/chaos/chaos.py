@@ -174,14 +174,15 @@ def free_port() -> int:
 
 
 def drawn(seed: int, kills: int, stops: int, names: list[str], end: int) -> list[Disturbance]:
-    """Draw what happens, in order."""
+    """Draw what happens, in order; to nobody again soon after it."""
     draws = random.Random(seed)
-    moments = sorted(draws.uniform(0.01, 0.9) * end for _ in range(kills + stops))
+    moments = sorted(draws.uniform(0.01, 0.8) * end for _ in range(kills + stops))
     kinds = [True] * kills + [False] * stops
     draws.shuffle(kinds)
-    found = []
+    found: list[Disturbance] = []
     for at, is_kill in zip(moments, kinds, strict=True):
-        victim = SERVER if draws.random() < 0.2 else draws.choice(names)
+        lately = [each.victim for each in found if each.at > at - 2 * ONWARD]
+        victim = SERVER if draws.random() < 0.2 else draws.choice([name for name in names if name not in lately] or names)
         found.append(Disturbance(int(at), victim, is_kill, draws.uniform(0, 0.03), draws.uniform(0.05, 0.4)))
     return found
 

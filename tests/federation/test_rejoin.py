@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -56,7 +57,8 @@ def kill(client: Client) -> None:
     """Take its connection away from a participant, without a word."""
     client._done.set()
     wire: Any = client._connected
-    getattr(wire, "_connection", wire)._plain.shutdown(socket.SHUT_RDWR)
+    with contextlib.suppress(OSError):  # Its server was quicker.
+        getattr(wire, "_connection", wire)._plain.shutdown(socket.SHUT_RDWR)
     client.close()
 
 
@@ -91,9 +93,11 @@ def together(*lives: Callable[[], object]) -> None:
     for thread in threads:
         thread.join(120)
         assert not thread.is_alive()
-    for failure in failures:
-        if failure is not None:
-            raise failure
+    met = [failure for failure in failures if failure is not None]
+    for other in met[1:]:
+        met[0].add_note(f"and {other!r}")
+    if met:
+        raise met[0]
 
 
 @pytest.fixture(scope="module")
@@ -238,9 +242,7 @@ class MortalServer(Server):
             self.host.journal.close()  # As the system does.
 
 
-def serve(
-    deaths: Sequence[int], journal: Path | None, address: str, *, is_last: bool = False, **options: Any
-) -> bytes:
+def serve(deaths: Sequence[int], journal: Path | None, address: str, *, is_last: bool = False, **options: Any) -> bytes:
     """Be a server that is killed at these times, and started again each time; return the digest."""
     for death in (*deaths, None):
         watcher = None if death is None else Watcher(death * MS)
@@ -334,13 +336,17 @@ def test_a_participant_that_knows_more_than_a_journal_that_was_cut_off_has_to_be
     def serve_cut_off() -> None:
         with pytest.raises(ServerKilled):
             serve([30], journal, address, is_last=True)
-        data = journal.read_bytes()
+        host = Server(PLAN, journal=journal).host
+        assert isinstance(host, JournaledHost)
+        place = host.journal.places("ann")[20]
+        host.journal.close()
+        os.truncate(journal, place + 5)
         with pytest.raises(UsageError, match="ends in the middle of record") as caught:
-            os.truncate(journal, len(data.rstrip(b"\0")) // 2)
             Server(PLAN, journal=journal)
-        place = re.search(r"truncate -s (\d+)", str(caught.value))
-        assert place is not None
-        os.truncate(journal, int(place[1]))
+        advice = re.search(r"truncate -s (\d+)", str(caught.value))
+        assert advice is not None
+        assert int(advice[1]) == place
+        os.truncate(journal, place)
         digests.append(serve([], journal, address, on_loss="rejoin"))
 
     def live_twice(name: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +55,7 @@ def doomed(me):
     play(me, (7,) * 9)
 
 def changed(me):
-    play(me, (7,), shift=4)
+    play(me, (30,), shift=4)
 
 def lingering(me):
     play(me)
@@ -158,7 +157,9 @@ def test_a_program_that_does_otherwise_the_second_time_is_found_out(stage: Stage
 
 def test_one_that_is_killed_before_it_has_joined_is_started_again(stage: Stage) -> None:
     """Not forever, though."""
-    dies_early = MORTAL + '\nif lives("import") <= LIVES and not os.environ.get("WORLDLINE_NAME") == "bob":\n    die()\n'
+    dies_early = (
+        MORTAL + '\nif lives("import") <= LIVES and not os.environ.get("WORLDLINE_NAME") == "bob":\n    die()\n'
+    )
     (stage.folder / f"{stage.module}.py").write_text(dies_early.replace("LIVES", "2"))
     assert stage.launch().digest == Stage(stage.folder, f"{stage.module}_calm").undisturbed().digest
     (stage.folder / "import.lives").unlink()

@@ -10,5 +10,6 @@ cdef class RedialingWire:
     cdef list _said
     cdef list _unsaid
     cdef bint _asks
+    cdef bint _is_closed
     cdef object _given_up
     cdef object _renewing

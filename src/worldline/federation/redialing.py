@@ -40,6 +40,7 @@ class RedialingWire:
         self._said: list[ParticipantEvent] = []  # Since the last answer.
         self._unsaid: list[ParticipantEvent] = []  # Of these, what wasn't handed over to the connection yet.
         self._asks = False
+        self._is_closed = False
         self._given_up: str | None = None
         self._renewing = threading.RLock()
 
@@ -99,10 +100,12 @@ class RedialingWire:
 
     def close(self, *, patient: bool = False) -> None:
         """Hang up. If all is well, only when the server has said that it knows: it may have been lost meanwhile."""
-        if patient and self._connection.end is None and self._said:
+        if patient and self.end is None and self._said:
             with contextlib.suppress(BrokenOff):  # It has left; what becomes of the others is no concern of it.
                 self._farewell()
-        self._connection.close(patient=patient)
+        self._is_closed = True  # Whoever makes a new connection just now gives up.
+        with self._renewing:
+            self._connection.close(patient=patient)
 
     def _farewell(self) -> None:
         try:
@@ -136,7 +139,8 @@ class RedialingWire:
             self._renew(connection, error)
 
     def _is_lost(self, error: WorldlineError) -> bool:
-        return isinstance(error, LossError) and not isinstance(error, BrokenOff) and self._given_up is None
+        is_loss = isinstance(error, LossError) and not isinstance(error, BrokenOff)
+        return is_loss and self._given_up is None and not self._is_closed
 
     def _renew(self, lost: SocketConnection, error: LossError) -> None:
         """Have another connection in the place of one that is lost, over which all is said that may not be known."""
@@ -149,6 +153,8 @@ class RedialingWire:
                 lost.close()
             deadline = time.monotonic() + self._patience_s
             while True:
+                if self._is_closed:
+                    raise error
                 try:
                     self._connection = self._resumed()
                 except LossError as met:
