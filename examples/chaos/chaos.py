@@ -182,7 +182,9 @@ def drawn(seed: int, kills: int, stops: int, names: list[str], end: int) -> list
     found: list[Disturbance] = []
     for at, is_kill in zip(moments, kinds, strict=True):
         lately = [each.victim for each in found if each.at > at - 2 * ONWARD]
-        victim = SERVER if draws.random() < 0.2 else draws.choice([name for name in names if name not in lately] or names)
+        victim = (
+            SERVER if draws.random() < 0.2 else draws.choice([name for name in names if name not in lately] or names)
+        )
         found.append(Disturbance(int(at), victim, is_kill, draws.uniform(0, 0.03), draws.uniform(0.05, 0.4)))
     return found
 

@@ -17,7 +17,6 @@ from worldline.cli.public_lcm import LcmServe, LcmTargets
 from worldline.cli.report import report
 from worldline.cli.timed import timing_of, timing_place
 from worldline.cli.token_file import token_in
-from worldline.federation.environment import TOKEN
 from worldline.history.outcome import Outcome
 from worldline.model import UsageError, WorldlineError
 from worldline.model.blame import trace_of
@@ -104,7 +103,7 @@ def run(
         Path | None,
         typer.Option(
             rich_help_panel=_FEDERATIONS,
-            help=f"File with the token that participants named by --without must present (or set {TOKEN}).",
+            help="File with the token that participants named by --without must present (or set WORLDLINE_TOKEN).",
         ),
     ] = None,
     debug: Annotated[
