@@ -40,6 +40,9 @@ ALGORITHMS: dict[str, tuple[str, ...]] = {
     "channels": ("--seeds", "8", "--topology", "random:8,degree=3", "--faults", "crash,partition,loss"),
 }
 
+# What starts and kills processes by itself: tests/test_chaos.py tries it.
+DISTURBERS = ("chaos",)
+
 
 def worldline(folder: Path, *arguments: str, seed: str = "0") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "worldline", *arguments]
@@ -84,7 +87,7 @@ def known(name: str, shelf: Path) -> tuple[list[str], dict[str, bytes]]:
 def test_the_examples_are_there() -> None:
     assert {"chat", "control_loop", "ping_pong", "robot_cell"} <= set(SOUND)
     scripts = {path.parent.name for path in EXAMPLES.glob("*/*.py") if path.stem == path.parent.name}
-    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS}
+    assert scripts - set(SOUND) == {*SIMULATIONS, *ALGORITHMS, *DISTURBERS}
 
 
 @pytest.mark.parametrize("name", ALGORITHMS)

@@ -22,7 +22,7 @@ from tests.federation.transports import (
 from tests.wire.peers import BEAT, House, Peer
 from worldline import MS, Federation, Network, Participant, Program, Server, connect, link, plan, run
 from worldline.federation.limits import Limits
-from worldline.model import ModelError, UsageError
+from worldline.model import UsageError
 from worldline.model.frames import frames
 from worldline.recording import Condition, Recorder, Recording
 from worldline.wire.frames import HEARTBEAT
@@ -141,7 +141,7 @@ def test_the_largest_payload_of_a_federation_in_one_process() -> None:
     def sender(self: Participant) -> None:
         self.publish("t", bytes(self.now + 1001))
 
-    with pytest.raises(ModelError, match=r"a payload of 1,001 bytes is too large.*\(the limit is 1,000"):
+    with pytest.raises(UsageError, match=r"a payload of 1,001 bytes is too large.*\(the limit is 1,000"):
         run(Federation({"a": Program(sender)}, payload_max=1000))
     run(Federation({"a": Program(sender)}, payload_max=1001))
 

@@ -59,7 +59,7 @@ def shown(kind: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
     """Return what is said of two runs that have one digest and another number of events."""
     first, again = ran("reference", kind, 10), ran("again", kind, 12, "not looked at: the moon")
 
-    def run(_self, began=lambda _: None, compared=lambda _: None):  # type: ignore[no-untyped-def]
+    def run(_self, began=lambda _: None, compared=lambda _: None, waiting=None):  # type: ignore[no-untyped-def]
         began(first)
         other = Compared(variant=again.variant, ending=Ending.SAME, run=again)
         compared(other)
