@@ -28,17 +28,18 @@ FOUNDATIONS: dict[str, set[str]] = {
     "kernel": {"model", "history", "workers"},
     "loading": {"model"},
     "drawing": {"model"},
-    "nodes": {"model", "history", "workers", "kernel", "loading", "drawing", "saving"},
+    "search": {"model", "history", "workers"},
+    "nodes": {"model", "history", "workers", "kernel", "search", "loading", "drawing", "saving"},
     "spacetime": {"model", "history", "workers", "kernel", "loading", "drawing"},
     "metasim": {"model", "history", "lock", "wire", "federation", "launch", "recording", "saving", "loading"},
     "world": {"model", "history", "lock", "wire", "federation", "drawing", "recording", "saving"},
     "targets": {
         *("model", "history", "lock", "federation", "launch", "workers", "kernel"),
-        *("recording", "loading", "saving", "nodes", "spacetime", "world"),
+        *("recording", "loading", "saving", "search", "nodes", "spacetime", "world"),
     },
     "cli": {
         *("model", "history", "workers", "targets", "lock", "federation", "launch", "recording", "kernel"),
-        *("loading", "saving", "drawing", "nodes", "spacetime", "metasim", "world", "wire", "waiting"),
+        *("loading", "saving", "drawing", "search", "nodes", "spacetime", "metasim", "world", "wire", "waiting"),
     },
 }
 # Modules that belong to no room, and need none: whoever isn't pure may use them.

@@ -23,10 +23,10 @@ from worldline.cli import main
 from worldline.cli.commands import app
 from worldline.cli.nodes_search import command_of
 from worldline.nodes.algorithms import NAMES, find
-from worldline.nodes.searching import Report
 from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial
 from worldline.recording import Condition, Recording
+from worldline.search.searching import Report
 
 TRIANGLE = ("bellman-ford", "--edges", "0-1,0-2,1-2", "--seed", "1")
 

@@ -55,7 +55,7 @@ def test_an_always_that_fails_says_when_and_at_whom() -> None:
         judged(always("nobody hears anything")(lambda run: not heard(run)))
     error = raised.value
     assert str(error) == "node 1 at 1s: nobody hears anything: that doesn't hold"
-    assert (error.at, error.facts["node"], error.facts["property"]) == (SECOND, 1, "nobody hears anything")
+    assert (error.at, error.participant, error.facts["property"]) == (SECOND, "node 1", "nobody hears anything")
 
 
 def test_always_ends_the_run_at_once() -> None:
@@ -89,7 +89,7 @@ def test_eventually_may_hold_at_the_end_only() -> None:
 def test_an_eventually_that_never_holds() -> None:
     with pytest.raises(Violation, match=r"at 1s: it is late: that never held$") as raised:
         judged(eventually("it is late")(lambda run: run.now > 2 * SECOND))
-    assert raised.value.facts["node"] is None
+    assert not raised.value.facts["during"]
 
 
 def test_at_the_end_is_judged_once() -> None:

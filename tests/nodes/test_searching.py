@@ -18,15 +18,17 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from worldline.model.errors import ConfigurationError, LossError, Stuck, UsageError, WorldlineError
-from worldline.nodes import Node, at_end, searching
+from worldline.nodes import Node, at_end
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import find
 from worldline.nodes.events import Event, Start
 from worldline.nodes.loading import load_file
 from worldline.nodes.node import Send
 from worldline.nodes.scheduler import Scheduler
-from worldline.nodes.searching import Report, search
+from worldline.nodes.searching import search
 from worldline.nodes.trial import Trial
+from worldline.search import searching
+from worldline.search.searching import Report
 
 # What a seed does is told by parameters, as lists of seeds, so that one file is enough for all.
 SOURCE = """

@@ -20,7 +20,8 @@ from worldline.nodes.events import Event, LinkUp, Start, Timer
 from worldline.nodes.faults import as_fault
 from worldline.nodes.script import script_of
 from worldline.nodes.searching import search
-from worldline.nodes.trial import Trial, TrialOutcome, remarks_on
+from worldline.nodes.trial import Trial
+from worldline.search.trial import TrialOutcome, remarks_on
 
 BELLMAN_FORD = find("bellman-ford")
 

@@ -21,7 +21,6 @@ from worldline.model import UsageError
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms import NAMES, find
-from worldline.nodes.deadline import SECONDS_MAX
 from worldline.nodes.faults import KINDS, as_fault, parse_kinds, time_of
 from worldline.nodes.keeping import as_kept
 from worldline.nodes.loading import load_trial
@@ -30,6 +29,7 @@ from worldline.nodes.schedule import load
 from worldline.nodes.scheduler import EVENTS_MAX
 from worldline.nodes.trial import Trial
 from worldline.recording import Shelf
+from worldline.search.deadline import SECONDS_MAX
 
 EPILOG = SYNTAX
 LIST = "list"

@@ -17,16 +17,17 @@ from worldline.cli.recorded import recording_of
 from worldline.model import UsageError, WorldlineError, format_time
 from worldline.model.errors import Unread
 from worldline.model.printable import printable_json
-from worldline.nodes.deadline import deadline
 from worldline.nodes.node import Node
 from worldline.nodes.pictures import Routes, diagram_svg, topology_svg
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.trace import NodeRecord, line_of
-from worldline.nodes.trial import Trial, remarks_on
+from worldline.nodes.trial import Trial
 from worldline.recording import Shelf
 from worldline.saving.destination import destination
 from worldline.saving.destination import save as save_file
+from worldline.search.deadline import deadline
+from worldline.search.trial import remarks_on
 from worldline.targets.algorithm import ReadyTrial
 from worldline.workers.executor import Inline
 

@@ -16,14 +16,17 @@ from worldline.cli.nodes_run import NO_PROPERTIES
 from worldline.model import format_time
 from worldline.model.counting import counted
 from worldline.model.errors import Interrupted, Stuck
-from worldline.nodes.deadline import SECONDS_MAX
 from worldline.nodes.faults import SHARES
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import EVENTS_MAX
-from worldline.nodes.searching import Report, search
-from worldline.nodes.shrinking import RUNS_MAX, Shrunk, shrink
+from worldline.nodes.searching import search
+from worldline.nodes.shrinking import Shrunk, shrink
 from worldline.nodes.trace import text_of
-from worldline.nodes.trial import Trial, remarks_on
+from worldline.nodes.trial import Trial
+from worldline.search.deadline import SECONDS_MAX
+from worldline.search.searching import Report
+from worldline.search.shrinking import RUNS_MAX
+from worldline.search.trial import remarks_on
 
 
 class Search(NamedTuple):

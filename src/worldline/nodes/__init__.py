@@ -15,7 +15,6 @@ from worldline.nodes.events import (
 )
 from worldline.nodes.faults import Fault, draw_faults, fault
 from worldline.nodes.node import Node
-from worldline.nodes.properties import Property, Violation, always, at_end, eventually
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.searching import search
@@ -23,6 +22,7 @@ from worldline.nodes.shrinking import shrink
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial
+from worldline.search.properties import Property, Violation, always, at_end, eventually
 
 __all__ = [
     "Algorithm",

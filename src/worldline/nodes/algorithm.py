@@ -12,7 +12,7 @@ from worldline.loading.parameters import parsed
 from worldline.model.errors import ConfigurationError, shown
 from worldline.nodes.faults import parse_kinds
 from worldline.nodes.node import Node
-from worldline.nodes.properties import Property
+from worldline.search.properties import Property
 
 LATENCY = "uniform(1ns, 1s)"
 """How long messages take where nobody says anything else."""

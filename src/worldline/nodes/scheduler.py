@@ -18,17 +18,17 @@ from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.model.time import TimeLike
 from worldline.nodes.algorithm import LATENCY
-from worldline.nodes.deadline import Expired
 from worldline.nodes.ends import LinkEnd, name_of
 from worldline.nodes.faults import ENDINGS, Fault, as_fault, check_faults, time_of
 from worldline.nodes.host import HostSetting, NodeHost
 from worldline.nodes.host_observer import HostObserver
 from worldline.nodes.node import Executes
-from worldline.nodes.properties import Property, Verdicts
 from worldline.nodes.reading import as_topology
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Edge, Topology
 from worldline.nodes.trace import NodeRecord, text_of
+from worldline.search.deadline import Expired
+from worldline.search.properties import Property, Verdicts
 from worldline.workers.executor import Executor, Inline, as_executor
 
 DEFAULT_LINK = as_link(LATENCY)
@@ -126,6 +126,11 @@ class Scheduler:
     def nodes(self) -> list[Any]:
         """The nodes, by id. A node that is down is as it was when it crashed; see `up`."""
         return [host.create_node() for host in self._hosts.values()]
+
+    @property
+    def actor(self) -> str | None:
+        """Who executed an event last, in words."""
+        return None if self.last is None else f"node {self.last}"
 
     @property
     def acted(self) -> list[Any]:

@@ -1,59 +1,18 @@
-"""The search: the same algorithm on many seeds, on several processes, for the first one on which a property fails.
-
-The first is the one with the smallest seed, whichever process was faster: seeds are handed out in blocks, and a failure
-counts when all blocks before its own are done. So the report depends on the seeds alone.
-"""
+"""The search of a distributed algorithm: on many seeds, for the first one on which a property fails."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing
-from hashlib import blake2b
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from msgspec import Struct, structs
+from msgspec import structs
 
-from worldline.model.errors import Stuck, UsageError, WorldlineError, shown
-from worldline.nodes.deadline import SECONDS_MAX, deadline
+from worldline.model.errors import UsageError, shown
 from worldline.nodes.loading import load_file
-from worldline.nodes.trial import Trial, TrialOutcome
-from worldline.workers.farm import WorkerFarm
-
-_BLOCK_MAX = 32
-_BLOCKS_PER_WORKER = 8  # So many at least, lest one worker has nothing left to do for long.
-_AHEAD = 3  # Blocks handed out per worker before the first has come back.
-
-
-class Report(Struct, frozen=True, kw_only=True):
-    """What a search found. `digest` covers the histories of all seeds that were tried."""
-
-    tried: int
-    events: int
-    faults: int
-    faults_in_vain: int  # Of those, how many came when the algorithm was done.
-    failed: int  # How many seeds; 1 at the most, unless it kept going.
-    failure: TrialOutcome | None  # The first of them.
-    digest: str
-
-
-class _How(NamedTuple):
-    seconds_max: float | None
-    keeps_going: bool
-    is_judged: bool  # Whether there are properties: a file's own may have been left out.
-
-
-class _Block(Struct):
-    """What came of some seeds: of all, or those up to the first that fails."""
-
-    seeds: int
-    events: int
-    faults: int
-    faults_in_vain: int
-    digests: bytes
-    failed: int
-    failure: TrialOutcome | None
+from worldline.nodes.trial import Trial
+from worldline.search.deadline import SECONDS_MAX
+from worldline.search.searching import Recipe, Report, search_seeds
 
 
 def search(
@@ -74,94 +33,18 @@ def search(
     """
     if not isinstance(trial, Trial):
         raise UsageError(f"{shown(trial)} isn't a trial", advice="search Trial(algorithm=...)")
-    if workers < 1:
-        raise UsageError(f"there can't be {workers} workers", advice="use at least 1")
-    size = max(1, min(_BLOCK_MAX, len(seeds) // (workers * _BLOCKS_PER_WORKER)))
-    blocks = (seeds[start : start + size] for start in range(0, len(seeds), size))
-    tried = events = faults = in_vain = failed = 0
-    hashed = blake2b(digest_size=16)
-    failure: TrialOutcome | None = None
-    how = _How(seconds_max, keeps_going, bool(trial.algorithm.properties))
-    results = _here(trial, blocks, how) if workers == 1 else _apart(trial, blocks, workers, file, how)
-    with closing(results):
-        for block in results:
-            tried += block.seeds
-            events += block.events
-            faults += block.faults
-            in_vain += block.faults_in_vain
-            hashed.update(block.digests)
-            if progress is not None:
-                progress(tried)
-            failed += block.failed
-            failure = failure or block.failure
-            if failure is not None and not keeps_going:
-                break
-    return Report(
-        tried=tried,
-        events=events,
-        faults=faults,
-        faults_in_vain=in_vain,
-        failed=failed,
-        failure=failure,
-        digest=hashed.hexdigest(),
+    return search_seeds(
+        trial,
+        seeds,
+        workers=workers,
+        recipe=lambda: _recipe(trial, file),
+        seconds_max=seconds_max,
+        keeps_going=keeps_going,
+        progress=progress,
     )
 
 
-def _try_block(trial: Trial, seeds: Sequence[int], how: _How) -> _Block:
-    seconds_max, keeps_going, _ = how
-    block = _Block(0, 0, 0, 0, b"", 0, None)
-    for seed in seeds:
-        outcome = _tried(structs.replace(trial, seed=seed), seconds_max)
-        block.seeds += 1
-        block.events += outcome.events
-        block.faults += outcome.faults
-        block.faults_in_vain += outcome.faults_in_vain
-        block.digests += outcome.digest
-        if outcome.failure is not None:
-            block.failed += 1
-            block.failure = block.failure or outcome
-            if not keeps_going:
-                break
-    return block
-
-
-def _tried(trial: Trial, seconds_max: float | None) -> TrialOutcome:
-    try:
-        with deadline(seconds_max):
-            return trial.run()
-    except Stuck as stuck:  # It took too long already to set it up.
-        return TrialOutcome.failed(trial.seed, stuck)
-
-
-def _here(trial: Trial, blocks: Iterator[Sequence[int]], how: _How) -> Generator[_Block]:
-    for block in blocks:
-        yield _try_block(trial, block, how)
-
-
-# -- In other processes
-
-
-def _begin(file: Path | None, packed: bytes, how: _How) -> tuple[Trial, _How]:
-    """Make a process ready: it loads the algorithm itself if it is a file's, and is given the rest."""
-    facts = pickle.loads(packed)
-    if file is not None:
-        loaded = load_file(file)
-        facts["algorithm"] = loaded if how.is_judged else structs.replace(loaded, properties=())
-    return Trial(**facts), how
-
-
-def _try_there(given: tuple[Trial, _How], seeds: Sequence[int]) -> _Block:
-    trial, how = given
-    return _try_block(trial, seeds, how)
-
-
-def _apart(
-    trial: Trial,
-    blocks: Iterator[Sequence[int]],
-    workers: int,
-    file: Path | None,
-    how: _How,
-) -> Generator[_Block]:
+def _recipe(trial: Trial, file: Path | None) -> Recipe:
     fields = [name for name in trial.__struct_fields__ if file is None or name != "algorithm"]
     try:
         packed = pickle.dumps({name: getattr(trial, name) for name in fields})
@@ -169,36 +52,16 @@ def _apart(
         raise UsageError(
             f"the algorithm can't be sent to other processes: {error}", advice="put it into a file of its own"
         ) from error
-    with WorkerFarm(workers, _begin, (file, packed, how), _try_there, _described) as farm:
-        yield from _in_order(blocks, farm, workers * _AHEAD)
+    return Recipe(_made, (file, packed, bool(trial.algorithm.properties)))
 
 
-def _in_order(
-    blocks: Iterator[Sequence[int]], farm: WorkerFarm[Sequence[int], _Block], ahead_max: int
-) -> Iterator[_Block]:
-    """Hand blocks out, so many ahead of what was yielded, and yield what came of them in their order."""
-    numbered = enumerate(blocks)
-    done: dict[int, _Block | WorldlineError] = {}
-    given = yielded = 0
-    is_more = True
-    while True:
-        while is_more and farm.has_room and given < yielded + ahead_max:
-            piece = next(numbered, None)
-            if piece is None:
-                is_more = False
-            else:
-                farm.give(*piece)
-                given += 1
-        if yielded == given:
-            return
-        done.update(farm.take())
-        while yielded in done:
-            block = done.pop(yielded)
-            if isinstance(block, WorldlineError):
-                raise block
-            yielded += 1
-            yield block
+def _made(file: Path | None, packed: bytes, is_judged: bool) -> Trial:
+    """Make the trial in another process, which loads the algorithm itself if it is a file's, and is given the rest.
 
-
-def _described(seeds: Sequence[int]) -> str:
-    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"
+    There may be no properties: a file's own may have been left out.
+    """
+    facts = pickle.loads(packed)
+    if file is not None:
+        loaded = load_file(file)
+        facts["algorithm"] = loaded if is_judged else structs.replace(loaded, properties=())
+    return Trial(**facts)

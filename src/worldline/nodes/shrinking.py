@@ -23,30 +23,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TypeVar
 
 from msgspec import Struct, structs
 
 from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError, shown
 from worldline.model.time import format_time
 from worldline.nodes.algorithm import NODES
-from worldline.nodes.deadline import SECONDS_MAX, deadline
 from worldline.nodes.faults import ENDINGS, Fault, is_milder, time_of
 from worldline.nodes.keeping import FAULTS, MESSAGES, SEED, TOPOLOGY, as_kept
 from worldline.nodes.reading import smaller
-from worldline.nodes.resemblance import likeness_of
 from worldline.nodes.script import Delays, MessageId, Script, script_of
 from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial
+from worldline.search.deadline import SECONDS_MAX, deadline
+from worldline.search.shrinking import RUNS_MAX, CountedRuns, nearest, reduced
 
 _SEEDS_MIN, _SEEDS_MAX = 100, 500  # For each simpler form of the trial: more for failures that are rare.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
 _LONGER = 100
 _PASSING = 20  # Seeds of which one should pass, where some pass.
 _UNTROUBLED = 10  # Seeds that should all pass without faults.
-RUNS_MAX = 5_000
-
-T = TypeVar("T")
 
 
 class Shrunk(Struct, frozen=True, kw_only=True):
@@ -121,7 +117,7 @@ def shrink(
         trial = trial.pinned()
     elif TOPOLOGY in kept:
         trial = structs.replace(trial, topology=trial.graph())
-    runs = _Runs(failure, runs_max, seconds_max, progress)
+    runs = CountedRuns(failure, runs_max, seconds_max, progress)
     unsure: tuple[str, ...] = ()
     if MESSAGES not in kept:  # They are those of this very form.
         forms = _Forms(trial, kept, runs)
@@ -148,52 +144,6 @@ def _decisions(trial: Trial) -> int:
     return len(trial.faults) + (0 if trial.script is None else len(trial.script.exceptions))
 
 
-class _Runs:
-    """Runs trials, and counts them: at some point it is enough. It knows the failure that is looked for."""
-
-    def __init__(
-        self,
-        failure: WorldlineError,
-        runs_max: int,
-        seconds_max: float | None,
-        progress: Callable[[int], None] | None,
-    ) -> None:
-        self.done = 0
-        self._failure = failure
-        self._max = runs_max
-        self._seconds_max = seconds_max
-        self._progress = progress
-
-    def fails(self, trial: Trial) -> bool:
-        """Whether a trial fails in the way that is looked for; no trial does once there were too many."""
-        failure = self._tried(trial)
-        if failure is None or failure is _UNKNOWN:
-            return False
-        is_it = likeness_of(failure) == likeness_of(self._failure)
-        if isinstance(failure, Stuck) and not is_it:
-            self.done = self._max  # Nobody wants to wait for more of that.
-        return is_it
-
-    def passes(self, trial: Trial) -> bool:
-        """Whether nothing is wrong with a trial; of none that is known once there were too many."""
-        return self._tried(trial) is None
-
-    def _tried(self, trial: Trial) -> WorldlineError | None:
-        if self.done >= self._max:
-            return _UNKNOWN
-        self.done += 1
-        if self._progress is not None:
-            self._progress(self.done)
-        try:
-            with deadline(self._seconds_max):
-                return trial.run().failure
-        except (UsageError, Stuck):  # A parameter doesn't fit: the node that it names isn't there, or it has no end.
-            return _UNKNOWN
-
-
-_UNKNOWN = ModelError("it wasn't tried, or couldn't be")
-
-
 def _history(trial: Trial) -> list[NodeRecord]:
     run = trial.scheduler(trace=True)
     try:
@@ -212,12 +162,12 @@ class _Forms:
     `unsure` gets the names of what stays as it was because nothing is known of it.
     """
 
-    def __init__(self, trial: Trial, kept: frozenset[str], runs: _Runs) -> None:
+    def __init__(self, trial: Trial, kept: frozenset[str], runs: CountedRuns) -> None:
         self._trial = trial
         self._kept = kept
         self._runs = runs
         self._is_connected = trial.graph().is_connected
-        self._abilities: list[Callable[[Trial, _Runs], bool]] | None = None
+        self._abilities: list[Callable[[Trial, CountedRuns], bool]] | None = None
         self.unsure: list[str] = []
 
     def smallest(self) -> Trial:
@@ -257,7 +207,7 @@ class _Forms:
                 return tried
         return None
 
-    def _known_abilities(self) -> list[Callable[[Trial, _Runs], bool]]:
+    def _known_abilities(self) -> list[Callable[[Trial, CountedRuns], bool]]:
         if self._abilities is None:  # It takes some runs.
             self._abilities = [each for each in _ABILITIES if each(self._trial, self._runs)]
         return self._abilities
@@ -267,7 +217,7 @@ def _is_untroubled(trial: Trial) -> bool:
     return not trial.faults and not trial.kinds
 
 
-def _passes_untroubled(trial: Trial, runs: _Runs) -> bool:
+def _passes_untroubled(trial: Trial, runs: CountedRuns) -> bool:
     """Whether faults are to blame: without any, it passes."""
     if _is_untroubled(trial):
         return False
@@ -275,12 +225,12 @@ def _passes_untroubled(trial: Trial, runs: _Runs) -> bool:
     return all(runs.passes(structs.replace(untroubled, seed=seed)) for seed in range(_UNTROUBLED))
 
 
-def _passes_calmly(trial: Trial, runs: _Runs) -> bool:
+def _passes_calmly(trial: Trial, runs: CountedRuns) -> bool:
     """Whether it passes if nothing out of the ordinary happens at all."""
     return runs.passes(structs.replace(trial, faults=(), kinds={}, script=Script(_usual(trial), {})))
 
 
-def _passes_sometimes(trial: Trial, runs: _Runs) -> bool:
+def _passes_sometimes(trial: Trial, runs: CountedRuns) -> bool:
     """Whether it depends on the seed."""
     return any(runs.passes(structs.replace(trial, seed=seed)) for seed in range(_PASSING))
 
@@ -301,10 +251,10 @@ def _usual(trial: Trial) -> int:
     """Return a round time that is about the middle of what messages take."""
     latency = trial.link().latency
     middle = latency.draw(2**63)
-    return min(max(_nearest(middle, 10 ** max(0, len(str(middle)) - 2)), latency.minimum), latency.maximum)
+    return min(max(nearest(middle, 10 ** max(0, len(str(middle)) - 2)), latency.minimum), latency.maximum)
 
 
-def _taken_out(trial: Trial, kept: frozenset[str], runs: _Runs) -> Trial:
+def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
     harshest = trial.faults
 
     def with_faults(faults: Sequence[Fault]) -> Trial:
@@ -319,43 +269,24 @@ def _taken_out(trial: Trial, kept: frozenset[str], runs: _Runs) -> Trial:
 
     for _ in range(2):  # Without some of the messages, faults may turn out to be needless too.
         if FAULTS not in kept:
-            trial = with_faults(_least(trial.faults, fails_with))
+            trial = with_faults(reduced(trial.faults, fails_with))
         if MESSAGES not in kept:
             assert trial.script is not None
             messages = list(trial.script.exceptions.items())
-            trial = with_messages(_least(messages, lambda rest: runs.fails(with_messages(rest))))
+            trial = with_messages(reduced(messages, lambda rest: runs.fails(with_messages(rest))))
     if MESSAGES not in kept:
         trial = _with_round_delays(trial, runs)
     return trial if FAULTS in kept else _with_round_faults(trial, runs)
 
 
-def _least(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
-    """Leave out as much as possible: ever smaller parts, until not a single one can be left out."""
-    kept = list(items)
-    size = len(kept)
-    while size:
-        start, before = 0, len(kept)
-        while start < len(kept):
-            rest = kept[:start] + kept[start + size :]
-            if fails(rest):
-                kept = rest
-            else:
-                start += size
-        if size > 1:
-            size //= 2
-        elif len(kept) == before:
-            break
-    return kept
-
-
 # -- Odd times are replaced by round ones where that changes nothing
 
 
-def _with_round_delays(trial: Trial, runs: _Runs) -> Trial:
+def _with_round_delays(trial: Trial, runs: CountedRuns) -> Trial:
     assert trial.script is not None
     latency, unit = trial.link().latency, _unit(trial)
     for message, delays in list(trial.script.exceptions.items()):
-        near = tuple(min(max(_nearest(delay, unit), latency.minimum), latency.maximum) for delay in delays)
+        near = tuple(min(max(nearest(delay, unit), latency.minimum), latency.maximum) for delay in delays)
         if near != delays:
             script = Script(trial.script.usual[0], {**trial.script.exceptions, message: near})
             changed = structs.replace(trial, script=script)
@@ -364,7 +295,7 @@ def _with_round_delays(trial: Trial, runs: _Runs) -> Trial:
     return trial
 
 
-def _with_round_faults(trial: Trial, runs: _Runs) -> Trial:
+def _with_round_faults(trial: Trial, runs: CountedRuns) -> Trial:
     """Let what goes wrong begin a bit later, and end a bit earlier: never the other way round."""
     unit = _unit(trial)
     for fault in trial.faults:
@@ -380,8 +311,3 @@ def _unit(trial: Trial) -> int:
     """Return what times are whole numbers of when they are round."""
     assert trial.script is not None
     return max(1, trial.script.usual[0] // 5)
-
-
-def _nearest(time: int, unit: int) -> int:
-    """Round to a whole number of units."""
-    return (time + unit // 2) // unit * unit

@@ -4,31 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct, structs
 
 from worldline.history.observer import Observer
-from worldline.history.outcome import Outcome
 from worldline.history.status import Watch
 from worldline.kernel.simulation import EXECUTORS
-from worldline.model.errors import ConfigurationError, ModelError, Stuck, WorldlineError, shown
+from worldline.model.errors import ConfigurationError, ModelError, Stuck, shown
 from worldline.model.links import Link
 from worldline.model.links import link as as_link
 from worldline.model.plan import Plan
 from worldline.model.reading import as_time
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.faults import SHARES, Fault, draw_faults, parse_kinds, time_of
-from worldline.nodes.properties import AT_END, Property
 from worldline.nodes.reading import as_topology
 from worldline.nodes.scheduler import EVENTS_MAX, Scheduler, plan_of
 from worldline.nodes.script import Script
 from worldline.nodes.topology import Topology
 from worldline.nodes.trace import NodeRecord
+from worldline.search.properties import AT_END, Property
+from worldline.search.trial import TrialOutcome
 from worldline.workers.executor import Executor, Inline, as_executor
-
-_MANY = 4  # A fourth of the faults.
 
 
 class Trial(Struct, frozen=True, kw_only=True):
@@ -79,6 +76,9 @@ class Trial(Struct, frozen=True, kw_only=True):
     def plan(self) -> Plan:
         """Return what determines a run apart from the nodes themselves, for the header of a recording."""
         return plan_of(self.graph(), self.link(), self.seed, self.end())
+
+    def with_seed(self, seed: int) -> Trial:
+        return structs.replace(self, seed=seed)
 
     def pinned(self) -> Trial:
         """Return the same trial with its topology and its faults written out."""
@@ -160,36 +160,3 @@ class Trial(Struct, frozen=True, kw_only=True):
             faults_in_vain=scheduler.faults_in_vain if is_inline and failure is None else 0,
             unseen=tuple(map(str, unseen)),
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialOutcome(Outcome):
-    """The outcome of a trial.
-
-    `faults` is how many happened, `faults_in_vain` how many of them when the algorithm was done, as far as that is
-    known: inline, if it doesn't fail. `unseen` are properties that weren't checked.
-    """
-
-    seed: int
-    faults: int
-    faults_in_vain: int = 0
-    unseen: tuple[str, ...] = ()
-
-    @classmethod
-    def failed(cls, seed: int, failure: WorldlineError) -> TrialOutcome:
-        """Return the outcome of a trial of which only the failure is known."""
-        return cls(digest=b"", now=failure.at or 0, events=0, failure=failure, is_cut=True, seed=seed, faults=0)
-
-    def remarks(self) -> list[str]:
-        found = []
-        if self.unseen:
-            found.append(f"not checked, since that needs the inline executor: {'; '.join(self.unseen)}")
-        return found + remarks_on(self.faults, self.faults_in_vain)
-
-
-def remarks_on(faults: int, in_vain: int) -> list[str]:
-    """Say that faults came too late to show anything, if it is a good part of them."""
-    if not in_vain or _MANY * in_vain < faults:
-        return []
-    told = f"{in_vain:,} of {faults:,} fault{'' if faults == 1 else 's'} came after the algorithm was done"
-    return [f"{told}: to test it, end the run earlier (--until)"]

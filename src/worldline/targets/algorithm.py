@@ -14,7 +14,8 @@ from worldline.kernel.simulation import EXECUTORS
 from worldline.loading.parameters import parsed
 from worldline.model.plan import Plan
 from worldline.model.time import rounded_time
-from worldline.nodes.trial import Trial, TrialOutcome
+from worldline.nodes.trial import Trial
+from worldline.search.trial import TrialOutcome
 from worldline.targets.ready import Options, Ready, end_of
 from worldline.workers.executor import Executor, as_executor
 

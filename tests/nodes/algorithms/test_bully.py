@@ -11,9 +11,9 @@ from worldline.model.randomness import Stream
 from worldline.model.time import MS
 from worldline.nodes.algorithms.bully import Answer, Bully, Coordinator, Election, Lives, model
 from worldline.nodes.faults import Fault, as_fault
-from worldline.nodes.properties import Violation, always
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.trial import Trial
+from worldline.search.properties import Violation, always
 
 
 def upheaval(seed: int, num_nodes: int, until_ms: int = 400) -> tuple[Fault, ...]:

@@ -10,9 +10,9 @@ from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithms.chang_roberts import Candidate, ChangRoberts, Elected, model
 from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event
-from worldline.nodes.properties import Violation
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
+from worldline.search.properties import Violation
 
 
 def ring_in_order(order: tuple[int, ...], against: tuple[int, ...] = ()) -> Topology:

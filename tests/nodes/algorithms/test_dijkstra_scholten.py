@@ -8,7 +8,7 @@ from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.dijkstra_scholten import Ack, DijkstraScholten, Work, model
 from worldline.nodes.events import Event, Protocol
-from worldline.nodes.properties import Violation
+from worldline.search.properties import Violation
 
 
 @pytest.mark.parametrize("topology", [None, "ring:6", "clique:5", "line:2"])

@@ -9,9 +9,9 @@ from tests.nodes.trying import tried
 from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.algorithms.hirschberg_sinclair import HirschbergSinclair, messages_most, model
-from worldline.nodes.properties import Violation
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
+from worldline.search.properties import Violation
 
 
 def messages_expected(topology: Topology) -> int:

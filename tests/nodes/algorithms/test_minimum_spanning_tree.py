@@ -20,11 +20,11 @@ from worldline.nodes.algorithms.minimum_spanning_tree import (
     model,
 )
 from worldline.nodes.events import Event, Protocol
-from worldline.nodes.properties import Violation
 from worldline.nodes.reading import parse_edges
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Topology
 from worldline.nodes.trial import Trial
+from worldline.search.properties import Violation
 
 SHAPES = [
     "random:12,p=0.35,connected,weights=1-1000,distinct",

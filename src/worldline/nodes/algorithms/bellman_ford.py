@@ -20,8 +20,8 @@ from msgspec import Struct
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.node import Node
-from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import always, at_end
 
 Route = tuple[int | None, int | None]
 """Distance and local link; no distance: no way is known; no link: it is the node itself."""

@@ -38,8 +38,8 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique, demand_duration
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node
-from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import always, at_end
 
 # What timers are for: an answer to come, a leader to be told, the next sign of life to give, or to get.
 ANSWER = "answer"

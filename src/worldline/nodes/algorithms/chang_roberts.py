@@ -23,8 +23,8 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.node import Node
-from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import always, at_end
 
 AHEAD = 1
 

@@ -28,8 +28,8 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_node
 from worldline.nodes.events import Event, Protocol, Start, Timer
 from worldline.nodes.node import Node
-from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import always, at_end
 
 WORK_TIME_MAX = SECOND
 

@@ -25,8 +25,8 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_node, messages_of
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.node import Node
-from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import always, at_end
 
 
 class Wave(Struct, frozen=True):

@@ -33,8 +33,8 @@ from worldline.nodes.algorithms.chang_roberts import (
 from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.node import Node
-from worldline.nodes.properties import at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import at_end
 
 BACK = 0
 

@@ -26,8 +26,8 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique
 from worldline.nodes.events import Event, Protocol, Start, Timer
 from worldline.nodes.node import Node
-from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import always, at_end
 
 Stamp = tuple[int, int]
 """A request: the logical time at which it was made, and who made it."""

@@ -40,9 +40,9 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import messages_of
 from worldline.nodes.events import Event, Protocol, Start
 from worldline.nodes.node import Node
-from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
 from worldline.nodes.topology import Edge, Topology
+from worldline.search.properties import always, at_end
 
 Weight = tuple[float, int, int]
 """A link's weight and its ends, the lower id first: no two links have the same."""

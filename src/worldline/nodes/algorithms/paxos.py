@@ -32,8 +32,8 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique, demand_duration
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node
-from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import always, at_end
 
 Ballot = tuple[int, int]
 """A number, and the id of the proposer; compared in this order."""

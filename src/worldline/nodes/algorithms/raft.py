@@ -36,8 +36,8 @@ from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.algorithms.demands import demand_clique, demand_duration
 from worldline.nodes.events import Event, NeighborAdded, NeighborRemoved, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node
-from worldline.nodes.properties import always, at_end, eventually
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import always, at_end, eventually
 
 Entry = tuple[int, str]
 """The term of the leader that made it, and a command."""

@@ -29,8 +29,8 @@ from worldline.nodes.algorithms.lamport_mutex import (
     granted_in_order,
     one_inside,
 )
-from worldline.nodes.properties import at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import at_end
 
 
 class Request(Struct, frozen=True):

@@ -33,8 +33,8 @@ from worldline.model.errors import ConfigurationError
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node
-from worldline.nodes.properties import always, at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import always, at_end
 
 
 class Prepare(Struct, frozen=True):

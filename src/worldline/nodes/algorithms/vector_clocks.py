@@ -28,8 +28,8 @@ from worldline.model.time import SECOND
 from worldline.nodes.algorithm import Algorithm
 from worldline.nodes.events import Event, Protocol, Recover, Start, Timer
 from worldline.nodes.node import Node
-from worldline.nodes.properties import at_end
 from worldline.nodes.scheduler import Scheduler
+from worldline.search.properties import at_end
 
 Clock = tuple[int, ...]
 Place = tuple[int, int]

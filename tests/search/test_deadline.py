@@ -10,7 +10,7 @@ from types import FrameType
 import pytest
 
 from worldline.model.errors import Stuck
-from worldline.nodes.deadline import deadline
+from worldline.search.deadline import deadline
 
 
 def spin(seconds: float) -> bool:

@@ -1,4 +1,4 @@
-"""Properties: what must hold in a run of an algorithm, and when.
+"""Properties: what must hold in a run, and when.
 
 A check is a function of the run that returns whether the property holds; an assertion that fails in it says why not. A
 check that has to remember something is a class: each run makes one of it, and calls that.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
@@ -17,10 +17,19 @@ from worldline.model.blame import said_of
 from worldline.model.errors import ConfigurationError, ModelError, shown
 from worldline.workers.interruptions import is_from_outside
 
-if TYPE_CHECKING:
-    from worldline.nodes.scheduler import Scheduler
 
-Check = Callable[["Scheduler"], bool]
+class JudgedRun(Protocol):
+    """What a check looks at, whichever room has made it."""
+
+    @property
+    def now(self) -> int: ...
+
+    @property
+    def actor(self) -> str | None:
+        """Who acted last; None: this is about everybody."""
+
+
+Check = Callable[[Any], bool]
 When = Literal["always", "eventually", "at the end"]
 AT_END: When = "at the end"
 
@@ -73,7 +82,7 @@ def at_end(text: str) -> Callable[[Any], Property]:
 
 
 class Violation(ModelError):
-    """A property doesn't hold. Facts: `property`, and `node`, which acted last, if it was during the run."""
+    """A property doesn't hold. Facts: `property`, and whether that showed `during` the run."""
 
 
 class Verdicts:
@@ -96,33 +105,33 @@ class Verdicts:
         """Whether there is anything to do before the end."""
         return bool(self._always or self._pending)
 
-    def look(self, run: Scheduler) -> None:
+    def look(self, run: JudgedRun) -> None:
         """Judge what has come of an event."""
         for each, check in self._always:
-            _demand(each, check, run, run.last)
+            _demand(each, check, run, during=True)
         if self._pending:
             self._pending = [(each, check) for each, check in self._pending if _complaint(each, check, run) is not None]
 
-    def finish(self, run: Scheduler) -> None:
+    def finish(self, run: JudgedRun) -> None:
         """Judge the run as a whole."""
         for each, check in (*self._always, *self._pending, *self._at_end):
-            _demand(each, check, run, None)
+            _demand(each, check, run, during=False)
 
 
-def _demand(each: Property, check: Check, run: Scheduler, node: int | None) -> None:
+def _demand(each: Property, check: Check, run: JudgedRun, *, during: bool) -> None:
     complaint = _complaint(each, check, run)
     if complaint is not None:
         says = "never held" if each.when == "eventually" else "doesn't hold"
         raise Violation(
             f"{each.text}: that {says}{f', since {complaint}' if complaint else ''}",
-            participant=None if node is None else f"node {node}",
+            participant=run.actor if during else None,
             at=run.now,
             property=each.text,
-            node=node,
+            during=during,
         )
 
 
-def _complaint(each: Property, check: Check, run: Scheduler) -> str | None:
+def _complaint(each: Property, check: Check, run: JudgedRun) -> str | None:
     """Return None if the check holds, otherwise why not, or an empty text if it doesn't say."""
     try:
         holds: object = check(run)
@@ -137,6 +146,5 @@ def _complaint(each: Property, check: Check, run: Scheduler) -> str | None:
     return None if holds else ""
 
 
-def _broken(each: Property, problem: str, run: Scheduler) -> ModelError:
-    participant = None if run.last is None else f"node {run.last}"
-    return ModelError(f"the check of {each.text!r} {problem}", participant=participant, at=run.now)
+def _broken(each: Property, problem: str, run: JudgedRun) -> ModelError:
+    return ModelError(f"the check of {each.text!r} {problem}", participant=run.actor, at=run.now)

@@ -10,7 +10,7 @@ import re
 
 from worldline.model.blame import described, own_line
 from worldline.model.errors import WorldlineError
-from worldline.nodes.properties import Violation
+from worldline.search.properties import Violation
 
 _VALUE = "#"
 _QUOTED = re.compile(r"(?<!\w)('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")(?!\w)")  # Not the one in "doesn't".
@@ -36,7 +36,7 @@ def shape_of(text: str) -> str:
 def likeness_of(failure: WorldlineError) -> tuple[str, ...]:
     """Return what all failures of the same kind have in common."""
     if isinstance(failure, Violation):
-        when = "at the end" if failure.facts["node"] is None else "during the run"
+        when = "during the run" if failure.facts["during"] else "at the end"
         return (str(failure.facts["property"]), when, shape_of(failure.problem))
     cause = failure.__cause__
     if cause is None:

@@ -1,0 +1,1 @@
+"""The search for a failure: many seeds, properties, and the shortest schedule that still fails."""

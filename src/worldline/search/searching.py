@@ -1,0 +1,188 @@
+"""The search: the same model on many seeds, on several processes, for the first one on which it fails.
+
+The first is the one with the smallest seed, whichever process was faster: seeds are handed out in blocks, and a failure
+counts when all blocks before its own are done. So the report depends on the seeds alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from worldline.model.errors import Stuck, UsageError, WorldlineError
+from worldline.search.deadline import SECONDS_MAX, deadline
+from worldline.search.trial import TrialOutcome, Tried
+from worldline.workers.farm import WorkerFarm
+
+_BLOCK_MAX = 32
+_BLOCKS_PER_WORKER = 8  # So many at least, lest one worker has nothing left to do for long.
+_AHEAD = 3  # Blocks handed out per worker before the first has come back.
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """What a search found. `digest` covers the histories of all seeds that were tried."""
+
+    tried: int
+    events: int
+    faults: int
+    faults_in_vain: int  # Of those, how many came when the algorithm was done.
+    failed: int  # How many seeds; 1 at the most, unless it kept going.
+    failure: TrialOutcome | None  # The first of them.
+    digest: str
+
+
+class Recipe(NamedTuple):
+    """How another process makes the trial: with a function of a module, and what it is given."""
+
+    make: Callable[..., Tried]
+    given: tuple[Any, ...]
+
+
+class _How(NamedTuple):
+    seconds_max: float | None
+    keeps_going: bool
+
+
+class _Block(Struct):
+    """What came of some seeds: of all, or those up to the first that fails."""
+
+    seeds: int
+    events: int
+    faults: int
+    faults_in_vain: int
+    digests: bytes
+    failed: int
+    failure: TrialOutcome | None
+
+
+def search_seeds(
+    trial: Tried,
+    seeds: Sequence[int],
+    *,
+    workers: int = 1,
+    recipe: Callable[[], Recipe],
+    seconds_max: float | None = SECONDS_MAX,
+    keeps_going: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Report:
+    """Try seeds in order until one fails; the `recipe` is asked for where there are other processes.
+
+    With `keeps_going`, the other seeds are tried too, and failures are counted.
+
+    A seed that takes more than `seconds_max` seconds of real time counts as a failure: it probably never ends.
+    """
+    if workers < 1:
+        raise UsageError(f"there can't be {workers} workers", advice="use at least 1")
+    size = max(1, min(_BLOCK_MAX, len(seeds) // (workers * _BLOCKS_PER_WORKER)))
+    blocks = (seeds[start : start + size] for start in range(0, len(seeds), size))
+    tried = events = faults = in_vain = failed = 0
+    hashed = blake2b(digest_size=16)
+    failure: TrialOutcome | None = None
+    how = _How(seconds_max, keeps_going)
+    results = _here(trial, blocks, how) if workers == 1 else _apart(recipe(), blocks, workers, how)
+    with closing(results):
+        for block in results:
+            tried += block.seeds
+            events += block.events
+            faults += block.faults
+            in_vain += block.faults_in_vain
+            hashed.update(block.digests)
+            if progress is not None:
+                progress(tried)
+            failed += block.failed
+            failure = failure or block.failure
+            if failure is not None and not keeps_going:
+                break
+    return Report(
+        tried=tried,
+        events=events,
+        faults=faults,
+        faults_in_vain=in_vain,
+        failed=failed,
+        failure=failure,
+        digest=hashed.hexdigest(),
+    )
+
+
+def _try_block(trial: Tried, seeds: Sequence[int], how: _How) -> _Block:
+    seconds_max, keeps_going = how
+    block = _Block(0, 0, 0, 0, b"", 0, None)
+    for seed in seeds:
+        outcome = _tried(trial.with_seed(seed), seconds_max)
+        block.seeds += 1
+        block.events += outcome.events
+        block.faults += outcome.faults
+        block.faults_in_vain += outcome.faults_in_vain
+        block.digests += outcome.digest
+        if outcome.failure is not None:
+            block.failed += 1
+            block.failure = block.failure or outcome
+            if not keeps_going:
+                break
+    return block
+
+
+def _tried(trial: Tried, seconds_max: float | None) -> TrialOutcome:
+    try:
+        with deadline(seconds_max):
+            return trial.run()
+    except Stuck as stuck:  # It took too long already to set it up.
+        return TrialOutcome.failed(trial.seed, stuck)
+
+
+def _here(trial: Tried, blocks: Iterator[Sequence[int]], how: _How) -> Generator[_Block]:
+    for block in blocks:
+        yield _try_block(trial, block, how)
+
+
+# -- In other processes
+
+
+def _begin(recipe: Recipe, how: _How) -> tuple[Tried, _How]:
+    """Make a process ready."""
+    return recipe.make(*recipe.given), how
+
+
+def _try_there(given: tuple[Tried, _How], seeds: Sequence[int]) -> _Block:
+    trial, how = given
+    return _try_block(trial, seeds, how)
+
+
+def _apart(recipe: Recipe, blocks: Iterator[Sequence[int]], workers: int, how: _How) -> Generator[_Block]:
+    with WorkerFarm(workers, _begin, (recipe, how), _try_there, _described) as farm:
+        yield from _in_order(blocks, farm, workers * _AHEAD)
+
+
+def _in_order(
+    blocks: Iterator[Sequence[int]], farm: WorkerFarm[Sequence[int], _Block], ahead_max: int
+) -> Iterator[_Block]:
+    """Hand blocks out, so many ahead of what was yielded, and yield what came of them in their order."""
+    numbered = enumerate(blocks)
+    done: dict[int, _Block | WorldlineError] = {}
+    given = yielded = 0
+    is_more = True
+    while True:
+        while is_more and farm.has_room and given < yielded + ahead_max:
+            piece = next(numbered, None)
+            if piece is None:
+                is_more = False
+            else:
+                farm.give(*piece)
+                given += 1
+        if yielded == given:
+            return
+        done.update(farm.take())
+        while yielded in done:
+            block = done.pop(yielded)
+            if isinstance(block, WorldlineError):
+                raise block
+            yielded += 1
+            yield block
+
+
+def _described(seeds: Sequence[int]) -> str:
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {seeds[0]} to {seeds[-1]}"

@@ -1,0 +1,89 @@
+"""What shrinking is made of in every room: runs that are counted, and leaving out as much as possible.
+
+What is shrunk fails, and must go on failing in the same way (see `resemblance`). Runs cost time, so there is an end to
+them, and what was found by then is what counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from worldline.model.errors import ModelError, Stuck, UsageError, WorldlineError
+from worldline.search.deadline import deadline
+from worldline.search.resemblance import likeness_of
+from worldline.search.trial import Tried
+
+RUNS_MAX = 5_000
+
+T = TypeVar("T")
+
+
+class CountedRuns:
+    """Runs trials, and counts them: at some point it is enough. It knows the failure that is looked for."""
+
+    def __init__(
+        self,
+        failure: WorldlineError,
+        runs_max: int,
+        seconds_max: float | None,
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        self.done = 0
+        self._failure = failure
+        self._max = runs_max
+        self._seconds_max = seconds_max
+        self._progress = progress
+
+    def fails(self, trial: Tried) -> bool:
+        """Whether a trial fails in the way that is looked for; no trial does once there were too many."""
+        failure = self._tried(trial)
+        if failure is None or failure is _UNKNOWN:
+            return False
+        is_it = likeness_of(failure) == likeness_of(self._failure)
+        if isinstance(failure, Stuck) and not is_it:
+            self.done = self._max  # Nobody wants to wait for more of that.
+        return is_it
+
+    def passes(self, trial: Tried) -> bool:
+        """Whether nothing is wrong with a trial; of none that is known once there were too many."""
+        return self._tried(trial) is None
+
+    def _tried(self, trial: Tried) -> WorldlineError | None:
+        if self.done >= self._max:
+            return _UNKNOWN
+        self.done += 1
+        if self._progress is not None:
+            self._progress(self.done)
+        try:
+            with deadline(self._seconds_max):
+                return trial.run().failure
+        except (UsageError, Stuck):  # A parameter doesn't fit: the node that it names isn't there, or it has no end.
+            return _UNKNOWN
+
+
+_UNKNOWN = ModelError("it wasn't tried, or couldn't be")
+
+
+def reduced(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
+    """Leave out as much as possible: ever smaller parts, until not a single one can be left out."""
+    kept = list(items)
+    size = len(kept)
+    while size:
+        start, before = 0, len(kept)
+        while start < len(kept):
+            rest = kept[:start] + kept[start + size :]
+            if fails(rest):
+                kept = rest
+            else:
+                start += size
+        if size > 1:
+            size //= 2
+        elif len(kept) == before:
+            break
+    return kept
+
+
+def nearest(time: int, unit: int) -> int:
+    """Round to a whole number of units."""
+    return (time + unit // 2) // unit * unit

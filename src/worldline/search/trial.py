@@ -1,0 +1,56 @@
+"""A trial: one run with everything that it depends on, so that it can be had again; and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from worldline.history.outcome import Outcome
+from worldline.model.errors import WorldlineError
+
+_MANY = 4  # A fourth of the faults.
+
+
+class Tried(Protocol):
+    """What a search tries, whichever room it is of."""
+
+    @property
+    def seed(self) -> int: ...
+
+    def with_seed(self, seed: int) -> Self: ...
+
+    def run(self) -> TrialOutcome:
+        """Run it; a failure of the model is an outcome, too."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialOutcome(Outcome):
+    """The outcome of a trial.
+
+    `faults` is how many happened, `faults_in_vain` how many of them when the algorithm was done, as far as that is
+    known: inline, if it doesn't fail. `unseen` are properties that weren't checked.
+    """
+
+    seed: int
+    faults: int
+    faults_in_vain: int = 0
+    unseen: tuple[str, ...] = ()
+
+    @classmethod
+    def failed(cls, seed: int, failure: WorldlineError) -> TrialOutcome:
+        """Return the outcome of a trial of which only the failure is known."""
+        return cls(digest=b"", now=failure.at or 0, events=0, failure=failure, is_cut=True, seed=seed, faults=0)
+
+    def remarks(self) -> list[str]:
+        found = []
+        if self.unseen:
+            found.append(f"not checked, since that needs the inline executor: {'; '.join(self.unseen)}")
+        return found + remarks_on(self.faults, self.faults_in_vain)
+
+
+def remarks_on(faults: int, in_vain: int) -> list[str]:
+    """Say that faults came too late to show anything, if it is a good part of them."""
+    if not in_vain or _MANY * in_vain < faults:
+        return []
+    told = f"{in_vain:,} of {faults:,} fault{'' if faults == 1 else 's'} came after the algorithm was done"
+    return [f"{told}: to test it, end the run earlier (--until)"]
