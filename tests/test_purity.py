@@ -20,7 +20,7 @@ FOUNDATIONS: dict[str, set[str]] = {
     "lock": {"model", "history"},
     "waiting": {"model", "history", "lock", "drawing"},
     "wire": {"model", "lock"},
-    "federation": {"model", "history", "lock", "wire"},
+    "federation": {"model", "history", "lock", "wire", "search"},
     "launch": {"model", "history", "lock", "wire", "federation"},
     "saving": {"model"},
     "recording": {"model", "history", "saving", "waiting"},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +12,10 @@ from rich.console import Console
 
 from worldline.cli.bar import bar
 from worldline.cli.nodes_run import NO_PROPERTIES
+from worldline.cli.seeds import processors, watched
 from worldline.model import format_time
 from worldline.model.counting import counted
-from worldline.model.errors import Interrupted, Stuck
+from worldline.model.errors import Stuck
 from worldline.nodes.faults import SHARES
 from worldline.nodes.schedule import save
 from worldline.nodes.scheduler import EVENTS_MAX
@@ -69,33 +69,18 @@ def run_many(asked: Search, console: Console, *, trace: str) -> None:
 
 
 def _searched(asked: Search) -> Report:
-    """Search; whoever interrupts it is told how far it was."""
-    done = 0
-    with bar("seeds", asked.seeds) as show:
-
-        def count(tried: int) -> None:
-            nonlocal done
-            done = tried
-            if show is not None:
-                show(tried)
-
-        try:
-            return search(
-                asked.trial,
-                range(asked.trial.seed, asked.trial.seed + asked.seeds),
-                workers=asked.workers or _processors(),
-                file=asked.source,
-                seconds_max=asked.seconds_max,
-                keeps_going=asked.keeps_going,
-                progress=count,
-            )
-        except KeyboardInterrupt:
-            raise Interrupted(f"interrupted after {done:,} of {asked.seeds:,} seeds") from None
-
-
-def _processors() -> int:
-    """Return how many processors there are for us."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return watched(
+        lambda count: search(
+            asked.trial,
+            range(asked.trial.seed, asked.trial.seed + asked.seeds),
+            workers=asked.workers or processors(),
+            file=asked.source,
+            seconds_max=asked.seconds_max,
+            keeps_going=asked.keeps_going,
+            progress=count,
+        ),
+        asked.seeds,
+    )
 
 
 def _report(console: Console, asked: Search, report: Report) -> None:

@@ -1,0 +1,69 @@
+"""A trial of a federation: one run in this process, with its seed, its faults and its draws, judged by properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from worldline.federation.inprocess import run
+from worldline.federation.program import Federation
+from worldline.search.story import Story, told_by
+from worldline.history.observer import LOG, Observer
+from worldline.model.errors import InternalError, Interrupted, WorldlineError
+from worldline.model.payload import from_json
+from worldline.search.properties import Property
+from worldline.search.trial import TrialOutcome
+
+
+class _Notes(Observer):
+    """Keeps the lines that participants log."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[int, str, str, bytes]] = []
+
+    def noted(self, who: str, topic: str, at: int, payload: bytes | None, detail: object = None) -> None:
+        if topic == LOG and payload is not None:
+            self.kept.append((at, who, topic, str(from_json(payload)["text"]).encode()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FederationTrial:
+    """All that a run of a federation depends on. `make` makes its programs anew, since they may keep state."""
+
+    make: Callable[[], Federation]
+    properties: tuple[Property, ...] = ()
+    seed: int = 0
+
+    def with_seed(self, seed: int) -> FederationTrial:
+        return replace(self, seed=seed)
+
+    def federation(self) -> Federation:
+        """Return what is run."""
+        return replace(self.make(), seed=self.seed)
+
+    def run(self) -> TrialOutcome:
+        """Run it; what its programs raise is an outcome, too."""
+        federation = self.federation()
+        federation.plan()  # What can't be run is refused, and isn't a failure of the model.
+        notes = _Notes()
+        try:
+            outcome = run(federation, observer=notes, keep_journals=True)
+        except (InternalError, Interrupted):
+            raise
+        except WorldlineError as error:
+            return TrialOutcome.failed(self.seed, error)
+        failure: WorldlineError | None = None
+        try:
+            Story().judge(told_by(outcome.journals, notes.kept), self.properties, outcome.times)
+        except WorldlineError as error:
+            failure = error
+        return TrialOutcome(
+            digest=outcome.digest,
+            now=outcome.now,
+            events=outcome.events,
+            members=outcome.members,
+            dropped=outcome.dropped,
+            failure=failure,
+            seed=self.seed,
+            faults=0,
+        )

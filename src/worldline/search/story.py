@@ -1,0 +1,117 @@
+"""The story of a run, as the checks of its properties see it: one happening after the other.
+
+It is made of the participants' journals, so it tells what their programs have seen and done, and when that was for
+them. Its order is that of times, of names at the same time, and of each participant's own doings: it depends on the
+history alone, so a property holds on every executor or on none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+from worldline.history.journal import Received, Sent
+from worldline.model.payload import from_json
+from worldline.search.properties import Property, Verdicts
+
+HappeningKind = Literal["sent", "received", "noted"]
+
+
+class Happening:
+    """One participant has sent, received or noted something.
+
+    `who` did it, at `at`; `sender` is whose message it is. What a participant wrote to its log was `noted`, and so was
+    whatever befell it.
+    """
+
+    def __init__(self, at: int, who: str, kind: HappeningKind, topic: str, payload: bytes, sender: str) -> None:
+        self.at = at
+        self.who = who
+        self.kind = kind
+        self.topic = topic
+        self.payload = payload
+        self.sender = sender
+
+    @cached_property
+    def value(self) -> Any:
+        """The payload as an object, if it is JSON."""
+        return from_json(self.payload)
+
+    @property
+    def text(self) -> str:
+        """What was noted, or the payload as text."""
+        return self.payload.decode("utf-8", "replace")
+
+    def __repr__(self) -> str:
+        return f"Happening({self.at}, {self.who!r}, {self.kind!r}, {self.topic!r}, {self.payload!r}, {self.sender!r})"
+
+
+class Story:
+    """What has happened so far. `last` happened just now; at the end it is None."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.last: Happening | None = None
+        self.happenings: list[Happening] = []
+        self.ends: dict[str, int] = {}
+
+    @property
+    def actor(self) -> str | None:
+        return None if self.last is None else self.last.who
+
+    def sent(self, topic: str | None = None, *, by: str | None = None) -> list[Happening]:
+        """Return what was sent so far, on a topic, by somebody, or both."""
+        return self._of("sent", topic, by)
+
+    def received(self, topic: str | None = None, *, by: str | None = None) -> list[Happening]:
+        """Return what was received so far, on a topic, by somebody, or both."""
+        return self._of("received", topic, by)
+
+    def noted(self, *, by: str | None = None) -> list[Happening]:
+        """Return what was noted so far."""
+        return self._of("noted", None, by)
+
+    def _of(self, kind: HappeningKind, topic: str | None, by: str | None) -> list[Happening]:
+        return [
+            each
+            for each in self.happenings
+            if each.kind == kind and topic in (None, each.topic) and by in (None, each.who)
+        ]
+
+    def judge(self, happenings: Iterable[Happening], properties: Sequence[Property], ends: Mapping[str, int]) -> None:
+        """Let it all happen, and raise a `Violation` where a property doesn't hold. `ends` are all participants'."""
+        verdicts = Verdicts(properties)
+        for each in happenings:
+            self.now, self.last = each.at, each
+            self.happenings.append(each)
+            if verdicts.watches:
+                verdicts.look(self)
+        self.last = None
+        self.ends = dict(ends)
+        self.now = max(ends.values(), default=self.now)
+        verdicts.finish(self)
+
+
+def told_by(
+    journals: Mapping[str, Sequence[Sent | Received]], notes: Iterable[tuple[int, str, str, bytes]]
+) -> list[Happening]:
+    """Return what journals tell, and notes of (time, who, topic, payload), in one order."""
+    found = [
+        (each.at, name, place, each) for name, own in journals.items() for place, each in enumerate(_told(name, own))
+    ]
+    # What is noted at a time comes behind what happened then.
+    found += [
+        (at, who, len(journals.get(who, ())) + place, Happening(at, who, "noted", topic, payload, who))
+        for place, (at, who, topic, payload) in enumerate(notes)
+    ]
+    return [happening for *_, happening in sorted(found, key=lambda each: each[:3])]
+
+
+def _told(name: str, entries: Iterable[Sent | Received]) -> Iterator[Happening]:
+    for entry in entries:
+        if isinstance(entry, Sent):
+            yield Happening(entry.at, name, "sent", entry.topic, entry.payload, name)
+        elif isinstance(entry, Received):
+            message = entry.message
+            yield Happening(entry.now, name, "received", message.topic, message.payload, message.sender)
