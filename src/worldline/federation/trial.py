@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 from worldline.federation.inprocess import run
 from worldline.federation.program import Federation
-from worldline.search.story import Story, told_by
 from worldline.history.observer import LOG, Observer
 from worldline.model.errors import InternalError, Interrupted, WorldlineError
 from worldline.model.payload import from_json
 from worldline.search.properties import Property
+from worldline.search.story import Story, told_by
 from worldline.search.trial import TrialOutcome
 
 
