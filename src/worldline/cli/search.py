@@ -3,22 +3,37 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from worldline.cli.bar import bar
 from worldline.cli.console import PlainConsole
 from worldline.cli.interruption import interruptible
 from worldline.cli.options import EndTime, Settings
 from worldline.cli.seeds import processors, watched
+from worldline.federation.shrinking import ShrunkFederation, shrink_federation
+from worldline.federation.trial import FederationTrial
 from worldline.model.counting import counted
-from worldline.model.errors import UsageError
+from worldline.model.distributions import DrawnValue
+from worldline.model.errors import Stuck, UsageError, shortened
+from worldline.model.time import format_time
+from worldline.saving.destination import destination
 from worldline.search.deadline import SECONDS_MAX
 from worldline.search.searching import Recipe, Report, search_seeds
+from worldline.search.shrinking import RUNS_MAX
+from worldline.search.story import Happening
+from worldline.search.trial import remarks_on
 from worldline.targets.federation_trial import TrialRequest, made_trial, quietly
+from worldline.targets.saved_trial import load_trial_request, save_trial
 
 _SEEDS = 100
+_SAVED = ".json"
+_LINES_MAX = 40
 
 
 @interruptible()
@@ -26,8 +41,8 @@ def search(
     target: Annotated[
         str,
         typer.Argument(
-            metavar="FILE.toml|FILE.py[:NAME]",
-            help="A federation's file, or a Python file that defines one as `model` or NAME.",
+            metavar="FILE.toml|FILE.py[:NAME]|FILE.json",
+            help="A federation's file, a Python file that defines one as `model` or NAME, or a failure that was saved.",
         ),
     ],
     properties: Annotated[
@@ -47,16 +62,24 @@ def search(
     ] = None,
     keep_going: Annotated[bool, typer.Option("--keep-going", help="Try all seeds and count failures.")] = False,
     no_shrink: Annotated[bool, typer.Option("--no-shrink", help="Don't shrink the failure.")] = False,
+    save_to: Annotated[
+        Path | None, typer.Option("--save", metavar="FILE.json", help="Save the shrunk failure, to be run again.")
+    ] = None,
     seconds_max: Annotated[
         float, typer.Option(min=0.001, help="Consider a run endless after this many seconds of real time.")
     ] = SECONDS_MAX,
 ) -> None:
-    """Try a federation on many seeds until a property fails or a program raises; shrink that to what it takes."""
+    """Try a federation on many seeds until a property fails or a program raises; shrink what fails."""
+    if save_to is not None:
+        destination(save_to)
+    console = PlainConsole()
+    if target.endswith(_SAVED):
+        _repeat(console, Path(target), properties, seed, until, settings)
+        return
     request = TrialRequest(
         target=target, seed=seed, until=until, settings=tuple(settings or ()), properties=tuple(properties or ())
     )
     trial = made_trial(request)
-    console = PlainConsole()
     with quietly():
         report = watched(
             lambda count: search_seeds(
@@ -70,4 +93,107 @@ def search(
             ),
             seeds,
         )
-    _report(console, request, report, keep_going=keep_going)
+    _report(console, trial, report, keeps_going=keep_going)
+    failure = None if report.failure is None else report.failure.failure
+    if report.failure is None or failure is None:
+        if save_to is not None:
+            console.print(f"nothing failed, so {save_to} wasn't written")
+        return
+    failed = replace(request, seed=report.failure.seed)
+    console.print("to repeat it:")
+    console.print(f"  {command_of(failed)}")
+    if save_to is not None:  # Before it is shrunk, too: that takes a while, and somebody may have seen enough.
+        save_trial(failed, save_to)
+    if not no_shrink and not isinstance(failure, Stuck):  # What has no end has no short form either.
+        with quietly(), bar("runs", RUNS_MAX) as progress:
+            short = shrink_federation(trial.with_seed(report.failure.seed), seconds_max=seconds_max, progress=progress)
+        if save_to is not None:
+            save_trial(replace(failed, draws=short.draws), save_to)
+        _show_shrunk(console, short, save_to)
+    raise typer.Exit(failure.exit_code)
+
+
+def _repeat(
+    console: Console,
+    file: Path,
+    properties: list[str] | None,
+    seed: int | None,
+    until: str | None,
+    settings: list[str] | None,
+) -> None:
+    if properties or settings or until is not None or seed is not None:
+        raise UsageError(f"{file} says itself what is to be run", advice="leave the other options out")
+    trial = made_trial(load_trial_request(file))
+    with quietly():
+        outcome, happenings = trial.told()
+    if outcome.failure is None:
+        console.print(f"it doesn't fail any more, digest {outcome.digest.hex()}")
+        return
+    _show_story(console, happenings)
+    console.print(str(outcome.failure), style="red")
+    raise typer.Exit(outcome.failure.exit_code)
+
+
+def _report(console: Console, trial: FederationTrial, report: Report, *, keeps_going: bool) -> None:
+    tried = f"{counted(report.tried, 'seed')}, {counted(report.events, 'event')}"
+    if report.faults:
+        tried += f", {counted(report.faults, 'fault')}"
+    if report.failure is not None:
+        number = f"{report.failed:,} fail{'s' if report.failed == 1 else ''}"
+        fails = f"{number}, the first is {report.failure.seed}" if keeps_going else f"seed {report.failure.seed} fails"
+        console.print(f"{tried}: {fails}")
+        console.print(f"  {report.failure.failure}", style="red")
+        return
+    for each in trial.properties:
+        console.print(f"holds {each}")
+    if not trial.properties:
+        console.print("no property was checked, only whether anybody fails (--property MODULE:FUNCTION)")
+    console.print(f"{tried}, digest {report.digest}")
+    for remark in remarks_on(report.faults, report.faults_in_vain):
+        console.print(remark)
+
+
+def _show_shrunk(console: Console, shrunk: ShrunkFederation, saved: Path | None) -> None:
+    runs, before = counted(shrunk.runs, "run"), counted(shrunk.drawn, "draw")
+    if shrunk.draws is None:
+        console.print(f"it can't be shrunk: it fails only with all that the seed draws ({runs})")
+    else:
+        console.print(f"shrunk in {runs}, from {before} to {len(shrunk.draws)}:")
+        console.print("every message takes the usual time and none gets lost" + (", but" if shrunk.draws else ""))
+        for name, value in shrunk.draws.items():
+            console.print(f"  {name} = {_drawn_text(value)}")
+    if saved is None:
+        console.print("(--save FILE.json keeps it, to be run again)")
+    else:
+        console.print("to repeat it:")
+        console.print(f"  worldline search {shlex.quote(str(saved))}")
+    _show_story(console, shrunk.happenings)
+    console.print(str(shrunk.failure), style="red")
+
+
+def _drawn_text(value: DrawnValue) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return format_time(value) if isinstance(value, int) else repr(value)
+
+
+def _show_story(console: Console, happenings: Sequence[Happening]) -> None:
+    """Show what happened last."""
+    if not happenings:
+        return
+    console.print("---")
+    if len(happenings) > _LINES_MAX:
+        console.print(f"... {len(happenings) - _LINES_MAX:,} before that")
+    for each in happenings[-_LINES_MAX:]:
+        of = "" if each.sender == each.who else f" from {each.sender}"
+        about = each.text if each.kind == "noted" else f"{each.topic}{of}: {shortened(each.text)}"
+        console.print(f"{format_time(each.at):>12}  {each.who}  {each.kind}  {about}")
+
+
+def command_of(request: TrialRequest) -> str:
+    """Return the command that runs one seed again."""
+    words = ["worldline", "search", request.target]
+    words += [word for name in request.properties for word in ("--property", name)]
+    words += ["--until", request.until] if request.until is not None else []
+    words += [word for setting in request.settings for word in ("--set", setting)]
+    return shlex.join([*words, "--seed", str(request.seed), "--seeds", "1"])

@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from worldline.federation.inprocess import run
 from worldline.federation.program import Federation
 from worldline.history.observer import LOG, Observer
-from worldline.model.errors import InternalError, Interrupted, WorldlineError
+from worldline.model.draw_rows import DrawFunction
+from worldline.model.errors import ConfigurationError, InternalError, Interrupted, WorldlineError
 from worldline.model.payload import from_json
 from worldline.search.properties import Property
-from worldline.search.story import Story, told_by
+from worldline.search.story import Happening, Story, told_by
 from worldline.search.trial import TrialOutcome
 
 
@@ -28,11 +29,15 @@ class _Notes(Observer):
 
 @dataclass(frozen=True, kw_only=True)
 class FederationTrial:
-    """All that a run of a federation depends on. `make` makes its programs anew, since they may keep state."""
+    """All that a run of a federation depends on. `make` makes its programs anew, since they may keep state.
+
+    `draws` is a function that replaces draws.
+    """
 
     make: Callable[[], Federation]
     properties: tuple[Property, ...] = ()
     seed: int = 0
+    draws: DrawFunction | None = None
 
     def with_seed(self, seed: int) -> FederationTrial:
         return replace(self, seed=seed)
@@ -43,27 +48,36 @@ class FederationTrial:
 
     def run(self) -> TrialOutcome:
         """Run it; what its programs raise is an outcome, too."""
+        return self.told()[0]
+
+    def told(self) -> tuple[TrialOutcome, list[Happening]]:
+        """Run it, and return what has happened as well, up to where a property failed."""
         federation = self.federation()
         federation.plan()  # What can't be run is refused, and isn't a failure of the model.
         notes = _Notes()
         try:
-            outcome = run(federation, observer=notes, keep_journals=True)
+            outcome = run(federation, observer=notes, keep_journals=True, draws=self.draws)
         except (InternalError, Interrupted):
             raise
         except WorldlineError as error:
-            return TrialOutcome.failed(self.seed, error)
-        failure: WorldlineError | None = None
+            if isinstance(error, ConfigurationError) and error.participant is None:
+                raise
+            return TrialOutcome.failed(self.seed, error), []
+        story, failure = Story(), None
         try:
-            Story().judge(told_by(outcome.journals, notes.kept), self.properties, outcome.times)
+            story.judge(told_by(outcome.journals, notes.kept), self.properties, outcome.times)
         except WorldlineError as error:
             failure = error
-        return TrialOutcome(
-            digest=outcome.digest,
-            now=outcome.now,
-            events=outcome.events,
-            members=outcome.members,
-            dropped=outcome.dropped,
-            failure=failure,
-            seed=self.seed,
-            faults=0,
+        return (
+            TrialOutcome(
+                digest=outcome.digest,
+                now=outcome.now,
+                events=outcome.events,
+                members=outcome.members,
+                dropped=outcome.dropped,
+                failure=failure,
+                seed=self.seed,
+                faults=0,
+            ),
+            story.happenings,
         )

@@ -35,8 +35,9 @@ from worldline.nodes.reading import smaller
 from worldline.nodes.script import Delays, MessageId, Script, script_of
 from worldline.nodes.trace import NodeRecord
 from worldline.nodes.trial import Trial
+from worldline.search.calm import rounded, usual
 from worldline.search.deadline import SECONDS_MAX, deadline
-from worldline.search.shrinking import RUNS_MAX, CountedRuns, nearest, reduced
+from worldline.search.shrinking import RUNS_MAX, CountedRuns, reduced
 
 _SEEDS_MIN, _SEEDS_MAX = 100, 500  # For each simpler form of the trial: more for failures that are rare.
 _SMALLER_MAX = 12  # Forms that are tried at most, of topologies and of each parameter.
@@ -248,10 +249,7 @@ def _written_down(trial: Trial) -> Trial:
 
 
 def _usual(trial: Trial) -> int:
-    """Return a round time that is about the middle of what messages take."""
-    latency = trial.link().latency
-    middle = latency.draw(2**63)
-    return min(max(nearest(middle, 10 ** max(0, len(str(middle)) - 2)), latency.minimum), latency.maximum)
+    return usual(trial.link().latency)
 
 
 def _taken_out(trial: Trial, kept: frozenset[str], runs: CountedRuns) -> Trial:
@@ -286,7 +284,7 @@ def _with_round_delays(trial: Trial, runs: CountedRuns) -> Trial:
     assert trial.script is not None
     latency, unit = trial.link().latency, _unit(trial)
     for message, delays in list(trial.script.exceptions.items()):
-        near = tuple(min(max(nearest(delay, unit), latency.minimum), latency.maximum) for delay in delays)
+        near = tuple(rounded(latency, delay, unit) for delay in delays)
         if near != delays:
             script = Script(trial.script.usual[0], {**trial.script.exceptions, message: near})
             changed = structs.replace(trial, script=script)

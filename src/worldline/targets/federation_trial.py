@@ -4,27 +4,54 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from worldline.federation.program import Federation
 from worldline.federation.trial import FederationTrial
 from worldline.launch.entry import load_object
+from worldline.model.distributions import DrawnValue
 from worldline.model.errors import ConfigurationError, shown
+from worldline.search.calm import WrittenDraws
 from worldline.search.properties import AT_END, Property
 from worldline.targets.finding import federation_like
 from worldline.targets.ready import Options
 
 
-def federation_trial(target: str, options: Options, properties: Sequence[str]) -> FederationTrial:
-    """Return the trial of a target; properties are ``module:name``, as seen from the target's folder."""
+@dataclass(frozen=True, kw_only=True)
+class TrialRequest:
+    """What is to be tried, as it was written: plain data, which other processes understand.
+
+    Properties are ``module:name``, as seen from the target's folder. `draws` are those that a shrunk failure takes;
+    with them, everything else is calm.
+    """
+
+    target: str
+    seed: int | None = None
+    until: str | None = None
+    settings: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+    faults: tuple[str, ...] | None = None
+    draws: dict[str, DrawnValue] | None = None
+
+    @property
+    def directory(self) -> Path:
+        """Where modules are looked for: the target's folder."""
+        return Path(self.target.partition(":")[0]).resolve().parent
+
+
+def made_trial(request: TrialRequest) -> FederationTrial:
+    """Return the trial that is asked for, in this process."""
+    options = Options(seed=request.seed, until=request.until, settings=request.settings)
     with quietly():
-        found = federation_like(target, options)
+        found = federation_like(request.target, options)
         first = found if isinstance(found, Federation) else found()
-        directory = Path(target.partition(":")[0]).resolve().parent
-        judged = tuple(load_property(name, directory) for name in properties)
+        properties = tuple(load_property(name, request.directory) for name in request.properties)
     return FederationTrial(
-        make=(lambda: found) if isinstance(found, Federation) else found, properties=judged, seed=first.seed
+        make=(lambda: found) if isinstance(found, Federation) else found,
+        properties=properties,
+        seed=first.seed,
+        draws=None if request.draws is None else WrittenDraws(request.draws),
     )
 
 

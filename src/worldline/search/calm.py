@@ -1,0 +1,59 @@
+"""Calm circumstances: what isn't written down takes the usual time, and nothing gets lost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from worldline.model.distributions import Chance, Distribution, DrawnValue
+from worldline.model.latency import Latency
+from worldline.search.shrinking import nearest
+
+_MIDDLE = 2**63  # Of the bits that a draw may have.
+
+
+def calm(_name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
+    """Return what a draw is when nothing out of the ordinary happens. What programs draw themselves stays as it is."""
+    if isinstance(distribution, Latency):
+        return usual(distribution)
+    if isinstance(distribution, Chance) and distribution.probability < 1:
+        return False
+    return value
+
+
+def usual(latency: Latency) -> int:
+    """Return a round time that is about the middle of what messages take."""
+    middle = latency.draw(_MIDDLE)
+    return rounded(latency, middle, 10 ** max(0, len(str(middle)) - 2))
+
+
+def rounded(latency: Latency, time: int, unit: int) -> int:
+    """Round to whole units, within what the latency may be."""
+    return min(max(nearest(time, unit), latency.minimum), latency.maximum)
+
+
+class WrittenDraws:
+    """A function of draws: some are written down, and the others are calm."""
+
+    def __init__(self, written: Mapping[str, DrawnValue]) -> None:
+        self.written = dict(written)
+
+    def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
+        return self.written[name] if name in self.written else calm(name, distribution, value)
+
+
+class DrawsSeen:
+    """A function of draws that changes none and remembers those that aren't as in calm circumstances."""
+
+    def __init__(self, given: WrittenDraws | None) -> None:
+        self._given = given
+        self.restless: dict[str, DrawnValue] = {}
+        self.latencies: dict[str, Latency] = {}
+
+    def __call__(self, name: str, distribution: Distribution, value: DrawnValue) -> DrawnValue:
+        if self._given is not None:
+            value = self._given(name, distribution, value)
+        if value != calm(name, distribution, value):
+            self.restless[name] = value
+            if isinstance(distribution, Latency):
+                self.latencies[name] = distribution
+        return value

@@ -1,0 +1,61 @@
+"""Failures as files: a federation's trial that is written down whole, to be run again elsewhere."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, json
+
+from worldline.model.errors import ConfigurationError
+from worldline.saving.destination import save
+from worldline.targets.federation_trial import TrialRequest
+
+FORMAT = 1
+
+
+class _SavedTrial(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """The target is named as seen from the file's folder: they are moved together."""
+
+    format: int
+    target: str
+    seed: int = 0
+    until: str | None = None
+    settings: tuple[str, ...] = ()
+    properties: tuple[str, ...] = ()
+    faults: tuple[str, ...] | None = None
+    draws: dict[str, bool | int | float] | None = None
+
+
+def save_trial(request: TrialRequest, path: Path) -> None:
+    """Write down what is to be tried."""
+    file, colon, name = request.target.partition(":")
+    saved = _SavedTrial(
+        format=FORMAT,
+        target=os.path.relpath(Path(file).resolve(), path.resolve().parent) + colon + name,
+        seed=request.seed or 0,
+        until=request.until,
+        settings=request.settings,
+        properties=request.properties,
+        faults=request.faults,
+        draws=request.draws,
+    )
+    save(path, json.format(json.encode(saved), indent=1) + b"\n")
+
+
+def load_trial_request(path: Path) -> TrialRequest:
+    """Read what was written down."""
+    try:
+        saved = json.decode(path.read_bytes(), type=_SavedTrial)
+    except OSError as error:
+        raise ConfigurationError(f"{path} can't be read: {error.strerror or error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            f"{path} isn't a saved failure: {error}", advice="worldline search --save writes one"
+        ) from error
+    if saved.format != FORMAT:
+        raise ConfigurationError(f"{path} has the format {saved.format}", advice=f"this version reads {FORMAT}")
+    request = TrialRequest(**{name: getattr(saved, name) for name in saved.__struct_fields__ if name != "format"})
+    return replace(request, target=os.path.normpath(path.parent / saved.target))
