@@ -21,7 +21,7 @@ class _SavedTrial(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
 
     format: int
     target: str
-    seed: int = 0
+    seed: int
     until: str | None = None
     settings: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
@@ -30,12 +30,13 @@ class _SavedTrial(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_
 
 
 def save_trial(request: TrialRequest, path: Path) -> None:
-    """Write down what is to be tried."""
+    """Write down what is to be tried, with its seed."""
+    assert request.seed is not None
     file, colon, name = request.target.partition(":")
     saved = _SavedTrial(
         format=FORMAT,
         target=os.path.relpath(Path(file).resolve(), path.resolve().parent) + colon + name,
-        seed=request.seed or 0,
+        seed=request.seed,
         until=request.until,
         settings=request.settings,
         properties=request.properties,

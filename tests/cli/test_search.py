@@ -1,0 +1,150 @@
+"""`worldline search`: the first failing seed, what it takes, and how to have it again."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+FILE = """\
+until = "2s"
+[link]
+latency = "uniform(1ms, 9ms)"
+loss = 0.02
+[[participants]]
+name = "asker"
+entry = "talk:ask"
+publishes = ["question"]
+subscribes = ["answer"]
+[[participants]]
+name = "answerer"
+entry = "talk:answer"
+publishes = ["answer"]
+subscribes = ["question"]
+"""
+PROGRAM = """\
+from worldline import payload
+from worldline.search import always, at_end, eventually
+
+def ask(me):
+    for number in range(50):
+        me.publish("question", payload.to_json(number))
+        for message in me.advance(by="20ms"):
+            me.log(f"heard {payload.from_json(message.payload)}")
+
+def answer(me):
+    print("noise")
+    for message in me.messages():
+        me.publish("answer", message.payload)
+
+def gruff(me):
+    for message in me.messages():
+        if me.random.random() < 0.002:
+            raise ValueError("I've had enough")
+
+@at_end("every question is answered")
+def answered(story):
+    missing = len(story.sent("question")) - len(story.received("answer"))
+    assert not missing, f"{missing} are not"
+    return True
+
+@always("nobody shouts")
+def quiet(story):
+    return not story.last or story.last.topic != "shout"
+
+def plain(story):
+    '''The answers are there.'''
+    return bool(story.received("answer"))
+
+broken = always("it is judged")(lambda story: 1 / 0)
+NOTHING = 5
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "talk.toml").write_text(FILE)
+    (tmp_path / "talk.py").write_text(PROGRAM)
+    return tmp_path
+
+
+def test_a_failure_is_found_shrunk_and_repeated(worldline: Command, folder: Path) -> None:
+    tried = ("search", "talk.toml", "--property", "talk:answered", "--seeds", "30", "--save", "found.json")
+    code, output, _ = worldline(*tried, "--workers", "1")
+    assert code == 1
+    assert "noise" not in output
+    seed = re.findall(r"seed (\d+) fails", output)[0]
+    assert f"worldline search talk.toml --property talk:answered --seed {seed} --seeds 1" in output
+    (left,) = re.findall(r"to 1:\nevery message takes the usual time and none gets lost, but\n  (.*)", output)
+    assert re.fullmatch(r"loss/(question/asker/answerer|answer/answerer/asker)/\d+ = yes", left)
+    assert "answered: that doesn't hold, since 1 are not" in output
+
+    saved = json.loads((folder / "found.json").read_text())
+    assert (saved["seed"], saved["target"]) == (int(seed), "talk.toml")
+    code, again, _ = worldline("search", "found.json")
+    assert (code, again.splitlines()[-1]) == (1, output.splitlines()[-1])
+    code, once, _ = worldline(
+        "search", "talk.toml", "--property", "talk:answered", "--seed", seed, "--seeds", "1", "--no-shrink"
+    )
+    assert (code, once.splitlines()[1]) == (1, output.splitlines()[1])
+
+    (folder / "talk.toml").write_text(FILE.replace("loss = 0.02", "loss = 0.0"))
+    assert worldline("search", "found.json")[1].startswith("it doesn't fail any more, digest ")
+
+
+def test_the_same_is_found_on_several_workers(worldline: Command, folder: Path) -> None:
+    tried = ("search", "talk.toml", "--property", "talk:answered", "--seeds", "30", "--keep-going", "--no-shrink")
+    here, apart = (worldline(*tried, "--workers", workers) for workers in ("1", "2"))
+    assert here == apart
+    assert re.match(r"30 seeds, [\d,]+ events: \d+ fail, the first is \d+\n", here[1])
+
+
+def test_what_holds_is_said(worldline: Command, folder: Path) -> None:
+    code, output, _ = worldline(
+        "search", "talk.toml", "--property", "talk:quiet", "--property", "talk:plain", "--seeds", "2", "--workers", "1"
+    )
+    assert code == 0
+    assert output.splitlines()[:2] == ["holds always: nobody shouts", "holds at the end: The answers are there"]
+
+
+def test_a_program_that_raises_is_a_failure(worldline: Command, folder: Path) -> None:
+    code, output, _ = worldline(
+        *("search", "talk.toml", "--set", "participants.answerer.entry=talk:gruff", "--seeds", "40", "--workers", "1")
+    )
+    assert code == 1
+    assert "ValueError: I've had enough" in output.splitlines()[-1]
+    assert re.search(r"shrunk in \d+ runs, from \d+ draws to 0:\nevery message takes the usual time and none", output)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["talk.toml", "--property", "answered"], "'answered' doesn't name a property (write module:function"),
+        (["talk.toml", "--property", "talk:anwered"], "talk has no anwered (did you mean answered?)"),
+        (["talk.toml", "--property", "talk:NOTHING"], "talk:NOTHING is 5 (a property is a function"),
+        (["nothing.toml"], "nothing.toml"),
+        (["missing.json"], "missing.json can't be read: No such file"),
+        (["bad.json"], "bad.json isn't a saved failure"),
+        (["old.json"], "old.json has the format 99 (this version reads 1)"),
+        (["old.json", "--seed", "3"], "old.json says itself what is to be run"),
+        (["talk.toml", "--save", "nowhere/found.json"], "nowhere"),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_run(
+    worldline: Command, folder: Path, arguments: list[str], complaint: str
+) -> None:
+    (folder / "bad.json").write_text('{"format": 1}')
+    (folder / "old.json").write_text('{"format": 99, "target": "talk.toml", "seed": 0}')
+    code, output, errors = worldline("search", *arguments)
+    assert (code, output) == (2, "")
+    assert complaint in errors
+
+
+def test_a_property_that_raises_is_named(worldline: Command, folder: Path) -> None:
+    code, output, _ = worldline("search", "talk.toml", "--property", "talk:broken", "--seeds", "1", "--no-shrink")
+    assert code == 1
+    assert "the check of 'it is judged' raised ZeroDivisionError" in output

@@ -1,0 +1,67 @@
+"""The story of a run: one order, whatever the order of the journals, and properties that are judged on the way."""
+
+from __future__ import annotations
+
+import pytest
+
+from worldline.history.journal import Received, Sent
+from worldline.model.message import Message
+from worldline.search import Story, Violation, always, at_end, eventually
+from worldline.search.story import Happening, told_by
+
+
+def message(sender: str, sequence: int, topic: str, payload: bytes, sent: int, arrival: int) -> Message:
+    return Message(arrival, sent, sender, sequence, 0, topic, payload)
+
+
+def journals() -> dict[str, list[Sent | Received]]:
+    return {
+        "b": [Received(7, message("a", 0, "x", b"1", 2, 7)), Sent(0, 7, "y", b"2")],
+        "a": [Sent(0, 2, "x", b"1"), Received(9, message("b", 0, "y", b"2", 7, 9))],
+    }
+
+
+def brief(happenings: list[Happening]) -> list[tuple[int, str, str, str]]:
+    return [(each.at, each.who, each.kind, each.topic) for each in happenings]
+
+
+def test_it_is_told_in_the_order_of_times_names_and_own_doings() -> None:
+    found = told_by(journals(), [(7, "b", "log", b"hm"), (2, "a", "log", b"ha")])
+    assert brief(found) == [
+        (2, "a", "sent", "x"),
+        (2, "a", "noted", "log"),
+        (7, "b", "received", "x"),
+        (7, "b", "sent", "y"),
+        (7, "b", "noted", "log"),
+        (9, "a", "received", "y"),
+    ]
+    assert found[2].sender == "a"
+    assert (found[0].value, found[1].text) == (1, "ha")
+    backwards = dict(reversed(journals().items()))
+    assert brief(told_by(backwards, [])) == brief(told_by(journals(), []))
+
+
+def judged(*properties: object) -> Story:
+    story = Story()
+    story.judge(told_by(journals(), []), properties, {"a": 9, "b": 10})  # type: ignore[arg-type]
+    return story
+
+
+def test_always_is_asked_after_everything_that_happens() -> None:
+    asked: list[int] = []
+    judged(always("it is watched")(lambda story: asked.append(len(story.happenings)) or True))
+    assert asked == [1, 2, 3, 4, 4]
+    with pytest.raises(Violation, match=r"^b at 7ns: nobody says y: that doesn't hold$"):
+        judged(always("nobody says y")(lambda story: not story.sent("y")))
+
+
+def test_eventually_has_to_hold_once() -> None:
+    judged(eventually("a hears of y")(lambda story: story.last is not None and story.last.topic == "x"))
+    with pytest.raises(Violation, match=r"^at 10ns: b hears of y: that never held$"):
+        judged(eventually("b hears of y")(lambda story: story.received("y", by="b")))
+
+
+def test_the_end_is_about_everybody() -> None:
+    story = judged(at_end("all are there")(lambda story: story.last is None and story.ends == {"a": 9, "b": 10}))
+    assert [each.topic for each in story.sent(by="a")] == ["x"]
+    assert story.actor is None
