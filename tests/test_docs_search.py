@@ -1,0 +1,34 @@
+"""The page on searching: what it shows is what happens."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command, worldline  # noqa: F401 - A fixture.
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "search.md").read_text()
+((COMMAND, OUTPUT),) = re.findall(r"^```\n\$ worldline (.*?)\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def test_the_failure_of_the_page_is_found(worldline: Command, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.chdir(ROOT)
+    code, output, _ = worldline(*shlex.split(COMMAND))
+    assert code == 1
+    assert output.startswith(OUTPUT)
+
+
+def test_the_sound_one_passes(worldline: Command, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.chdir(ROOT)
+    sound = [word for word in shlex.split(COMMAND) if "hasty" not in word and word != "--set"]
+    code, output, _ = worldline(*sound, "--seeds", "20")
+    assert (code, output.splitlines()[0]) == (0, "holds always: nobody commits what another aborts")
+
+
+def test_the_property_of_the_page_is_that_of_the_example() -> None:
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert shown in (ROOT / "examples" / "commit" / "commit.py").read_text()
