@@ -11,6 +11,7 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
+from worldline.cli.aside import words_aside
 from worldline.cli.console import PlainConsole, cell, warn
 from worldline.cli.options import DrawsTable, EndTime, Seed, Settings
 from worldline.history.link_draws import DrawEffect, RunDraws
@@ -102,7 +103,8 @@ def _of_target(target: str, options: Options) -> RunDraws:
     with TemporaryDirectory(prefix="worldline-draws-") as folder:
         file = Path(folder, "run.mcap")
         recorder = ready.recorder(file)
-        ready.run(recorder)
+        with words_aside(None, wanted=True):  # What participants print is no draw.
+            ready.run(recorder)
         recorder.close()
         sendings = recorded_account(Recording(file)).sendings
         found = RunDraws(sendings, ready.plan(), ready.draws.functions.__getitem__)

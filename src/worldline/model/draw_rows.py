@@ -37,6 +37,15 @@ class DrawRow(Struct, frozen=True, omit_defaults=True):
     antithetic: bool = False
     function: str | None = None
 
+    def replacement(self) -> object:
+        """Return what it replaces draws by, as one writes it."""
+        if self.value is not None:
+            return self.value
+        if self == DrawRow(self.name, antithetic=True):
+            return "antithetic"
+        given = {"seed": self.seed, "antithetic": self.antithetic or None, "function": self.function}
+        return {key: each for key, each in given.items() if each is not None}
+
 
 class DrawInputs(NamedTuple):
     """A table of draws, ready to be used: its rows, and its functions by the names that the rows have for them."""
